@@ -1,0 +1,1 @@
+"""Structure-preserving simulation and control of mechanical systems: integrators, exact linearizations, LQR, ROS 2 nodes."""

@@ -1,0 +1,192 @@
+"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's virtual machine where there is no compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import cython_lapack
+
+log = logging.getLogger(__name__)
+
+FLAGS = ("-O2", "-fPIC", "-shared", "-ffp-contract=off")
+"""No -ffast-math and no contraction: compiled and interpreted results agree to the bit where libm does."""
+
+
+def cache_directory() -> Path:
+    """Where compiled functions are kept: `$NH_CONTROL_CACHE`, else `$XDG_CACHE_HOME/nh_control`, else `~/.cache/nh_control`."""
+    if chosen := os.environ.get("NH_CONTROL_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nh_control"
+
+
+@cache
+def compiler() -> str | None:
+    """Path of the C compiler: `$NH_CONTROL_CC` (empty: none), else `$CC`, else cc, gcc or clang; None is logged once."""
+    wanted = os.environ.get("NH_CONTROL_CC", os.environ.get("CC"))
+    candidates = ("cc", "gcc", "clang") if wanted is None else (wanted,)
+    found = next((path for name in candidates if name and (path := shutil.which(name))), None)
+    if found is None:
+        log.warning("no C compiler (looked for %s): using CasADi's virtual machine, about ten times slower", ", ".join(candidates) or "none")
+    return found
+
+
+@cache
+def _compiler_version(path: str) -> str:
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+class Native:
+    """The shared library made from CasADi `functions` and further C text, or None in `library` where it cannot be had.
+
+    The library is looked up in the cache by the hash of its source, flags, compiler and processor type; otherwise it is compiled there under a
+    lock, so that two processes compile it once, and moved into place atomically. For each function f there is `call_f(in0, ..., out0, ...)` on
+    dense column-major doubles.
+    """
+
+    def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
+        self.library = None
+        self.path = None
+        path = compiler()
+        if path is not None:
+            source = _source([dense(f) for f in functions]) + more_c
+            self.library, self.path = _load(name, source, path)
+
+
+def _source(functions: Sequence[ca.Function]) -> str:
+    generator = ca.CodeGenerator("functions.c", {"casadi_int": "long long int"})
+    for f in functions:
+        generator.add(f)
+    return generator.dump() + "".join(_wrapper(f) for f in functions)
+
+
+def _wrapper(f: ca.Function) -> str:
+    ins = [f"const double *i{k}" for k in range(f.n_in())]
+    outs = [f"double *o{k}" for k in range(f.n_out())]
+    arg = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
+    res = ", ".join(f"o{k}" for k in range(f.n_out())) or "0"
+    return (
+        f"\nint call_{f.name()}({', '.join(ins + outs)})\n{{\n"
+        f"    const double *arg[{f.sz_arg() + 1}] = {{{arg}}};\n    double *res[{f.sz_res() + 1}] = {{{res}}};\n"
+        f"    casadi_int iw[{f.sz_iw() + 1}];\n    double w[{f.sz_w() + 1}];\n"
+        f"    return {f.name()}(arg, res, iw, w, 0);\n}}\n"
+    )
+
+
+def _load(name: str, source: str, cc: str):
+    key = "\0".join([source, cc, _compiler_version(cc), *FLAGS, platform.machine()])
+    folder = cache_directory()
+    target = folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    for attempt in range(2):
+        try:
+            if not target.exists() and not _compile(source, cc, target):
+                return None, None
+            return ctypes.PyDLL(str(target)), target
+        except OSError as error:
+            if attempt:
+                raise
+            log.warning("cached %s cannot be loaded (%s): compiling it again", target, error)
+            target.unlink(missing_ok=True)
+    return None, None
+
+
+def _compile(source: str, cc: str, target: Path) -> bool:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            return True
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
+            c_file.write_text(source)
+            run = subprocess.run([cc, *FLAGS, "-o", str(so_file), str(c_file), "-lm"], capture_output=True, text=True, check=False)
+            if run.returncode:
+                log.warning("%s failed on %s (%s): using CasADi's virtual machine", cc, target.stem, run.stderr.strip()[-500:])
+                return False
+            os.replace(so_file, target)
+    return True
+
+
+def lapack_pointer(routine: str) -> ctypes.c_void_p:
+    """Address of SciPy's LAPACK `routine`, to be called from native code."""
+    capsule = cython_lapack.__pyx_capi__[routine]
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_void_p(pointer(capsule, name(capsule)))
+
+
+class Buffers(threading.local):
+    """Per-thread double arrays of fixed shapes whose addresses native code was given once."""
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]]):
+        self.arrays = [np.zeros(shape, order="F") for shape in shapes]
+        self.pointers = [ctypes.c_void_p(a.ctypes.data) for a in self.arrays]
+
+
+class _Evaluator(Buffers):
+    """Buffers of one function and `run()`, which evaluates it on them: natively, or in CasADi's virtual machine."""
+
+    def __init__(self, f: ca.Function, native):
+        super().__init__([(f.size1_in(k),) for k in range(f.n_in())] + [f.size_out(k) for k in range(f.n_out())])
+        self.inputs, self.outputs = self.arrays[: f.n_in()], self.arrays[f.n_in() :]
+        if native is not None:
+            self.run = partial(native, *self.pointers)
+            return
+        self._buffer, self.run = f.buffer()
+        for k, array in enumerate(self.inputs):
+            self._buffer.set_arg(k, memoryview(array))
+        for k, array in enumerate(self.outputs):
+            self._buffer.set_res(k, memoryview(array.T))
+
+
+class Functions:
+    """CasADi functions of column vectors, called by name as `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
+
+    Vectors have shape (n,). Wrong argument shapes raise ValueError.
+    """
+
+    def __init__(self, name: str, functions: Sequence[ca.Function]):
+        functions = [dense(f) for f in functions]
+        self._native = Native(name, functions).library
+        self._calls = {f.name(): self._bind(f) for f in functions}
+
+    def __call__(self, name: str, *args) -> tuple[np.ndarray, ...]:
+        return self._calls[name](*args)
+
+    def _bind(self, f: ca.Function):
+        evaluator = _Evaluator(f, None if self._native is None else self._native[f"call_{f.name()}"])
+
+        def call(*args):
+            inputs = evaluator.inputs
+            if len(args) != len(inputs):
+                raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
+            for k, (array, value) in enumerate(zip(inputs, args)):
+                if np.shape(value) != array.shape:
+                    raise ValueError(f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, got {np.shape(value)}")
+                array[...] = value
+            evaluator.run()
+            return tuple(a.copy(order="K") for a in evaluator.outputs)
+
+        return call
+
+
+def dense(f: ca.Function) -> ca.Function:
+    """The function with dense outputs and common subexpressions shared."""
+    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
+    outputs = [ca.densify(o) for o in f.call(inputs)]
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": True})
+

@@ -1,0 +1,186 @@
+"""Discrete linear-quadratic regulators in the local coordinates of a system's state space.
+
+Costs are `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`; the control is `u = u_d - K dx`,
+`K = (R + B^T P' B)^{-1} B^T P' A` [johnson2014 (36), gain corrected].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.discrete import DiscreteSystem
+from nh_control.trajectory import Trajectory
+
+MARGINAL = 1e-6
+"""Eigenvalues of modulus above 1 - MARGINAL need control."""
+
+
+class NotStabilizable(ValueError):
+    """The linearization has directions that neither decay nor can be influenced; `directions` (d, ndx) are unit left eigenvectors."""
+
+    def __init__(self, message: str, directions: np.ndarray):
+        super().__init__(message)
+        self.directions = directions
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Feedback gains K (N, nu, ndx) for the N steps of a reference and cost matrices P (N + 1, ndx, ndx)."""
+
+    K: np.ndarray
+    P: np.ndarray
+
+
+@dataclass(frozen=True)
+class StationaryGain:
+    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and closed-loop poles (ndx)."""
+
+    K: np.ndarray
+    P: np.ndarray
+    poles: np.ndarray
+
+
+def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory; raises ValueError where it is not of this system, or not feasible."""
+    if trajectory.states.shape[1] != dsys.nx or trajectory.inputs.shape[1] != dsys.nu or not np.isclose(trajectory.h, dsys.h, rtol=1e-12):
+        raise ValueError(
+            f"{dsys}: trajectory {trajectory.name!r} has {trajectory.states.shape[1]} states, {trajectory.inputs.shape[1]} inputs, h = {trajectory.h:g}; "
+            f"expected {dsys.nx}, {dsys.nu}, {dsys.h:g}"
+        )
+    a, b = np.empty((len(trajectory), dsys.ndx, dsys.ndx)), np.empty((len(trajectory), dsys.ndx, dsys.nu))
+    for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
+        lin = dsys.linearize(x, u)
+        a[k], b[k] = lin
+        gap = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
+        if gap > 1e-6:
+            raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its next state by {gap:.1e}")
+    return a, b
+
+
+def finite_horizon(dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None) -> Gains:
+    """Time-varying LQR about a feasible trajectory, `P = Q + A^T P' (A - B K)` backwards from P_N = Qf (Q if not given)."""
+    Q, R = _weights(dsys, Q, R)
+    Qf = Q if Qf is None else _weight("Qf", Qf, dsys.ndx)
+    return riccati(*linearize_along(dsys, trajectory), Q, R, Qf)
+
+
+def riccati(A, B, Q, R, P_end) -> Gains:
+    """Backward Riccati recursion over A (N, n, n), B (N, n, m) from P_N = P_end; every P is symmetrized."""
+    steps, n, m = B.shape
+    K, P = np.empty((steps, m, n)), np.empty((steps + 1, n, n))
+    P[steps] = P_end
+    for k in reversed(range(steps)):
+        pb = P[k + 1] @ B[k]
+        K[k] = np.linalg.solve(R + B[k].T @ pb, pb.T @ A[k])
+        p = Q + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
+        P[k] = (p + p.T) / 2
+    return Gains(K, P)
+
+
+def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R) -> StationaryGain:
+    """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`; raises NotStabilizable naming the directions out of reach."""
+    import control
+
+    Q, R = _weights(dsys, Q, R)
+    lin = dsys.linearize(x, u)
+    drift = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
+    if drift > 1e-8:
+        raise ValueError(f"{dsys}: x is not an equilibrium under u: one step moves it by {drift:.1e}")
+    _require_stabilizable(dsys, lin.A, lin.B @ lin.B.T, "the linearization")
+    K, P, poles = control.dlqr(lin.A, lin.B, Q, R)
+    return StationaryGain(np.asarray(K), np.asarray(P), np.asarray(poles))
+
+
+def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
+    """Periodic LQR about one period of a motion that closes up to a symmetry of the dynamics (a gait), stabilizing for all time.
+
+    The Riccati map of the period, `(A, G, H)` with `P -> H + A^T P (I + G P)^{-1} A`, is composed over the steps and doubled to its fixed point. Raises
+    ValueError if the linearization after the period is not the one at its start, NotStabilizable if directions are out of reach.
+    """
+    Q, R = _weights(dsys, Q, R)
+    A, B = linearize_along(dsys, trajectory)
+    again = dsys.linearize(trajectory.states[-1], trajectory.inputs[0])
+    gap = max(np.abs(again.A - A[0]).max(), np.abs(again.B - B[0]).max())
+    if gap > 1e-6:
+        raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after the period differs by {gap:.1e}")
+    stage = [(a, b @ np.linalg.solve(R, b.T), Q) for a, b in zip(A, B)]
+    period = stage[0]
+    for nxt in stage[1:]:
+        period = _compose(period, nxt)
+    reach = np.zeros((dsys.ndx, dsys.ndx))
+    transition = np.eye(dsys.ndx)
+    for a, g, _ in stage:
+        transition, reach = a @ transition, a @ reach @ a.T + g
+    _require_stabilizable(dsys, transition, reach, "the linearization over one period")
+    for _ in range(60):
+        doubled = _compose(period, period)
+        change = np.abs(doubled[2] - period[2]).max()
+        period = doubled
+        if change <= 1e-12 * np.abs(period[2]).max():
+            break
+    gains = riccati(A, B, Q, R, period[2])
+    defect = np.abs(gains.P[0] - gains.P[-1]).max() / np.abs(gains.P[0]).max()
+    if not defect <= 1e-6:
+        raise np.linalg.LinAlgError(f"{dsys}: the periodic Riccati equation did not settle: relative defect {defect:.1e} over one period")
+    return gains
+
+
+def _compose(first, second):
+    """The Riccati map of two stages in a row, each (A, G, H)."""
+    a1, g1, h1 = first
+    a2, g2, h2 = second
+    w = np.eye(len(a1)) + g1 @ h2
+    wa, wg = np.linalg.solve(w, a1), np.linalg.solve(w, g1)
+    g, h = g2 + a2 @ wg @ a2.T, h1 + a1.T @ h2 @ wa
+    return a2 @ wa, (g + g.T) / 2, (h + h.T) / 2
+
+
+def _require_stabilizable(dsys: DiscreteSystem, transition: np.ndarray, reach: np.ndarray, what: str) -> None:
+    """Popov-Belevitch-Hautus: every left eigenspace that does not decay must meet the columns of `reach`."""
+    n = dsys.ndx
+    values, out_of_reach = np.linalg.eigvals(transition), []
+    scale = np.abs(transition).max() + np.abs(reach).max()
+    done: list[complex] = []
+    for value in values[np.abs(values) > 1 - MARGINAL]:
+        if value.imag < 0 or any(abs(value - other) < 1e-4 for other in done):
+            continue
+        done.append(value)
+        pencil = np.hstack([transition - value * np.eye(n), reach])
+        left, sizes, _ = np.linalg.svd(pencil)
+        out_of_reach += [(value, left[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
+    if out_of_reach:
+        names = dsys.state_space.tangent_names
+        directions = np.array([w for _, w in out_of_reach])
+        text = "; ".join(f"{_combination(w, names)} (eigenvalue {_number(value)})" for value, w in out_of_reach)
+        raise NotStabilizable(
+            f"{dsys}: {what} is not stabilizable, no input influences: {text}. Linearize about a moving reference, "
+            "or take these directions out of the problem.",
+            directions,
+        )
+
+
+def _combination(w: np.ndarray, names) -> str:
+    w = w / w[np.argmax(np.abs(w))]
+    return " + ".join(f"{_number(c)} {name}" if abs(c - 1) > 1e-6 else name for c, name in zip(w, names) if abs(c) > 1e-3)
+
+
+def _number(value: complex) -> str:
+    return f"{value.real:.3g}" if abs(value.imag) < 1e-9 else f"{value:.3g}"
+
+
+def _weights(dsys: DiscreteSystem, Q, R) -> tuple[np.ndarray, np.ndarray]:
+    Q, R = _weight("Q", Q, dsys.ndx), _weight("R", R, dsys.nu)
+    if np.linalg.eigvalsh(R).min() <= 0:
+        raise ValueError(f"{dsys}: R must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(R).min():.1e}")
+    return Q, R
+
+
+def _weight(name: str, value, n: int) -> np.ndarray:
+    value = np.asarray(value, dtype=float)
+    if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
+        raise ValueError(f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}")
+    if np.linalg.eigvalsh(value).min() < -1e-9 * np.abs(value).max():
+        raise ValueError(f"{name} must be positive semidefinite, its smallest eigenvalue is {np.linalg.eigvalsh(value).min():.1e}")
+    return value

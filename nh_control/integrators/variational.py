@@ -1,0 +1,53 @@
+"""Midpoint variational integrators: discrete Euler-Lagrange and discrete Lagrange-d'Alembert."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from nh_control.discrete import DiscreteSystem, Method
+from nh_control.integrators.discrete_lagrangian import discrete_momenta
+from nh_control.system import System
+
+FORCINGS = {"symmetric": 0.5, "left": 1.0}
+
+
+def midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSystem:
+    """Midpoint variational integrator with discrete forces, second order, symplectic if unforced [johnson2014 (2)].
+
+    `p0 + D1 Ld + F- = 0,  p1 = D2 Ld + F+,  F- = a h f(q_mid, v_mid, u),  F+ = (1 - a) h f(q_mid, v_mid, u)`; `forcing` is
+    "symmetric" (a = 1/2, second order) or "left" (a = 1, the split of the paper's examples). State (q, p). Raises ValueError if the system has
+    velocity constraints: use `nonholonomic_midpoint`.
+    """
+    if system.m:
+        raise ValueError(f"midpoint: {system.name} has {system.m} velocity constraints; use nonholonomic_midpoint")
+    return _lagrange_dalembert(system, h, forcing, "midpoint")
+
+
+def nonholonomic_midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSystem:
+    """Discrete Lagrange-d'Alembert on the midpoint rule, second order in q and rho.
+
+    `rho + X(q0)^T (D1 Ld + F-) = 0,  A(q_mid) local(q0, q1) = 0,  rho1 = X(q1)^T (D2 Ld + F+)`; the unknown is the mean velocity
+    `z = local(q0, q1) / h`. State (q, rho). Unconstrained systems are allowed (then it is `midpoint`).
+    """
+    return _lagrange_dalembert(system, h, forcing, "nonholonomic_midpoint")
+
+
+def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> DiscreteSystem:
+    if forcing not in FORCINGS:
+        raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
+    left, space = FORCINGS[forcing], system.space
+
+    def kick(q, z, u):
+        return h * system.generalized_force(space.retract(q, h / 2 * z), z, u)
+
+    def residual(q, rho, u, z):
+        before, _ = discrete_momenta(system, space, h, 0.5, q, h * z)
+        balance = rho + system.admissible_basis(q).T @ (left * kick(q, z, u) - before)
+        return ca.vertcat(balance, system.constraint_matrix(space.retract(q, h / 2 * z)) @ z)
+
+    def readout(q, rho, u, z):
+        _, after = discrete_momenta(system, space, h, 0.5, q, h * z)
+        q1 = space.retract(q, h * z)
+        return q1, system.admissible_basis(q1).T @ (after + (1 - left) * kick(q, z, u))
+
+    return DiscreteSystem(system, h, Method(name, residual, readout, guess=lambda q, v: v))

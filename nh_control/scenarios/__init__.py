@@ -1,0 +1,21 @@
+"""Launchable scenarios: each declares its system, integrators, references, weights and what to show, once, for nodes, CLI and tests."""
+
+from nh_control.scenarios.scenario import Body, Joint, Perturbation, PlantOptions, Scenario, UnknownName
+from nh_control.scenarios.snakeboard import SNAKEBOARD
+
+_SCENARIOS = {s.name: s for s in (SNAKEBOARD,)}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all scenarios."""
+    return tuple(_SCENARIOS)
+
+
+def get(name: str) -> Scenario:
+    """The scenario of that name; raises UnknownName listing the valid ones."""
+    if name not in _SCENARIOS:
+        raise UnknownName("scenario", name, _SCENARIOS)
+    return _SCENARIOS[name]
+
+
+__all__ = ["Body", "Joint", "Perturbation", "PlantOptions", "Scenario", "UnknownName", "get", "names"]

@@ -1,0 +1,140 @@
+"""What a scenario declares, and the validated construction of its model, plant, reference and tracker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from nh_control.control import LqrTracker
+from nh_control.discrete import DiscreteSystem
+from nh_control.system import System
+from nh_control.trajectory import Trajectory
+
+
+class UnknownName(ValueError):
+    """A name that is not declared; the message lists the valid ones."""
+
+    def __init__(self, what: str, name: str, valid: Iterable[str]):
+        super().__init__(f"unknown {what} {name!r}, choose one of: {', '.join(valid)}")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows and the sign it follows it with."""
+
+    name: str
+    coordinate: str
+    sign: float = 1.0
+
+
+@dataclass(frozen=True)
+class Body:
+    """A planar body as ROS shows it: `frame` in `parent`, with the names of its SE(2) coordinates (theta, x, y)."""
+
+    frame: str
+    parent: str
+    coordinates: tuple[str, str, str] = ("theta", "x", "y")
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum).
+
+    With seed < 0 the body is moved to its left, turned left and sped up; otherwise the direction and the signs are drawn from the seed.
+    """
+
+    position: float = 0.0
+    heading: float = 0.0
+    momentum: float = 0.0
+    seed: int = -1
+
+    def __post_init__(self):
+        for f in fields(self):
+            if not np.isfinite(getattr(self, f.name)):
+                raise ValueError(f"Perturbation.{f.name} must be finite, got {getattr(self, f.name)}")
+
+
+@dataclass(frozen=True)
+class PlantOptions:
+    """How the plant differs from the tracker's model: another `integrator`, `substeps` of h / substeps, other physical `parameters`."""
+
+    integrator: str = ""
+    substeps: int = 1
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not (isinstance(self.substeps, int) and self.substeps >= 1):
+            raise ValueError(f"PlantOptions.substeps must be an integer >= 1, got {self.substeps!r}")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A system with everything needed to run it; the first of `integrators` and `references` is the default.
+
+    `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on.
+    """
+
+    name: str
+    title: str
+    parameters: object
+    make_system: Callable[[object], System]
+    integrators: Mapping[str, Callable[[System, float], DiscreteSystem]]
+    references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray]
+    joints: tuple[Joint, ...]
+    body: Body
+    step_s: float = 0.01
+    disturbance_gain: float = 0.2
+
+    def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
+        """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""
+        return self._discrete(self.make_system(self.parameters), integrator, step_s or self.step_s)
+
+    def plant(self, model: DiscreteSystem, options: PlantOptions = PlantOptions()) -> DiscreteSystem:
+        """The simulated plant, `options.substeps` of whose steps make one step of the model; raises UnknownName, ValueError."""
+        integrator = options.integrator or next((n for n, make in self.integrators.items() if self._same_method(make, model)), "")
+        system = model.system
+        if options.parameters:
+            known = [f.name for f in fields(self.parameters)]
+            for name in options.parameters:
+                if name not in known:
+                    raise UnknownName(f"{self.name} parameter", name, known)
+            system = self.make_system(replace(self.parameters, **options.parameters))
+        return self._discrete(system, integrator, model.h / options.substeps)
+
+    def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
+        """The reference of that name ("" is the default) on the model; raises UnknownName."""
+        name = name or next(iter(self.references))
+        if name not in self.references:
+            raise UnknownName(f"{self.name} reference", name, self.references)
+        return replace(self.references[name](model), name=name)
+
+    def tracker(self, model: DiscreteSystem, reference: Trajectory, integral: bool = False) -> LqrTracker:
+        """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if `integral`."""
+        return LqrTracker(model, reference, *self.weights, disturbance_gain=self.disturbance_gain if integral else 0.0)
+
+    def perturb(self, model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
+        """State x (nx) with the initial error of `perturbation`."""
+        names = model.state_space.tangent_names
+        theta = names.index(self.body.coordinates[0])
+        direction, signs = np.array([0.0, 1.0]), np.ones(1 + model.system.n_rho)
+        if perturbation.seed >= 0:
+            draw = np.random.default_rng(perturbation.seed)
+            angle = draw.uniform(0, 2 * np.pi)
+            direction, signs = np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], len(signs))
+        dx = np.zeros(model.ndx)
+        dx[theta] = signs[0] * perturbation.heading
+        dx[theta + 1 : theta + 3] = perturbation.position * direction
+        dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
+        return model.retract(x, dx)
+
+    def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
+        integrator = integrator or next(iter(self.integrators))
+        if integrator not in self.integrators:
+            raise UnknownName(f"{self.name} integrator", integrator, self.integrators)
+        return self.integrators[integrator](system, h)
+
+    def _same_method(self, make, model: DiscreteSystem) -> bool:
+        return make(model.system, model.h).method.name == model.method.name

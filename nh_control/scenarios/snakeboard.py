@@ -1,0 +1,76 @@
+"""The snakeboard scenario: gaits and a parallel-parking maneuver tracked by LQR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nh_control.discrete import DiscreteSystem
+from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.systems import SnakeboardParameters, snakeboard
+from nh_control.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Gait:
+    """Sinusoidal torques that swing the rotor by `psi` and the steering by `phi` (rad) about `phi_offset`, from a forward `speed` (m/s).
+
+    `psi(t) = psi sin(n_psi w t)` for a board at rest, `phi(t) = phi_offset + phi sin(n_phi w t)`, over `periods` of `period` = 2 pi / w s.
+    """
+
+    psi: float
+    n_psi: int
+    phi: float
+    n_phi: int
+    period: float
+    periods: int
+    phi_offset: float = 0.0
+    speed: float = 0.0
+
+    def reference(self, dsys: DiscreteSystem) -> Trajectory:
+        """The motion under these torques, held over each step at their midpoint value: discretely feasible because it is simulated.
+
+        The initial rates are those for which the midpoint rule's shape has no drift, `a (a h / 2) / sin(a h / 2)` for an angular frequency a.
+        """
+        p, h = dsys.system.parameters, dsys.h
+        steps = round(self.periods * self.period / h)
+        swings = ((self.psi, self.n_psi, p.I), (self.phi, self.n_phi, 2 * p.J))
+        torques, rates = np.empty((steps, 2)), np.empty(2)
+        for i, (amplitude, n, inertia) in enumerate(swings):
+            a = 2 * np.pi * n / self.period
+            torques[:, i] = -inertia * amplitude * a**2 * np.sin(a * h * (np.arange(steps) + 0.5))
+            rates[i] = amplitude * a * (a * h / 2) / np.sin(a * h / 2)
+        steering = np.tan(self.phi_offset) / p.l
+        v0 = np.concatenate([rates, np.array([-steering, 1.0, 0.0]) * self.speed])
+        return dsys.simulate(dsys.state([0.0, self.phi_offset, 0.0, 0.0, 0.0], v0), torques)
+
+
+GAITS = {
+    "parking": Gait(psi=-1.4, n_psi=3, phi=0.7, n_phi=2, period=7.4, periods=2),
+    "forward": Gait(psi=-0.5, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=5, speed=1.0),
+    "turning": Gait(psi=-0.5, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=5, speed=1.0, phi_offset=0.3),
+    "slalom": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=4, speed=2.0),
+}
+"""parking moves the board sideways over cusps and brings it to rest; forward and turning propel it; slalom coasts and repeats itself."""
+
+_Q = np.diag([0.1, 1.0, 10.0, 10.0, 10.0, 0.1, 0.1, 1.0])
+
+SNAKEBOARD = Scenario(
+    name="snakeboard",
+    title="Snakeboard tracking a maneuver",
+    parameters=SnakeboardParameters(),
+    make_system=snakeboard,
+    integrators={
+        "midpoint": nonholonomic_midpoint,
+        "rdp_exp": rdp,
+        "rdp_cay": partial(rdp, retraction="cay"),
+        "rdp_exp_truncated": partial(rdp, tangent="truncated"),
+    },
+    references={name: gait.reference for name, gait in GAITS.items()},
+    weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
+    joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
+    body=Body("base_link", "odom"),
+)

@@ -1,0 +1,66 @@
+"""A plant and a tracker in one process: the closed loop that the ROS nodes run over topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.control import LqrTracker
+from nh_control.discrete import DiscreteSystem, StepFailed
+from nh_control.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """What a closed-loop run produced at the model's step: the trajectory (in the model's states), errors (N + 1, ndx), saturated (N, nu) and,
+    if the plant failed, the failure after which the run ends."""
+
+    trajectory: Trajectory
+    errors: np.ndarray
+    saturated: np.ndarray
+    energy: np.ndarray
+    constraint: np.ndarray
+    failure: StepFailed | None = None
+
+
+def advance(plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int) -> np.ndarray:
+    """State after `substeps` steps of the plant under the held input u; raises StepFailed."""
+    for _ in range(substeps):
+        x = plant.step(x, u)
+    return x
+
+
+def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np.ndarray:
+    """The state of `target` with the same configuration and velocity as state x of `source`."""
+    return x if source is target else target.state(source.configuration(x), source.velocity(x))
+
+
+def closed_loop(
+    plant: DiscreteSystem, tracker: LqrTracker, x0: np.ndarray, steps: int, substeps: int = 1, feedback: bool = True
+) -> ClosedLoop:
+    """Run the plant from its state x0 under the tracker (or under the reference's inputs alone) for `steps` steps of the tracker's model."""
+    model, reference = tracker.dsys, tracker.reference
+    states, inputs = np.empty((steps + 1, model.nx)), np.empty((steps, model.nu))
+    errors, saturated = np.empty((steps + 1, model.ndx)), np.zeros((steps, model.nu), dtype=bool)
+    energy, constraint = np.empty(steps + 1), np.zeros((steps, plant.system.m))
+    x, memory, failure, done = np.asarray(x0, dtype=float), None, None, steps
+    for k in range(steps + 1):
+        states[k], energy[k] = convert(x, plant, model), plant.energy(x)
+        command = tracker.command(k, states[k], memory)
+        errors[k], memory = command.error, command.memory
+        if k == steps:
+            break
+        if feedback:
+            inputs[k], saturated[k] = command.u, command.saturated
+        else:
+            inputs[k] = reference.inputs[k] if k < len(reference) else 0.0
+        try:
+            previous = advance(plant, x, inputs[k], substeps - 1)
+            x = plant.step(previous, inputs[k])
+        except StepFailed as stopped:
+            failure, done = stopped.at(k), k
+            break
+        constraint[k] = plant.constraint_residual(previous, x)
+    trajectory = Trajectory(model.h, states[: done + 1], inputs[:done], model.state_names, model.inputs, reference.name)
+    return ClosedLoop(trajectory, errors[: done + 1], saturated[:done], energy[: done + 1], constraint[:done], failure)

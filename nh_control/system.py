@@ -1,0 +1,161 @@
+"""What a user writes: a mechanical system by its Lagrangian, forces and velocity constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.spaces import Space
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Split of the velocity into shape and group parts, `xi = Omega - connection(r) rdot`, `Omega` in the span of `basis(r)`.
+
+    The first `n_shape` coordinates (and velocities) are the shape r, the others a Lie group; `connection(r)` has shape
+    (group, shape), `basis(r)` has shape (group, c) with the c symmetry directions that satisfy the constraints [kobilarov2010 5].
+    """
+
+    n_shape: int
+    connection: Callable[[ca.SX], ca.SX]
+    basis: Callable[[ca.SX], ca.SX]
+
+
+@dataclass(frozen=True)
+class System:
+    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints `A(q) v = 0`, all CasADi expressions.
+
+    `v` (nv) is the velocity in the space's trivialization, `force` returns its dual (nv). `distribution(q)` (nv, nv - m) is a
+    basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
+    `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
+    bounds. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
+    """
+
+    name: str
+    space: Space
+    lagrangian: Callable[[ca.SX, ca.SX], ca.SX]
+    inputs: tuple[str, ...] = ()
+    force: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+    velocity_constraint: Callable[[ca.SX], ca.SX] | None = None
+    distribution: Callable[[ca.SX], ca.SX] | None = None
+    dependent: tuple[int, ...] | None = None
+    symmetry: Symmetry | None = None
+    parameters: object | None = None
+    input_limits: np.ndarray | None = None
+    input_units: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.inputs and self.force is None:
+            raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
+        if self.input_units and len(self.input_units) != self.nu:
+            raise ValueError(f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units")
+        limits = np.tile([-np.inf, np.inf], (self.nu, 1)) if self.input_limits is None else np.array(self.input_limits, float)
+        if limits.shape != (self.nu, 2) or not (limits[:, 0] < limits[:, 1]).all():
+            raise ValueError(f"{self.name}: input_limits must be ({self.nu}, 2) with lower < upper, got {limits.tolist()}")
+        limits.setflags(write=False)
+        object.__setattr__(self, "input_limits", limits)
+        q, v, u = self._symbols
+        self._expect("lagrangian", self.lagrangian(q, v), (1, 1))
+        self._expect("force", self.generalized_force(q, v, u), (self.space.nv, 1))
+        mass = ca.hessian(self.lagrangian(q, v), v)[0]
+        if ca.depends_on(mass, v):
+            raise ValueError(f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix depends on v")
+        if self.distribution is not None and self.velocity_constraint is None:
+            raise ValueError(f"{self.name}: a distribution needs the velocity_constraint it solves")
+        a, x = self.constraint_matrix(q), self.admissible_basis(q)
+        self._expect("distribution", x, (self.space.nv, self.space.nv - self.m))
+        defect = np.abs(self._value(a @ x, q)).max(initial=0.0)
+        if not defect <= 1e-12 * max(1.0, np.abs(self._value(a, q)).max(initial=0.0)):
+            raise ValueError(f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got {defect:.1e}")
+        reduced = self._value(x.T @ mass @ x, q)
+        if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
+            raise ValueError(f"{self.name}: the mass matrix on the admissible velocities is singular or not finite: {reduced.tolist()}")
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @cached_property
+    def m(self) -> int:
+        """Number of velocity constraints."""
+        return 0 if self.velocity_constraint is None else self.velocity_constraint(self._symbols[0]).shape[0]
+
+    @property
+    def n_rho(self) -> int:
+        """Number of quasi-momenta, `nv - m`."""
+        return self.space.nv - self.m
+
+    @property
+    def rho_names(self) -> tuple[str, ...]:
+        """Names of the momenta: `p_<velocity>` if unconstrained, `rho_<i>` on a distribution."""
+        if self.m == 0:
+            return tuple(f"p_{n.removesuffix('_dot')}" for n in self.space.names)[: self.n_rho]
+        return tuple(f"rho_{i + 1}" for i in range(self.n_rho))
+
+    def generalized_force(self, q, v, u) -> ca.SX:
+        """Forces f(q, v, u) dual to v, (nv); zero if the system has none."""
+        return ca.SX(self.space.nv, 1) if self.force is None else ca.vertcat(self.force(q, v, u))
+
+    def constraint_matrix(self, q) -> ca.SX:
+        """A(q), (m, nv)."""
+        return ca.SX(0, self.space.nv) if self.velocity_constraint is None else ca.densify(self.velocity_constraint(q))
+
+    def admissible_basis(self, q) -> ca.SX:
+        """X(q), (nv, nv - m), with A X = 0; the identity if there is no constraint."""
+        if self.velocity_constraint is None:
+            return ca.SX.eye(self.space.nv)
+        if self.distribution is not None:
+            return ca.densify(self.distribution(q))
+        a = self.constraint_matrix(q)
+        dependent = list(self._dependent)
+        free = [i for i in range(self.space.nv) if i not in dependent]
+        x = ca.SX(self.space.nv, len(free))
+        x[free, :] = ca.SX.eye(len(free))
+        x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
+        return x
+
+    def momentum(self, q, v) -> ca.SX:
+        """Quasi-momenta `rho = X(q)^T dL/dv`, (n_rho)."""
+        q_, v_, _ = self._symbols
+        p = ca.substitute(ca.gradient(self.lagrangian(q_, v_), v_), ca.vertcat(q_, v_), ca.vertcat(q, v))
+        return self.admissible_basis(q).T @ p
+
+    def velocity(self, q, rho) -> ca.SX:
+        """Admissible velocity with quasi-momenta `rho`: `v = X (X^T M X)^{-1} (rho - X^T dL/dv(q, 0))`, (nv)."""
+        v_ = self._symbols[1]
+        hessian, gradient = ca.hessian(self.lagrangian(q, v_), v_)
+        x = self.admissible_basis(q)
+        offset = ca.substitute(gradient, v_, ca.SX.zeros(self.space.nv))
+        return x @ ca.solve(x.T @ hessian @ x, rho - x.T @ offset)
+
+    def energy(self, q, v) -> ca.SX:
+        """`E = v . dL/dv - L`."""
+        v_ = self._symbols[1]
+        lagrangian = self.lagrangian(q, v_)
+        return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nv), ca.SX.sym("u", self.nu)
+
+    @cached_property
+    def _dependent(self) -> tuple[int, ...]:
+        if self.dependent is not None:
+            return self.dependent
+        from scipy.linalg import qr
+
+        q = self._symbols[0]
+        _, _, pivots = qr(self._value(self.constraint_matrix(q), q), pivoting=True)
+        return tuple(sorted(int(i) for i in pivots[: self.m]))
+
+    def _value(self, expression, q) -> np.ndarray:
+        return np.asarray(ca.Function("value", [q], [expression])(self.space.origin))
+
+    def _expect(self, what: str, expression, shape: tuple[int, int]) -> None:
+        if ca.SX(expression).shape != shape:
+            raise ValueError(f"{self.name}: {what} must have shape {shape}, got {ca.SX(expression).shape}")
