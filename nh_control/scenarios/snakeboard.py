@@ -50,8 +50,8 @@ class Gait:
 
 GAITS = {
     "parking": Gait(psi=-1.4, n_psi=3, phi=0.7, n_phi=2, period=7.4, periods=2),
-    "forward": Gait(psi=-0.5, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=5, speed=1.0),
-    "turning": Gait(psi=-0.5, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=5, speed=1.0, phi_offset=0.3),
+    "forward": Gait(psi=-0.3, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0),
+    "turning": Gait(psi=-0.4, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0, phi_offset=0.3),
     "slalom": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=4, speed=2.0),
 }
 """parking moves the board sideways over cusps and brings it to rest; forward and turning propel it; slalom coasts and repeats itself."""

@@ -1,0 +1,153 @@
+"""LQR: optimality, stationarity, periodicity, and the errors where there is nothing to stabilize."""
+
+import control
+import numpy as np
+import pytest
+from nh_control.control import lqr
+from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.scenarios import SNAKEBOARD
+from nh_control.systems import pendulum, snakeboard
+from nh_control.trajectory import Trajectory
+from scipy.optimize import minimize
+
+
+@pytest.fixture(scope="module")
+def upright():
+    return midpoint(pendulum(), 0.05), np.array([np.pi, 0.0]), np.zeros(1)
+
+
+@pytest.fixture(scope="module")
+def board():
+    return SNAKEBOARD.model()
+
+
+def holding(dsys, x, u, steps):
+    return Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1)))
+
+
+def test_infinite_horizon_is_a_fixed_point_of_the_finite_horizon(upright):
+    dsys, x, u = upright
+    Q, R = np.diag([3.0, 1.0]), np.array([[0.5]])
+    stationary = lqr.infinite_horizon(dsys, x, u, Q, R)
+    finite = lqr.finite_horizon(dsys, holding(dsys, x, u, 7), Q, R, stationary.P)
+    np.testing.assert_allclose(finite.P, np.broadcast_to(stationary.P, finite.P.shape), rtol=1e-9)
+    np.testing.assert_allclose(finite.K, np.broadcast_to(stationary.K, finite.K.shape), rtol=1e-9)
+    lin = dsys.linearize(x, u)
+    np.testing.assert_allclose(np.sort(np.abs(stationary.poles)), np.sort(np.abs(np.linalg.eigvals(lin.A - lin.B @ stationary.K))), rtol=1e-9)
+    assert np.abs(stationary.poles).max() < 1 < np.abs(np.linalg.eigvals(lin.A)).max()
+
+
+def test_finite_horizon_minimizes_the_cost_of_the_linear_problem(board):
+    """The gains' cost is x0^T P0 x0, and a general-purpose minimizer over all inputs finds no lower one."""
+    reference = SNAKEBOARD.reference(board, "forward")
+    short = Trajectory(board.h, reference.states[:13], reference.inputs[:12])
+    Q, R, Qf = SNAKEBOARD.weights
+    A, B = lqr.linearize_along(board, short)
+    gains = lqr.finite_horizon(board, short, Q, R, Qf)
+    x0 = np.random.default_rng(1).normal(size=board.ndx)
+
+    def cost(inputs):
+        x, total = x0, 0.0
+        for a, b, u in zip(A, B, inputs.reshape(12, 2)):
+            total += x @ Q @ x + u @ R @ u
+            x = a @ x + b @ u
+        return total + x @ Qf @ x
+
+    x, inputs = x0, []
+    for a, b, k in zip(A, B, gains.K):
+        inputs.append(-k @ x)
+        x = a @ x + b @ inputs[-1]
+    inputs = np.concatenate(inputs)
+    assert cost(inputs) == pytest.approx(x0 @ gains.P[0] @ x0, rel=1e-9)
+    found = minimize(cost, np.zeros_like(inputs), method="L-BFGS-B", options={"maxiter": 2000, "maxfun": 10**6})
+    assert found.fun >= cost(inputs) * (1 - 1e-9)
+    assert np.abs(_gradient(cost, inputs)).max() <= 1e-5 * cost(inputs)
+
+
+def _gradient(f, x, h=1e-4):
+    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
+
+
+def test_riccati_matrices_are_symmetric_and_grow_with_the_horizon(board):
+    gains = lqr.finite_horizon(board, SNAKEBOARD.reference(board, "parking"), *SNAKEBOARD.weights)
+    assert (gains.P == gains.P.transpose(0, 2, 1)).all()
+    assert np.linalg.eigvalsh(gains.P[0]).min() > 0
+
+
+def test_periodic_gain_repeats_and_stabilizes_a_gait(board):
+    whole = SNAKEBOARD.reference(board, "slalom")
+    n = len(whole) // 4
+    Q, R, _ = SNAKEBOARD.weights
+    one = Trajectory(board.h, whole.states[: n + 1], whole.inputs[:n], name="one period")
+    gains = lqr.periodic(board, one, Q, R)
+    np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-7, atol=1e-9 * np.abs(gains.P[0]).max())
+    A, B = lqr.linearize_along(board, one)
+    transition = np.eye(board.ndx)
+    for a, b, k in zip(A, B, gains.K):
+        transition = (a - b @ k) @ transition
+    assert np.abs(np.linalg.eigvals(transition)).max() < 0.9
+    long_horizon = lqr.finite_horizon(board, whole, Q, R, gains.P[0])
+    np.testing.assert_allclose(long_horizon.P[0], gains.P[0], rtol=1e-6, atol=1e-8 * np.abs(gains.P[0]).max())
+
+
+def test_periodic_refuses_a_motion_that_is_not(board):
+    with pytest.raises(ValueError, match="not periodic"):
+        lqr.periodic(board, SNAKEBOARD.reference(board, "forward"), *SNAKEBOARD.weights[:2])
+
+
+def test_snakeboard_at_rest_is_not_stabilizable_and_the_error_names_why(board):
+    rest = board.state(np.zeros(5), np.zeros(5))
+    with pytest.raises(lqr.NotStabilizable, match="no input influences") as caught:
+        lqr.infinite_horizon(board, rest, np.zeros(2), *SNAKEBOARD.weights[:2])
+    names = board.state_space.tangent_names
+    lin = board.linearize(rest, np.zeros(2))
+    for w in caught.value.directions:
+        np.testing.assert_allclose(w @ lin.A, w, atol=1e-9)
+        np.testing.assert_allclose(w @ lin.B, 0, atol=1e-9)
+    for name in ("theta", "side", "rho_3"):
+        assert name in str(caught.value)
+        assert np.abs(caught.value.directions[:, names.index(name)]).max() > 0.1
+    with pytest.raises(lqr.NotStabilizable, match="over one period"):
+        lqr.periodic(board, holding(board, rest, np.zeros(2), 5), *SNAKEBOARD.weights[:2])
+
+
+def test_to_ss_is_the_control_library_s_model(upright):
+    dsys, x, u = upright
+    lin = dsys.linearize(x, u)
+    ss = lin.to_ss()
+    assert isinstance(ss, control.StateSpace) and ss.dt == dsys.h
+    np.testing.assert_array_equal(ss.A, lin.A)
+    np.testing.assert_array_equal(ss.B, lin.B)
+    K, _, _ = control.dlqr(ss, np.eye(2), np.eye(1))
+    np.testing.assert_allclose(K, lqr.infinite_horizon(dsys, x, u, np.eye(2), np.eye(1)).K, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("Q", "R", "text"),
+    [
+        (np.eye(3), np.eye(1), "Q must be a finite symmetric"),
+        (np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1), "Q must be a finite symmetric"),
+        (np.diag([1.0, -1.0]), np.eye(1), "Q must be positive semidefinite"),
+        (np.eye(2), np.zeros((1, 1)), "R must be positive definite"),
+        (np.eye(2), np.full((1, 1), np.nan), "R must be a finite"),
+    ],
+)
+def test_bad_weights_are_refused(upright, Q, R, text):
+    dsys, x, u = upright
+    with pytest.raises(ValueError, match=text):
+        lqr.infinite_horizon(dsys, x, u, Q, R)
+
+
+def test_a_state_that_moves_is_no_equilibrium(upright):
+    dsys, _, u = upright
+    with pytest.raises(ValueError, match="not an equilibrium"):
+        lqr.infinite_horizon(dsys, np.array([1.0, 0.0]), u, np.eye(2), np.eye(1))
+
+
+def test_an_infeasible_or_foreign_trajectory_is_refused(upright):
+    dsys, _, u = upright
+    with pytest.raises(ValueError, match="not feasible: step 0"):
+        lqr.finite_horizon(dsys, holding(dsys, np.array([1.0, 0.0]), u, 3), np.eye(2), np.eye(1))
+    other = nonholonomic_midpoint(snakeboard(), 0.05)
+    with pytest.raises(ValueError, match="expected 8, 2"):
+        lqr.finite_horizon(other, holding(dsys, np.array([np.pi, 0.0]), u, 3), np.eye(8), np.eye(2))

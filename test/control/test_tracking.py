@@ -1,0 +1,163 @@
+"""The snakeboard under LQR: convergence, robustness to another integrator and other masses, integral action, saturation."""
+
+import numpy as np
+import pytest
+from nh_control.scenarios import SNAKEBOARD, Perturbation, PlantOptions, UnknownName
+from nh_control.simulation import closed_loop, convert
+
+REFERENCES = ("parking", "forward", "turning")
+ERROR = Perturbation(position=0.1, heading=0.1, momentum=0.1)
+MASSES = [dict(m=1.1), dict(m=0.9), dict(m=1.1, I=1.1, J=1.32), dict(m=0.9, I=0.9, J=1.08)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SNAKEBOARD.model()
+
+
+@pytest.fixture(scope="module")
+def trackers(model):
+    made = {}
+    for name in REFERENCES:
+        reference = SNAKEBOARD.reference(model, name)
+        made[name] = {integral: SNAKEBOARD.tracker(model, reference, integral) for integral in (False, True)}
+    return made
+
+
+def run(model, tracker, options=PlantOptions(), perturbation=ERROR, feedback=True):
+    plant = SNAKEBOARD.plant(model, options)
+    x0 = convert(SNAKEBOARD.perturb(model, tracker.reference.states[0], perturbation), model, plant)
+    return closed_loop(plant, tracker, x0, len(tracker.reference), options.substeps, feedback)
+
+
+def configuration_error(result):
+    return np.linalg.norm(result.errors[:, :5], axis=1)
+
+
+def second_half(error):
+    return np.sqrt(np.mean(error[len(error) // 2 :] ** 2))
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("seed", [-1, 0, 1, 2])
+def test_error_falls_a_hundredfold_with_a_perfect_model(model, trackers, name, seed):
+    result = run(model, trackers[name][False], perturbation=Perturbation(0.1, 0.1, 0.1, seed))
+    error = configuration_error(result)
+    assert error[0] == pytest.approx(np.hypot(0.1, 0.1))
+    assert error[-1] <= error[0] / 100
+    assert np.linalg.norm(result.errors[-1]) <= np.linalg.norm(result.errors[0]) / 100
+    assert np.abs(result.constraint).max() <= 1e-12
+    assert not result.saturated.any()
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("integrator", ["rdp_cay", "rdp_exp_truncated"])
+def test_error_falls_tenfold_with_another_integrator_and_a_finer_step(model, trackers, name, integrator):
+    error = configuration_error(run(model, trackers[name][False], PlantOptions(integrator, substeps=4)))
+    assert error[-1] <= error[0] / 10
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("masses", MASSES, ids=str)
+def test_ten_percent_of_mass_stays_five_times_below_open_loop_and_integral_action_improves_it(model, trackers, name, masses):
+    options = PlantOptions(parameters=masses)
+    closed = configuration_error(run(model, trackers[name][False], options))
+    with_integral = configuration_error(run(model, trackers[name][True], options))
+    opened = run(model, trackers[name][False], options, feedback=False)
+    open_error = configuration_error(opened)
+    assert closed.max() < 1.0
+    assert second_half(closed) <= second_half(open_error) / 5
+    assert second_half(with_integral) < second_half(closed)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_open_loop_error_grows(model, trackers, name):
+    error = configuration_error(run(model, trackers[name][False], feedback=False))
+    assert error[-1] > 10 * error[0]
+
+
+def test_without_error_the_reference_is_followed_exactly(model, trackers):
+    result = run(model, trackers["parking"][True], perturbation=Perturbation())
+    np.testing.assert_allclose(result.trajectory.states, trackers["parking"][True].reference.states, atol=1e-9)
+    np.testing.assert_allclose(result.trajectory.inputs, trackers["parking"][True].reference.inputs, atol=1e-8)
+
+
+def test_commands_stay_within_the_actuators_limits_and_say_so(model, trackers):
+    tracker = trackers["forward"][False]
+    far = model.retract(tracker.reference.states[0], np.array([5.0, 0.5, 1.0, 5.0, 5.0, 5.0, 5.0, 0.0]))
+    command = tracker.command(0, far)
+    limits = model.system.input_limits
+    assert command.saturated.any()
+    assert (limits[:, 0] <= command.u).all() and (command.u <= limits[:, 1]).all()
+
+
+def test_past_the_end_of_the_reference_the_command_is_zero(model, trackers):
+    tracker = trackers["forward"][True]
+    command = tracker.command(len(tracker.reference), tracker.reference.states[-1])
+    assert (command.u == 0).all() and not command.saturated.any()
+    np.testing.assert_allclose(command.error, 0, atol=1e-12)
+
+
+def test_disturbance_estimate_finds_a_constant_torque(model, trackers):
+    """A plant with a constant extra rotor torque: the estimate settles at its momentum per step."""
+    tracker, extra = trackers["parking"][True], np.array([0.3, 0.0])
+    x, memory = tracker.reference.states[0], None
+    for k in range(300):
+        command = tracker.command(k, x, memory)
+        memory = command.memory
+        x = model.step(x, command.u + extra)
+    np.testing.assert_allclose(memory.disturbance[:2], extra * model.h, rtol=0.02, atol=1e-5)
+
+
+def test_perturbation_has_the_size_it_names_and_a_seed_repeats_it(model, trackers):
+    x0 = trackers["parking"][False].reference.states[0]
+    for seed in (-1, 3):
+        moved = SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed))
+        dx = model.local(x0, moved)
+        assert abs(dx[2]) == pytest.approx(0.1)
+        assert np.hypot(*dx[3:5]) == pytest.approx(0.2)
+        np.testing.assert_allclose(np.abs(dx[5:]), 0.05 * np.abs(x0[5:]), atol=1e-12)
+        np.testing.assert_array_equal(moved, SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed)))
+
+
+def test_unknown_names_list_the_valid_ones(model):
+    for call, text in (
+        (lambda: SNAKEBOARD.reference(model, "nowhere"), "parking, forward, turning"),
+        (lambda: SNAKEBOARD.model("euler"), "midpoint, rdp_exp"),
+        (lambda: SNAKEBOARD.plant(model, PlantOptions("euler")), "midpoint, rdp_exp"),
+        (lambda: SNAKEBOARD.plant(model, PlantOptions(parameters={"mass": 1.0})), "m, l, I, J"),
+    ):
+        with pytest.raises(UnknownName, match=text):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: PlantOptions(substeps=0), "integer >= 1"),
+        (lambda: Perturbation(position=np.nan), "position must be finite"),
+        (lambda: SNAKEBOARD.model(step_s=-1.0), "positive"),
+    ],
+)
+def test_bad_options_are_refused(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_references_are_feasible_and_stay_regular(model):
+    for name in SNAKEBOARD.references:
+        reference = SNAKEBOARD.reference(model, name)
+        for k in range(0, len(reference), 7):
+            np.testing.assert_array_equal(model.step(reference.states[k], reference.inputs[k]), reference.states[k + 1])
+        assert np.abs(reference.states[:, 1]).max() < 1.0
+        assert (np.abs(reference.inputs) < model.system.input_limits[:, 1]).all()
+
+
+def test_parking_is_a_sideways_move_over_cusps_that_ends_at_rest(model):
+    reference = SNAKEBOARD.reference(model, "parking")
+    dx = model.local(reference.states[0], reference.states[-1])
+    assert abs(dx[4]) > 4 and abs(dx[2]) < 1e-2 and abs(dx[3]) < 1e-2
+    forward = np.array([model.velocity(x)[3] for x in reference.states])
+    assert np.abs(forward[-1]) < 2e-2 < 1 < np.abs(forward).max()
+    moving = forward[np.abs(forward) > 0.05]
+    assert (np.diff(np.sign(moving)) != 0).sum() >= 3
