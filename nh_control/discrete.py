@@ -12,7 +12,7 @@ import numpy as np
 
 from nh_control import newton as newton_method
 from nh_control.compiled import Buffers, Functions, Native, lapack_pointer
-from nh_control.spaces import Product, Rn, Space
+from nh_control.spaces import Space
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
 
@@ -77,7 +77,7 @@ class DiscreteSystem:
         if not (np.isfinite(h) and h > 0):
             raise ValueError(f"{method.name}: step h must be positive and finite, got {h}")
         self.system, self.h, self.method = system, float(h), method
-        self.state_space = Product(system.space, Rn(*system.rho_names))
+        self.state_space = system.state_space
         self._step_space, self._alpha = step_space or system.space, alpha
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class DiscreteSystem:
         return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
 
     def state(self, q, v) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nv, trivialized); the part of v outside the constraints is dropped, orthogonally in the mass metric."""
+        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the constraints is dropped, orthogonally in the mass metric."""
         return self._state("state", q, v)[0][:, 0]
 
     def configuration(self, x) -> np.ndarray:
@@ -136,7 +136,7 @@ class DiscreteSystem:
         return np.array(x, dtype=float)[: self.system.space.nq]
 
     def velocity(self, x) -> np.ndarray:
-        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, trivialized, (nv)."""
+        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, (nw)."""
         return self._state("velocity", x)[0][:, 0]
 
     def energy(self, x) -> float:
@@ -167,7 +167,7 @@ class DiscreteSystem:
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
             change = np.linalg.lstsq(lin.A[:n, n:], self.local(lin.x1, target)[:n], rcond=None)[0]
-            x0 = x0 + np.concatenate([np.zeros(len(q1)), change])
+            x0 = self.retract(x0, np.concatenate([np.zeros(n), change]))
             if np.max(np.abs(change), initial=0.0) <= 1e-12 * (1 + np.max(np.abs(x0[len(q1) :]), initial=0.0)):
                 x1 = self.step(x0, u)
                 return np.concatenate([q1, x1[len(q1) :]])
@@ -236,7 +236,7 @@ class DiscreteSystem:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
         (q, rho), (q1, _) = self._split(x), self._split(x1)
-        v, v_ = s.velocity(q, rho), ca.SX.sym("v", s.space.nv)
+        v, v_ = s.velocity(q, rho), ca.SX.sym("v", s.space.nw)
         d = self._step_space.local(q, q1)
         middle = self._step_space.retract(q, self._alpha * d)
         return Functions(
@@ -247,7 +247,7 @@ class DiscreteSystem:
                 ca.Function("energy", [x], [s.energy(q, v)], ["x"], ["energy"]),
                 ca.Function("local", [x, x1], [self.state_space.local(x, x1)], ["x0", "x1"], ["dx"]),
                 ca.Function("retract", [x, dx], [self.state_space.retract(x, dx)], ["x", "dx"], ["x1"]),
-                ca.Function("constraint", [x, x1], [s.constraint_matrix(middle) @ d], ["x0", "x1"], ["residual"]),
+                ca.Function("constraint", [x, x1], [s.constraint_matrix(middle) @ s.space.frame(q) @ d], ["x0", "x1"], ["residual"]),
             ],
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from nh_control.smooth import one_minus_cos_over, sinc, tangent_coefficient
+from nh_control.smooth import sinc, tangent_coefficient, versine
 
 
 def rotate(theta, t):
@@ -39,20 +39,20 @@ def adjoint(g):
 
 def exp(v):
     """Exponential map, `exp(v) = (v1, V (v2, v3))`, `V = [[sin v1, cos v1 - 1], [1 - cos v1, sin v1]] / v1` [kobilarov2010 (41) ff.]."""
-    s, c = sinc(v[0]), one_minus_cos_over(v[0])
+    s, c = sinc(v[0] ** 2), v[0] * versine(v[0] ** 2)
     return ca.vertcat(v[0], s * v[1] - c * v[2], c * v[1] + s * v[2])
 
 
 def log(g):
     """Inverse of `exp` for |theta| < 2 pi."""
-    half, cot = g[0] / 2, 1 - g[0] ** 2 * tangent_coefficient(g[0])
+    half, cot = g[0] / 2, 1 - g[0] ** 2 * tangent_coefficient(g[0] ** 2)
     return ca.vertcat(g[0], cot * g[1] + half * g[2], -half * g[1] + cot * g[2])
 
 
 def dexp_inverse(v):
     """Right-trivialized `dexp^{-1}_v = I - ad_v / 2 + c ad_v^2`, `c = (1 - (v1/2) cot(v1/2)) / v1^2`; (42) truncates c to 1/12."""
     a = ad(v)
-    return ca.SX.eye(3) - a / 2 + tangent_coefficient(v[0]) * a @ a
+    return ca.SX.eye(3) - a / 2 + tangent_coefficient(v[0] ** 2) * a @ a
 
 
 def cay(v):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
@@ -12,12 +13,25 @@ import numpy as np
 from nh_control import se2
 
 
+@dataclass(frozen=True)
+class Segment:
+    """One step d from q0: its end `q1` (nq), its middle (nq), the mean velocity times the step `w` (nw) at the middle, and the derivatives
+    (nq + nw, nv) of (middle, w) along trivialized variations of q0 and of q1."""
+
+    q1: ca.SX
+    middle: ca.SX
+    w: ca.SX
+    j0: ca.SX
+    j1: ca.SX
+
+
 class Space(ABC):
     """A configuration manifold with a retraction `q1 = retract(q0, d)` and its inverse `d = local(q0, q1)`.
 
-    Configurations are stored with `nq` numbers named `names`; tangent vectors have `nv` numbers named `velocity_names`, in
-    the space's trivialization: plain coordinates for Rn, the body frame for a Lie group. `retract(q, 0) = q`,
-    `local(q, retract(q, d)) = d`. Both take CasADi expressions (and return one) or arrays (and return an array).
+    Configurations are stored with `nq` numbers named `names`, tangent vectors d with `nv` numbers named `tangent_names`: plain coordinates for
+    Rn, the body frame for a Lie group, an orthonormal frame at q0 for a sphere. `retract(q, 0) = q`, `local(q, retract(q, d)) = d`. Both take
+    CasADi expressions (and return one) or arrays (and return an array). Velocities and momenta are stored with `nw` numbers named
+    `velocity_names`, in a form that is smooth on the whole manifold: `v = frame(q) d`; except on spheres nw = nv and the frame is the identity.
     """
 
     names: tuple[str, ...]
@@ -31,6 +45,11 @@ class Space(ABC):
     @property
     def nv(self) -> int:
         """Dimension of the manifold."""
+        return len(self.tangent_names)
+
+    @property
+    def nw(self) -> int:
+        """Numbers that store a velocity."""
         return len(self.velocity_names)
 
     @property
@@ -49,9 +68,34 @@ class Space(ABC):
     @abstractmethod
     def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX: ...
 
-    @abstractmethod
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Derivatives of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of q0 and of q1, (nv, nv) each."""
+        """Derivatives of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of q0 and of q1, (nv, nv) each.
+
+        Unless a space knows better they are derived for a Lie group, where they do not depend on q0.
+        """
+        e, d_, one = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv), ca.SX(self.origin)
+        end = self._retract(one, d_)
+        moved = self._local(self._retract(one, e), end), self._local(one, self._retract(end, e))
+        return tuple(
+            ca.substitute(ca.jacobian(m, e), ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)) for m in moved
+        )
+
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+        """Geometry of the step d from q0; unless a space knows better `middle = retract(q0, d / 2)` and `w = d`."""
+        j0, j1 = self.local_jacobians(q0, d)
+        e = ca.SX.sym("e", self.nv)
+        moved = self._retract(self._retract(q0, e), (d + j0 @ e) / 2), self._retract(q0, (d + j1 @ e) / 2)
+        m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
+        middle = self._retract(q0, d / 2)
+        return Segment(self._retract(q0, d), middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+
+    def frame(self, q: ca.SX) -> ca.SX:
+        """Velocities of the unit local coordinates at q, (nw, nv), orthonormal columns."""
+        return ca.SX.eye(self.nv)
+
+    def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
+        """The stored velocity or momentum w (nw) at q0 carried to q1."""
+        return w
 
     def retract(self, q, d):
         """Configuration reached from `q` (nq) along the tangent vector `d` (nv)."""
@@ -110,6 +154,10 @@ class Rn(Space):
     def local_jacobians(self, q0, d):
         eye = ca.SX.eye(self.nv)
         return -eye, eye
+
+    def segment(self, q0, d):
+        eye = ca.SX.eye(self.nv)
+        return Segment(q0 + d, q0 + d / 2, d, ca.vertcat(eye / 2, -eye), ca.vertcat(eye / 2, eye))
 
 
 class SE2(Space):
@@ -189,3 +237,54 @@ class Product(Space):
     def local_jacobians(self, q0, d):
         blocks = [f.local_jacobians(qf, df) for f, qf, df in self._split(q0, d)]
         return ca.diagcat(*(b[0] for b in blocks)), ca.diagcat(*(b[1] for b in blocks))
+
+    def segment(self, q0, d):
+        parts = [f.segment(qf, df) for f, qf, df in self._split(q0, d)]
+        j0, j1 = (_stack([(f.nq, getattr(p, name)) for f, p in zip(self.factors, parts)]) for name in ("j0", "j1"))
+        return Segment(*(ca.vertcat(*(getattr(p, name) for p in parts)) for name in ("q1", "middle", "w")), j0, j1)
+
+    def frame(self, q):
+        return ca.diagcat(*(f.frame(qf) for f, qf, _ in self._split(q, ca.SX(self.nv, 1))))
+
+    def transport(self, q0, q1, w):
+        out, i, j = [], 0, 0
+        for f in self.factors:
+            out.append(f.transport(q0[i : i + f.nq], q1[i : i + f.nq], w[j : j + f.nw]))
+            i, j = i + f.nq, j + f.nw
+        return ca.vertcat(*out)
+
+
+class Phase(Space):
+    """States (q, p) of a space: configurations with momenta stored as the space stores velocities; local coordinates (dq, dp), each nv.
+
+    `retract((q, p), (dq, dp)) = (q1, transport(q, q1, p + frame(q) dp))` with `q1 = retract(q, dq)`.
+    """
+
+    def __init__(self, base: Space, momentum_names: Sequence[str], local_names: Sequence[str]):
+        self.base = base
+        self.names = (*base.names, *momentum_names)
+        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in momentum_names))
+        self._tangent_names = (*base.tangent_names, *local_names)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self._tangent_names
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.concatenate([self.base.origin, np.zeros(self.base.nw)])
+
+    def _retract(self, x, dx):
+        q, p = x[: self.base.nq], x[self.base.nq :]
+        q1 = self.base._retract(q, dx[: self.base.nv])
+        return ca.vertcat(q1, self.base.transport(q, q1, p + self.base.frame(q) @ dx[self.base.nv :]))
+
+    def _local(self, x0, x1):
+        n = self.base.nq
+        dp = self.base.transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
+        return ca.vertcat(self.base._local(x0[:n], x1[:n]), self.base.frame(x0[:n]).T @ dp)
+
+
+def _stack(blocks: Sequence[tuple[int, ca.SX]]) -> ca.SX:
+    """Block diagonal of the upper (nq) rows of every block above that of their lower rows."""
+    return ca.vertcat(ca.diagcat(*(b[:n, :] for n, b in blocks)), ca.diagcat(*(b[n:, :] for n, b in blocks)))

@@ -9,7 +9,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from nh_control.spaces import Space
+from nh_control.spaces import Phase, Product, Rn, Space
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Symmetry:
 class System:
     """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints `A(q) v = 0`, all CasADi expressions.
 
-    `v` (nv) is the velocity in the space's trivialization, `force` returns its dual (nv). `distribution(q)` (nv, nv - m) is a
+    `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
     bounds. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
@@ -60,14 +60,16 @@ class System:
         object.__setattr__(self, "input_limits", limits)
         q, v, u = self._symbols
         self._expect("lagrangian", self.lagrangian(q, v), (1, 1))
-        self._expect("force", self.generalized_force(q, v, u), (self.space.nv, 1))
+        self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
         mass = ca.hessian(self.lagrangian(q, v), v)[0]
         if ca.depends_on(mass, v):
             raise ValueError(f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix depends on v")
         if self.distribution is not None and self.velocity_constraint is None:
             raise ValueError(f"{self.name}: a distribution needs the velocity_constraint it solves")
+        if self.m and self.space.nw != self.space.nv:
+            raise ValueError(f"{self.name}: velocity constraints are not supported on a space with spheres")
         a, x = self.constraint_matrix(q), self.admissible_basis(q)
-        self._expect("distribution", x, (self.space.nv, self.space.nv - self.m))
+        self._expect("distribution", x, (self.space.nw, self.space.nv - self.m))
         defect = np.abs(self._value(a @ x, q)).max(initial=0.0)
         if not defect <= 1e-12 * max(1.0, np.abs(self._value(a, q)).max(initial=0.0)):
             raise ValueError(f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got {defect:.1e}")
@@ -90,25 +92,26 @@ class System:
         """Number of quasi-momenta, `nv - m`."""
         return self.space.nv - self.m
 
-    @property
-    def rho_names(self) -> tuple[str, ...]:
-        """Names of the momenta: `p_<velocity>` if unconstrained, `rho_<i>` on a distribution."""
-        if self.m == 0:
-            return tuple(f"p_{n.removesuffix('_dot')}" for n in self.space.names)[: self.n_rho]
-        return tuple(f"rho_{i + 1}" for i in range(self.n_rho))
+    @cached_property
+    def state_space(self) -> Space:
+        """Space of the states (q, rho): all of p = dL/dv, stored like velocities, if unconstrained, `rho = X^T p` on a distribution."""
+        if self.m:
+            return Product(self.space, Rn(*(f"rho_{i + 1}" for i in range(self.n_rho))))
+        stored, local = ([f"p_{n.removesuffix('_dot')}" for n in names] for names in (self.space.velocity_names, self.space.tangent_names))
+        return Phase(self.space, stored, local)
 
     def generalized_force(self, q, v, u) -> ca.SX:
-        """Forces f(q, v, u) dual to v, (nv); zero if the system has none."""
-        return ca.SX(self.space.nv, 1) if self.force is None else ca.vertcat(self.force(q, v, u))
+        """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
+        return ca.SX(self.space.nw, 1) if self.force is None else ca.vertcat(self.force(q, v, u))
 
     def constraint_matrix(self, q) -> ca.SX:
-        """A(q), (m, nv)."""
-        return ca.SX(0, self.space.nv) if self.velocity_constraint is None else ca.densify(self.velocity_constraint(q))
+        """A(q), (m, nw)."""
+        return ca.SX(0, self.space.nw) if self.velocity_constraint is None else ca.densify(self.velocity_constraint(q))
 
     def admissible_basis(self, q) -> ca.SX:
-        """X(q), (nv, nv - m), with A X = 0; the identity if there is no constraint."""
+        """X(q), (nw, nv - m), with A X = 0; the space's frame if there is no constraint."""
         if self.velocity_constraint is None:
-            return ca.SX.eye(self.space.nv)
+            return self.space.frame(q)
         if self.distribution is not None:
             return ca.densify(self.distribution(q))
         a = self.constraint_matrix(q)
@@ -119,19 +122,27 @@ class System:
         x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
         return x
 
+    def reduce(self, q, rho) -> ca.SX:
+        """Components `X^T p` (n_rho) of a stored momentum."""
+        return rho if self.m else self.space.frame(q).T @ rho
+
+    def store(self, q, components) -> ca.SX:
+        """Stored momentum with the components `X^T p` (n_rho)."""
+        return components if self.m else self.space.frame(q) @ components
+
     def momentum(self, q, v) -> ca.SX:
-        """Quasi-momenta `rho = X(q)^T dL/dv`, (n_rho)."""
+        """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
         q_, v_, _ = self._symbols
         p = ca.substitute(ca.gradient(self.lagrangian(q_, v_), v_), ca.vertcat(q_, v_), ca.vertcat(q, v))
-        return self.admissible_basis(q).T @ p
+        return self.store(q, self.admissible_basis(q).T @ p)
 
     def velocity(self, q, rho) -> ca.SX:
-        """Admissible velocity with quasi-momenta `rho`: `v = X (X^T M X)^{-1} (rho - X^T dL/dv(q, 0))`, (nv)."""
+        """Admissible velocity with the stored momentum rho: `v = X (X^T M X)^{-1} (X^T p - X^T dL/dv(q, 0))`, (nw)."""
         v_ = self._symbols[1]
         hessian, gradient = ca.hessian(self.lagrangian(q, v_), v_)
         x = self.admissible_basis(q)
-        offset = ca.substitute(gradient, v_, ca.SX.zeros(self.space.nv))
-        return x @ ca.solve(x.T @ hessian @ x, rho - x.T @ offset)
+        offset = ca.substitute(gradient, v_, ca.SX.zeros(self.space.nw))
+        return x @ ca.solve(x.T @ hessian @ x, self.reduce(q, rho) - x.T @ offset)
 
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""
@@ -141,7 +152,7 @@ class System:
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
-        return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nv), ca.SX.sym("u", self.nu)
+        return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nw), ca.SX.sym("u", self.nu)
 
     @cached_property
     def _dependent(self) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ import casadi as ca
 
 from nh_control import se2
 from nh_control.discrete import DiscreteSystem, Method
-from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.spaces import SE2, Product, Rn
 from nh_control.system import System
 
@@ -36,11 +35,11 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
     group = SE2(system.space.names[s:], system.space.velocity_names[s:], retraction)
     space = Product(shape_space, group)
 
-    def jacobians(q, d):
+    def tangents(d):
         if tangent == "exact":
-            return space.local_jacobians(q, d)
-        eye, half = ca.SX.eye(3), se2.ad(d[s:]) / 2
-        return ca.diagcat(-ca.SX.eye(s), half - eye), ca.diagcat(ca.SX.eye(s), eye + half)
+            before, after = group.local_jacobians(None, d)
+            return -before, after
+        return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
 
     def displacement(q, z):
         shape_velocity, w = z[:s], z[s:]
@@ -50,7 +49,13 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
 
     def momenta(q, z):
         d = displacement(q, z)
-        return discrete_momenta(system, space, h, alpha, q, d, jacobians(q, d))
+        middle, v = space.retract(q, alpha * d), d / h
+        slope_r, p = _gradients(system, middle, v)
+        before, after = tangents(d[s:])
+        return (
+            ca.vertcat(p[:s] - (1 - alpha) * h * slope_r[:s], before.T @ p[s:]),
+            ca.vertcat(p[:s] + alpha * h * slope_r[:s], after.T @ p[s:]),
+        )
 
     def half_kick(q, u, z):
         d = displacement(q, z)
@@ -70,3 +75,11 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
     return DiscreteSystem(system, h, Method(name, residual, readout, guess), step_space=space, alpha=alpha)
+
+
+def _gradients(system: System, q, v):
+    """dL/dq (nq) and dL/dv (nw) at (q, v)."""
+    q_, v_ = ca.SX.sym("q", q.shape[0]), ca.SX.sym("v", v.shape[0])
+    at = ca.vertcat(q_, v_)
+    gradient = ca.substitute(ca.gradient(system.lagrangian(q_, v_), at), at, ca.vertcat(q, v))
+    return gradient[: q.shape[0]], gradient[q.shape[0] :]

@@ -37,17 +37,22 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
     left, space = FORCINGS[forcing], system.space
 
-    def kick(q, z, u):
-        return h * system.generalized_force(space.retract(q, h / 2 * z), z, u)
+    def kick(segment, u):
+        return h * system.generalized_force(segment.middle, segment.w / h, u)
+
+    def tangent(q):
+        return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)
 
     def residual(q, rho, u, z):
-        before, _ = discrete_momenta(system, space, h, 0.5, q, h * z)
-        balance = rho + system.admissible_basis(q).T @ (left * kick(q, z, u) - before)
-        return ca.vertcat(balance, system.constraint_matrix(space.retract(q, h / 2 * z)) @ z)
+        segment = space.segment(q, h * z)
+        force = space.frame(q).T @ kick(segment, u)
+        balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(system, h, segment)[0])
+        return ca.vertcat(balance, system.constraint_matrix(segment.middle) @ segment.w / h)
 
     def readout(q, rho, u, z):
-        _, after = discrete_momenta(system, space, h, 0.5, q, h * z)
-        q1 = space.retract(q, h * z)
-        return q1, system.admissible_basis(q1).T @ (after + (1 - left) * kick(q, z, u))
+        segment = space.segment(q, h * z)
+        q1 = segment.q1
+        force = space.frame(q1).T @ kick(segment, u)
+        return q1, system.store(q1, tangent(q1).T @ (discrete_momenta(system, h, segment)[1] + (1 - left) * force))
 
-    return DiscreteSystem(system, h, Method(name, residual, readout, guess=lambda q, v: v))
+    return DiscreteSystem(system, h, Method(name, residual, readout, guess=lambda q, v: space.frame(q).T @ v))

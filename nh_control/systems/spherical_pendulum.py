@@ -1,0 +1,50 @@
+"""The N-fold spherical pendulum on (S^2)^N."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from nh_control.rotations import S2
+from nh_control.spaces import Product
+from nh_control.system import System
+from nh_control.systems.parameters import require_positive
+
+
+@dataclass(frozen=True)
+class SphericalPendulumParameters:
+    """Masses (kg) and lengths (m) of the N links, from the pivot outwards, and gravity `g` (m/s^2)."""
+
+    masses: Sequence[float] = (1.0,)
+    lengths: Sequence[float] = (1.0,)
+    g: float = 9.81
+
+    def __post_init__(self):
+        require_positive(self, "g")
+        for name in ("masses", "lengths"):
+            values = tuple(float(v) for v in getattr(self, name))
+            if not values or not all(np.isfinite(v) and v > 0 for v in values):
+                raise ValueError(f"SphericalPendulumParameters.{name} must be positive and finite, got {values}")
+            object.__setattr__(self, name, values)
+        if len(self.masses) != len(self.lengths):
+            raise ValueError(f"SphericalPendulumParameters: {len(self.masses)} masses but {len(self.lengths)} lengths")
+
+
+def spherical_pendulum(parameters: SphericalPendulumParameters = SphericalPendulumParameters()) -> System:
+    """Chain of massless links with unit vectors q_i (z up) and point masses at `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)`
+    [celledoni2021 5]; no inputs."""
+    p = parameters
+
+    def lagrangian(q, v):
+        total, height, velocity = 0, 0, ca.SX.zeros(3)
+        for i, (m, l) in enumerate(zip(p.masses, p.lengths)):
+            height = height + l * q[3 * i + 2]
+            velocity = velocity + l * v[3 * i : 3 * i + 3]
+            total = total + m * (ca.sumsqr(velocity) / 2 - p.g * height)
+        return total
+
+    spaces = [S2(f"link{i + 1}_") for i in range(len(p.masses))]
+    return System(name=f"spherical_pendulum_{len(spaces)}", space=Product(*spaces), lagrangian=lagrangian, parameters=parameters)
