@@ -1,0 +1,74 @@
+"""Packaging for ament_python (colcon) and pip; package.xml states the same dependencies as rosdep keys."""
+from glob import glob
+
+from setuptools import find_packages, setup
+from setuptools.command.develop import develop
+
+NAME = "nh_control"
+
+# ROS 2 without a ROS installation: wheels that exist for CPython 3.10-3.13 on x86-64 Linux. Elsewhere, install ROS 2.
+ROS_WHEELS = (
+    "rclpy",
+    "rmw-fastrtps-cpp",
+    "builtin-interfaces",
+    "diagnostic-msgs",
+    "geometry-msgs",
+    "nav-msgs",
+    "rcl-interfaces",
+    "rosgraph-msgs",
+    "sensor-msgs",
+    "std-srvs",
+    "visualization-msgs",
+)
+PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
+
+
+class Develop(develop):
+    """`setup.py develop`: setup.cfg sends the executables to lib/nh_control, where `ros2 run` looks, which is right under colcon (--editable); a pip that still
+    runs this command for `pip install -e` wants them in the environment's bin/."""
+
+    def finalize_options(self):
+        if not getattr(self, "editable", False):
+            self.script_dir = "$base/bin"
+        super().finalize_options()
+
+
+setup(
+    cmdclass={"develop": Develop},
+    name=NAME,
+    version="0.1.0",
+    description="Structure-preserving simulation and control of mechanical systems, with ROS 2 nodes",
+    license="Apache-2.0",
+    maintainer="nh_control maintainers",
+    maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
+    python_requires=">=3.10",
+    packages=find_packages(exclude=["test", "test.*"]),
+    package_data={NAME: ["native/*.c", "native/*.h"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
+        (f"share/{NAME}/config", sorted(glob("config/*.yaml") + glob("config/*.rviz"))),
+        (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
+    ],
+    install_requires=["casadi>=3.6", "control>=0.10", "numpy", "rich", "scipy", "transforms3d"],
+    extras_require={
+        "plot": PLOT,
+        "ros": [
+            *PLOT,
+            "rosbags",
+            *(f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'" for wheel in ROS_WHEELS),
+        ],
+        "test": [*PLOT, "hypothesis", "pytest", "pyyaml"],
+    },
+    entry_points={
+        "console_scripts": [
+            "nh_control = nh_control.cli:main",
+            "plant = nh_control.ros.plant:main",
+            "tracker = nh_control.ros.tracker:main",
+            "display = nh_control.ros.display:main",
+            "recorder = nh_control.ros.recorder:main",
+        ],
+    },
+    zip_safe=False,
+)
