@@ -22,7 +22,7 @@ from scipy.linalg import cython_lapack
 
 log = logging.getLogger(__name__)
 
-FLAGS = ("-O2", "-fPIC", "-shared", "-ffp-contract=off")
+FLAGS = ("-O1", "-fPIC", "-shared", "-ffp-contract=off")
 """No -ffast-math and no contraction: compiled and interpreted results agree to the bit where libm does."""
 
 
@@ -62,7 +62,7 @@ class Native:
         self.path = None
         path = compiler()
         if path is not None:
-            source = _source([dense(f) for f in functions]) + more_c
+            source = _source([_shared(f) for f in functions]) + more_c
             self.library, self.path = _load(name, source, path)
 
 
@@ -74,15 +74,25 @@ def _source(functions: Sequence[ca.Function]) -> str:
 
 
 def _wrapper(f: ca.Function) -> str:
-    ins = [f"const double *i{k}" for k in range(f.n_in())]
-    outs = [f"double *o{k}" for k in range(f.n_out())]
-    arg = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
-    res = ", ".join(f"o{k}" for k in range(f.n_out())) or "0"
+    """C text of `call_f`: f on plain pointers, its sparse outputs spread to dense ones (constant zeros in f itself would choke the compiler)."""
+    parameters = [f"const double *i{k}" for k in range(f.n_in())] + [f"double *o{k}" for k in range(f.n_out())]
+    before, after, results = "", "", []
+    for k in range(f.n_out()):
+        rows, columns = f.size_out(k)
+        nnz = f.nnz_out(k)
+        if nnz == rows * columns:
+            results.append(f"o{k}")
+            continue
+        places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
+        before += f"    static const int at{k}[] = {{{places}}};\n    double s{k}[{nnz + 1}];\n"
+        after += f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n    for (int i = 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
+        results.append(f"s{k}")
+    arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
     return (
-        f"\nint call_{f.name()}({', '.join(ins + outs)})\n{{\n"
-        f"    const double *arg[{f.sz_arg() + 1}] = {{{arg}}};\n    double *res[{f.sz_res() + 1}] = {{{res}}};\n"
+        f"\nint call_{f.name()}({', '.join(parameters)})\n{{\n{before}"
+        f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
         f"    casadi_int iw[{f.sz_iw() + 1}];\n    double w[{f.sz_w() + 1}];\n"
-        f"    return {f.name()}(arg, res, iw, w, 0);\n}}\n"
+        f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
     )
 
 
@@ -146,7 +156,7 @@ class _Evaluator(Buffers):
         if native is not None:
             self.run = partial(native, *self.pointers)
             return
-        self._buffer, self.run = f.buffer()
+        self._buffer, self.run = _dense(f).buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, memoryview(array))
         for k, array in enumerate(self.outputs):
@@ -160,7 +170,6 @@ class Functions:
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function]):
-        functions = [dense(f) for f in functions]
         self._native = Native(name, functions).library
         self._calls = {f.name(): self._bind(f) for f in functions}
 
@@ -184,9 +193,12 @@ class Functions:
         return call
 
 
-def dense(f: ca.Function) -> ca.Function:
-    """The function with dense outputs and common subexpressions shared."""
+def _shared(f: ca.Function) -> ca.Function:
+    """The function with its common subexpressions shared."""
     inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    outputs = [ca.densify(o) for o in f.call(inputs)]
-    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": True})
+    return ca.Function(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), {"cse": True})
 
+
+def _dense(f: ca.Function) -> ca.Function:
+    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
+    return ca.Function(f.name(), inputs, [ca.densify(o) for o in f.call(inputs)], f.name_in(), f.name_out())

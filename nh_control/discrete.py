@@ -19,12 +19,15 @@ from nh_control.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Method:
-    """An integrator: `r(q, rho, u, z) = 0` fixes z, then `(q1, rho1) = g(q, rho, u, z)`; `guess(q, v)` is where Newton starts."""
+    """An integrator: `r(q, rho, u, z) = 0` fixes the n_z unknowns z, then `(q1, rho1) = g(q, rho, u, z)`; Newton starts at z = 0.
+
+    Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first iteration finds them to first order in h.
+    """
 
     name: str
+    n_z: int
     residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX]
     readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
-    guess: Callable[[ca.SX, ca.SX], ca.SX]
 
 
 class StepFailed(RuntimeError):
@@ -86,9 +89,9 @@ class DiscreteSystem:
     name = property(__repr__)
     nx = property(lambda self: self.state_space.nq, doc="Numbers that store a state.")
     ndx = property(lambda self: self.state_space.nv, doc="Dimension of the state space.")
-    nu = property(lambda self: self.system.nu, doc="Number of inputs.")
+    nu = property(lambda self: len(self.inputs), doc="Number of inputs.")
     state_names = property(lambda self: self.state_space.names, doc="Names of the stored states.")
-    inputs = property(lambda self: self.system.inputs, doc="Names of the inputs.")
+    inputs = property(lambda self: self.system.inputs + self.system.prescribed, doc="Names of the inputs: forces, then prescribed coordinates' next values.")
 
     def step(self, x, u=()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError for a wrong shape or a value that is not finite."""
@@ -136,12 +139,13 @@ class DiscreteSystem:
         return np.array(x, dtype=float)[: self.system.space.nq]
 
     def velocity(self, x) -> np.ndarray:
-        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, (nw)."""
-        return self._state("velocity", x)[0][:, 0]
+        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed coordinates, (nw)."""
+        mass, momentum, basis, prescribed = self._state("inertia", x)
+        return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
     def energy(self, x) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
-        return float(self._state("energy", x)[0][0, 0])
+        return float(self._state("energy", self.configuration(x), self.velocity(x))[0][0, 0])
 
     def local(self, x0, x1) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
@@ -187,7 +191,7 @@ class DiscreteSystem:
     def _failure(self, status: int, x, u, z, x1, info) -> Exception:
         if not (np.isfinite(x).all() and np.isfinite(u).all()):
             return ValueError(f"{self}: state and input must be finite, got x = {x.tolist()}, u = {u.tolist()}")
-        jacobian = np.asarray(self._step_expressions[2](x, u, z)[1])
+        jacobian = np.asarray(self._step_expressions[1](x, u, z)[1])
         condition = float(np.linalg.cond(jacobian)) if np.isfinite(jacobian).all() else np.inf
         return StepFailed(str(self), self.h, newton_method.REASONS[status], info[2], info[1], int(info[0]), condition)
 
@@ -198,11 +202,8 @@ class DiscreteSystem:
 
     @cached_property
     def _symbols(self):
-        s = self.system
         x, u = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu)
-        q, rho = x[: s.space.nq], x[s.space.nq :]
-        z0 = self.method.guess(q, s.velocity(q, rho))
-        return x, u, ca.SX.sym("z", z0.shape[0]), z0
+        return x, u, ca.SX.sym("z", self.method.n_z)
 
     def _split(self, x):
         return x[: self.system.space.nq], x[self.system.space.nq :]
@@ -215,13 +216,12 @@ class DiscreteSystem:
 
     @cached_property
     def _step_expressions(self) -> list[ca.Function]:
-        x, u, z, z0 = self._symbols
+        x, u, z = self._symbols
         r = ca.densify(self._residual(x, u, z))
         if r.shape != z.shape:
             raise ValueError(f"{self}: the residual must have shape {z.shape}, got {r.shape}")
         r_z, w = ca.jacobian(r, z), ca.vertcat(x, u)
         return [
-            ca.Function("guess", [x, u], [z0], ["x", "u"], ["z"]),
             ca.Function("scale", [x, u, z], [ca.fabs(ca.jacobian(r, w)) @ ca.fabs(w)], ["x", "u", "z"], ["s"]),
             ca.Function("residual", [x, u, z], [r, r_z], ["x", "u", "z"], ["r", "r_z"]),
             ca.Function("readout", [x, u, z], [self._readout(x, u, z)], ["x", "u", "z"], ["x1"]),
@@ -236,15 +236,15 @@ class DiscreteSystem:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
         (q, rho), (q1, _) = self._split(x), self._split(x1)
-        v, v_ = s.velocity(q, rho), ca.SX.sym("v", s.space.nw)
+        v = ca.SX.sym("v", s.space.nw)
         d = self._step_space.local(q, q1)
         middle = self._step_space.retract(q, self._alpha * d)
         return Functions(
             f"{s.name}_state",
             [
-                ca.Function("state", [q, v_], [ca.vertcat(q, s.momentum(q, v_))], ["q", "v"], ["x"]),
-                ca.Function("velocity", [x], [v], ["x"], ["v"]),
-                ca.Function("energy", [x], [s.energy(q, v)], ["x"], ["energy"]),
+                ca.Function("state", [q, v], [ca.vertcat(q, s.momentum(q, v))], ["q", "v"], ["x"]),
+                ca.Function("inertia", [x], s.inertia(q, rho), ["x"], ["mass", "momentum", "basis", "prescribed"]),
+                ca.Function("energy", [q, v], [s.energy(q, v)], ["q", "v"], ["energy"]),
                 ca.Function("local", [x, x1], [self.state_space.local(x, x1)], ["x0", "x1"], ["dx"]),
                 ca.Function("retract", [x, dx], [self.state_space.retract(x, dx)], ["x", "dx"], ["x1"]),
                 ca.Function("constraint", [x, x1], [s.constraint_matrix(middle) @ s.space.frame(q) @ d], ["x0", "x1"], ["residual"]),
@@ -252,7 +252,7 @@ class DiscreteSystem:
         )
 
     def _local_step(self):
-        x, u, z, _ = self._symbols
+        x, u, z = self._symbols
         dx, x1 = ca.SX.sym("dx", self.ndx), ca.SX.sym("x1", self.nx)
         moved = self.state_space.retract(x, dx)
         r, y = self._residual(moved, u, z), self.state_space.local(x1, self._readout(moved, u, z))
@@ -280,8 +280,7 @@ class DiscreteSystem:
 
     @cached_property
     def _buffers(self) -> Buffers:
-        n_z = self._symbols[2].shape[0]
-        return Buffers([(self.nx,), (self.nu,), (n_z,), (self.nx,), (3,)])
+        return Buffers([(self.nx,), (self.nu,), (self.method.n_z,), (self.nx,), (3,)])
 
     @cached_property
     def _stepper(self) -> Callable[..., int]:
@@ -292,7 +291,7 @@ class DiscreteSystem:
         return native.library.nh_step
 
     def _newton_source(self) -> str:
-        sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self._symbols[2].shape[0], "N_X1": self.nx}
+        sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self.method.n_z, "N_X1": self.nx}
         limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "MAX_ITERATIONS", "MAX_HALVINGS")}
         defines = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **limits}.items())
         return "\n" + defines + resources.files("nh_control").joinpath("native/newton.c").read_text()
@@ -300,7 +299,7 @@ class DiscreteSystem:
     def _interpreted_step(self, *_) -> int:
         x, u, z, x1, info = self._buffers.arrays
         call = self._step_functions
-        z[:] = call("guess", x, u)[0][:, 0]
+        z[:] = 0
 
         def residual(trial):
             r, jacobian = call("residual", x, u, trial)

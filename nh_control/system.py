@@ -27,12 +27,14 @@ class Symmetry:
 
 @dataclass(frozen=True)
 class System:
-    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints `A(q) v = 0`, all CasADi expressions.
+    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints `A(q) v = 0` or `h(q) = 0`, all CasADi expressions.
 
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
+    bounds. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of the space, a vector space Rn of their own, and
+    their next values are inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities.
+    Raises ValueError on any mismatch.
     """
 
     name: str
@@ -41,6 +43,8 @@ class System:
     inputs: tuple[str, ...] = ()
     force: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     velocity_constraint: Callable[[ca.SX], ca.SX] | None = None
+    holonomic_constraint: Callable[[ca.SX], ca.SX] | None = None
+    prescribed: tuple[str, ...] = ()
     distribution: Callable[[ca.SX], ca.SX] | None = None
     dependent: tuple[int, ...] | None = None
     symmetry: Symmetry | None = None
@@ -58,6 +62,7 @@ class System:
             raise ValueError(f"{self.name}: input_limits must be ({self.nu}, 2) with lower < upper, got {limits.tolist()}")
         limits.setflags(write=False)
         object.__setattr__(self, "input_limits", limits)
+        self._check_prescribed()
         q, v, u = self._symbols
         self._expect("lagrangian", self.lagrangian(q, v), (1, 1))
         self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
@@ -66,10 +71,10 @@ class System:
             raise ValueError(f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix depends on v")
         if self.distribution is not None and self.velocity_constraint is None:
             raise ValueError(f"{self.name}: a distribution needs the velocity_constraint it solves")
-        if self.m and self.space.nw != self.space.nv:
-            raise ValueError(f"{self.name}: velocity constraints are not supported on a space with spheres")
+        if self.m and (self.space.nw != self.space.nv or self.prescribed or self.holonomic_constraint):
+            raise ValueError(f"{self.name}: velocity constraints are not supported together with spheres, holonomic constraints or prescribed coordinates")
         a, x = self.constraint_matrix(q), self.admissible_basis(q)
-        self._expect("distribution", x, (self.space.nw, self.space.nv - self.m))
+        self._expect("distribution", x, (self.space.nw, self.n_rho))
         defect = np.abs(self._value(a @ x, q)).max(initial=0.0)
         if not defect <= 1e-12 * max(1.0, np.abs(self._value(a, q)).max(initial=0.0)):
             raise ValueError(f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got {defect:.1e}")
@@ -89,15 +94,25 @@ class System:
 
     @property
     def n_rho(self) -> int:
-        """Number of quasi-momenta, `nv - m`."""
-        return self.space.nv - self.m
+        """Number of quasi-momenta, nv less constraints and prescribed coordinates."""
+        return self.space.nv - self.m - len(self.prescribed)
+
+    @cached_property
+    def n_holonomic(self) -> int:
+        """Number of holonomic constraints."""
+        return 0 if self.holonomic_constraint is None else ca.vertcat(self.holonomic_constraint(self._symbols[0])).shape[0]
 
     @cached_property
     def state_space(self) -> Space:
-        """Space of the states (q, rho): all of p = dL/dv, stored like velocities, if unconstrained, `rho = X^T p` on a distribution."""
+        """Space of the states (q, rho): p = dL/dv, stored like velocities, with the velocities of prescribed coordinates in the place of their momenta;
+        `rho = X^T p` on a distribution."""
         if self.m:
             return Product(self.space, Rn(*(f"rho_{i + 1}" for i in range(self.n_rho))))
-        stored, local = ([f"p_{n.removesuffix('_dot')}" for n in names] for names in (self.space.velocity_names, self.space.tangent_names))
+        n = self.space.nw - len(self.prescribed)
+        stored, local = (
+            [f"{'v' if i >= n else 'p'}_{name.removesuffix('_dot')}" for i, name in enumerate(names, start=n - count)]
+            for names, count in ((self.space.velocity_names, n), (self.space.tangent_names, self.n_rho))
+        )
         return Phase(self.space, stored, local)
 
     def generalized_force(self, q, v, u) -> ca.SX:
@@ -111,7 +126,7 @@ class System:
     def admissible_basis(self, q) -> ca.SX:
         """X(q), (nw, nv - m), with A X = 0; the space's frame if there is no constraint."""
         if self.velocity_constraint is None:
-            return self.space.frame(q)
+            return self.space.frame(q)[:, : self.n_rho]
         if self.distribution is not None:
             return ca.densify(self.distribution(q))
         a = self.constraint_matrix(q)
@@ -122,27 +137,41 @@ class System:
         x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
         return x
 
+    def holonomic_matrix(self, q) -> ca.SX:
+        """Dh(q) along the tangent vectors of the coordinates that are not prescribed, (n_holonomic, n_rho)."""
+        e = ca.SX.sym("e", self.space.nv)
+        if not self.n_holonomic:
+            return ca.SX(0, self.n_rho)
+        slope = ca.jacobian(ca.vertcat(self.holonomic_constraint(self.space.retract(q, e))), e)
+        return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))[:, : self.n_rho]
+
+    def prescribed_part(self, vector) -> ca.SX:
+        """The last entries of a configuration, velocity, stored momentum or input: those of the prescribed coordinates."""
+        n = len(self.prescribed)
+        return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
+
     def reduce(self, q, rho) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
-        return rho if self.m else self.space.frame(q).T @ rho
+        return rho if self.m else (self.space.frame(q).T @ rho)[: self.n_rho]
 
-    def store(self, q, components) -> ca.SX:
-        """Stored momentum with the components `X^T p` (n_rho)."""
-        return components if self.m else self.space.frame(q) @ components
+    def store(self, q, components, prescribed_velocity) -> ca.SX:
+        """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed coordinates."""
+        return components if self.m else self.space.frame(q) @ ca.vertcat(components, prescribed_velocity)
 
     def momentum(self, q, v) -> ca.SX:
         """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
         q_, v_, _ = self._symbols
         p = ca.substitute(ca.gradient(self.lagrangian(q_, v_), v_), ca.vertcat(q_, v_), ca.vertcat(q, v))
-        return self.store(q, self.admissible_basis(q).T @ p)
+        return self.store(q, self.admissible_basis(q).T @ p, self.prescribed_part(v))
 
-    def velocity(self, q, rho) -> ca.SX:
-        """Admissible velocity with the stored momentum rho: `v = X (X^T M X)^{-1} (X^T p - X^T dL/dv(q, 0))`, (nw)."""
+    def inertia(self, q, rho) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum (n_rho)
+        less that of c, and the prescribed part c (nw)."""
         v_ = self._symbols[1]
         hessian, gradient = ca.hessian(self.lagrangian(q, v_), v_)
         x = self.admissible_basis(q)
-        offset = ca.substitute(gradient, v_, ca.SX.zeros(self.space.nw))
-        return x @ ca.solve(x.T @ hessian @ x, self.reduce(q, rho) - x.T @ offset)
+        c = ca.vertcat(ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho))
+        return x.T @ hessian @ x, self.reduce(q, rho) - x.T @ ca.substitute(gradient, v_, c), x, c
 
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""
@@ -163,6 +192,12 @@ class System:
         q = self._symbols[0]
         _, _, pivots = qr(self._value(self.constraint_matrix(q), q), pivoting=True)
         return tuple(sorted(int(i) for i in pivots[: self.m]))
+
+    def _check_prescribed(self) -> None:
+        last = self.space.factors[-1] if isinstance(self.space, Product) else self.space
+        n = len(self.prescribed)
+        if n and not (isinstance(last, Rn) and last.names[-n:] == self.prescribed and last.nv >= n):
+            raise ValueError(f"{self.name}: prescribed coordinates {self.prescribed} must be the last ones of a space Rn, got {self.space.names}")
 
     def _value(self, expression, q) -> np.ndarray:
         return np.asarray(ca.Function("value", [q], [expression])(self.space.origin))

@@ -68,13 +68,8 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
         q1 = space.retract(q, displacement(q, z))
         return q1, system.admissible_basis(q1).T @ (momenta(q, z)[1] + half_kick(q, u, z))
 
-    def guess(q, v):
-        basis = symmetry.basis(q[:s])
-        omega = v[s:] + symmetry.connection(q[:s]) @ v[:s]
-        return ca.vertcat(v[:s], ca.solve(basis.T @ basis, basis.T @ omega))
-
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
-    return DiscreteSystem(system, h, Method(name, residual, readout, guess), step_space=space, alpha=alpha)
+    return DiscreteSystem(system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha)
 
 
 def _gradients(system: System, q, v):

@@ -37,22 +37,32 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
     left, space = FORCINGS[forcing], system.space
 
-    def kick(segment, u):
-        return h * system.generalized_force(segment.middle, segment.w / h, u)
+    n, nk = system.n_rho, len(system.prescribed)
+
+    def segment(q, u, z):
+        target = system.prescribed_part(u) - system.prescribed_part(q)
+        return space.segment(q, ca.vertcat(h * z[: space.nv - nk], target))
+
+    def kick(step, u):
+        return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
     def tangent(q):
-        return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)
+        return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)[:, :n]
 
     def residual(q, rho, u, z):
-        segment = space.segment(q, h * z)
-        force = space.frame(q).T @ kick(segment, u)
-        balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(system, h, segment)[0])
-        return ca.vertcat(balance, system.constraint_matrix(segment.middle) @ segment.w / h)
+        step = segment(q, u, z)
+        force = space.frame(q).T @ kick(step, u)
+        balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(system, h, step)[0])
+        if system.n_holonomic:
+            impulse = system.holonomic_matrix(q).T @ z[n:]
+            return ca.vertcat(balance - impulse, system.holonomic_constraint(step.q1))
+        return ca.vertcat(balance, system.constraint_matrix(step.middle) @ step.w / h)
 
     def readout(q, rho, u, z):
-        segment = space.segment(q, h * z)
-        q1 = segment.q1
-        force = space.frame(q1).T @ kick(segment, u)
-        return q1, system.store(q1, tangent(q1).T @ (discrete_momenta(system, h, segment)[1] + (1 - left) * force))
+        step = segment(q, u, z)
+        q1 = step.q1
+        force = space.frame(q1).T @ kick(step, u)
+        components = tangent(q1).T @ (discrete_momenta(system, h, step)[1] + (1 - left) * force)
+        return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 
-    return DiscreteSystem(system, h, Method(name, residual, readout, guess=lambda q, v: space.frame(q).T @ v))
+    return DiscreteSystem(system, h, Method(name, space.nv - nk + system.n_holonomic, residual, readout))

@@ -1,7 +1,7 @@
 /* Damped Newton iteration for r(x, u, z) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
  * Before this text stand the generated functions and
  *   N_X, N_U, N_Z, N_X1    sizes;
- *   call_guess(x, u, z), call_scale(x, u, z, s), call_residual(x, u, z, r, J), call_readout(x, u, z, x1)
+ *   call_scale(x, u, z, s), call_residual(x, u, z, r, J), call_readout(x, u, z, x1)
  *   TARGET, ACCEPT, MAX_ITERATIONS, MAX_HALVINGS    from newton.py. */
 #include <math.h>
 
@@ -64,7 +64,7 @@ static int newton(const double *x, const double *u, double *z, double *info)
 
 int nh_step(const double *x, const double *u, double *z, double *x1, double *info)
 {
-    call_guess(x, u, z);
+    for (int i = 0; i < N_Z; ++i) z[i] = 0.0;
     const int status = N_Z ? newton(x, u, z, info) : CONVERGED;
     if (status != CONVERGED) return status;
     call_readout(x, u, z, x1);
