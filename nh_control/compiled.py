@@ -46,7 +46,7 @@ def compiler() -> str | None:
 
 @cache
 def _compiler_version(path: str) -> str:
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
 
 
 class Native:
@@ -98,36 +98,42 @@ def _wrapper(f: ca.Function) -> str:
 
 def _load(name: str, source: str, cc: str):
     key = "\0".join([source, cc, _compiler_version(cc), *FLAGS, platform.machine()])
-    folder = cache_directory()
-    target = folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
-    for attempt in range(2):
-        try:
-            if not target.exists() and not _compile(source, cc, target):
-                return None, None
-            return ctypes.PyDLL(str(target)), target
-        except OSError as error:
-            if attempt:
-                raise
-            log.warning("cached %s cannot be loaded (%s): compiling it again", target, error)
-            target.unlink(missing_ok=True)
+    target = cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    try:
+        if not _intact(target):
+            if target.exists():
+                log.warning("cached %s is damaged: compiling it again", target)
+            _compile(source, cc, target)
+        return ctypes.PyDLL(str(target)), target
+    except OSError as error:
+        log.warning("%s: %s; using CasADi's virtual machine ($NH_CONTROL_CACHE moves the cache)", target, error)
+    except subprocess.CalledProcessError as error:
+        log.warning("%s failed on %s (%s): using CasADi's virtual machine", cc, target.stem, error.stderr.strip()[-500:])
     return None, None
 
 
-def _compile(source: str, cc: str, target: Path) -> bool:
+def _compile(source: str, cc: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if target.exists():
-            return True
+        if _intact(target):
+            return
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
             c_file.write_text(source)
-            run = subprocess.run([cc, *FLAGS, "-o", str(so_file), str(c_file), "-lm"], capture_output=True, text=True, check=False)
-            if run.returncode:
-                log.warning("%s failed on %s (%s): using CasADi's virtual machine", cc, target.stem, run.stderr.strip()[-500:])
-                return False
+            subprocess.run([cc, *FLAGS, "-o", str(so_file), str(c_file), "-lm"], capture_output=True, text=True, check=True)
+            library = so_file.read_bytes()
+            so_file.write_bytes(library + hashlib.sha256(library).digest())
             os.replace(so_file, target)
-    return True
+
+
+def _intact(target: Path) -> bool:
+    """Whether the file ends with the hash of what stands before it: loading a library that was cut off would kill the process."""
+    try:
+        content = target.read_bytes()
+    except FileNotFoundError:
+        return False
+    return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
 def lapack_pointer(routine: str) -> ctypes.c_void_p:

@@ -121,6 +121,8 @@ class DiscreteSystem:
         inputs = np.zeros((inputs, 0)) if isinstance(inputs, int) else np.asarray(inputs, dtype=float)
         if inputs.ndim != 2 or inputs.shape[1] != self.nu:
             raise ValueError(f"{self}: inputs must have shape (N, {self.nu}), got {inputs.shape}")
+        if np.shape(x0) != (self.nx,):
+            raise ValueError(f"{self}: x0 must have shape ({self.nx},), got {np.shape(x0)}")
         states = np.empty((len(inputs) + 1, self.nx))
         states[0] = x0
         for k, u in enumerate(inputs):
@@ -197,7 +199,10 @@ class DiscreteSystem:
 
     def _derivative(self, x, u, z, x1):
         r_z, r_w, g_w, g_z = self._first("first", x, u, z, x1)
-        dz = newton_method.solve(r_z, -r_w)
+        try:
+            dz = newton_method.solve(r_z, -r_w)
+        except np.linalg.LinAlgError:
+            raise self._failure(newton_method.SINGULAR, *self._buffers.arrays) from None
         return g_w + g_z @ dz, dz, r_z, g_z
 
     @cached_property
@@ -214,17 +219,21 @@ class DiscreteSystem:
     def _readout(self, x, u, z):
         return ca.vertcat(*self.method.readout(*self._split(x), u, z))
 
+    def _domain(self, x) -> ca.SX:
+        domain = self.system.domain
+        return ca.SX(0, 1) if domain is None else ca.vertcat(domain(self._split(x)[0]))
+
     @cached_property
     def _step_expressions(self) -> list[ca.Function]:
         x, u, z = self._symbols
         r = ca.densify(self._residual(x, u, z))
         if r.shape != z.shape:
             raise ValueError(f"{self}: the residual must have shape {z.shape}, got {r.shape}")
-        r_z, w = ca.jacobian(r, z), ca.vertcat(x, u)
+        r_z, w, x1 = ca.jacobian(r, z), ca.vertcat(x, u), self._readout(x, u, z)
         return [
             ca.Function("scale", [x, u, z], [ca.fabs(ca.jacobian(r, w)) @ ca.fabs(w)], ["x", "u", "z"], ["s"]),
             ca.Function("residual", [x, u, z], [r, r_z], ["x", "u", "z"], ["r", "r_z"]),
-            ca.Function("readout", [x, u, z], [self._readout(x, u, z)], ["x", "u", "z"], ["x1"]),
+            ca.Function("readout", [x, u, z], [x1, self._domain(x1)], ["x", "u", "z"], ["x1", "domain"]),
         ]
 
     @cached_property
@@ -291,7 +300,7 @@ class DiscreteSystem:
         return native.library.nh_step
 
     def _newton_source(self) -> str:
-        sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self.method.n_z, "N_X1": self.nx}
+        sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self.method.n_z, "N_DOMAIN": self._domain(self._symbols[0]).shape[0]}
         limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "MAX_ITERATIONS", "MAX_HALVINGS")}
         defines = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **limits}.items())
         return "\n" + defines + resources.files("nh_control").joinpath("native/newton.c").read_text()
@@ -307,7 +316,10 @@ class DiscreteSystem:
 
         result = newton_method.newton(residual, call("scale", x, u, z)[0][:, 0], z)
         info[:] = result.iterations, result.error, result.residual
-        if result.status == newton_method.CONVERGED:
-            x1[:] = call("readout", x, u, z)[0][:, 0]
-            return newton_method.CONVERGED if np.isfinite(x1).all() else newton_method.NOT_FINITE
-        return result.status
+        if result.status != newton_method.CONVERGED:
+            return result.status
+        end, domain = call("readout", x, u, z)
+        x1[:] = end[:, 0]
+        if not np.isfinite(x1).all():
+            return newton_method.NOT_FINITE
+        return newton_method.CONVERGED if (domain > 0).all() else newton_method.OUTSIDE

@@ -18,12 +18,13 @@ ACCEPT = 1e-10
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
 
-CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED = range(5)
+CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE = range(6)
 REASONS = {
     NOT_FINITE: "a value is not finite",
     SINGULAR: "the Jacobian is singular",
     STALLED: "no step along the Newton direction decreases the residual",
     EXHAUSTED: "too many iterations",
+    OUTSIDE: "the step leaves the domain where the model holds",
 }
 
 

@@ -32,7 +32,7 @@ class System:
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of the space, a vector space Rn of their own, and
+    bounds. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of the space, a vector space Rn of their own, and
     their next values are inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities.
     Raises ValueError on any mismatch.
     """
@@ -48,6 +48,7 @@ class System:
     distribution: Callable[[ca.SX], ca.SX] | None = None
     dependent: tuple[int, ...] | None = None
     symmetry: Symmetry | None = None
+    domain: Callable[[ca.SX], ca.SX] | None = None
     parameters: object | None = None
     input_limits: np.ndarray | None = None
     input_units: tuple[str, ...] = ()
@@ -73,12 +74,11 @@ class System:
             raise ValueError(f"{self.name}: a distribution needs the velocity_constraint it solves")
         if self.m and (self.space.nw != self.space.nv or self.prescribed or self.holonomic_constraint):
             raise ValueError(f"{self.name}: velocity constraints are not supported together with spheres, holonomic constraints or prescribed coordinates")
-        a, x = self.constraint_matrix(q), self.admissible_basis(q)
+        self._expect("velocity_constraint", self.constraint_matrix(q), (self.m, self.space.nw))
+        x = self.admissible_basis(q)
         self._expect("distribution", x, (self.space.nw, self.n_rho))
-        defect = np.abs(self._value(a @ x, q)).max(initial=0.0)
-        if not defect <= 1e-12 * max(1.0, np.abs(self._value(a, q)).max(initial=0.0)):
-            raise ValueError(f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got {defect:.1e}")
-        reduced = self._value(x.T @ mass @ x, q)
+        self._check_distribution(q, x)
+        reduced = self._value(x.T @ mass @ x, q, self.space.origin)
         if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
             raise ValueError(f"{self.name}: the mass matrix on the admissible velocities is singular or not finite: {reduced.tolist()}")
 
@@ -190,7 +190,7 @@ class System:
         from scipy.linalg import qr
 
         q = self._symbols[0]
-        _, _, pivots = qr(self._value(self.constraint_matrix(q), q), pivoting=True)
+        _, _, pivots = qr(self._value(self.constraint_matrix(q), q, self.space.origin), pivoting=True)
         return tuple(sorted(int(i) for i in pivots[: self.m]))
 
     def _check_prescribed(self) -> None:
@@ -199,8 +199,17 @@ class System:
         if n and not (isinstance(last, Rn) and last.names[-n:] == self.prescribed and last.nv >= n):
             raise ValueError(f"{self.name}: prescribed coordinates {self.prescribed} must be the last ones of a space Rn, got {self.space.names}")
 
-    def _value(self, expression, q) -> np.ndarray:
-        return np.asarray(ca.Function("value", [q], [expression])(self.space.origin))
+    def _check_distribution(self, q, x) -> None:
+        """A X must vanish at the origin and at configurations around it."""
+        a = self.constraint_matrix(q)
+        for d in (np.zeros(self.space.nv), *np.random.default_rng(0).normal(size=(3, self.space.nv))):
+            at = self.space.retract(self.space.origin, d)
+            defect, size = (np.abs(self._value(e, q, at)).max(initial=0.0) for e in (a @ x, a))
+            if not defect <= 1e-12 * max(1.0, size):
+                raise ValueError(f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got {defect:.1e} at q = {at.tolist()}")
+
+    def _value(self, expression, q, at) -> np.ndarray:
+        return np.asarray(ca.Function("value", [q], [expression])(at))
 
     def _expect(self, what: str, expression, shape: tuple[int, int]) -> None:
         if ca.SX(expression).shape != shape:

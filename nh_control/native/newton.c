@@ -1,11 +1,11 @@
 /* Damped Newton iteration for r(x, u, z) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
  * Before this text stand the generated functions and
- *   N_X, N_U, N_Z, N_X1    sizes;
- *   call_scale(x, u, z, s), call_residual(x, u, z, r, J), call_readout(x, u, z, x1)
+ *   N_X, N_U, N_Z, N_DOMAIN    sizes;
+ *   call_scale(x, u, z, s), call_residual(x, u, z, r, J), call_readout(x, u, z, x1, domain)
  *   TARGET, ACCEPT, MAX_ITERATIONS, MAX_HALVINGS    from newton.py. */
 #include <math.h>
 
-enum status { CONVERGED = 0, NOT_FINITE = 1, SINGULAR = 2, STALLED = 3, EXHAUSTED = 4 };
+enum status { CONVERGED = 0, NOT_FINITE = 1, SINGULAR = 2, STALLED = 3, EXHAUSTED = 4, OUTSIDE = 5 };
 
 typedef void (*lapack_dgesv)(int *n, int *nrhs, double *a, int *lda, int *ipiv, double *b, int *ldb, int *info);
 
@@ -67,8 +67,11 @@ int nh_step(const double *x, const double *u, double *z, double *x1, double *inf
     for (int i = 0; i < N_Z; ++i) z[i] = 0.0;
     const int status = N_Z ? newton(x, u, z, info) : CONVERGED;
     if (status != CONVERGED) return status;
-    call_readout(x, u, z, x1);
-    for (int i = 0; i < N_X1; ++i)
+    double domain[N_DOMAIN + 1];
+    call_readout(x, u, z, x1, domain);
+    for (int i = 0; i < N_X; ++i)
         if (!isfinite(x1[i])) return NOT_FINITE;
+    for (int i = 0; i < N_DOMAIN; ++i)
+        if (!(domain[i] > 0.0)) return OUTSIDE;
     return CONVERGED;
 }

@@ -67,6 +67,7 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
         velocity_constraint=constraint,
         distribution=lambda q: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1])),
         symmetry=Symmetry(2, connection=connection, basis=lambda r: symmetry_direction(r[1])),
+        domain=lambda q: ca.cos(q[1]),
         parameters=parameters,
         input_limits=np.array([[-1, 1]]) * np.array([[parameters.rotor_torque_limit], [parameters.steer_torque_limit]]),
     )
