@@ -1,0 +1,72 @@
+"""What the README says is so: its example runs, its commands and tables are those of the code."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from command import ROOT, environment
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_own_system_runs_and_balances(tmp_path):
+    (example,) = [text for language, text in BLOCKS if language == "python"]
+    assert len(example.splitlines()) <= 25
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    numbers = [float(number) for number in re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", done.stdout)]
+    assert len(numbers) == 4
+    assert max(map(abs, numbers)) < 0.01
+
+
+def test_both_commands_for_a_fresh_machine_are_one_line_and_install_what_exists():
+    from nh_control.cli import main
+
+    commands = [text.strip() for _, text in BLOCKS if text.startswith("python3 -m venv")]
+    assert len(commands) == 2 and not any("\n" in command for command in commands)
+    setup = (ROOT / "setup.py").read_text()
+    for command in commands:
+        (extras,) = re.findall(r"'\.\[(.*)\]'", command)
+        assert all(f'"{extra}": [' in setup for extra in extras.split(","))
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "--help"])
+    assert commands[0].endswith("&& .venv/bin/nh_control run snakeboard")
+    assert commands[1].endswith("&& .venv/bin/python -m pytest")
+
+
+def test_the_options_it_names_exist(capsys):
+    from nh_control.cli import main
+
+    for name in ("simulate", "run"):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+    known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
+    section = README[README.index("## The command") : README.index("## How it works")].replace("--perturb-...", "")
+    assert set(re.findall(r"--[a-z][a-z-]+", section)) <= known | {"--help"}
+
+
+def test_links_lead_to_files():
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_parameters_are_those_that_the_nodes_declare():
+    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
+    import readme_table
+
+    lines = README.splitlines()
+    start = lines.index(readme_table.HEADER)
+    stated = lines[start : lines.index("", start)]
+    assert stated == readme_table.rows(), "print the right table with: python test/cli/readme_table.py"
+
+
+def test_topics_are_those_that_are_recorded():
+    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
+    from nh_control.ros.recorder import TOPICS, TRANSFORMS
+
+    stated = set(re.findall(r"^\| `([\w/]+)` \| (\w+/\w+) \|", README, re.MULTILINE))
+    for topic in (*TOPICS, TRANSFORMS):
+        name, _, message = topic.partition(":")
+        assert (name, message.replace("/msg/", "/")) in stated

@@ -1,0 +1,110 @@
+"""`nh_control run`: real nodes in processes of their own, over DDS."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command import MAIN, WITHOUT_ROS, environment, nh_control
+
+
+def alive(folder):
+    """Process ids of nodes whose parameters are in the folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                found += [int(pid)] * (str(folder) in file.read())
+        except OSError:
+            continue
+    return found
+
+
+def test_without_ros_it_says_what_to_install(tmp_path):
+    done = nh_control("run", "snakeboard", cwd=tmp_path, before=WITHOUT_ROS)
+    assert done.returncode == 2
+    for text in ("rclpy", "pip install -e '.[ros]'", "/opt/ros/", "rosdep install", "nh_control simulate"):
+        assert text in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+ros = pytest.mark.skipif(not all(__import__("importlib").util.find_spec(name) for name in ("rclpy", "rosbags")), reason="needs ROS: install the extra 'ros'")
+
+
+@ros
+def test_lockstep_gives_the_numbers_of_the_simulation(tmp_path):
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "5", "--plant-substeps", "2", "--plant-parameter", "m=1.05")
+    done = nh_control("run", "snakeboard", *options, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["steps"] == summary["steps_planned"] == 500
+    assert summary["ros"]["difference_to_simulation"] < 1e-9
+    assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == summary["ros"]["states_missing_in_recording"] == 0
+    assert summary["constraint_residual_max_m"] < 1e-12
+    folder = tmp_path / summary["output"]
+    assert {file.name for file in folder.iterdir()} == {"path.png", "states.png", "inputs.png", "energy.png", "error.png"} | {
+        "results.npz",
+        "summary.json",
+        "parameters.yaml",
+        "recording",
+        "logs",
+    }
+    assert not alive(folder)
+
+
+@ros
+def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
+    command = [sys.executable, "-c", MAIN, "run", "snakeboard", "--json", "--no-plots", "--no-display", "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    log = tmp_path / "out" / "logs" / "tracker.log"
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=40)
+    assert process.returncode == 130, err
+    summary = json.loads(out)
+    assert 0 < summary["steps"] < summary["steps_planned"]
+    assert "interrupted" in summary["stopped"]
+    assert not alive(tmp_path)
+
+
+@ros
+def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
+    done = nh_control("run", "snakeboard", "--no-display", "--output", "out", cwd=tmp_path, RMW_IMPLEMENTATION="rmw_nope")
+    assert done.returncode == 1
+    assert "ended with exit code" in done.stderr and "rmw_nope" in done.stderr
+    assert not alive(tmp_path)
+
+
+@ros
+def test_nodes_do_not_outlive_a_killed_command(tmp_path):
+    command = [sys.executable, "-c", MAIN, "run", "snakeboard", "--no-plots", "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while len(alive(tmp_path / "out" / "parameters.yaml")) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while alive(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(tmp_path)
+
+
+@ros
+def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
+    failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--lockstep", "--speed-factor", "0")
+    done = nh_control("run", "snakeboard", *failing, "--json", "--no-plots", "--no-display", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "failed at step" in done.stderr and "reduce h" in done.stderr
+    summary = json.loads(done.stdout)
+    assert 0 < summary["steps"] < summary["steps_planned"]
+    assert "condition number" in summary["stopped"]
+    assert not alive(tmp_path)

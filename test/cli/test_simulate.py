@@ -1,0 +1,135 @@
+"""`nh_control list` and `simulate`: what they print, what they save, and what bad input gets."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from command import WITHOUT_ROS, nh_control
+
+from nh_control import scenarios
+
+FIGURES = {"path", "states", "inputs", "energy", "error"}
+
+
+def test_list_shows_every_scenario_with_all_its_names(tmp_path):
+    listed = nh_control("list", cwd=tmp_path)
+    assert listed.returncode == 0
+    for name in scenarios.names():
+        scenario = scenarios.get(name)
+        system = scenario.make_system(scenario.parameters)
+        for word in (name, *scenario.references, *scenario.integrators, *system.inputs, *vars(scenario.parameters)):
+            assert word in listed.stdout
+
+
+def test_list_for_machines(tmp_path):
+    listed = json.loads(nh_control("list", "--json", cwd=tmp_path).stdout)
+    assert set(listed) == set(scenarios.names())
+    assert listed["snakeboard"]["actuators"]["rotor_torque"] == [-20.0, 20.0, "N m"]
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("simulate")
+    done = nh_control("simulate", "snakeboard", "--json", cwd=folder, before=WITHOUT_ROS)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_simulate_needs_no_ros_and_tracks(simulated):
+    _, summary = simulated
+    assert summary["reference"] == "parking"
+    assert summary["steps"] == summary["steps_planned"] == 1480
+    assert summary["error"]["initial"] == pytest.approx(np.hypot(0.1, 0.1))
+    assert summary["error"]["reduction"] > 100
+    assert summary["error"]["open_loop_final"] > summary["error"]["initial"]
+    assert summary["constraint_residual_max_m"] < 1e-12
+    assert summary["stopped"] is None
+
+
+def test_simulate_draws_every_figure(simulated):
+    folder, summary = simulated
+    assert set(summary["files"]) == FIGURES | {"results", "summary"}
+    for name in FIGURES:
+        data = (folder / summary["files"][name]).read_bytes()
+        width, height = struct.unpack(">II", data[16:24])
+        assert data[:8] == b"\x89PNG\r\n\x1a\n"
+        assert 600 < width < 2000 and 250 < height < 2000
+        assert len(data) > 20_000
+
+
+def test_simulate_saves_numbers(simulated):
+    folder, summary = simulated
+    saved = np.load(folder / summary["files"]["results"])
+    n = summary["steps"]
+    shapes = {"states": (n + 1, 8), "errors": (n + 1, 8), "inputs": (n, 2), "saturated": (n, 2), "energy": (n + 1,), "constraint": (n, 2)}
+    assert {name: saved[name].shape for name in shapes} == shapes
+    assert saved["times"][-1] == pytest.approx(14.8)
+    assert list(saved["input_names"]) == ["rotor_torque", "steer_torque"]
+    assert np.linalg.norm(saved["errors"][-1, :5]) == pytest.approx(summary["error"]["final"])
+    on_disk = json.loads((folder / summary["files"]["summary"]).read_text())
+    assert on_disk == {key: value for key, value in summary.items() if key not in ("output", "files")}
+
+
+def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated):
+    folder, summary = simulated
+    again = nh_control("simulate", "snakeboard", "--no-plots", "--duration", "0.1", cwd=folder)
+    assert again.returncode == 0
+    assert "snakeboard-parking-2/" in again.stdout
+    chosen = ("simulate", "snakeboard", "--no-plots", "--duration", "0.1", "--output", summary["output"])
+    refused = nh_control(*chosen, cwd=folder)
+    assert refused.returncode == 2
+    assert "not empty" in refused.stderr and "--overwrite" in refused.stderr
+    assert nh_control(*chosen, "--overwrite", cwd=folder).returncode == 0
+
+
+def test_the_plant_may_differ_and_the_table_says_so(tmp_path):
+    options = ("--plant-integrator", "rdp_cay", "--plant-substeps", "4", "--plant-parameter", "m=1.1", "--plant-parameter", "J=1.3", "--integral")
+    done = nh_control("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for text in ("rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"):
+        assert text in done.stdout
+
+
+def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(tmp_path):
+    failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--open-loop")
+    done = nh_control("simulate", "snakeboard", *failing, "--json", "--no-plots", cwd=tmp_path)
+    summary = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert "at step" in done.stderr and "reduce h" in done.stderr
+    assert 0 < summary["steps"] < summary["steps_planned"]
+    assert summary["stopped"] in done.stderr
+    assert len(np.load(tmp_path / summary["files"]["results"])["inputs"]) == summary["steps"]
+
+
+WRONG = {
+    "unknown scenario": (("nope",), "snakeboard"),
+    "unknown reference": (("snakeboard", "--reference", "nope"), "parking, forward, turning"),
+    "unknown integrator": (("snakeboard", "--integrator", "nope"), "midpoint, rdp_exp"),
+    "unknown plant integrator": (("snakeboard", "--plant-integrator", "nope"), "midpoint, rdp_exp"),
+    "unknown parameter": (("snakeboard", "--plant-parameter", "mass=1"), "m, l, I, J"),
+    "negative mass": (("snakeboard", "--plant-parameter", "m=-1"), "m must be positive"),
+    "mass that is no number": (("snakeboard", "--plant-parameter", "m=nan"), "finite"),
+    "rotor too heavy": (("snakeboard", "--plant-parameter", "I=5"), "m l^2"),
+    "parameter without value": (("snakeboard", "--plant-parameter", "m"), "NAME=VALUE"),
+    "no step": (("snakeboard", "--step", "0"), "> 0"),
+    "step that is no number": (("snakeboard", "--step", "nan"), "finite"),
+    "step longer than the run": (("snakeboard", "--step", "100"), "smaller step"),
+    "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
+    "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
+    "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
+}
+
+
+@pytest.mark.parametrize("arguments, expected", WRONG.values(), ids=WRONG)
+def test_bad_input_is_refused_before_anything_starts(arguments, expected, tmp_path, monkeypatch, capsys):
+    from nh_control.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(["simulate", *arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 2
+    assert expected in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
