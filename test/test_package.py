@@ -49,13 +49,14 @@ def distribution(name):
 def setup_arguments():
     """Return what setup.py passes to setuptools.setup, without needing setuptools."""
     arguments = {}
-    fake = types.ModuleType("setuptools")
+    fake, command = types.ModuleType("setuptools"), types.ModuleType("setuptools.command.develop")
+    command.develop = object
     fake.setup = arguments.update
     fake.find_packages = lambda **_: []
     here = os.getcwd()
     try:
         os.chdir(ROOT)
-        with mock.patch.dict(sys.modules, setuptools=fake):
+        with mock.patch.dict(sys.modules, {"setuptools": fake, "setuptools.command": command, "setuptools.command.develop": command}):
             runpy.run_path("setup.py")
     finally:
         os.chdir(here)
