@@ -1,0 +1,173 @@
+"""The plant node: a scenario's simulated plant behind topics, with real-time pacing, lock-step, services and diagnostics."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as CallTimeout
+
+from nav_msgs.msg import Odometry
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from nh_control.discrete import StepFailed
+from nh_control.ros import conversions, process
+from nh_control.ros.command_gate import CommandGate, Fallback
+from nh_control.ros.diagnostics import Diagnostics
+from nh_control.ros.inbox import Inbox
+from nh_control.ros.model import Model
+from nh_control.ros.pacing import Pacer
+from nh_control.ros.parameters import PLANT, PLANT_PARAMETERS, Parameters
+from nh_control.ros.plant_report import PlantReport
+from nh_control.ros.simulated_plant import SimulatedPlant
+from nh_control.ros.stepper import Mode, Options, Refused, Stepper
+from nh_control.ros.transforms import transform_broadcaster
+from nh_control.scenarios import Perturbation, PlantOptions
+from nh_control.simulation import convert
+
+QUEUE = 10
+UNSENT = 1000
+"""States kept for subscribers that are slow to acknowledge them, as a recorder beside a fast lock-step run may be."""
+DELIVERY_S = 1.0
+"""How long the end of the process waits until subscribers have the last messages."""
+
+
+class Plant:
+    """Publishes states and clock, takes commands; time, order and validity of steps are `Stepper`'s."""
+
+    def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
+        self._node, self._inbox, self._exit = node, inbox, exit_
+        self._parameters = Parameters(node, PLANT)
+        self._model = Model.of(self._parameters)
+        self._make_publishers()
+        self._stepper = self._make_stepper()
+        self._report = PlantReport(self._stepper)
+        self._diagnostics = Diagnostics(node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report))
+        inbox.subscribe(JointState, "joint_commands", lambda message: self._stepper.command(*conversions.read_command(message)), QUEUE)
+        node.create_service(SetBool, "~/pause", self._on_pause)
+        node.create_service(Trigger, "~/reset", lambda _, response: self._answer(response, self._stepper.reset))
+        node.create_service(Trigger, "~/step", lambda _, response: self._answer(response, self._stepper.single_step))
+        node.add_post_set_parameters_callback(self._on_parameters)
+        self._log_start()
+
+    def work(self) -> None:
+        """Step."""
+        self._stepper.run()
+
+    def close(self) -> None:
+        """See that the last messages arrive."""
+        self._publish_report()
+        for publisher in self._node.publishers:
+            publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
+
+    def _make_publishers(self) -> None:
+        scenario, space = self._model.scenario, self._model.dsys.system.space
+        self._joints = conversions.JointCodec(scenario.joints, space)
+        self._body = conversions.BodyCodec(scenario.body, space)
+        self._joint_state = self._joints.message(self._parameters["publish_velocities"])
+        self._odometry, self._clock = self._body.message(), Clock()
+        self._stamps = (self._clock.clock, self._joint_state.header.stamp, self._odometry.header.stamp)
+        self._clock_publisher = self._node.create_publisher(Clock, "/clock", UNSENT)
+        self._joint_publisher = self._node.create_publisher(JointState, "joint_states", UNSENT)
+        self._odometry_publisher = self._node.create_publisher(Odometry, "odom", UNSENT)
+        self._broadcast = transform_broadcaster(self._node)
+
+    def _make_stepper(self) -> Stepper:
+        p, model = self._parameters, self._model
+        nominal = model.scenario.parameters
+        given = p.declare_fields(PLANT_PARAMETERS, nominal)
+        other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
+        try:
+            options = PlantOptions(p["plant.integrator"], p["plant.substeps"], other)
+            perturbation = Perturbation(*(p[f"perturb.{name}"] for name in ("position", "heading", "momentum", "seed")))
+            dsys = model.scenario.plant(model.dsys, options)
+            start = model.scenario.perturb(model.dsys, model.reference.states[0], perturbation)
+            plant = SimulatedPlant(dsys, convert(start, model.dsys, dsys), options.substeps)
+        except (ValueError, StepFailed) as error:
+            raise process.UsageError(str(error)) from error
+        timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
+        gate = CommandGate(dsys.inputs, dsys.system.input_limits, model.clock, timeout_steps, Fallback(p["fallback"]))
+        last_step = max(1, round(p["duration_s"] / model.dsys.h)) if p["duration_s"] else len(model.reference)
+        run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
+        pacer = Pacer(model.dsys.h, p["speed_factor"])
+        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)
+
+    def _log_start(self) -> None:
+        p, stepper = self._parameters, self._stepper
+        speed = f"{p['speed_factor']:g} x real time" if p["speed_factor"] else "as fast as possible"
+        self._node.get_logger().info(
+            f"plant: {stepper.plant.dsys}, {stepper.plant.substeps} step(s) per command; model: {self._model.dsys}; "
+            f"reference {self._model.reference.name!r}; {stepper.options.last_step} commands, {speed}{', lock-step' if p['lockstep'] else ''}"
+        )
+
+    # In the working thread ----------------------------------------------------------------------------------------------------
+
+    def _publish_state(self) -> None:
+        plant = self._stepper.plant
+        q, v, stamp = plant.configuration.tolist(), plant.velocity.tolist(), self._model.clock.stamp(plant.step)
+        for message_stamp in self._stamps:
+            conversions.set_time(message_stamp, stamp)
+        self._joints.write(self._joint_state, q, v)
+        self._body.write(self._odometry, q, v)
+        self._clock_publisher.publish(self._clock)
+        self._joint_publisher.publish(self._joint_state)
+        self._odometry_publisher.publish(self._odometry)
+        self._broadcast(self._odometry)
+
+    def _all_subscribed(self) -> bool:
+        """Whether the nodes of the parameter `wait_for` have subscribed to the states."""
+        wanted = set(self._parameters["wait_for"])
+        return not wanted or wanted <= {s.node_name for s in self._node.get_subscriptions_info_by_topic(self._joint_publisher.topic_name)}
+
+    def _on_change(self) -> None:
+        stepper = self._stepper
+        self._publish_report()
+        text = f"{stepper.mode.value} at step {stepper.plant.step}{f': {stepper.reason}' if stepper.reason else ''}"
+        log = self._node.get_logger()
+        if stepper.mode is Mode.FAILED:
+            log.error(text)
+        else:  # rclpy wants one severity per line of code
+            log.info(text)
+        if stepper.mode is Mode.FINISHED:
+            pacing = stepper.pacer.statistics()
+            log.info(
+                f"{pacing.rate_hz:.1f} steps/s; missed steps {pacing.missed}; jitter mean {pacing.jitter_mean_s * 1e6:.0f} us, "
+                f"99 % {pacing.jitter_p99_s * 1e6:.0f} us, max {pacing.jitter_max_s * 1e6:.0f} us; "
+                f"commands rejected {stepper.gate.rejected.total()}"
+            )
+            if self._parameters["on_finish"] == "exit":
+                self._exit.request()
+
+    def _publish_report(self) -> None:
+        self._diagnostics.publish(self._report.make())
+
+    # In the executor's thread -------------------------------------------------------------------------------------------------
+
+    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        return self._answer(response, self._stepper.pause if request.data else self._stepper.resume)
+
+    def _answer(self, response, request: Callable[[], None]):
+        try:
+            self._inbox.call(request)
+            response.success, response.message = True, f"{self._stepper.mode.value} at step {self._stepper.plant.step}"
+        except (Refused, CallTimeout) as refusal:
+            response.success, response.message = False, str(refusal) or "the plant did not answer in time"
+        return response
+
+    def _on_parameters(self, parameters: list[Parameter]) -> None:
+        for parameter in parameters:
+            if parameter.name == "speed_factor":
+                self._inbox.post(lambda speed=float(parameter.value): self._stepper.pacer.set_speed(speed))
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return process.run("plant", Plant, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Settings shared by all tests: a cache of their own, reproducible property tests, benchmarks only where they are named."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+
+BENCHMARKS = Path(__file__).parent / "benchmark"
+SCRATCH = Path(tempfile.mkdtemp(prefix="nh_control_test_"))
+
+for variable, folder in (
+    ("NH_CONTROL_CACHE", "cache"),
+    ("HYPOTHESIS_STORAGE_DIRECTORY", "hypothesis"),
+    ("ROS_LOG_DIR", "ros_log"),
+    ("MPLCONFIGDIR", "matplotlib"),
+):
+    os.environ[variable] = os.environ.get(variable) or str(SCRATCH / folder)
+settings.register_profile("nh_control", deadline=None, derandomize=True, database=None)
+settings.load_profile("nh_control")
+
+
+def pytest_unconfigure():
+    """What a run compiled and stored goes with it, unless the environment named a folder to keep it in."""
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the benchmarks unless the command line names their folder or a file in it; None lets pytest decide."""
+    named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
+    if collection_path == BENCHMARKS and not any(path == BENCHMARKS or BENCHMARKS in path.parents for path in named):
+        return True
+    return None

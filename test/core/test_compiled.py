@@ -1,0 +1,288 @@
+"""Compiled functions: the same results with and without a compiler, the cache between processes and after accidents, purity, threads."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from cases import discrete, random_point
+
+import nh_control
+from nh_control import compiled
+from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.systems import PendulumParameters, pendulum, snakeboard
+
+HERE = Path(__file__).parent
+NEED_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+RESULTS = """
+import json, logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s: %(message)s")
+import numpy as np
+from cases import discrete, random_point
+out = []
+for system, method in (("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")):
+    dsys, rng = discrete(system, method, 0.05), np.random.default_rng(0)
+    x, u = random_point(dsys, rng, steering=0.1)
+    lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
+    run = dsys.simulate(x, 0.1 * rng.normal(size=(50, dsys.nu)))
+    results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x), dsys.local(x, lin.x1), np.array(dsys.energy(x))]
+    if system != "pendulum":
+        results.append(dsys.constraint_residual(x, lin.x1))
+    out.append([f"{dsys}: {k}: " + " ".join(map(float.hex, r.ravel())) for k, r in enumerate(results)])
+print(json.dumps(out))
+"""
+
+
+def start(code, cache, **environment):
+    """A Python process that runs code with its own cache; finish() gives stdout and stderr."""
+    path = [str(Path(nh_control.__file__).parents[1]), str(HERE), str(HERE.parent)]
+    env = {**os.environ, "NH_CONTROL_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(path), **environment}
+    return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def run(code, cache, **environment):
+    return finish(start(code, cache, **environment))
+
+
+@NEED_COMPILER
+def test_the_virtual_machine_gives_the_same_bits(tmp_path):
+    native, native_log = run(RESULTS, tmp_path / "native")
+    virtual, virtual_log = run(RESULTS, tmp_path / "virtual", NH_CONTROL_CC="")
+    for ours, theirs in zip(json.loads(native), json.loads(virtual)):
+        assert ours == theirs
+    assert "LOG" not in native_log
+    lines = [line for line in virtual_log.splitlines() if "LOG" in line]
+    assert len(lines) == 1 and "no C compiler" in lines[0] and "virtual machine" in lines[0]
+    assert list((tmp_path / "native").glob("*.so")) and not (tmp_path / "virtual").exists()
+
+
+STEP = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s: %(message)s")
+from cases import discrete
+import numpy as np
+dsys = discrete("pendulum", "midpoint", 0.0625)
+print(dsys.step(np.array([0.5, 0.25]), np.array([0.1])).tolist(), dsys.linearize(np.array([0.5, 0.25]), np.array([0.1])).A.tolist())
+"""
+
+
+@NEED_COMPILER
+def test_a_broken_compiler_falls_back_and_says_so(tmp_path):
+    """A compiler that is there but cannot compile, as without libc headers."""
+    cc = tmp_path / "cc"
+    cc.write_text('#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "stdio.h: no such file" >&2; exit 1;; esac\n')
+    cc.chmod(0o755)
+    expected, _ = run(STEP, tmp_path / "good")
+    got, log = run(STEP, tmp_path / "bad", NH_CONTROL_CC=str(cc))
+    assert got == expected and "stdio.h: no such file" in log and "virtual machine" in log
+    assert not list((tmp_path / "bad").glob("*.so"))
+
+
+@NEED_COMPILER
+def test_a_compiler_without_a_version_falls_back(tmp_path):
+    """$CC may name a wrapper that does not know --version."""
+    cc = tmp_path / "cc"
+    cc.write_text("#!/bin/sh\nexit 1\n")
+    cc.chmod(0o755)
+    expected, _ = run(STEP, tmp_path / "good")
+    got, log = run(STEP, tmp_path / "bad", NH_CONTROL_CC=str(cc))
+    assert got == expected and "virtual machine" in log
+
+
+def test_a_compiler_that_does_not_exist_falls_back(tmp_path):
+    got, log = run(STEP, tmp_path, NH_CONTROL_CC="no-such-compiler")
+    assert "no-such-compiler" in log and json.loads(got.split("] ")[0] + "]")
+
+
+@NEED_COMPILER
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
+    """A read-only home: the results are the same, and the log names the folder or the variable that moves it."""
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    expected, _ = run(STEP, tmp_path / "good")
+    got, log = run(STEP, blocked / "cache")
+    assert got == expected and ("NH_CONTROL_CACHE" in log or str(blocked) in log)
+
+
+COUNTED = """
+import subprocess
+from nh_control import compiled
+calls, original = [], subprocess.run
+def counting(command, *args, **kwargs):
+    calls.append(command)
+    return original(command, *args, **kwargs)
+subprocess.run = counting
+{code}
+print("COMPILED", sum("-o" in c for c in calls))
+"""
+
+
+def compilations(output):
+    return int(re.search(r"COMPILED (\d+)", output).group(1))
+
+
+@NEED_COMPILER
+def test_a_second_start_compiles_nothing(tmp_path):
+    first, _ = run(COUNTED.format(code=STEP), tmp_path)
+    files = sorted(tmp_path.iterdir())
+    stamps = [f.stat().st_mtime_ns for f in files if f.suffix == ".so"]
+    second, _ = run(COUNTED.format(code=STEP), tmp_path)
+    assert compilations(first) == len(stamps) == 2 and compilations(second) == 0
+    assert first.replace("COMPILED 2", "") == second.replace("COMPILED 0", "")
+    assert sorted(tmp_path.iterdir()) == files and [f.stat().st_mtime_ns for f in files if f.suffix == ".so"] == stamps
+
+
+@NEED_COMPILER
+def test_processes_that_compile_at_once_compile_once(tmp_path):
+    processes = [start(COUNTED.format(code=STEP), tmp_path) for _ in range(4)]
+    outputs = [finish(p)[0] for p in processes]
+    assert sum(map(compilations, outputs)) == 2
+    assert len({re.sub(r"COMPILED \d+", "", o) for o in outputs}) == 1
+    assert len(list(tmp_path.glob("*.so"))) == 2 and not [f for f in tmp_path.iterdir() if f.is_dir()]
+
+
+@NEED_COMPILER
+@pytest.mark.parametrize("keep", [0, 100, 0.3, 0.7, "text"])
+def test_a_damaged_file_in_the_cache_is_replaced(tmp_path, keep):
+    """Empty, cut off (as by a crash or a full disk), or not a library: compiled again, not a crash."""
+    expected, _ = run(STEP, tmp_path)
+    for library in tmp_path.glob("*.so"):
+        data = library.read_bytes()
+        library.write_bytes(b"no library" * 100 if keep == "text" else data[: keep if isinstance(keep, int) else int(keep * len(data))])
+    got, log = run(COUNTED.format(code=STEP), tmp_path)
+    assert got.split("\nCOMPILED")[0] == expected.strip() and compilations(got) == 2 and "compiling it again" in log
+    again, _ = run(COUNTED.format(code=STEP), tmp_path)
+    assert compilations(again) == 0
+
+
+@NEED_COMPILER
+def test_the_cache_is_by_content(tmp_path, monkeypatch):
+    """Equal systems share a file; a mass, a step, a flag or a compiler's version makes another."""
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
+    x, u = np.array([0.5, 0.2]), np.array([0.1])
+
+    def files(dsys):
+        dsys.step(x, u)
+        return len(list(tmp_path.glob("*.so")))
+
+    assert files(midpoint(pendulum(), 0.1)) == 1
+    assert files(midpoint(pendulum(), 0.1)) == 1
+    assert files(midpoint(pendulum(), 0.1, "left")) == 2
+    assert files(midpoint(pendulum(), 0.2)) == 3
+    assert files(midpoint(pendulum(PendulumParameters(m=1.5)), 0.1)) == 4
+    monkeypatch.setattr(compiled, "FLAGS", (*compiled.FLAGS, "-O1"))
+    assert files(midpoint(pendulum(), 0.1)) == 5
+    monkeypatch.setattr(compiled, "_compiler_version", lambda path: "another version")
+    assert files(midpoint(pendulum(), 0.1)) == 6
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "a"))
+    assert compiled.cache_directory() == tmp_path / "a"
+    monkeypatch.delenv("NH_CONTROL_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
+    assert compiled.cache_directory() == tmp_path / "b" / "nh_control"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert compiled.cache_directory() == tmp_path / ".cache" / "nh_control"
+
+
+def test_no_unsafe_floating_point():
+    assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(compiled.FLAGS) and "-ffp-contract=off" in compiled.FLAGS
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
+def test_functions_check_and_own_their_arrays(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 3)
+    f = compiled.Functions("probe", [ca.Function("outer", [a, b], [a @ b.T, ca.sum1(b)], ["a", "b"], ["o", "s"])])
+    first = f("outer", np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
+    assert np.array_equal(first[0], [[3, 4, 5], [6, 8, 10]]) and first[1].shape == (1, 1)
+    f("outer", np.zeros(2), np.zeros(3))
+    assert first[0][1, 2] == 10
+    assert np.array_equal(f("outer", [1, 2], (3, 4, 5))[0], first[0])
+    with pytest.raises(ValueError, match=r"'b' must have shape \(3,\), got \(2,\)"):
+        f("outer", np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="expected 2 arguments, got 1"):
+        f("outer", np.zeros(2))
+    with pytest.raises(ValueError):
+        f("outer", np.zeros((2, 1)), np.zeros(3))
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
+def test_steps_are_pure(native, monkeypatch):
+    """Same arguments, same bits, whatever was called in between; arguments are not changed and results are not shared."""
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys, rng = nonholonomic_midpoint(snakeboard(), 0.05), np.random.default_rng(0)
+    (x, u), (y, w) = random_point(dsys, rng), random_point(dsys, rng)
+    lam = rng.normal(size=dsys.ndx)
+    kept = x.copy(), u.copy(), lam.copy()
+
+    def everything():
+        lin = dsys.linearize(x, u)
+        return [dsys.step(x, u), lin.A, lin.B, lin.x1, dsys.hessian(x, u, lam), dsys.velocity(x), dsys.state(x[:5], np.ones(5)), dsys.local(x, y), dsys.retract(x, lam)]
+
+    first = everything()
+    copies = [a.copy() for a in first]
+    dsys.step(y, w), dsys.linearize(y, w), dsys.hessian(y, w, -lam), dsys.velocity(y), dsys.state(y[:5], -np.ones(5))
+    with pytest.raises(ValueError):
+        dsys.step(x * np.nan, u)
+    assert all(np.array_equal(a, c) for a, c in zip(first, copies))
+    assert all(np.array_equal(a, c) for a, c in zip(everything(), copies))
+    assert all(np.array_equal(a, b) for a, b in zip((x, u, lam), kept))
+    for a in first:
+        a[...] = np.nan
+    assert all(np.array_equal(a, c) for a, c in zip(everything(), copies))
+
+
+def test_the_order_of_memory_does_not_matter():
+    dsys = discrete("snakeboard", "dla", 0.1)
+    x, u = random_point(dsys, np.random.default_rng(0))
+    wide = np.zeros((dsys.nx, 3))
+    wide[:, 1] = x
+    assert np.array_equal(dsys.step(wide[:, 1], list(u)), dsys.step(x, u))
+
+
+def test_threads_do_not_disturb_each_other():
+    dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(1)
+    jobs = [(random_point(dsys, rng, steering=0.01)[0], 0.05 * rng.normal(size=(150, 2))) for _ in range(8)]
+
+    def work(job):
+        states = dsys.simulate(*job).states
+        return states, [dsys.linearize(x, job[1][0]).A for x in states[::10]], [dsys.energy(x) for x in states]
+
+    expected = [work(job) for job in jobs]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(work, jobs))
+    finally:
+        sys.setswitchinterval(interval)
+    for (states, a, energy), (states_, a_, energy_) in zip(expected, found):
+        assert np.array_equal(states, states_) and np.array_equal(a, a_) and energy == energy_
+
+
+def test_threads_may_share_a_system_before_its_first_step(caplog):
+    """The first calls, which build and load the functions, may come from several threads."""
+    x, u = np.array([0.5, 0.25]), np.array([0.1])
+    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(4) as pool:
+        dsys = midpoint(pendulum(), 0.0371)
+        results = [f.result() for f in [pool.submit(dsys.step, x, u) for _ in range(4)]]
+    assert all(np.array_equal(r, results[0]) for r in results)

@@ -1,0 +1,59 @@
+"""A, B and the contracted Hessian are the derivatives of the step itself, for every integrator on every system.
+
+A and B agree to 1e-9 of the largest entry of their row (rows have different units), plus the round-off of the differences where a whole row
+is tiny, as of the side displacement by the inputs, which is of third order in h.
+"""
+
+import numpy as np
+import pytest
+from cases import PAIRS, discrete, random_point
+from differences import hessian, jacobian
+
+from nh_control.discrete import Linearization
+
+H = 0.1
+SEEDS = range(3)
+SPACING, SPACING_2 = 0.02, 0.05
+
+
+def local_step(dsys, x, u, x1):
+    """The step in local coordinates about (x, u), as a function of (dx, du)."""
+    return lambda w: dsys.local(x1, dsys.step(dsys.retract(x, w[: dsys.ndx]), u + w[dsys.ndx :]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system, method", PAIRS)
+def test_linearization_is_the_derivative_of_the_step(system, method, seed):
+    dsys = discrete(system, method, H)
+    x, u = random_point(dsys, np.random.default_rng(seed))
+    lin = dsys.linearize(x, u)
+    assert isinstance(lin, Linearization) and np.array_equal(lin.x1, dsys.step(x, u))
+    expected = jacobian(local_step(dsys, x, u, lin.x1), dsys.ndx + dsys.nu, SPACING)
+    round_off = 8 * np.finfo(float).eps * max(1.0, np.abs(x).max()) / SPACING
+    for got, want in ((lin.A, expected[:, : dsys.ndx]), (lin.B, expected[:, dsys.ndx :])):
+        row = np.abs(want).max(axis=1, keepdims=True)
+        assert (np.abs(got - want) <= 1e-9 * row + round_off).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system, method", PAIRS)
+def test_hessian_is_the_second_derivative_of_the_contracted_step(system, method, seed):
+    dsys, rng = discrete(system, method, H), np.random.default_rng(100 + seed)
+    x, u = random_point(dsys, rng)
+    lam = rng.normal(size=dsys.ndx)
+    step = local_step(dsys, x, u, dsys.step(x, u))
+    expected = hessian(lambda w: lam @ step(w), dsys.ndx + dsys.nu, SPACING_2)
+    got = dsys.hessian(x, u, lam)
+    assert np.abs(got - got.T).max() <= 1e-12 * np.abs(got).max()
+    assert np.abs(got - expected).max() <= 1e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("system, method", [("pendulum", "midpoint"), ("snakeboard", "dla")])
+def test_linearization_unpacks_and_becomes_a_state_space(system, method):
+    dsys = discrete(system, method, H)
+    x, u = random_point(dsys, np.random.default_rng(7))
+    lin = dsys.linearize(x, u)
+    a, b = lin
+    assert a is lin.A and b is lin.B and a.shape == (dsys.ndx, dsys.ndx) and b.shape == (dsys.ndx, dsys.nu)
+    model = lin.to_ss()
+    assert model.dt == H and np.array_equal(model.A, a) and np.array_equal(model.B, b) and np.array_equal(model.C, np.eye(dsys.ndx))

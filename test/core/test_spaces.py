@@ -1,0 +1,250 @@
+"""Axioms of configuration spaces and of SE(2) with its retractions, against matrices; random points by hypothesis."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from differences import derivative, jacobian
+from hypothesis import given, strategies as st
+from scipy.linalg import expm
+from scipy.special import bernoulli, comb, factorial
+
+from nh_control import se2, smooth
+from nh_control.spaces import SE2, Product, Rn
+
+SPACES = {
+    "Rn": Rn("a", "b"),
+    **{name: SE2(retraction=name) for name in se2.RETRACTIONS},
+    "Product": Product(Rn("a"), SE2(), Rn("b", "c")),
+    "Product of poses": Product(SE2(("t1", "x1", "y1"), ("w1", "f1", "s1"), "cay"), SE2(("t2", "x2", "y2"), ("w2", "f2", "s2"), "sccsk")),
+}
+SWITCH = float(np.sqrt(smooth.SERIES_BELOW))
+NEARLY_FULL_TURN = 2 * np.pi - 0.01
+GROUPS = list(se2.RETRACTIONS.values())
+NAMES = list(se2.RETRACTIONS)
+
+coordinate = st.floats(-10, 10)
+small = st.one_of(st.floats(-1e-3, 1e-3), st.sampled_from([0.0, 1e-9, -1e-15, 1e-300, SWITCH, -SWITCH]))
+
+
+def rotation(name):
+    """Rotations a retraction's tangent vector may have; cay takes any, 1e3 of it being 0.002 rad short of pi."""
+    reach = 1e3 if name == "cay" else NEARLY_FULL_TURN
+    return st.one_of(st.floats(-reach, reach), small)
+
+
+def vectors(*parts):
+    return st.tuples(*parts).map(np.array)
+
+
+def tangents_of(space):
+    if isinstance(space, Product):
+        return vectors_of_factors([tangents_of(f) for f in space.factors])
+    if isinstance(space, SE2):
+        return vectors(rotation(space.retraction.name), coordinate, coordinate)
+    return vectors(*[coordinate] * space.nv)
+
+
+def vectors_of_factors(parts):
+    return st.tuples(*parts).map(np.concatenate)
+
+
+def points_of(space):
+    return vectors(*[coordinate] * space.nq)
+
+
+def value(expression) -> np.ndarray:
+    return np.array(ca.evalf(ca.SX(expression)))
+
+
+def apply(function, *arrays) -> np.ndarray:
+    return value(function(*[ca.DM(a) for a in arrays])).reshape(-1)
+
+
+def group_matrix(g):
+    c, s = np.cos(g[0]), np.sin(g[0])
+    return np.array([[c, -s, g[1]], [s, c, g[2]], [0, 0, 1]])
+
+
+def hat(v):
+    return np.array([[0, -v[0], v[1]], [v[0], 0, v[2]], [0, 0, 0]])
+
+
+def vee(m):
+    return np.array([m[1, 0], m[0, 2], m[1, 2]])
+
+
+def conditioning(d, name) -> float:
+    """Amplification of round-off by the inverse of a retraction: its tangent is nearly singular close to a full turn (exp) or pi (cay)."""
+    if name == "cay":
+        return 1 + d[0] ** 2
+    return 1 + 1 / (2 * np.pi - abs(d[0])) if name == "exp" else 1.0
+
+
+@pytest.mark.parametrize("name", SPACES)
+@given(data=st.data())
+def test_local_inverts_retract(name, data):
+    space = SPACES[name]
+    q, d = data.draw(points_of(space)), data.draw(tangents_of(space))
+    got = space.local(q, space.retract(q, d))
+    if name in NAMES:
+        factor = conditioning(d, name)
+    else:
+        factor = 1 + np.abs(d).max() ** 2 + 1 / 0.01
+    assert np.abs(got - d).max() <= 1e-13 * (1 + np.abs(q).max() + np.abs(d).max()) * factor
+
+
+@pytest.mark.parametrize("name", SPACES)
+@given(data=st.data())
+def test_retract_inverts_local(name, data):
+    space = SPACES[name]
+    q = data.draw(points_of(space))
+    d = data.draw(tangents_of(space))
+    q1 = space.retract(q, d)
+    assert np.abs(space.retract(q, space.local(q, q1)) - q1).max() <= 1e-11 * (1 + np.abs(q1).max())
+
+
+@pytest.mark.parametrize("name", SPACES)
+@given(data=st.data())
+def test_zero_stays(name, data):
+    space = SPACES[name]
+    q = data.draw(points_of(space))
+    assert np.array_equal(space.retract(q, np.zeros(space.nv)), q)
+    assert np.array_equal(space.local(q, q), np.zeros(space.nv))
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_local_jacobians_are_its_derivatives(name):
+    space, rng = SPACES[name], np.random.default_rng(3)
+    for _ in range(5):
+        q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1.5, 1.5, space.nv)
+        q1 = space.retract(q0, d)
+        j0, j1 = (value(j) for j in space.local_jacobians(ca.SX(q0), ca.SX(d)))
+        assert np.allclose(j0, jacobian(lambda e: space.local(space.retract(q0, e), q1), space.nv, 0.01), rtol=0, atol=1e-10)
+        assert np.allclose(j1, jacobian(lambda e: space.local(q0, space.retract(q1, e)), space.nv, 0.01), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_symbols_and_numbers_agree(name):
+    space, rng = SPACES[name], np.random.default_rng(4)
+    q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1, 1, space.nv)
+    q1 = space.retract(q0, d)
+    assert np.allclose(value(space.retract(ca.SX(q0), ca.SX(d))).ravel(), q1, rtol=0, atol=1e-15)
+    assert np.allclose(value(space.local(ca.SX(q0), ca.SX(q1))).ravel(), space.local(q0, q1), rtol=0, atol=1e-15)
+
+
+@given(vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate))
+def test_group_laws(g, k, m):
+    one = np.zeros(3)
+    left, right = (apply(se2.compose, apply(se2.compose, g, k), m), apply(se2.compose, g, apply(se2.compose, k, m)))
+    assert np.allclose(left, right, rtol=0, atol=1e-13)
+    assert np.array_equal(apply(se2.compose, g, one), g) and np.array_equal(apply(se2.compose, one, g), g)
+    assert np.allclose(apply(se2.between, g, apply(se2.compose, g, k)), k, rtol=0, atol=1e-13)
+    assert np.allclose(apply(se2.compose, apply(se2.between, g, one), g), one, rtol=0, atol=1e-13)
+    assert np.allclose(group_matrix(apply(se2.compose, g, k)), group_matrix(g) @ group_matrix(k), rtol=0, atol=1e-13)
+
+
+@given(vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate))
+def test_adjoint_and_bracket(g, v):
+    w = np.array([0.3, -1.2, 0.7])
+    matrix = group_matrix(g)
+    assert np.allclose(value(se2.adjoint(ca.DM(g))) @ v, vee(matrix @ hat(v) @ np.linalg.inv(matrix)), rtol=0, atol=1e-11)
+    assert np.allclose(value(se2.ad(ca.DM(v))) @ w, vee(hat(v) @ hat(w) - hat(w) @ hat(v)), rtol=0, atol=1e-12)
+
+
+def tau_by_matrices(name, v):
+    e1, e2, e3 = np.eye(3)
+    if name == "exp":
+        return expm(hat(v))
+    if name == "cay":
+        return np.linalg.solve(np.eye(3) - hat(v) / 2, np.eye(3) + hat(v) / 2)
+    if name == "ccsk":
+        return expm(hat(v[0] * e1)) @ expm(hat(v[1] * e2)) @ expm(hat(v[2] * e3))
+    half = expm(hat(v[0] / 2 * e1))
+    return half @ expm(hat(v[1] * e2 + v[2] * e3)) @ half
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+def test_retractions_are_what_their_names_say(name, data):
+    v = data.draw(vectors(st.one_of(st.floats(-6, 6), small), coordinate, coordinate))
+    g = apply(se2.RETRACTIONS[name].tau, v)
+    assert np.allclose(group_matrix(g), tau_by_matrices(name, v), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["exp", "cay", "sccsk"])
+@given(data=st.data())
+def test_symmetric_retractions(name, data):
+    v = data.draw(vectors(rotation(name), coordinate, coordinate))
+    tau = se2.RETRACTIONS[name].tau
+    assert np.allclose(apply(se2.compose, apply(tau, v), apply(tau, -v)), np.zeros(3), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("retraction", GROUPS, ids=NAMES)
+@pytest.mark.parametrize("turn", [0.0, 1e-8, 0.2499, 0.2501, -0.9, 2.9, -3.3, 5.5])
+def test_right_trivialized_tangents(retraction, turn):
+    """`d/dt tau(v + t w) = hat(dtau_v w) tau(v)`, and dtau_inverse is the inverse of that dtau_v."""
+    v = np.array([turn, 1.3, -0.7])
+    inverse = np.linalg.inv(group_matrix(apply(retraction.tau, v)))
+    dtau = np.stack([vee(derivative(lambda s: group_matrix(apply(retraction.tau, v + s * w)), 0.01) @ inverse) for w in np.eye(3)], -1)
+    assert np.allclose(value(retraction.dtau_inverse(ca.DM(v))) @ dtau, np.eye(3), rtol=0, atol=1e-9)
+
+
+def series(coefficient, square, order):
+    """Derivative of sum_k coefficient(k) square^k by its Taylor series, 29 terms."""
+    falling = [np.prod(k - np.arange(order)) for k in range(29)]
+    return float(np.sum([coefficient(k) * falling[k] * square ** (k - order) for k in range(order, 29)][::-1]))
+
+
+BERNOULLI = bernoulli(60)
+SMOOTH = {
+    "sinc": (smooth.sinc, lambda k: (-1) ** k / factorial(2 * k + 1)),
+    "versine": (smooth.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
+    "sine_defect": (smooth.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
+    "cosine": (smooth.cosine, lambda k: (-1) ** k / factorial(2 * k)),
+    "tangent_coefficient": (smooth.tangent_coefficient, lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2)),
+    "arctan_over": (lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)), lambda k: comb(2 * k, k) / 4**k / (2 * k + 1)),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("order", range(4))
+def test_smooth_functions_with_their_derivatives(name, order):
+    """Value and three derivatives by the squared angle, at zero, tiny, and on both sides of the switch from series to closed form.
+
+    Every differentiation of the closed form divides its round-off by the square, so 1e-14 of the value becomes 1e-14 / SERIES_BELOW^order.
+    """
+    function, coefficient = SMOOTH[name]
+    square = ca.SX.sym("square")
+    expression = function(square)
+    for _ in range(order):
+        expression = ca.gradient(expression, square)
+    evaluate = ca.Function("f", [square], [expression])
+    switch = 0.07**2 if name == "arctan_over" else smooth.SERIES_BELOW
+    for at in (0.0, 1e-300, 1e-9, 1e-3, switch * (1 - 1e-12), switch, 2 * switch, 0.3):
+        expected = series(coefficient, at, order)
+        assert abs(float(evaluate(at)) - expected) <= 1e-14 * max(1.0, abs(expected)) / switch**order, at
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: SE2(retraction="euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
+        (lambda: SE2(names=("theta", "x")), ["three"]),
+        (lambda: Rn("a", "b", velocity_names=("a_dot",)), ["velocity names"]),
+        (lambda: Product(Rn("a"), Rn("a")), ["differ"]),
+        (lambda: Rn("a", "b").retract([1.0, 2.0], [1.0]), ["retract", "(2,)", "(1,)"]),
+        (lambda: SE2().local([0.0, 0.0], [0.0, 0.0, 0.0]), ["local", "(3,)", "(2,)"]),
+    ],
+)
+def test_bad_spaces_and_arguments_say_what_is_expected(make, words):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert all(word in str(error.value) for word in words)
+
+
+def test_names_of_a_product():
+    space = Product(Rn("psi"), SE2())
+    assert space.names == ("psi", "theta", "x", "y") and space.nq == space.nv == 4
+    assert space.velocity_names == ("psi_dot", "omega", "v_forward", "v_side")
+    assert space.tangent_names == ("psi", "theta", "forward", "side")
+    assert np.array_equal(space.origin, np.zeros(4))

@@ -1,0 +1,192 @@
+"""States to and from configuration and velocity, physical quantities against hand-written ones, local coordinates, simulate, bad arguments."""
+
+import continuous
+import numpy as np
+import pytest
+from cases import CENTERED, discrete, random_phase, random_point
+
+from nh_control.discrete import DiscreteSystem
+from nh_control.trajectory import Trajectory
+
+H = 0.1
+MOTIONS = {"pendulum": continuous.pendulum(), "sleigh": continuous.sleigh(), "snakeboard": continuous.snakeboard()}
+MIDPOINTS = [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla")]
+BOTH = [*MIDPOINTS, ("snakeboard", "rdp-cay-exact-0.5")]
+SEEDS = range(4)
+
+
+def slips(system, q, v):
+    """Lateral velocities of the wheels or the skate, from the velocity of the contact points."""
+    if system == "sleigh":
+        omega, _, side = v
+        return np.array([side - omega * 1.0])
+    _, _, omega, forward, side = v
+    out = []
+    for position, steer in ((-2.0, q[1]), (2.0, -q[1])):
+        contact = np.array([forward, side + omega * position])
+        out.append(contact @ [-np.sin(steer), np.cos(steer)])
+    return np.array(out)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system, method", BOTH)
+def test_state_and_velocity_are_inverse(system, method, seed):
+    dsys = discrete(system, method, H)
+    q, v = random_phase(dsys, np.random.default_rng(seed))
+    x = dsys.state(q, v)
+    assert x.shape == (dsys.nx,) and np.array_equal(dsys.configuration(x), q)
+    assert np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-14 * (1 + np.abs(v).max()) * 10)
+    assert np.allclose(dsys.state(dsys.configuration(x), dsys.velocity(x)), x, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system, method", BOTH)
+def test_momentum_and_energy_are_the_physical_ones(system, method, seed):
+    dsys, motion = discrete(system, method, H), MOTIONS[system]
+    q, v = random_phase(dsys, np.random.default_rng(seed))
+    x, qd = dsys.state(q, v), motion.rates(q, v)
+    assert np.allclose(x[motion.n :], motion.momenta(q, qd), rtol=0, atol=1e-13)
+    assert abs(dsys.energy(x) - motion.energy(q, qd)) <= 1e-13 * (1 + abs(dsys.energy(x)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
+def test_velocities_do_not_slip(system, seed):
+    dsys = discrete(system, "dla", H)
+    x, u = random_point(dsys, np.random.default_rng(seed), steering=0.1)
+    for _ in range(20):
+        x = dsys.step(x, u)
+        assert np.abs(slips(system, dsys.configuration(x), dsys.velocity(x))).max() <= 1e-14 * (1 + np.abs(x).max())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
+def test_an_inadmissible_velocity_is_projected_in_the_mass_metric(system, seed):
+    """The part that is dropped is orthogonal, in the kinetic energy, to every admissible velocity, and what stays is admissible."""
+    dsys, motion, rng = discrete(system, "dla", H), MOTIONS[system], np.random.default_rng(seed)
+    q, v = rng.uniform(-1, 1, motion.n), rng.normal(size=motion.n)
+    kept = dsys.velocity(dsys.state(q, v))
+    assert np.abs(slips(system, q, v)).max() > 1e-2 and np.abs(slips(system, q, kept)).max() <= 1e-13
+    kinetic = lambda w: motion.energy(q, motion.rates(q, w))
+    for _ in range(5):
+        _, admissible = random_phase(dsys, rng)
+        admissible = dsys.velocity(dsys.state(q, admissible))
+        assert abs(kinetic(v - kept + admissible) - kinetic(v - kept) - kinetic(admissible)) <= 1e-12 * (1 + kinetic(v) + kinetic(admissible))
+
+
+@pytest.mark.parametrize("system, method", BOTH)
+def test_local_coordinates_of_states(system, method):
+    dsys, rng = discrete(system, method, H), np.random.default_rng(5)
+    x, _ = random_point(dsys, rng)
+    dx = rng.uniform(-1, 1, dsys.ndx)
+    moved = dsys.retract(x, dx)
+    assert np.allclose(dsys.local(x, moved), dx, rtol=0, atol=1e-14 * 20)
+    assert np.array_equal(dsys.retract(x, np.zeros(dsys.ndx)), x) and not dsys.local(x, x).any()
+    assert len(dsys.state_names) == dsys.nx and len(dsys.state_space.tangent_names) == dsys.ndx
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "system, method",
+    [("pendulum", "midpoint"), ("pendulum", "midpoint-left"), *((s, m) for s in ("sleigh", "snakeboard") for m in (*CENTERED, "dla-left", "rdp-exp-exact-0.3"))],
+)
+def test_two_configurations_tell_the_momentum(system, method, seed):
+    """The configurations before and after a step under a known input give back the state after it: a tracker without velocities."""
+    dsys = discrete(system, method, H)
+    x, u = random_point(dsys, np.random.default_rng(seed))
+    x1 = dsys.step(x, u)
+    found = dsys.state_from_configurations(dsys.configuration(x), dsys.configuration(x1), u)
+    assert np.allclose(found, x1, rtol=0, atol=1e-11 * (1 + np.abs(x1).max()))
+
+
+def test_noisy_configurations_give_a_nearby_momentum():
+    """A side slip of 1e-6 m, which no step explains, changes the momentum by about 1e-6 / h and leaves the measured configuration as it is."""
+    dsys = discrete("snakeboard", "dla", H)
+    x, u = random_point(dsys, np.random.default_rng(8))
+    x1 = dsys.step(x, u)
+    measured = dsys.configuration(dsys.retract(x1, 1e-6 * np.ones(dsys.ndx)))
+    found = dsys.state_from_configurations(dsys.configuration(x), measured, u)
+    assert np.array_equal(dsys.configuration(found), measured)
+    assert np.abs(found - x1).max() <= 20 * 1e-6 / H
+
+
+@pytest.mark.parametrize("system, method", BOTH)
+def test_simulate_repeats_step(system, method):
+    dsys, rng = discrete(system, method, H), np.random.default_rng(9)
+    x, _ = random_point(dsys, rng, steering=0.1)
+    inputs = 0.1 * rng.normal(size=(25, dsys.nu))
+    run = dsys.simulate(x, inputs, "test")
+    assert isinstance(run, Trajectory) and len(run) == 25 and run.name == "test" and run.h == H
+    assert run.state_names == dsys.state_names and run.input_names == dsys.inputs
+    assert np.array_equal(run.times, H * np.arange(26)) and run.duration == 25 * H
+    for k, u in enumerate(inputs):
+        assert np.array_equal(run.states[k], x)
+        x = dsys.step(x, u)
+    assert np.array_equal(run.states[-1], x)
+
+
+def test_trajectories_are_read_only_and_own_their_data():
+    states, inputs = np.zeros((3, 2)), np.ones((2, 1))
+    run = Trajectory(0.1, states, inputs)
+    states[0, 0] = inputs[0, 0] = 7
+    assert run.states[0, 0] == 0 and run.inputs[0, 0] == 1
+    for array in (run.states, run.inputs):
+        with pytest.raises(ValueError):
+            array[0, 0] = 1
+    with pytest.raises(AttributeError):
+        run.h = 0.2
+
+
+@pytest.mark.parametrize(
+    "h, states, inputs, word",
+    [
+        (0.0, np.zeros((2, 1)), np.zeros((1, 1)), "step h"),
+        (np.nan, np.zeros((2, 1)), np.zeros((1, 1)), "step h"),
+        (0.1, np.zeros((2, 1)), np.zeros((2, 1)), "inputs"),
+        (0.1, np.zeros(2), np.zeros((1, 1)), "states"),
+        (0.1, np.zeros((2, 1)), np.array([[np.inf]]), "inputs"),
+    ],
+)
+def test_bad_trajectories(h, states, inputs, word):
+    with pytest.raises(ValueError, match=word):
+        Trajectory(h, states, inputs)
+
+
+BAD = {
+    "short state": lambda d, x, u: d.step(x[:-1], u),
+    "short input": lambda d, x, u: d.step(x, u[:-1]),
+    "no input": lambda d, x, u: d.step(x),
+    "state as a column": lambda d, x, u: d.step(x[:, None], u),
+    "NaN in the state": lambda d, x, u: d.step(np.where(np.arange(d.nx) == 3, np.nan, x), u),
+    "infinite momentum": lambda d, x, u: d.step(np.where(np.arange(d.nx) == 6, np.inf, x), u),
+    "NaN input": lambda d, x, u: d.step(x, u * np.nan),
+    "NaN where it is linearized": lambda d, x, u: d.linearize(x * np.nan, u),
+    "NaN where it is differentiated twice": lambda d, x, u: d.hessian(x, u * np.nan, np.zeros(d.ndx)),
+    "short adjoint": lambda d, x, u: d.hessian(x, u, np.zeros(d.ndx - 1)),
+    "short velocity": lambda d, x, u: d.state(x[:5], x[:4]),
+    "short state's velocity": lambda d, x, u: d.velocity(x[:4]),
+    "short tangent": lambda d, x, u: d.retract(x, x[:4]),
+    "one number as start": lambda d, x, u: d.simulate(x[:1], np.zeros((3, 2))),
+    "inputs in one row": lambda d, x, u: d.simulate(x, np.zeros(2)),
+    "inputs of another width": lambda d, x, u: d.simulate(x, np.zeros((3, 1))),
+    "a number of steps with inputs": lambda d, x, u: d.simulate(x, 3),
+    "NaN in the inputs": lambda d, x, u: d.simulate(x, np.full((3, 2), np.nan)),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_refused(case):
+    dsys: DiscreteSystem = discrete("snakeboard", "dla", H)
+    x, u = random_point(dsys, np.random.default_rng(1))
+    with pytest.raises(ValueError):
+        BAD[case](dsys, x, u)
+    assert np.isfinite(dsys.step(x, u)).all()
+
+
+def test_messages_say_shape_and_place():
+    dsys = discrete("snakeboard", "dla", H)
+    x, u = random_point(dsys, np.random.default_rng(1))
+    with pytest.raises(ValueError, match=r"snakeboard by nonholonomic_midpoint, h = 0.1 s: state must have shape \(8,\), got \(7,\)"):
+        dsys.step(x[:-1], u)
+    with pytest.raises(ValueError, match="state and input must be finite"):
+        dsys.step(x, u * np.nan)

@@ -1,0 +1,73 @@
+"""Nodes in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nh_control
+
+ROOT = Path(nh_control.__file__).parents[1]
+
+
+class NodeProcess:
+    """A running node; its output is in `log`."""
+
+    def __init__(self, process: subprocess.Popen, log: Path):
+        self.process, self._log, self.name = process, log, log.stem
+
+    @property
+    def log(self) -> str:
+        """What the node has printed."""
+        return self._log.read_text()
+
+    def end(self, number: int = signal.SIGINT, timeout_s: float = 15.0) -> int:
+        """Send a signal and wait; returns the exit code."""
+        self.process.send_signal(number)
+        return self.wait(timeout_s)
+
+    def wait(self, timeout_s: float = 15.0) -> int:
+        """Wait for the end; returns the exit code."""
+        return self.process.wait(timeout_s)
+
+
+class Nodes:
+    """Starts nodes in one DDS domain, on this host only."""
+
+    def __init__(self, domain: int, folder: Path):
+        self._folder, self._started = folder, []
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            "ROS_DOMAIN_ID": str(domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(folder / "ros_log"),
+            "NO_COLOR": "1",
+        }
+
+    def start(self, name: str, parameters: dict | None = None, *arguments: str) -> NodeProcess:
+        """Start a node with parameters."""
+        given = [text for key, value in (parameters or {}).items() for text in ("-p", f"{key}:={_yaml(value)}")]
+        log = self._folder / f"{name}_{len(self._started)}.log"
+        command = [sys.executable, "-m", f"nh_control.ros.{name}", "--ros-args", *given, *arguments]
+        with open(log, "wb") as file:
+            process = subprocess.Popen(command, env=self._environment, stdout=file, stderr=file, start_new_session=True)
+        self._started.append(NodeProcess(process, log))
+        return self._started[-1]
+
+    def kill(self) -> None:
+        """End what still runs."""
+        for node in self._started:
+            if node.process.poll() is None:
+                node.process.kill()
+                node.process.wait()
+            print(f"--- {node.name}, exit code {node.process.returncode}\n{node.log}")  # shown for tests that fail
+
+
+def _yaml(value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "''" if value == "" else str(value)

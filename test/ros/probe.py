@@ -1,0 +1,141 @@
+"""A node in the test's process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from nav_msgs.msg import Odometry
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+TIMEOUT_S = 40.0
+EVERYTHING = QoSProfile(depth=5000)
+
+
+class Probe:
+    """Keeps what the plant publishes: `joint_states`, `odometry`, `clock`, `commands`, and the last diagnostics of every node."""
+
+    def __init__(self, domain: int):
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = rclpy.create_node("probe", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        self.joint_states = self.listen(JointState, "joint_states")
+        self.odometry = self.listen(Odometry, "odom")
+        self.commands = self.listen(JointState, "joint_commands")
+        self.clock = self.listen(Clock, "/clock")
+        self.diagnostics: dict[str, DiagnosticStatus] = {}
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING)
+        self._publisher = self.node.create_publisher(JointState, "joint_commands", 10)
+        kinds = {"pause": SetBool, "reset": Trigger, "step": Trigger}
+        self._clients = {name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()}
+
+    def clear(self) -> None:
+        """Forget what was published."""
+        for received in (self.joint_states, self.odometry, self.commands, self.clock):
+            received.clear()
+
+    def close(self) -> None:
+        """End."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def listen(self, message_type: type, topic: str, qos=EVERYTHING) -> list:
+        """A list that grows by the messages of a topic."""
+        received: list = []
+        self.node.create_subscription(message_type, topic, received.append, qos)
+        return received
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.diagnostics[status.name.split(":")[0]] = status
+
+    def wait(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S):
+        """Spin until the condition holds; returns its value. Fails the test after the timeout."""
+        deadline = time.monotonic() + timeout_s
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"no {what} within {timeout_s} s; diagnostics: {self.diagnostics}"
+            self._executor.spin_once(timeout_sec=0.05)
+        return value
+
+    def spin(self, seconds: float) -> None:
+        """Spin for some time."""
+        deadline = time.monotonic() + seconds
+        while (remaining := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=remaining)
+
+    def values(self, node: str = "plant") -> dict[str, str]:
+        """Values of the last diagnostics of a node."""
+        return {pair.key: pair.value for pair in self.diagnostics[node].values} if node in self.diagnostics else {}
+
+    def message(self, node: str = "plant") -> str:
+        """Message of the last diagnostics of a node."""
+        return self.diagnostics[node].message if node in self.diagnostics else ""
+
+    def wait_mode(self, mode: str) -> None:
+        """Wait until the plant's diagnostics say this mode."""
+        self.wait(lambda: self.values().get("mode") == mode, f"mode {mode!r}")
+
+    def wait_value(self, key: str, value: str, node: str = "plant") -> None:
+        """Wait until the diagnostics of a node have this value."""
+        self.wait(lambda: self.values(node).get(key) == value, f"{key} = {value}")
+
+    def wait_step(self, step: int, h: float) -> None:
+        """Wait until both messages of the state of this step are there."""
+        stamp = round(step * h * 1e9)
+        self.wait(lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)), f"state {step}")
+
+    def next_state(self) -> JointState:
+        """Wait for a joint state that has not been looked at."""
+        self.joint_states.clear()
+        return self.wait(lambda: self.joint_states and self.joint_states[-1], "joint state")
+
+    def command(self, stamp, effort, names=("rotor_torque", "steer_torque")) -> None:
+        """Publish a command, once the plant listens."""
+        self.wait(lambda: self._publisher.get_subscription_count() > 1, "subscription of the plant")  # ours is the other
+        message = JointState(name=list(names), effort=[float(value) for value in effort])
+        message.header.stamp = stamp
+        self._publisher.publish(message)
+
+    def call(self, service: str, data: bool | None = None):
+        """Call a service of the plant (with data: a SetBool)."""
+        client = self._clients[service]
+        self.wait(client.service_is_ready, f"service {service}")
+        future = client.call_async(Trigger.Request() if data is None else SetBool.Request(data=data))
+        self.wait(future.done, f"answer of {service}")
+        return future.result()
+
+
+def time_ns(message) -> int:
+    """Stamp of a message in ns."""
+    stamp = message.clock if isinstance(message, Clock) else message.header.stamp
+    return stamp.sec * 10**9 + stamp.nanosec
+
+
+def by_step(messages: list, h: float) -> dict[int, object]:
+    """Messages by step, later ones win."""
+    return {round(time_ns(m) * 1e-9 / h): m for m in messages}
+
+
+def states(probe: Probe, h: float) -> np.ndarray:
+    """Rows for all steps: positions and velocities of the three joints, x, y, sine and cosine of half the heading, and the body velocity."""
+    joints, bodies = by_step(probe.joint_states, h), by_step(probe.odometry, h)
+    assert sorted(joints) == sorted(bodies) == list(range(len(joints)))
+    rows = []
+    for k in range(len(joints)):
+        pose, twist = bodies[k].pose.pose, bodies[k].twist.twist
+        body = (pose.position.x, pose.position.y, pose.orientation.z, pose.orientation.w, twist.angular.z, twist.linear.x, twist.linear.y)
+        rows.append([*joints[k].position, *joints[k].velocity, *body])
+    return np.array(rows)

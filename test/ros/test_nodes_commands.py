@@ -1,0 +1,146 @@
+"""What reaches the plant and what it does without: bad commands, failing steps, fallback, services, parameters that change."""
+
+import pytest
+
+from nh_control import scenarios
+
+LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
+H = scenarios.get("snakeboard").step_s
+NS = 10**9
+
+
+def stamp(time_s: float):
+    """A stamp."""
+    from builtin_interfaces.msg import Time
+
+    seconds, nanoseconds = divmod(round(time_s * NS), NS)
+    return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def test_bad_commands_never_reach_the_plant(nodes, probe):
+    plant = nodes.start("plant", LOCKSTEP)
+    probe.next_state()
+    for k in range(3):
+        probe.command(stamp(k * H), (0.1, 0.0))
+        probe.wait_step(k + 1, H)
+    now = stamp(3 * H)
+    bad = {
+        "not finite": (now, (float("nan"), 0.0)),
+        "wrong length": (now, (0.1, 0.2, 0.3)),
+        "wrong names": (now, (0.1, 0.2), ("rotor_torque", "brake")),
+        "stamp of no state": (stamp(3.5 * H), (0.1, 0.2)),
+        "answers a future state": (stamp(4 * H), (0.1, 0.2)),
+        "older than an accepted command": (stamp(1 * H), (0.1, 0.2)),
+        "second, different answer to a state": (stamp(2 * H), (9.0, 0.0)),
+    }
+    for command in bad.values():
+        probe.command(*command)
+    probe.wait_value("commands_rejected", str(len(bad)))
+    values = probe.values()
+    assert {key.removeprefix("rejected: "): n for key, n in values.items() if key.startswith("rejected: ")} == dict.fromkeys(bad, "1")
+    assert values["step"] == "3" and values["commands_accepted"] == "3"
+    assert probe.diagnostics["plant"].level == b"\1"
+    probe.command(now, (0.2, 0.1), names=("steer_torque", "rotor_torque"))
+    probe.wait_step(4, H)
+    assert plant.process.poll() is None
+
+
+def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
+    nodes.start("plant", {"wait_for_tracker": False, "fallback": "zero", "command_timeout_steps": 2, "wait_for": "[probe]"})
+    probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
+    probe.command(stamp(0.0), (1.0, 1.0))
+    probe.wait_value("rejected: late", "1")
+    assert int(probe.values()["fallback_steps"]) > 20
+    assert probe.values()["commands_accepted"] == "0"
+
+
+def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
+    tracker = nodes.start("tracker")
+    nodes.start("plant", {"fallback": "stop"})
+    probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
+    tracker.process.kill()
+    probe.wait_mode("paused")
+    assert "no command" in probe.diagnostics["plant"].message
+    step = int(probe.values()["step"])
+    nodes.start("tracker")
+    assert probe.call("pause", False).success
+    probe.wait(lambda: int(probe.values()["step"]) > step + 20, "steps")
+
+
+def test_pause_step_resume_reset(nodes, probe):
+    nodes.start("tracker")
+    nodes.start("plant")
+    probe.wait(lambda: len(probe.clock) > 20, "start")
+    refused = probe.call("step")
+    assert not refused.success and "pause it first" in refused.message
+    assert probe.call("pause", True).success
+    probe.wait_mode("paused")
+    probe.spin(0.2)
+    paused = len(probe.clock)
+    probe.spin(0.3)
+    assert len(probe.clock) == paused
+    assert probe.call("step").success
+    probe.wait(lambda: len(probe.clock) > paused, "single step")
+    assert probe.call("reset").success
+    probe.wait_value("step", "0")
+    assert probe.values()["mode"] == "paused"
+    assert probe.call("pause", False).success
+    probe.wait(lambda: int(probe.values()["step"]) > 20, "steps after the reset")
+
+
+def test_single_step_in_lockstep_needs_its_command(nodes, probe):
+    nodes.start("plant", LOCKSTEP)
+    first = probe.next_state()
+    assert probe.call("pause", True).success
+    refused = probe.call("step")
+    assert not refused.success and "no command answers step 0" in refused.message
+    probe.command(first.header.stamp, (0.0, 0.0))
+    probe.wait_value("commands_accepted", "1")
+    assert probe.call("step").message == "paused at step 1"
+
+
+def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
+    from probe import by_step
+
+    plant = nodes.start("plant", {**LOCKSTEP, "step_s": 0.25, "reference": "forward", "plant.parameters.steer_torque_limit": 1e6})
+    state = probe.next_state()
+    for _ in range(20):  # steer beyond a right angle, where the constraints are singular
+        if "failed" in plant.log:
+            break
+        probe.command(state.header.stamp, (0.0, 300.0))
+        known = len(probe.joint_states)
+        probe.wait(lambda known=known: len(probe.joint_states) > known or "failed" in plant.log, "next state or failure")
+        state = probe.joint_states[-1]
+    probe.wait_mode("failed")
+    status = probe.diagnostics["plant"]
+    assert status.level == b"\2" and "failed, the plant stays at the last good state" in status.message and "residual" in status.message
+    assert "ERROR" in plant.log and plant.process.poll() is None
+    refused = probe.call("pause", False)
+    assert not refused.success and "reset" in refused.message
+    last = max(by_step(probe.joint_states, 0.25))
+    assert probe.values()["step"] == str(last)
+    assert probe.call("reset").success
+    probe.wait_value("step", "0")
+    probe.command(stamp(0.0), (0.0, 0.0))
+    probe.wait(lambda: by_step(probe.joint_states[-1:], 0.25).keys() == {1}, "step after the reset")
+    assert probe.values()["mode"] == "running"
+
+
+def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    nodes.start("tracker")
+    nodes.start("plant", {"wait_for": "[probe]"})
+    client = probe.node.create_client(SetParameters, "/plant/set_parameters")
+
+    def change(name, value):
+        probe.wait(client.service_is_ready, "parameter service")
+        future = client.call_async(SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()]))
+        return probe.wait(future.done, "answer") and future.result().results[0]
+
+    assert change("speed_factor", 4.0).successful
+    probe.wait_value("speed_factor", "4")
+    probe.wait(lambda: float(probe.values()["rate_hz"]) == pytest.approx(400, rel=0.1), "four times the rate")
+    assert not change("speed_factor", -1.0).successful
+    assert not change("lockstep", True).successful

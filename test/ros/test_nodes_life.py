@@ -1,0 +1,141 @@
+"""How nodes start, end and come back: refusals, signals, recordings, the death of a tracker."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
+
+REFUSED = [
+    ("plant", {"spede_factor": 1.0}, ["unknown parameter 'spede_factor'", "did you mean 'speed_factor'", "perturb.position"]),
+    ("plant", {"plant.parameters.mass": 1.0}, ["unknown parameter 'plant.parameters.mass'", "plant.parameters.m,", "plant.parameters.J"]),
+    ("plant", {"plant.parameters.m": float("nan")}, ["'plant.parameters.m' must be a finite number", "nan"]),
+    ("plant", {"plant.parameters.m": 0.1}, ["m l^2 = 0.4", "must exceed"]),
+    ("plant", {"plant.integrator": "euler"}, ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"]),
+    ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
+    ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
+    ("plant", {"lockstep": 3}, ["'lockstep' must be true or false, got 3"]),
+    ("plant", {"wait_for": "[]"}, ["leave parameters without a value (null, an empty list) out"]),
+    ("tracker", {"scenario": "unicycle"}, ["'scenario' must be one of", "snakeboard"]),
+    ("tracker", {"reference": "backflip"}, ["unknown snakeboard reference 'backflip'", "parking", "forward", "turning"]),
+    ("tracker", {"step_s": -0.01}, ["'step_s' must be a finite number >= 0"]),
+    ("display", {"rate": 3.0}, ["unknown parameter 'rate'", "rate_hz"]),
+    ("recorder", {"topics": '["/odom"]'}, ["'/odom' is not of the form name:package/msg/Type"]),
+    ("recorder", {"topics": '["/odom:nav_msgs/msg/Odo"]'}, ["no message type nav_msgs/msg/Odo"]),
+]
+
+
+def test_refusals_say_what_is_valid(nodes):
+    batch = 4  # at a time
+    for begin in range(0, len(REFUSED), batch):
+        started = [(nodes.start(name, given), given, texts) for name, given, texts in REFUSED[begin : begin + batch]]
+        for node, given, texts in started:
+            assert node.wait() == 2, (given, node.log)
+            for text in texts:
+                assert text in node.log, (given, node.log)
+            assert "Traceback" not in node.log
+
+
+def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_path):
+    file = tmp_path / "all.yaml"
+    file.write_text(
+        "/**:\n  ros__parameters:\n    scenario: snakeboard\n    reference: forward\n    speed_factor: 0\n    lockstep: true\n    duration_s: 0.5\n"
+        "    integral: true\n    rate_hz: 10\n    plant: {substeps: 2, parameters: {m: 1.05}}\n    perturb: {position: 0.1, seed: 7}\n"
+        f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, probe]\n"
+    )
+    started = [nodes.start(name, None, "--params-file", str(file)) for name in ("recorder", "tracker", "display", "plant")]
+    probe.wait_mode("finished")
+    assert [node.end(timeout_s=20) for node in started] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, probe, tmp_path, number):
+    from rosbags.highlevel import AnyReader
+
+    bag = tmp_path / "bag"
+    started = [
+        nodes.start("recorder", {"output": str(bag), "use_sim_time": True}),
+        nodes.start("tracker"),
+        nodes.start("display"),
+        nodes.start("plant", {**LOCKSTEP, "speed_factor": 5.0, "wait_for": "[recorder, display]"}),
+    ]
+    probe.wait(lambda: int(probe.values().get("step", 0)) > 100, "steps")
+    for _ in range(2):
+        for node in started:
+            node.process.send_signal(number)
+    assert [node.wait() for node in started] == [0, 0, 0, 0], [node.log for node in started]
+    assert not any("Traceback" in node.log for node in started)
+    with AnyReader([bag]) as reader:
+        counts = {connection.topic: connection.msgcount for connection in reader.connections}
+        stamps = [time_ns for _, time_ns, _ in reader.messages()]
+    assert counts["/joint_states"] > 100 and counts["/odom"] > 100 and counts["/joint_commands"] > 100
+    assert counts["/reference"] == 1 and counts["/markers"] > 1 and counts["/diagnostics"] >= 1
+    assert max(stamps) < 20 * 10**9  # simulation time
+    again = nodes.start("recorder", {"output": str(bag)})
+    assert again.wait() == 2 and "exists already" in again.log and "'output'" in again.log
+
+
+def test_a_signal_during_the_construction_of_a_node_ends_it():
+    code = (
+        "import sys, time\nfrom nh_control.ros import process\n"
+        "def make(*_):\n    print('making', flush=True)\n    time.sleep(60)\n"
+        "sys.exit(process.run('slow', make, []))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as slow:
+        assert slow.stdout.readline() == "making\n"
+        slow.send_signal(signal.SIGINT)
+        assert slow.wait(10) == 0
+        assert "Traceback" not in slow.stderr.read()
+
+
+def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
+    code = (
+        "import sys\nfrom nh_control.ros import process\n"
+        "class Broken:\n    def __init__(self, *_): pass\n    def work(self): raise RuntimeError('broken work')\n    def close(self): pass\n"
+        "sys.exit(process.run('broken', Broken, []))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "RuntimeError: broken work" in done.stderr
+
+
+def test_plant_finishes_and_exits_when_asked(nodes):
+    tracker = nodes.start("tracker")
+    plant = nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5, "on_finish": "exit"})
+    assert plant.wait(30) == 0
+    assert "finished at step 50" in plant.log and "steps/s" in plant.log
+    assert tracker.end() == 0
+
+
+def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(nodes, probe):
+    from probe import states
+
+    from nh_control import scenarios
+
+    h = scenarios.get("snakeboard").step_s
+    first = nodes.start("tracker")
+    plant = nodes.start("plant", {**LOCKSTEP, "speed_factor": 2.0, "duration_s": 3.0, "perturb.position": 0.1, "wait_for": "[probe]"})
+    probe.wait(lambda: len(probe.joint_states) > 30, "steps")
+    first.process.kill()
+    first.wait()
+    probe.wait(lambda: "waiting for the command" in probe.message(), "warning")
+    assert probe.diagnostics["plant"].level == b"\1"
+    stopped_at = probe.values()["step"]
+    assert probe.call("pause", True).success and probe.call("pause", False).success  # it stays responsive
+    nodes.start("tracker")
+    probe.wait_step(300, h)
+    interrupted = states(probe, h)
+    assert 0 < int(stopped_at) < 300 == len(interrupted) - 1
+
+    probe.clear()
+    assert probe.call("reset").success
+    probe.wait_step(300, h)
+    assert (interrupted == states(probe, h)).all()  # the interruption has changed nothing
+    assert plant.end() == 0
+
+
+def test_ctrl_c_while_waiting_for_a_tracker(nodes, probe):
+    plant = nodes.start("plant", LOCKSTEP)
+    probe.next_state()
+    assert plant.end() == 0

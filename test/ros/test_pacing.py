@@ -1,0 +1,73 @@
+"""Absolute deadlines, missed steps, statistics; stamps of steps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nh_control.ros.pacing import Pacer
+from nh_control.ros.step_clock import StepClock
+
+
+class FakeClock:
+    """A clock that tests move."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+def test_lateness_does_not_accumulate(clock):
+    pacer = Pacer(0.01, clock=clock)
+    for k in range(1, 101):
+        clock.now += pacer.remaining_s() + 0.004  # every step starts 4 ms late
+        pacer.tick()
+        assert clock.now == pytest.approx(100 + 0.01 * k + 0.004)
+    statistics = pacer.statistics()
+    assert (statistics.steps, statistics.missed) == (100, 0)
+    assert statistics.jitter_mean_s == pytest.approx(0.004) == statistics.jitter_max_s
+    assert statistics.rate_hz == pytest.approx(100)
+
+
+def test_missed_periods_are_counted_and_not_caught_up(clock):
+    pacer = Pacer(0.01, clock=clock)
+    clock.now += 0.01 + 0.025
+    pacer.tick()
+    assert pacer.statistics().missed == 2
+    assert pacer.remaining_s() == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("speed", "interval"), [(1.0, 0.01), (4.0, 0.0025), (0.5, 0.02), (0.0, 0.0)])
+def test_speed(clock, speed, interval):
+    pacer = Pacer(0.01, speed, clock=clock)
+    assert pacer.remaining_s() == pytest.approx(interval)
+    pacer.tick()
+    assert pacer.statistics().missed == 0
+
+
+def test_restart_after_a_pause_misses_nothing(clock):
+    pacer = Pacer(0.01, clock=clock)
+    clock.now += 60
+    pacer.restart()
+    clock.now += pacer.remaining_s()
+    pacer.tick()
+    assert pacer.statistics().missed == 0
+
+
+@given(st.integers(0, 10**7), st.sampled_from([0.01, 0.001, 1 / 240, 10 / 128, 1e-3 / 3]))
+def test_every_step_has_its_own_stamp(step, h):
+    clock = StepClock(h)
+    assert clock.step(clock.stamp(step)) == step
+    assert clock.stamp(step + 1) > clock.stamp(step)
+    assert abs(clock.stamp(step) - step * h * 1e9) <= 1 + 1e-15 * step * h * 1e9
+
+
+@pytest.mark.parametrize("stamp", [-10_000_000, 5_000_000, 10_000_001])
+def test_other_stamps_have_no_step(stamp):
+    assert StepClock(0.01).step(stamp) is None

@@ -1,0 +1,61 @@
+"""Checks of parameter values; how nodes refuse them is tested on nodes."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from nh_control.ros.parameters import DISPLAY, PLANT, RECORDER, TRACKER, Spec  # noqa: E402
+from nh_control.ros.process import UsageError  # noqa: E402
+
+
+@pytest.mark.parametrize("spec", {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}.values(), ids=lambda s: s.name)
+def test_every_parameter_has_a_valid_default_and_a_description(spec):
+    assert spec.check(spec.default) == spec.default
+    assert len(spec.description) > 10 and spec.description.endswith(".")
+    descriptor = spec.descriptor()
+    assert descriptor.description == spec.description and descriptor.read_only == spec.read_only
+
+
+def test_an_integer_will_do_for_a_float():
+    assert Spec("h", 0.5, "", minimum=0.0).check(2) == 2.0
+    assert isinstance(Spec("h", 0.5, "").check(2), float)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "text"),
+    [
+        (Spec("h", 0.5, ""), True, "a finite number"),
+        (Spec("h", 0.5, ""), float("inf"), "a finite number"),
+        (Spec("h", 0.5, "", minimum=0.1), 0.0, "a finite number >= 0.1"),
+        (Spec("n", 1, "", minimum=1), 0, "an integer >= 1"),
+        (Spec("n", 1, ""), 1.0, "an integer"),
+        (Spec("on", False, ""), "yes", "true or false"),
+        (Spec("name", "a", "", choices=("a", "b")), "c", "one of a, b"),
+        (Spec("names", [], ""), [1, 2], "a list of strings"),
+    ],
+)
+def test_other_values_are_refused(spec, value, text):
+    with pytest.raises(UsageError, match=f"'{spec.name}' must be {text}, got"):
+        spec.check(value)
+
+
+def test_empty_lists_are_lists_of_strings():
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.parameter import Parameter
+
+    from nh_control.ros.parameters import Parameters
+
+    context = Context()
+    rclpy.init(context=context, domain_id=101)
+    try:
+        options = {"context": context, "automatically_declare_parameters_from_overrides": True}
+        overrides = [Parameter("topics", value=["/odom:nav_msgs/msg/Odometry"]), Parameter("speed_factor", value=3)]
+        node = rclpy.create_node("recorder", parameter_overrides=overrides, **options)
+        assert Parameters(node, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
+        node = rclpy.create_node("plant", parameter_overrides=[Parameter("speed_factor", value=3)], **options)
+        parameters = Parameters(node, PLANT)
+        assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
+        assert node.get_parameter("wait_for").type_ is Parameter.Type.STRING_ARRAY
+    finally:
+        context.shutdown()

@@ -1,0 +1,57 @@
+"""Momenta from configurations alone."""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.ros.state_estimate import StateEstimate
+
+SCENARIO = scenarios.get("snakeboard")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SCENARIO.model()
+
+
+@pytest.fixture(scope="module")
+def reference(model):
+    return SCENARIO.reference(model)
+
+
+def run(estimate, model, reference, steps, velocities):
+    """States estimated along the reference."""
+    out = []
+    for k in steps:
+        x = reference.states[k]
+        v = model.velocity(x) if velocities else None
+        out.append(estimate.state(k, model.configuration(x), v, reference.inputs[k - 1]))
+    return np.array(out)
+
+
+def test_with_velocities_the_state_is_exact(model, reference):
+    states = run(StateEstimate(model, reference), model, reference, range(50), velocities=True)
+    assert np.abs(states - reference.states[:50]).max() < 1e-12
+
+
+def test_without_velocities_the_momentum_is_that_of_the_step(model, reference):
+    estimate = StateEstimate(model, reference)
+    states = run(estimate, model, reference, range(50), velocities=False)
+    assert np.abs(states - reference.states[:50]).max() < 1e-9
+    assert estimate.approximated == 0
+
+
+def test_gaps_are_bridged_and_counted(model, reference):
+    estimate = StateEstimate(model, reference)
+    states = run(estimate, model, reference, range(0, 60, 3), velocities=False)
+    assert estimate.approximated == 19
+    assert np.abs(states - reference.states[0:60:3]).max() < 0.3
+
+
+def test_a_new_start_is_recognized(model, reference):
+    estimate = StateEstimate(model, reference)
+    run(estimate, model, reference, range(10), velocities=False)
+    estimate.reset()
+    (state,) = run(estimate, model, reference, [0], velocities=False)
+    assert np.abs(state - reference.states[0]).max() < 1e-9
+    assert estimate.approximated == 0
