@@ -288,12 +288,12 @@ class DiscreteSystem:
         native = Native(f"{self.system.name}_step", self._step_expressions, self._newton_source())
         if native.library is None:
             return self._interpreted_step
-        native.library.nh_set_dgesv(lapack_pointer("dgesv"))
+        native.library.nh_set_lapack(lapack_pointer("dgesv"), lapack_pointer("dgetrs"))
         return native.library.nh_step
 
     def _newton_source(self) -> str:
         sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self._symbols[2].shape[0], "N_X1": self.nx}
-        limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "MAX_ITERATIONS", "MAX_HALVINGS")}
+        limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "SMALL", "MAX_ITERATIONS", "MAX_HALVINGS")}
         defines = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **limits}.items())
         return "\n" + defines + resources.files("nh_control").joinpath("native/newton.c").read_text()
 
