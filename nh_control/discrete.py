@@ -40,7 +40,7 @@ class StepFailed(RuntimeError):
         self._about = (system, h, reason, residual, error, iterations, condition)
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
         super().__init__(
-            f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e} > {newton_method.TARGET:.0e}) after {iterations} Newton "
+            f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance {newton_method.TARGET:.0e}) after {iterations} Newton "
             f"iterations, condition number {condition:.1e}, h = {h:g}; reduce h, or keep away from the singular configuration"
         )
 
@@ -296,12 +296,12 @@ class DiscreteSystem:
         native = Native(f"{self.system.name}_step", self._step_expressions, self._newton_source())
         if native.library is None:
             return self._interpreted_step
-        native.library.nh_set_dgesv(lapack_pointer("dgesv"))
+        native.library.nh_set_lapack(lapack_pointer("dgesv"), lapack_pointer("dgetrs"))
         return native.library.nh_step
 
     def _newton_source(self) -> str:
         sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self.method.n_z, "N_DOMAIN": self._domain(self._symbols[0]).shape[0]}
-        limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "MAX_ITERATIONS", "MAX_HALVINGS")}
+        limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "SMALL", "MAX_ITERATIONS", "MAX_HALVINGS")}
         defines = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **limits}.items())
         return "\n" + defines + resources.files("nh_control").joinpath("native/newton.c").read_text()
 

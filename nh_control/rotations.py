@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control import quaternion
-from nh_control.smooth import arctan_over, cosine, sinc, sine_defect, tangent_coefficient, versine
+from nh_control.smooth import arctan_over, sinc, sine_defect, tangent_coefficient, versine
 from nh_control.spaces import Segment, Space
 
 
@@ -78,11 +78,16 @@ class SO3(Space):
 
     def segment(self, q0, d):
         q1 = self._retract(q0, d)
-        total = q0 + q1
-        middle = normalize(total)
+        middle, m0, m1 = _quaternion_middle(q0, q1)
         j0, j1 = self.local_jacobians(q0, d)
-        m0, m1 = (_projector(middle) @ _quaternion_tangent(q) / ca.sqrt(ca.sumsqr(total)) for q in (q0, q1))
         return Segment(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+
+
+def _quaternion_middle(q0, q1):
+    """`(q0 + q1) / |q0 + q1|` and its derivatives (4, 3) along trivialized variations of q0 and of q1."""
+    total = q0 + q1
+    middle = normalize(total)
+    return middle, *(_projector(middle) @ _quaternion_tangent(q) / ca.sqrt(ca.sumsqr(total)) for q in (q0, q1))
 
 
 def _quaternion_tangent(q):
@@ -103,7 +108,7 @@ class S2(Space):
         self.names = tuple(f"{prefix}{c}" for c in "xyz")
         self.velocity_names = tuple(f"{prefix}{c}_dot" for c in "xyz")
         self._tangent_names = tuple(f"{prefix}swing_{i}" for i in (1, 2))
-        self._tau, self._tau_inverse = _choose(_SPHERE_RETRACTIONS, "S2", retraction)
+        self._chord, self._tangent = _choose(_SPHERE_RETRACTIONS, "S2", retraction)
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -114,10 +119,10 @@ class S2(Space):
         return np.array([0.0, 0.0, 1.0])
 
     def _retract(self, q, d):
-        return normalize(self._tau(q, self.frame(q) @ d))
+        return normalize(q + self._chord(q, self.frame(q) @ d))
 
     def _local(self, q0, q1):
-        return self.frame(q0).T @ self._tau_inverse(q0, q1)
+        return self.frame(q0).T @ self._tangent(q0, q1)
 
     def frame(self, q):
         """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (-y below the equator) under the least rotation of +-z to q."""
@@ -128,44 +133,54 @@ class S2(Space):
         return ca.horzcat(ca.vertcat(1 + s * a * x**2, s * b, -s * x), ca.vertcat(b, s + a * y**2, -y))
 
     def transport(self, q0, q1, w):
-        return w - ca.dot(q1, w) / (1 + ca.dot(q0, q1)) * (q0 + q1)
+        """By the reflection that takes q0 to -q1: for tangent vectors the least rotation of q0 to q1, and orthogonal however close -q1 is to q0."""
+        total = q0 + q1
+        return w - 2 * ca.dot(total, w) / ca.sumsqr(total) * total
+
+    def local_jacobians(self, q0, d):
+        return self._local_jacobians(q0, d)
 
     def segment(self, q0, d):
-        q1 = self._retract(q0, d)
+        chord = self._chord(q0, self.frame(q0) @ d)
+        q1 = normalize(q0 + chord)
         total = q0 + q1
         middle = normalize(total)
         b0, b1 = self.frame(q0), self.frame(q1)
         spread = _projector(middle) / ca.sqrt(ca.sumsqr(total))
-        return Segment(q1, middle, q1 - q0, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1))
+        return Segment(q1, middle, chord, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1))
 
 
-def _stereographic(q, t):
+def _stereographic_chord(q, t):
+    """q1 - q without the difference, whose round-off would be divided by h in a velocity."""
     s = ca.sumsqr(t) / 4
-    return ((1 - s) * q + t) / (1 + s)
+    return (t - 2 * s * q) / (1 + s)
 
 
-def _stereographic_inverse(q0, q1):
-    return 2 / (1 + ca.dot(q0, q1)) * (q1 - ca.dot(q0, q1) * q0)
+def _stereographic_tangent(q0, q1):
+    """`2 / (1 + q0.q1) (q1 - q0.q1 q0)`, with `1 + q0.q1 = |q0 + q1|^2 / 2` so that nothing cancels near the opposite of q0."""
+    total = q0 + q1
+    return 4 / ca.sumsqr(total) * total - 2 * q0
 
 
-def _geodesic(q, t):
+def _geodesic_chord(q, t):
     square = ca.sumsqr(t)
-    return cosine(square) * q + sinc(square) * t
+    return sinc(square) * t - square * versine(square) * q
 
 
-def _geodesic_inverse(q0, q1):
+def _geodesic_tangent(q0, q1):
     """|t| is twice the angle of the half chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| / 2."""
-    half_sine = ca.sumsqr(q1 - q0) / 4
-    half_cosine = ca.sqrt(ca.sumsqr(q1 + q0)) / 2
-    normal_part = q1 - ca.dot(q0, q1) * q0
-    return arctan_over(half_sine, half_cosine) / half_cosine * normal_part
+    total = q0 + q1
+    half_sine_square, half_cosine_square = ca.sumsqr(q1 - q0) / 4, ca.sumsqr(total) / 4
+    half_cosine = ca.sqrt(half_cosine_square)
+    return arctan_over(half_sine_square, half_cosine) / half_cosine * (total - 2 * half_cosine_square * q0)
 
 
-_SPHERE_RETRACTIONS = {"cay": (_stereographic, _stereographic_inverse), "exp": (_geodesic, _geodesic_inverse)}
+_SPHERE_RETRACTIONS = {"cay": (_stereographic_chord, _stereographic_tangent), "exp": (_geodesic_chord, _geodesic_tangent)}
 
 
 class SE3(Space):
     """Poses as unit quaternion and position; velocities and tangent vectors (rotation, translation) in the body frame; `retract(g, d) = g tau(d)`.
+    The middle of a step is that of the rotations and that of the positions.
 
     exp: `t = V v`, `V = I + (1 - cos a)/a^2 hat(w) + (a - sin a)/a^3 hat(w)^2` [celledoni2021 (8)]; cay: `t = (I - hat(w)/2)^{-1} v`.
     """
@@ -192,6 +207,13 @@ class SE3(Space):
     def _local(self, g0, g1):
         w = self.retraction.inverse(quaternion.multiply(quaternion.conjugate(g0[:4]), g1[:4]))
         return ca.vertcat(w, self._stretch(w) @ quaternion.rotate_back(g0[:4], g1[4:] - g0[4:]))
+
+    def segment(self, g0, d):
+        g1 = self._retract(g0, d)
+        middle, *spread = _quaternion_middle(g0[:4], g1[:4])
+        j0, j1 = self.local_jacobians(g0, d)
+        m0, m1 = (ca.diagcat(s, quaternion.matrix(g[:4]) / 2) for s, g in zip(spread, (g0, g1)))
+        return Segment(g1, ca.vertcat(middle, (g0[4:] + g1[4:]) / 2), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
 
     def _stretch(self, w):
         """Matrix from the translation reached to the tangent vector's translation."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nh_control.control import LqrTracker
+from nh_control.control import Controller
 from nh_control.discrete import DiscreteSystem, StepFailed
 from nh_control.trajectory import Trajectory
 
@@ -37,10 +37,22 @@ def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np
 
 
 def closed_loop(
-    plant: DiscreteSystem, tracker: LqrTracker, x0: np.ndarray, steps: int, substeps: int = 1, feedback: bool = True
+    plant: DiscreteSystem,
+    tracker: Controller,
+    x0: np.ndarray,
+    steps: int,
+    substeps: int = 1,
+    feedback: bool = True,
+    disturbance: np.ndarray | None = None,
 ) -> ClosedLoop:
-    """Run the plant from its state x0 under the tracker (or under the reference's inputs alone) for `steps` steps of the tracker's model."""
+    """Run the plant from its state x0 under the tracker (or under the reference's inputs alone) for `steps` steps of the tracker's model.
+
+    A plant with more inputs than the model gets them from `disturbance` (steps, plant.nu - model.nu), zero if it is not given.
+    """
     model, reference = tracker.dsys, tracker.reference
+    disturbance = np.zeros((steps, plant.nu - model.nu)) if disturbance is None else np.asarray(disturbance, dtype=float)
+    if disturbance.shape != (steps, plant.nu - model.nu):
+        raise ValueError(f"disturbance must have shape {(steps, plant.nu - model.nu)}, got {disturbance.shape}")
     states, inputs = np.empty((steps + 1, model.nx)), np.empty((steps, model.nu))
     errors, saturated = np.empty((steps + 1, model.ndx)), np.zeros((steps, model.nu), dtype=bool)
     energy, constraint = np.empty(steps + 1), np.zeros((steps, plant.system.m))
@@ -56,8 +68,9 @@ def closed_loop(
         else:
             inputs[k] = reference.inputs[k] if k < len(reference) else 0.0
         try:
-            previous = advance(plant, x, inputs[k], substeps - 1)
-            x = plant.step(previous, inputs[k])
+            u = np.concatenate([inputs[k], disturbance[k]])
+            previous = advance(plant, x, u, substeps - 1)
+            x = plant.step(previous, u)
         except StepFailed as stopped:
             failure, done = stopped.at(k), k
             break

@@ -73,21 +73,27 @@ class Space(ABC):
 
         Unless a space knows better they are derived for a Lie group, where they do not depend on q0.
         """
-        e, d_, one = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv), ca.SX(self.origin)
-        end = self._retract(one, d_)
-        moved = self._local(self._retract(one, e), end), self._local(one, self._retract(end, e))
+        return self._local_jacobians(ca.SX(self.origin), d)
+
+    def _local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+        e, d_ = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv)
+        end = self._retract(q0, d_)
+        moved = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
         return tuple(
             ca.substitute(ca.jacobian(m, e), ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)) for m in moved
         )
 
     def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
-        """Geometry of the step d from q0; unless a space knows better `middle = retract(q0, d / 2)` and `w = d`."""
+        """Geometry of the step d from q0; unless a space knows better `w = d`."""
         j0, j1 = self.local_jacobians(q0, d)
         e = ca.SX.sym("e", self.nv)
-        moved = self._retract(self._retract(q0, e), (d + j0 @ e) / 2), self._retract(q0, (d + j1 @ e) / 2)
+        moved = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
         m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
-        middle = self._retract(q0, d / 2)
-        return Segment(self._retract(q0, d), middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+        return Segment(self._retract(q0, d), self._middle(q0, d), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+
+    def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
+        """Middle of the step d from q0; it must be the middle of the way back, too: here for retractions whose curves `retract(q0, t d)` are geodesics."""
+        return self._retract(q0, d / 2)
 
     def frame(self, q: ca.SX) -> ca.SX:
         """Velocities of the unit local coordinates at q, (nw, nv), orthonormal columns."""
@@ -193,6 +199,10 @@ class SE2(Space):
 
     def _local(self, q0, q1):
         return self.retraction.inverse(se2.between(q0, q1))
+
+    def _middle(self, q0, d):
+        screw = d if self.retraction.name == "exp" else se2.log(self.retraction.tau(d))
+        return se2.compose(q0, se2.exp(screw / 2))
 
     def local_jacobians(self, q0, d):
         dtau_inverse = self.retraction.dtau_inverse(d)

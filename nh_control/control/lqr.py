@@ -16,6 +16,9 @@ from nh_control.trajectory import Trajectory
 MARGINAL = 1e-6
 """Eigenvalues of modulus above 1 - MARGINAL need control."""
 
+FEASIBLE = 1e-6
+"""Largest gap, in local coordinates, between a step and the next state of a trajectory that is taken as feasible."""
+
 
 class NotStabilizable(ValueError):
     """The linearization has directions that neither decay nor can be influenced; `directions` (d, ndx) are unit left eigenvectors."""
@@ -42,8 +45,11 @@ class StationaryGain:
     poles: np.ndarray
 
 
-def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
-    """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory; raises ValueError where it is not of this system, or not feasible."""
+def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory, gap: float = FEASIBLE) -> tuple[np.ndarray, np.ndarray]:
+    """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory.
+
+    Raises ValueError where the trajectory is not of this system, or a step misses the next state by more than `gap`.
+    """
     if trajectory.states.shape[1] != dsys.nx or trajectory.inputs.shape[1] != dsys.nu or not np.isclose(trajectory.h, dsys.h, rtol=1e-12):
         raise ValueError(
             f"{dsys}: trajectory {trajectory.name!r} has {trajectory.states.shape[1]} states, {trajectory.inputs.shape[1]} inputs, h = {trajectory.h:g}; "
@@ -53,17 +59,17 @@ def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory) -> tuple[np.nd
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
         lin = dsys.linearize(x, u)
         a[k], b[k] = lin
-        gap = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
-        if gap > 1e-6:
-            raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its next state by {gap:.1e}")
+        miss = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
+        if miss > gap:
+            raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its next state by {miss:.1e}")
     return a, b
 
 
-def finite_horizon(dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None) -> Gains:
-    """Time-varying LQR about a feasible trajectory, `P = Q + A^T P' (A - B K)` backwards from P_N = Qf (Q if not given)."""
+def finite_horizon(dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None, gap: float = FEASIBLE) -> Gains:
+    """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)` backwards from P_N = Qf (Q if not given)."""
     Q, R = _weights(dsys, Q, R)
     Qf = Q if Qf is None else _weight("Qf", Qf, dsys.ndx)
-    return riccati(*linearize_along(dsys, trajectory), Q, R, Qf)
+    return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
 
 
 def riccati(A, B, Q, R, P_end) -> Gains:
@@ -79,15 +85,18 @@ def riccati(A, B, Q, R, P_end) -> Gains:
     return Gains(K, P)
 
 
-def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`; raises NotStabilizable naming the directions out of reach."""
+def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> StationaryGain:
+    """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`.
+
+    Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by more than `drift` in local coordinates.
+    """
     import control
 
     Q, R = _weights(dsys, Q, R)
     lin = dsys.linearize(x, u)
-    drift = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
-    if drift > 1e-8:
-        raise ValueError(f"{dsys}: x is not an equilibrium under u: one step moves it by {drift:.1e}")
+    moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
+    if moved > drift:
+        raise ValueError(f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}")
     _require_stabilizable(dsys, lin.A, lin.B @ lin.B.T, "the linearization")
     K, P, poles = control.dlqr(lin.A, lin.B, Q, R)
     return StationaryGain(np.asarray(K), np.asarray(P), np.asarray(poles))

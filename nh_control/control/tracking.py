@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -29,26 +30,46 @@ class Command:
     memory: DisturbanceEstimate | None = None
 
 
+class Controller(Protocol):
+    """What closed loops and nodes run: commands at the steps of a model `dsys` along a `reference`."""
+
+    dsys: DiscreteSystem
+    reference: Trajectory
+
+    def target(self, k: int) -> np.ndarray:
+        """Reference state at step k."""
+
+    def command(self, k: int, x, memory: object | None = None) -> Command:
+        """Command for step k at state x (nx); `memory` is that of the last command, None at the start."""
+
+
 class LqrTracker:
     """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end the command is zero and the error is to the last state.
 
-    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = f(x, u) + (0, d)`, is estimated from what the model did not predict,
-    `d += gain (rho - rho_predicted)`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
+    With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
+    the last state.
+    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
+    `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
     that removes what a wrong mass does to the momenta.
     """
 
-    def __init__(self, dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf=None, limits=None, disturbance_gain: float = 0.0):
+    def __init__(
+        self, dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf=None, limits=None, disturbance_gain: float = 0.0, hold: bool = False
+    ):
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
-        self.dsys, self.reference, self.disturbance_gain = dsys, reference, disturbance_gain
+        if hold and Qf is not None:
+            raise ValueError("hold determines the terminal cost: leave out Qf")
+        self.dsys, self.reference, self.disturbance_gain, self.hold = dsys, reference, disturbance_gain, hold
         self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
+        end = lqr.infinite_horizon(dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE) if hold else None
         if disturbance_gain == 0:
-            self.gains = lqr.finite_horizon(dsys, reference, Q, R, Qf)
+            self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
             self._disturbance_gains = None
         else:
-            self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf)
+            self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf, end)
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""
@@ -57,9 +78,10 @@ class LqrTracker:
     def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
         error = self.dsys.local(self.target(k), x)
-        if k >= len(self.reference):
+        if k >= len(self.reference) and not self.hold:
             u, memory = np.zeros(self.dsys.nu), None
         else:
+            k = min(k, len(self.reference) - 1)
             u = self.reference.inputs[k] - self.gains.K[k] @ error
             if self._disturbance_gains is not None:
                 memory = self._estimate(np.asarray(x, float), memory)
@@ -74,20 +96,27 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        surprise = (x - memory.predicted)[-self.dsys.system.n_rho :]
+        surprise = self.dsys.local(memory.predicted, x)[-self.dsys.system.n_rho :]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
 
     def _predict(self, x, u, memory: DisturbanceEstimate) -> DisturbanceEstimate:
         try:
-            predicted = self.dsys.step(x, u)
+            expected = self.dsys.step(x, u)
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
-        predicted[-self.dsys.system.n_rho :] += memory.disturbance
-        return DisturbanceEstimate(memory.disturbance, predicted)
+        d = np.zeros(self.dsys.ndx)
+        d[-self.dsys.system.n_rho :] = memory.disturbance
+        return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
 
 
-def _disturbance_gains(dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf) -> tuple[lqr.Gains, np.ndarray]:
-    """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu, n_rho)."""
+def _disturbance_gains(
+    dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf, end: lqr.StationaryGain | None
+) -> tuple[lqr.Gains, np.ndarray]:
+    """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu, n_rho).
+
+    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d to
+    the momenta.
+    """
     n, d = dsys.ndx, dsys.system.n_rho
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
@@ -95,5 +124,11 @@ def _disturbance_gains(dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf) ->
     A_d[:, :n, :n], A_d[:, n - d : n, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
-    gains = lqr.riccati(A_d, B_d, np.pad(np.asarray(Q, float), pad), R, np.pad(np.asarray(Q if Qf is None else Qf, float), pad))
+    terminal = np.pad(np.asarray(Q if Qf is None else Qf, float), pad)
+    if end is not None:
+        closed = A[-1] - B[-1] @ end.K
+        terminal[:n, :n] = end.P
+        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, n - d :])
+        terminal[n:, :n] = terminal[:n, n:].T
+    gains = lqr.riccati(A_d, B_d, np.pad(np.asarray(Q, float), pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

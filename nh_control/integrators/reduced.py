@@ -18,7 +18,8 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
     `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur,  r_a = (1 - alpha) r + alpha r1`
     `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`, rho1 the same with the left-trivialized tangent
     at r1. The unknown is z = (ur, w). `retraction` is a key of `se2.RETRACTIONS`, `tangent` "exact" or "truncated" (`I - ad/2`).
-    Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk); first order with ccsk or another alpha.
+    Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk); first order with ccsk or another alpha,
+    and then the energy of motions that change shape drifts at a rate of order h.
 
     Differences from the printed (27): velocities are staggered, so rho is the node momentum between two half kicks; its rows are
     X^T, which spans what [I, A^T; 0, e^T] spans when the connection's image lies in the basis, as on the snakeboard, and is the right condition

@@ -1,6 +1,6 @@
 """Launchable scenarios: each declares its system, integrators, references, weights and what to show, once, for nodes, CLI and tests."""
 
-from nh_control.scenarios.scenario import Body, Joint, Perturbation, PlantOptions, Scenario, UnknownName
+from nh_control.scenarios.scenario import Body, BodyState, Joint, Perturbation, PlantOptions, Scenario, UnknownName
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 
 _SCENARIOS = {s.name: s for s in (SNAKEBOARD,)}
@@ -18,4 +18,4 @@ def get(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
-__all__ = ["Body", "Joint", "Perturbation", "PlantOptions", "Scenario", "UnknownName", "get", "names"]
+__all__ = ["Body", "BodyState", "Joint", "Perturbation", "PlantOptions", "Scenario", "UnknownName", "get", "names"]

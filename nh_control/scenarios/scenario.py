@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -39,16 +39,31 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Perturbation:
-    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum).
+class BodyState:
+    """A body in space as ROS shows it: `frame` in `parent`, `position` (3) in m and `linear_velocity` (3) in m/s in the parent's axes, unit `quaternion_wxyz` (4),
+    `angular_velocity_body` (3) in rad/s in the body's axes."""
 
-    With seed < 0 the body is moved to its left, turned left and sped up; otherwise the direction and the signs are drawn from the seed.
+    frame: str
+    parent: str
+    position: np.ndarray
+    quaternion_wxyz: np.ndarray
+    linear_velocity: np.ndarray
+    angular_velocity_body: np.ndarray
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and, where there are links and quadrotors, `swing` and `tilt` (rad).
+
+    With seed < 0 the body is moved to its left, turned left and sped up; otherwise the directions and the signs are drawn from the seed.
     """
 
     position: float = 0.0
     heading: float = 0.0
     momentum: float = 0.0
     seed: int = -1
+    swing: float = 0.0
+    tilt: float = 0.0
 
     def __post_init__(self):
         for f in fields(self):
@@ -58,11 +73,13 @@ class Perturbation:
 
 @dataclass(frozen=True)
 class PlantOptions:
-    """How the plant differs from the tracker's model: another `integrator`, `substeps` of h / substeps, other physical `parameters`."""
+    """How the plant differs from the tracker's model: another `integrator`, `substeps` of h / substeps, other physical `parameters`, and, with `wind`, external
+    forces as further inputs after the model's."""
 
     integrator: str = ""
     substeps: int = 1
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    wind: bool = False
 
     def __post_init__(self):
         if not (isinstance(self.substeps, int) and self.substeps >= 1):
@@ -73,7 +90,9 @@ class PlantOptions:
 class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is the default.
 
-    `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on.
+    `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
+    there (then Qf is None). `perturbed(model, x, perturbation)` applies an initial error. What is seen is either a planar `body` with `joints`, or bodies in
+    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
     """
 
     name: str
@@ -82,11 +101,16 @@ class Scenario:
     make_system: Callable[[object], System]
     integrators: Mapping[str, Callable[[System, float], DiscreteSystem]]
     references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
-    weights: tuple[np.ndarray, np.ndarray, np.ndarray]
-    joints: tuple[Joint, ...]
-    body: Body
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray | None]
+    perturbed: Callable[[DiscreteSystem, np.ndarray, Perturbation], np.ndarray]
+    joints: tuple[Joint, ...] = ()
+    body: Body | None = None
+    to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
+    from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
+    make_windy_system: Callable[[object], System] | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
+    hold: bool = False
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""
@@ -95,13 +119,16 @@ class Scenario:
     def plant(self, model: DiscreteSystem, options: PlantOptions = PlantOptions()) -> DiscreteSystem:
         """The simulated plant, `options.substeps` of whose steps make one step of the model; raises UnknownName, ValueError."""
         integrator = options.integrator or next((n for n, make in self.integrators.items() if self._same_method(make, model)), "")
+        make_system = self.make_windy_system if options.wind else self.make_system
+        if make_system is None:
+            raise ValueError(f"{self.name} has no wind")
         system = model.system
-        if options.parameters:
+        if options.parameters or options.wind:
             known = [f.name for f in fields(self.parameters)]
             for name in options.parameters:
                 if name not in known:
                     raise UnknownName(f"{self.name} parameter", name, known)
-            system = self.make_system(replace(self.parameters, **options.parameters))
+            system = make_system(replace(self.parameters, **options.parameters))
         return self._discrete(system, integrator, model.h / options.substeps)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
@@ -113,22 +140,11 @@ class Scenario:
 
     def tracker(self, model: DiscreteSystem, reference: Trajectory, integral: bool = False) -> LqrTracker:
         """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if `integral`."""
-        return LqrTracker(model, reference, *self.weights, disturbance_gain=self.disturbance_gain if integral else 0.0)
+        return LqrTracker(model, reference, *self.weights, disturbance_gain=self.disturbance_gain if integral else 0.0, hold=self.hold)
 
     def perturb(self, model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-        """State x (nx) with the initial error of `perturbation`."""
-        names = model.state_space.tangent_names
-        theta = names.index(self.body.coordinates[0])
-        direction, signs = np.array([0.0, 1.0]), np.ones(1 + model.system.n_rho)
-        if perturbation.seed >= 0:
-            draw = np.random.default_rng(perturbation.seed)
-            angle = draw.uniform(0, 2 * np.pi)
-            direction, signs = np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], len(signs))
-        dx = np.zeros(model.ndx)
-        dx[theta] = signs[0] * perturbation.heading
-        dx[theta + 1 : theta + 3] = perturbation.position * direction
-        dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
-        return model.retract(x, dx)
+        """State x (nx) with the initial error of `perturbation`; raises ValueError for an error this system cannot have."""
+        return self.perturbed(model, x, perturbation)
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         integrator = integrator or next(iter(self.integrators))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import nonholonomic_midpoint, rdp
-from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.scenario import Body, Joint, Perturbation, Scenario
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.trajectory import Trajectory
 
@@ -56,6 +56,23 @@ GAITS = {
 }
 """parking moves the board sideways over cusps and brings it to rest; forward and turning propel it; slalom coasts and repeats itself."""
 
+def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
+    """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError for an error only quadrotors can have."""
+    if perturbation.swing or perturbation.tilt:
+        raise ValueError("a snakeboard has nothing that swings or tilts: leave swing and tilt at 0")
+    theta = model.state_space.tangent_names.index("theta")
+    direction, signs = np.array([0.0, 1.0]), np.ones(1 + model.system.n_rho)
+    if perturbation.seed >= 0:
+        draw = np.random.default_rng(perturbation.seed)
+        angle = draw.uniform(0, 2 * np.pi)
+        direction, signs = np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], len(signs))
+    dx = np.zeros(model.ndx)
+    dx[theta] = signs[0] * perturbation.heading
+    dx[theta + 1 : theta + 3] = perturbation.position * direction
+    dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
+    return model.retract(x, dx)
+
+
 _Q = np.diag([0.1, 1.0, 10.0, 10.0, 10.0, 0.1, 0.1, 1.0])
 
 SNAKEBOARD = Scenario(
@@ -71,6 +88,7 @@ SNAKEBOARD = Scenario(
     },
     references={name: gait.reference for name, gait in GAITS.items()},
     weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
+    perturbed=perturbed,
     joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
     body=Body("base_link", "odom"),
 )

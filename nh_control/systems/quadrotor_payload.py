@@ -48,11 +48,50 @@ class QuadrotorPayloadParameters:
         return len(self.lengths)
 
 
-def quadrotor_payload(parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters()) -> System:
+@dataclass(frozen=True)
+class Formation:
+    """How the quadrotors stand around the payload in hover: links `angle` (rad) from the vertical, quadrotor 1 in the horizontal direction `azimuth`
+    (rad from x), the others spread evenly around."""
+
+    angle: float = np.pi / 6
+    azimuth: float = np.pi / 2
+
+    def __post_init__(self):
+        if not (0 <= self.angle < np.pi / 2 and np.isfinite(self.azimuth)):
+            raise ValueError(f"Formation: angle must lie in [0, pi/2) and azimuth be finite, got {self.angle} and {self.azimuth}")
+
+    def horizontal(self, n: int) -> np.ndarray:
+        """Horizontal unit vectors towards the quadrotors, (n, 3); zero for a single quadrotor, which can only hover above the payload."""
+        if n == 1:
+            return np.zeros((1, 3))
+        azimuths = self.azimuth + 2 * np.pi * np.arange(n) / n
+        return np.stack([np.cos(azimuths), np.sin(azimuths), np.zeros(n)], axis=1)
+
+    def links(self, n: int) -> np.ndarray:
+        """Link directions in hover, (n, 3)."""
+        links = np.sin(self.angle) * self.horizontal(n) + [0.0, 0.0, np.cos(self.angle)]
+        return links / np.linalg.norm(links, axis=1, keepdims=True)
+
+
+def split_configuration(q, n: int):
+    """Payload position y (3), unit quaternions of the quadrotors and link directions (n each) of a configuration, expression or array."""
+    links = 3 + 4 * n
+    return q[:3], [q[3 + 4 * i : 7 + 4 * i] for i in range(n)], [q[links + 3 * i : links + 3 * i + 3] for i in range(n)]
+
+
+def split_velocity(v, n: int):
+    """Payload velocity (3), body angular velocities and link velocities (n each) of a velocity, expression or array."""
+    links = 3 + 3 * n
+    return v[:3], [v[3 + 3 * i : 6 + 3 * i] for i in range(n)], [v[links + 3 * i : links + 3 * i + 3] for i in range(n)]
+
+
+def quadrotor_payload(parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters(), wind: bool = False) -> System:
     """Payload at y (z up), quadrotor i at `x_i = y + l_i q_i` with attitude R_i, thrust T_i along its body z and body torque M_i [celledoni2021 (36), (37)].
 
-    `L = m_y |y'|^2 / 2 - m_y g y_z + sum_i m_i |y' + l_i q_i'|^2 / 2 - m_i g (y + l_i q_i)_z + Omega_i^T J Omega_i / 2`. q_i points from the payload to quadrotor i: the paper's q_i points the
-    other way and its e3 down (converted to REP-103). q = (y, R_1, ..., R_n, q_1, ..., q_n); inputs (T_i, M_i) per quadrotor. The links push and pull.
+    `L = m_y |y'|^2 / 2 - m_y g y_z + sum_i m_i |y' + l_i q_i'|^2 / 2 - m_i g (y + l_i q_i)_z + Omega_i^T J Omega_i / 2`.
+    q_i points from the payload to quadrotor i: the paper's q_i points the other way and its e3 down (converted to REP-103).
+    q = (y, R_1, ..., R_n, q_1, ..., q_n); inputs (T_i, M_i) per quadrotor. The links push and pull.
+    With `wind` the inputs end with external forces (N, world frame) on the payload and on every quadrotor, 3 (n + 1) without limits.
     """
     p = parameters
     inertia = ca.DM([p.Jx, p.Jy, p.Jz])
@@ -62,32 +101,35 @@ def quadrotor_payload(parameters: QuadrotorPayloadParameters = QuadrotorPayloadP
         *(S2(f"link{i + 1}_") for i in range(p.n)),
     )
 
-    def attitude(q, i):
-        return q[3 + 4 * i : 7 + 4 * i]
-
-    def link(q, i):
-        return q[3 + 4 * p.n + 3 * i : 6 + 4 * p.n + 3 * i]
-
     def lagrangian(q, v):
-        total = p.payload_mass * (ca.sumsqr(v[:3]) / 2 - p.g * q[2])
-        for i, l in enumerate(p.lengths):
-            omega, link_velocity = v[3 + 3 * i : 6 + 3 * i], v[3 + 3 * p.n + 3 * i : 6 + 3 * p.n + 3 * i]
-            total += p.quadrotor_mass * (ca.sumsqr(v[:3] + l * link_velocity) / 2 - p.g * (q[2] + l * link(q, i)[2]))
+        (y, _, links), (y_dot, omegas, link_rates) = split_configuration(q, p.n), split_velocity(v, p.n)
+        total = p.payload_mass * (ca.sumsqr(y_dot) / 2 - p.g * y[2])
+        for l, link, omega, rate in zip(p.lengths, links, omegas, link_rates):
+            total += p.quadrotor_mass * (ca.sumsqr(y_dot + l * rate) / 2 - p.g * (y[2] + l * link[2]))
             total += ca.dot(inertia, omega**2) / 2
         return total
 
     def force(q, v, u):
-        thrusts = [quaternion.rotate(attitude(q, i), ca.vertcat(0, 0, u[4 * i])) for i in range(p.n)]
-        return ca.vertcat(sum(thrusts), *(u[4 * i + 1 : 4 * i + 4] for i in range(p.n)), *(l * t for l, t in zip(p.lengths, thrusts)))
+        attitudes = split_configuration(q, p.n)[1]
+        forces = [quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(attitudes)]
+        on_payload = 0
+        if wind:
+            w = u[4 * p.n :]
+            on_payload = w[:3]
+            forces = [f + w[3 * i + 3 : 3 * i + 6] for i, f in enumerate(forces)]
+        return ca.vertcat(on_payload + sum(forces), *(u[4 * i + 1 : 4 * i + 4] for i in range(p.n)), *(l * f for l, f in zip(p.lengths, forces)))
 
+    quads = [f"quad{i + 1}" for i in range(p.n)]
+    pushed = ("payload", *quads) if wind else ()
     limits = np.tile([[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3], (p.n, 1))
     return System(
-        name=f"quadrotor_payload_{p.n}",
+        name=f"quadrotor_payload_{p.n}" + ("_wind" if wind else ""),
         space=space,
         lagrangian=lagrangian,
-        inputs=tuple(f"quad{i + 1}_{name}" for i in range(p.n) for name in ("thrust", "torque_x", "torque_y", "torque_z")),
-        input_units=("N", "N m", "N m", "N m") * p.n,
+        inputs=tuple(f"{quad}_{name}" for quad in quads for name in ("thrust", "torque_x", "torque_y", "torque_z"))
+        + tuple(f"{body}_force_{c}" for body in pushed for c in "xyz"),
+        input_units=("N", "N m", "N m", "N m") * p.n + ("N",) * 3 * len(pushed),
         force=force,
         parameters=parameters,
-        input_limits=limits,
+        input_limits=np.vstack([limits, np.tile([-np.inf, np.inf], (3 * len(pushed), 1))]),
     )

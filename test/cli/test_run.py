@@ -100,7 +100,7 @@ def test_nodes_do_not_outlive_a_killed_command(tmp_path):
 
 @ros
 def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
-    failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--lockstep", "--speed-factor", "0")
+    failing = ("--plant-parameter", "J=0.1", "--step", "0.1", "--lockstep", "--speed-factor", "0")
     done = nh_control("run", "snakeboard", *failing, "--json", "--no-plots", "--no-display", cwd=tmp_path)
     assert done.returncode == 1
     assert "failed at step" in done.stderr and "reduce h" in done.stderr

@@ -119,6 +119,7 @@ def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     from probe import by_step, time_ns
 
     nodes.start("tracker")
+    probe.wait(lambda: probe.node.count_publishers("joint_commands") > 1, "tracker's commands beside the probe's own")
     nodes.start("plant", {**LOCKSTEP, **PERTURBED, "duration_s": 3.0, "publish_velocities": False})
     probe.wait_step(300, H)
     assert all(len(m.velocity) == 0 for m in probe.joint_states)

@@ -1,0 +1,117 @@
+"""Motions of quadrotors with a payload from the payload's path alone: the system is differentially flat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import casadi as ca
+import numpy as np
+
+from nh_control import quaternion
+from nh_control.compiled import Functions
+from nh_control.control.paths import ORDER, Path
+from nh_control.control.projection import project
+from nh_control.discrete import DiscreteSystem
+from nh_control.rotations import normalize
+from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
+from nh_control.trajectory import Trajectory
+
+
+class InfeasiblePath(ValueError):
+    """A path asks for more than the system can do; the message says what, when and how much."""
+
+
+@dataclass(frozen=True)
+class FlatMotion:
+    """Exact continuous motion at N times: configurations q (N, nq), velocities v (N, nw), inputs u (N, nu), link tensions (N, n) in N."""
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    tensions: np.ndarray
+
+
+def norm(a):
+    """Length of a, differentiable by `jtimes` away from zero."""
+    return ca.sqrt(ca.sumsqr(a))
+
+
+def least_rotation(b):
+    """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b = -z."""
+    return normalize(ca.vertcat(1 + b[2], -b[1], b[0], 0))
+
+
+@lru_cache(maxsize=16)
+def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
+    """q, v, u and tensions as functions of the payload's position and its derivatives up to order 6, (21).
+
+    Flat outputs are the payload's position y, the quadrotors' yaw (0: the least rotation that tilts them) and the links' forces on the payload
+    `F_i = F/n + s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that give the formation in hover. Then
+    `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,  M_i = J Omega_i' + Omega_i x J Omega_i`.
+    """
+    jet = ca.SX.sym("jet", 3, ORDER + 1)
+    shifted = ca.horzcat(jet[:, 1:], ca.SX(3, 1))
+
+    def rate(expression):
+        return ca.jtimes(expression, jet, shifted)
+
+    gravity, inertia = ca.DM([0, 0, p.g]), ca.DM([p.Jx, p.Jy, p.Jz])
+    force = p.payload_mass * (jet[:, 2] + gravity)
+    spread = p.payload_mass * p.g / p.n * np.tan(formation.angle) * formation.horizontal(p.n)
+    columns = [], [], [], [], [], []
+    for l, s in zip(p.lengths, spread):
+        link_force = force / p.n + ca.DM(s)
+        link = normalize(link_force)
+        link_rate = rate(link)
+        thrust = p.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
+        attitude = least_rotation(normalize(thrust))
+        omega = 2 * quaternion.multiply(quaternion.conjugate(attitude), rate(attitude))[1:]
+        torque = inertia * rate(omega) + ca.cross(omega, inertia * omega)
+        for column, value in zip(columns, (attitude, omega, link, link_rate, ca.vertcat(norm(thrust), torque), norm(link_force))):
+            column.append(value)
+    attitudes, omegas, links, link_rates, inputs, tensions = columns
+    q = ca.vertcat(jet[:, 0], *attitudes, *links)
+    v = ca.vertcat(jet[:, 1], *omegas, *link_rates)
+    outputs = [q, v, ca.vertcat(*inputs), ca.vertcat(*tensions)]
+    return Functions("quadrotor_payload_flat", [ca.Function("flat", [ca.vec(jet)], outputs, ["jet"], ["q", "v", "u", "tension"])])
+
+
+def flat_motion(parameters: QuadrotorPayloadParameters, path: Path, times, formation: Formation = Formation()) -> FlatMotion:
+    """Motion under which the payload follows the path exactly, at `times` (N) in s; raises InfeasiblePath where a link or a thrust loses its direction."""
+    flat = _flat_map(parameters, formation)
+    rows = [[out[:, 0] for out in flat("flat", jet.ravel())] for jet in path.jets(times)]
+    motion = FlatMotion(*(np.array(column) for column in zip(*rows)))
+    regular = np.isfinite(np.hstack([motion.q, motion.v, motion.u, motion.tensions])).all(axis=1)
+    if not regular.all():
+        k = int(np.argmin(regular))
+        raise InfeasiblePath(f"at t = {times[k]:g} s a link's force or a thrust has no direction: the payload's acceleration cannot come near -g")
+    return motion
+
+
+def flat_reference(dsys: DiscreteSystem, path: Path, formation: Formation = Formation(), settle_s: float = 2.0, name: str = "") -> Trajectory:
+    """Discretely feasible reference along which the payload follows the path and then stays for `settle_s` s.
+
+    States of the flat motion at the nodes and its inputs at the middles of the steps are projected with weights that favor the payload's position; the result
+    differs from the path by O(h^2). Raises InfeasiblePath where the inputs exceed the system's limits.
+    """
+    nodes = dsys.h * np.arange(round((path.duration + settle_s) / dsys.h) + 1)
+    motion = flat_motion(dsys.system.parameters, path, nodes, formation)
+    middles = nodes[:-1] + dsys.h / 2
+    inputs = flat_motion(dsys.system.parameters, path, middles, formation).u
+    _require_within_limits(dsys, middles, inputs)
+    states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
+    desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name)
+    nv = dsys.system.space.nv
+    Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
+    return project(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
+
+
+def _require_within_limits(dsys: DiscreteSystem, times, inputs: np.ndarray) -> None:
+    lower, upper = dsys.system.input_limits.T
+    excess = np.maximum(lower - inputs, inputs - upper)
+    k, i = np.unravel_index(np.argmax(excess), excess.shape)
+    if excess[k, i] > 0:
+        raise InfeasiblePath(
+            f"{dsys}: the path needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, allowed are {lower[i]:g} ... {upper[i]:g}: make it slower"
+        )

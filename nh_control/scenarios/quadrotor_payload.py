@@ -1,0 +1,131 @@
+"""The quadrotor payload scenario: quadrotors that carry a payload in formation along smooth paths, tracked by LQR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from nh_control.control import paths
+from nh_control.control.payload_flatness import flat_reference
+from nh_control.discrete import DiscreteSystem
+from nh_control.integrators import midpoint
+from nh_control.scenarios.scenario import BodyState, Perturbation, Scenario
+from nh_control.systems.quadrotor_payload import (
+    Formation,
+    QuadrotorPayloadParameters,
+    quadrotor_payload,
+    split_configuration,
+    split_velocity,
+)
+
+FORMATION = Formation()
+
+PATHS: dict[str, Callable[[], paths.Path]] = {
+    "figure_of_eight": partial(paths.figure_of_eight, length=3.0, width=2.0, speed=2.0, laps=2, ramp=3.0, height=1.0),
+    "hover": partial(paths.point, (0.0, 0.0, 1.0), duration=8.0),
+    "line": partial(paths.line, (0.0, 0.0, 1.0), (3.0, 1.0, 2.0), duration=5.0),
+    "circle": partial(paths.circle, radius=1.5, speed=2.0, laps=2, ramp=3.0, height=1.0),
+    "parabola": paths.parabola,
+}
+"""All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the others start at rest."""
+
+WORLD = "odom"
+
+
+def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
+    """LQR weights for n quadrotors, chosen so that hover is recovered from 0.5 m, 30 degrees of link swing and 60 degrees of tilt together."""
+    configuration = [*[20.0] * 3, *[30.0] * 3 * n, *[10.0] * 2 * n]
+    momenta = [*[1.0] * 3, *[1.0] * 3 * n, *[0.4] * 2 * n]
+    return np.diag(configuration + momenta), 0.4 * np.eye(4 * n), None
+
+
+def _reference(name: str, dsys: DiscreteSystem):
+    return flat_reference(dsys, PATHS[name](), FORMATION, name=name)
+
+
+def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
+    """State x (nx) with the payload moved, every link swung, every quadrotor turned by `heading` about its z and then tilted, and the momenta scaled.
+
+    With seed < 0 the payload moves along y, links and quadrotors turn about their first axis and momenta grow. Raises ValueError for half a turn or more.
+    """
+    p, n = perturbation, model.system.parameters.n
+    for name in ("heading", "swing", "tilt"):
+        if abs(getattr(p, name)) >= np.pi:
+            raise ValueError(f"Perturbation.{name} must be below half a turn, got {getattr(p, name)} rad")
+    direction, turns, signs = np.array([0.0, 1.0, 0.0]), np.zeros((2, n)), np.ones(n + model.system.n_rho)
+    if p.seed >= 0:
+        draw = np.random.default_rng(p.seed)
+        direction = draw.normal(size=3)
+        direction /= np.linalg.norm(direction)
+        turns, signs = draw.uniform(0, 2 * np.pi, (2, n)), draw.choice([-1.0, 1.0], len(signs))
+    nq, nv = model.system.space.nq, model.system.space.nv
+    momenta = model.local(np.concatenate([x[:nq], np.zeros(len(x) - nq)]), x)[nv:]
+    first, second = np.zeros(model.ndx), np.zeros(model.ndx)
+    first[:3] = p.position * direction
+    first[5 : 3 + 3 * n : 3] = signs[:n] * _cayley(p.heading)
+    first[nv:] = p.momentum * signs[n:] * momenta
+    second[3 : 3 + 3 * n].reshape(n, 3)[:, :2] = _cayley(p.tilt) * _unit(turns[0])
+    second[3 + 3 * n : 3 + 5 * n] = (_cayley(p.swing) * _unit(turns[1])).ravel()
+    return model.retract(model.retract(x, first), second)
+
+
+def _cayley(angle: float) -> float:
+    """Length of the local coordinates of a turn by `angle`, on SO(3) and on S^2."""
+    return 2 * np.tan(angle / 2)
+
+
+def _unit(angles: np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def to_bodies(parameters: QuadrotorPayloadParameters, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:
+    """The payload, which does not turn, and the quadrotors, `x_i = y + l_i q_i`, of a configuration (nq) and velocity (nw)."""
+    (y, attitudes, links), (y_dot, omegas, rates) = split_configuration(q, parameters.n), split_velocity(v, parameters.n)
+    payload = BodyState("payload", WORLD, y, np.array([1.0, 0.0, 0.0, 0.0]), y_dot, np.zeros(3))
+    quadrotors = (
+        BodyState(f"quad{i + 1}", WORLD, y + l * link, attitude, y_dot + l * rate, omega)
+        for i, (l, link, rate, attitude, omega) in enumerate(zip(parameters.lengths, links, rates, attitudes, omegas))
+    )
+    return payload, *quadrotors
+
+
+def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
+    """Configuration (nq) and velocity (nw) of the payload followed by the quadrotors; links are taken from the positions, whatever their distances.
+
+    Raises ValueError if the bodies are others, or a quadrotor is at the payload.
+    """
+    frames = [body.frame for body in bodies]
+    if frames != ["payload", *(f"quad{i + 1}" for i in range(len(bodies) - 1))] or len(frames) < 2:
+        raise ValueError(f"expected the bodies payload, quad1, ..., got {frames}")
+    payload, *quadrotors = bodies
+    links, rates = [], []
+    for body in quadrotors:
+        offset, speed = np.subtract(body.position, payload.position), np.subtract(body.linear_velocity, payload.linear_velocity)
+        length = np.linalg.norm(offset)
+        if not length > 0:
+            raise ValueError(f"{body.frame} is at the payload: its link has no direction")
+        link = offset / length
+        links.append(link)
+        rates.append((speed - link * (link @ speed)) / length)
+    attitudes = [np.divide(body.quaternion_wxyz, np.linalg.norm(body.quaternion_wxyz)) for body in quadrotors]
+    q = np.concatenate([payload.position, *attitudes, *links])
+    return q, np.concatenate([payload.linear_velocity, *(body.angular_velocity_body for body in quadrotors), *rates])
+
+
+QUADROTOR_PAYLOAD = Scenario(
+    name="quadrotor_payload",
+    title="Two quadrotors carrying a payload",
+    parameters=QuadrotorPayloadParameters(),
+    make_system=quadrotor_payload,
+    make_windy_system=partial(quadrotor_payload, wind=True),
+    integrators={"midpoint": midpoint},
+    references={name: partial(_reference, name) for name in PATHS},
+    weights=weights(2),
+    perturbed=perturbed,
+    to_bodies=to_bodies,
+    from_bodies=from_bodies,
+    disturbance_gain=0.5,
+    hold=True,
+)
