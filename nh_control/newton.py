@@ -57,7 +57,7 @@ def newton(residual: Callable, scale: np.ndarray, z: np.ndarray) -> NewtonResult
 
     r, jacobian, size = evaluate(z)
     error = relative(r, size)
-    previous, status, iteration = np.inf, EXHAUSTED, 0
+    previous, status, iteration, factors, pivots = np.inf, EXHAUSTED, 0, None, None
     for iteration in range(MAX_ITERATIONS + 1):
         if not np.isfinite(error):
             status = NOT_FINITE

@@ -8,7 +8,7 @@ from functools import cache
 import casadi as ca
 import lie_motion
 import numpy as np
-from nh_control import compiled, quaternion
+from nh_control import compiled
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.rotations import S2, SE3, SO3

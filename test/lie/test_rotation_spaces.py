@@ -13,9 +13,9 @@ from math import factorial
 import casadi as ca
 import numpy as np
 import pytest
-from lie_differences import jacobian
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from lie_differences import jacobian
 from nh_control import quaternion, smooth
 from nh_control.rotations import S2, SE3, SO3
 from nh_control.spaces import SE2, Phase, Product, Rn
