@@ -97,7 +97,7 @@ def figure_of_eight(length: float, width: float, speed: float, laps: float, ramp
 def parabola(duration: float = 8.0, ramp: float = 3.0) -> Path:
     """`(s - 2.5, 0, 7 - (s - 2.5)^2)`, in motion from the start with s = t until it brakes to rest within the last `ramp` s.
 
-    The data of [celledoni2021 6.2] are in EQUATIONS.md; its z points down (converted).
+    The data of [celledoni2021 6.2] with its z pointing down (converted).
     """
 
     def position(t):

@@ -1,4 +1,4 @@
-"""Equations of motion on rotations and directions, written by hand in numpy from EQUATIONS.md, and their accurate solution.
+"""Equations of motion on rotations and directions, written by hand in numpy, and their accurate solution.
 
 Nothing here uses nh_control. A `Motion` has first-order equations in variables of its own; `states` turns solutions (..., n) into what the
 package calls a state: configuration and momentum, quaternions (w, x, y, z), directions and their momenta as vectors of R^3, z up.
@@ -128,7 +128,7 @@ FLIP = np.array([1.0, -1.0, -1.0])
 
 
 def quadrotor_payload(payload_mass, quadrotor_mass, inertia, lengths, g, inputs) -> Motion:
-    """[celledoni2021 (36), (37)] in the solved form of EQUATIONS.md and in the paper's frames: e3 down, quadrotor i at y - L_i q_i, w_i inertial.
+    """[celledoni2021 (36), (37)] in solved form and in the paper's frames: e3 down, quadrotor i at y - L_i q_i, w_i inertial.
 
     y = (y, v, then for each quadrotor attitude quaternion, body rate, q_i, w_i); `inputs(t)` are thrust and body torque per quadrotor for z up.
     """
