@@ -18,6 +18,8 @@ from cases import CENTERED, METHODS, discrete
 from nh_control.newton import TARGET
 from nh_control.systems import snakeboard
 
+pytestmark = pytest.mark.slow
+
 N = 100_000
 SLEIGH_STEP, BOARD_STEP = 0.01, 0.02
 STIFFNESS, LENGTH = 4.0, 2.0

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from lie_differences import jacobian, second_along
 
+pytestmark = pytest.mark.slow
+
 H = 0.05
 SPREAD = 0.02
 """Step of the differences; their tenth-order error is far below the tolerances here."""

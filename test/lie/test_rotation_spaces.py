@@ -22,6 +22,8 @@ from nh_control.spaces import SE2, Phase, Product, Rn
 from scipy.linalg import expm
 from transforms3d import axangles, quaternions
 
+pytestmark = pytest.mark.slow
+
 EPS = float(np.finfo(float).eps)
 NEAR_PI = np.pi - 1e-3
 PRODUCT = Product(Rn("a", "b"), SO3("s_"), S2("l_"), S2("m_", "exp"))
