@@ -35,7 +35,7 @@ def nodes(domain, tmp_path):
 
     nodes = Nodes(domain, tmp_path)
     yield nodes
-    nodes.kill()
+    nodes.end()
 
 
 @pytest.fixture

@@ -29,6 +29,17 @@ class NodeProcess:
         self.process.send_signal(number)
         return self.wait(timeout_s)
 
+    def kill(self) -> None:
+        """End without warning, and remove the shared memory that Fast DDS then leaves behind."""
+        links = Path(f"/proc/{self.process.pid}/fd").iterdir() if self.process.poll() is None else ()
+        locks = [target for link in links if (target := os.path.realpath(link)).startswith("/dev/shm/") and target.endswith("_el")]
+        self.process.kill()
+        self.process.wait()
+        for lock in map(Path, locks):
+            name = lock.name.removesuffix("_el")
+            for file in (lock, lock.with_name(name), lock.with_name(f"sem.{name}_mutex")):
+                file.unlink(missing_ok=True)
+
     def wait(self, timeout_s: float = 15.0) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(timeout_s)
@@ -58,12 +69,17 @@ class Nodes:
         self._started.append(NodeProcess(process, log))
         return self._started[-1]
 
-    def kill(self) -> None:
-        """End what still runs."""
+    def end(self) -> None:
+        """End what still runs, by force what does not end by itself (a killed node leaves its shared memory behind)."""
+        running = [node for node in self._started if node.process.poll() is None]
+        for node in running:
+            node.process.send_signal(signal.SIGINT)
+        for node in running:
+            try:
+                node.wait(10.0)
+            except subprocess.TimeoutExpired:
+                node.kill()
         for node in self._started:
-            if node.process.poll() is None:
-                node.process.kill()
-                node.process.wait()
             print(f"--- {node.name}, exit code {node.process.returncode}\n{node.log}")  # shown for tests that fail
 
 

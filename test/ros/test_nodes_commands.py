@@ -58,7 +58,7 @@ def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     tracker = nodes.start("tracker")
     nodes.start("plant", {"fallback": "stop"})
     probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
-    tracker.process.kill()
+    tracker.kill()
     probe.wait_mode("paused")
     assert "no command" in probe.diagnostics["plant"].message
     step = int(probe.values()["step"])

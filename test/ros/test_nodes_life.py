@@ -117,8 +117,7 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
     first = nodes.start("tracker")
     plant = nodes.start("plant", {**LOCKSTEP, "speed_factor": 2.0, "duration_s": 3.0, "perturb.position": 0.1, "wait_for": "[probe]"})
     probe.wait(lambda: len(probe.joint_states) > 30, "steps")
-    first.process.kill()
-    first.wait()
+    first.kill()
     probe.wait(lambda: "waiting for the command" in probe.message(), "warning")
     assert probe.diagnostics["plant"].level == b"\1"
     stopped_at = probe.values()["step"]
