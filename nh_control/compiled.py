@@ -40,7 +40,7 @@ def compiler() -> str | None:
     candidates = ("cc", "gcc", "clang") if wanted is None else (wanted,)
     found = next((path for name in candidates if name and (path := shutil.which(name))), None)
     if found is None:
-        log.warning("no C compiler (looked for %s): using CasADi's virtual machine, about ten times slower", ", ".join(candidates) or "none")
+        log.warning("no C compiler (looked for %s): using CasADi's virtual machine, a step about thirty times slower", ", ".join(candidates) or "none")
     return found
 
 
