@@ -32,9 +32,9 @@ class System:
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of the space, a vector space Rn of their own, and
-    their next values are inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities.
-    Raises ValueError on any mismatch.
+    bounds. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names
+    coordinates that are moved at will (kinematic); they are the last ones of a space Rn that ends the configuration space, and their next values are
+    inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
     """
 
     name: str
@@ -158,20 +158,25 @@ class System:
         """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed coordinates."""
         return components if self.m else self.space.frame(q) @ ca.vertcat(components, prescribed_velocity)
 
+    def gradients(self, q, v) -> tuple[ca.SX, ca.SX]:
+        """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
+        q_, v_, _ = self._symbols
+        at = ca.vertcat(q_, v_)
+        slope = ca.substitute(ca.gradient(self.lagrangian(q_, v_), at), at, ca.vertcat(q, v))
+        return slope[: self.space.nq], slope[self.space.nq :]
+
     def momentum(self, q, v) -> ca.SX:
         """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
-        q_, v_, _ = self._symbols
-        p = ca.substitute(ca.gradient(self.lagrangian(q_, v_), v_), ca.vertcat(q_, v_), ca.vertcat(q, v))
-        return self.store(q, self.admissible_basis(q).T @ p, self.prescribed_part(v))
+        return self.store(q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.prescribed_part(v))
 
     def inertia(self, q, rho) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum (n_rho)
         less that of c, and the prescribed part c (nw)."""
         v_ = self._symbols[1]
-        hessian, gradient = ca.hessian(self.lagrangian(q, v_), v_)
+        mass = ca.hessian(self.lagrangian(q, v_), v_)[0]
         x = self.admissible_basis(q)
         c = ca.vertcat(ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho))
-        return x.T @ hessian @ x, self.reduce(q, rho) - x.T @ ca.substitute(gradient, v_, c), x, c
+        return x.T @ mass @ x, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1], x, c
 
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""

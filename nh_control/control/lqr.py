@@ -67,8 +67,7 @@ def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory, gap: float = F
 
 def finite_horizon(dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None, gap: float = FEASIBLE) -> Gains:
     """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)` backwards from P_N = Qf (Q if not given)."""
-    Q, R = _weights(dsys, Q, R)
-    Qf = Q if Qf is None else _weight("Qf", Qf, dsys.ndx)
+    Q, R, Qf = checked_weights(dsys, Q, R, Qf)
     return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
 
 
@@ -92,7 +91,7 @@ def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> S
     """
     import control
 
-    Q, R = _weights(dsys, Q, R)
+    Q, R, _ = checked_weights(dsys, Q, R)
     lin = dsys.linearize(x, u)
     moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
     if moved > drift:
@@ -108,7 +107,7 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
     The Riccati map of the period, `(A, G, H)` with `P -> H + A^T P (I + G P)^{-1} A`, is composed over the steps and doubled to its fixed point. Raises
     ValueError if the linearization after the period is not the one at its start, NotStabilizable if directions are out of reach.
     """
-    Q, R = _weights(dsys, Q, R)
+    Q, R, _ = checked_weights(dsys, Q, R)
     A, B = linearize_along(dsys, trajectory)
     again = dsys.linearize(trajectory.states[-1], trajectory.inputs[0])
     gap = max(np.abs(again.A - A[0]).max(), np.abs(again.B - B[0]).max())
@@ -179,11 +178,12 @@ def _number(value: complex) -> str:
     return f"{value.real:.3g}" if abs(value.imag) < 1e-9 else f"{value:.3g}"
 
 
-def _weights(dsys: DiscreteSystem, Q, R) -> tuple[np.ndarray, np.ndarray]:
+def checked_weights(dsys: DiscreteSystem, Q, R, Qf=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are positive semidefinite and R (nu, nu) is positive definite."""
     Q, R = _weight("Q", Q, dsys.ndx), _weight("R", R, dsys.nu)
     if np.linalg.eigvalsh(R).min() <= 0:
         raise ValueError(f"{dsys}: R must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(R).min():.1e}")
-    return Q, R
+    return Q, R, Q if Qf is None else _weight("Qf", Qf, dsys.ndx)
 
 
 def _weight(name: str, value, n: int) -> np.ndarray:

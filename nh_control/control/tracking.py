@@ -118,17 +118,18 @@ def _disturbance_gains(
     the momenta.
     """
     n, d = dsys.ndx, dsys.system.n_rho
+    Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
     A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
     A_d[:, :n, :n], A_d[:, n - d : n, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
-    terminal = np.pad(np.asarray(Q if Qf is None else Qf, float), pad)
+    terminal = np.pad(Qf, pad)
     if end is not None:
         closed = A[-1] - B[-1] @ end.K
         terminal[:n, :n] = end.P
         terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, n - d :])
         terminal[n:, :n] = terminal[:n, n:].T
-    gains = lqr.riccati(A_d, B_d, np.pad(np.asarray(Q, float), pad), R, terminal)
+    gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -13,9 +13,6 @@ def discrete_momenta(system: System, h: float, segment: Segment) -> tuple[ca.SX,
 
     D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of (2) in [johnson2014].
     """
-    q, v = ca.SX.sym("q", segment.middle.shape[0]), ca.SX.sym("v", segment.w.shape[0])
-    at = ca.vertcat(q, v)
-    ld = h * system.lagrangian(q, v)
-    gradient = ca.substitute(ca.gradient(ld, at), at, ca.vertcat(segment.middle, segment.w / h))
-    gradient = ca.vertcat(gradient[: q.shape[0]], gradient[q.shape[0] :] / h)
-    return -segment.j0.T @ gradient, segment.j1.T @ gradient
+    slope_q, slope_v = system.gradients(segment.middle, segment.w / h)
+    slope = ca.vertcat(h * slope_q, slope_v)
+    return -segment.j0.T @ slope, segment.j1.T @ slope

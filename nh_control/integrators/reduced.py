@@ -51,7 +51,7 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
     def momenta(q, z):
         d = displacement(q, z)
         middle, v = space.retract(q, alpha * d), d / h
-        slope_r, p = _gradients(system, middle, v)
+        slope_r, p = system.gradients(middle, v)
         before, after = tangents(d[s:])
         return (
             ca.vertcat(p[:s] - (1 - alpha) * h * slope_r[:s], before.T @ p[s:]),
@@ -71,11 +71,3 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
     return DiscreteSystem(system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha)
-
-
-def _gradients(system: System, q, v):
-    """dL/dq (nq) and dL/dv (nw) at (q, v)."""
-    q_, v_ = ca.SX.sym("q", q.shape[0]), ca.SX.sym("v", v.shape[0])
-    at = ca.vertcat(q_, v_)
-    gradient = ca.substitute(ca.gradient(system.lagrangian(q_, v_), at), at, ca.vertcat(q, v))
-    return gradient[: q.shape[0]], gradient[q.shape[0] :]

@@ -91,7 +91,7 @@ class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is the default.
 
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
-    there (then Qf is None). `perturbed(model, x, perturbation)` applies an initial error. What is seen is either a planar `body` with `joints`, or bodies in
+    there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
     space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
     """
 
@@ -102,7 +102,7 @@ class Scenario:
     integrators: Mapping[str, Callable[[System, float], DiscreteSystem]]
     references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
     weights: tuple[np.ndarray, np.ndarray, np.ndarray | None]
-    perturbed: Callable[[DiscreteSystem, np.ndarray, Perturbation], np.ndarray]
+    perturb: Callable[[DiscreteSystem, np.ndarray, Perturbation], np.ndarray]
     joints: tuple[Joint, ...] = ()
     body: Body | None = None
     to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
@@ -141,10 +141,6 @@ class Scenario:
     def tracker(self, model: DiscreteSystem, reference: Trajectory, integral: bool = False) -> LqrTracker:
         """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if `integral`."""
         return LqrTracker(model, reference, *self.weights, disturbance_gain=self.disturbance_gain if integral else 0.0, hold=self.hold)
-
-    def perturb(self, model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-        """State x (nx) with the initial error of `perturbation`; raises ValueError for an error this system cannot have."""
-        return self.perturbed(model, x, perturbation)
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         integrator = integrator or next(iter(self.integrators))

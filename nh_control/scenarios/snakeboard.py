@@ -88,7 +88,7 @@ SNAKEBOARD = Scenario(
     },
     references={name: gait.reference for name, gait in GAITS.items()},
     weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
-    perturbed=perturbed,
+    perturb=perturbed,
     joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
     body=Body("base_link", "odom"),
 )

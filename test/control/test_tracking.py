@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from nh_control.control import LqrTracker
 from nh_control.scenarios import SNAKEBOARD, Perturbation, PlantOptions, UnknownName
 from nh_control.simulation import closed_loop, convert
 
@@ -142,6 +143,13 @@ def test_unknown_names_list_the_valid_ones(model):
 def test_bad_options_are_refused(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_bad_weights_are_refused_with_and_without_the_disturbance_estimate(model, trackers):
+    reference, Q = trackers["parking"][False].reference, SNAKEBOARD.weights[0]
+    for gain in (0.0, 0.2):
+        with pytest.raises(ValueError, match="R must be positive definite"):
+            LqrTracker(model, reference, Q, np.zeros((2, 2)), disturbance_gain=gain)
 
 
 def test_references_are_feasible_and_stay_regular(model):

@@ -70,6 +70,11 @@ class Probe:
             self._executor.spin_once(timeout_sec=0.05)
         return value
 
+    def wait_publishers(self, *topics: str) -> None:
+        """Spin until other nodes publish the topics, so that nothing of a short run is missed."""
+        own = {"joint_commands": 1}
+        self.wait(lambda: all(self.node.count_publishers(topic) > own.get(topic, 0) for topic in topics), f"publishers of {topics}")
+
     def spin(self, seconds: float) -> None:
         """Spin for some time."""
         deadline = time.monotonic() + seconds

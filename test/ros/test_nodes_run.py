@@ -74,6 +74,7 @@ def test_topics_are_complete_and_valid(nodes, probe):
     markers = probe.listen(MarkerArray, "markers")
     nodes.start("display")
     nodes.start("tracker")
+    probe.wait_publishers("markers", "joint_commands")
     nodes.start("plant", {"speed_factor": 2.0, "wait_for": "[probe, display]", "duration_s": 2.0})
     probe.wait_mode("finished")
     paths = probe.listen(Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
@@ -119,7 +120,7 @@ def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     from probe import by_step, time_ns
 
     nodes.start("tracker")
-    probe.wait(lambda: probe.node.count_publishers("joint_commands") > 1, "tracker's commands beside the probe's own")
+    probe.wait_publishers("joint_commands")
     nodes.start("plant", {**LOCKSTEP, **PERTURBED, "duration_s": 3.0, "publish_velocities": False})
     probe.wait_step(300, H)
     assert all(len(m.velocity) == 0 for m in probe.joint_states)
