@@ -13,6 +13,7 @@ from nh_control import newton as newton_method
 from nh_control.compiled import Functions
 from nh_control.engine import Engine, Workspace
 from nh_control.equations import StepEquations
+from nh_control.lagrangian import inertia
 from nh_control.spaces import Space
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
@@ -165,7 +166,7 @@ class DiscreteSystem:
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns this system."""
-        self._engine.hessian, self._state
+        self._engine.hessian, self._state, self._inertia
         return self
 
     def simulate(self, x0, inputs, name: str = "") -> Trajectory:
@@ -194,7 +195,7 @@ class DiscreteSystem:
 
     def velocity(self, x) -> np.ndarray:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed coordinates, (nw)."""
-        mass, momentum, basis, prescribed = self._state("inertia", x)
+        mass, momentum, basis, prescribed = self._inertia("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
     def energy(self, x) -> float:
@@ -264,6 +265,10 @@ class DiscreteSystem:
         return x[: self.system.space.nq], x[self.system.space.nq :]
 
     @cached_property
+    def _inertia(self) -> Functions:
+        return Functions(f"{self.system.name}_inertia", [inertia(self.system)])
+
+    @cached_property
     def _state(self) -> Functions:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
@@ -275,7 +280,6 @@ class DiscreteSystem:
             f"{s.name}_state",
             [
                 ca.Function("state", [q, v], [ca.vertcat(q, s.momentum(q, v))], ["q", "v"], ["x"]),
-                ca.Function("inertia", [x], s.inertia(q, rho), ["x"], ["mass", "momentum", "basis", "prescribed"]),
                 ca.Function("energy", [q, v], [s.energy(q, v)], ["q", "v"], ["energy"]),
                 ca.Function("local", [x, x1], [self.state_space.local(x, x1)], ["x0", "x1"], ["dx"]),
                 ca.Function("retract", [x, dx], [self.state_space.retract(x, dx)], ["x", "dx"], ["x1"]),
