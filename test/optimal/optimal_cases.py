@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import casadi as ca
-import numpy as np
 from nh_control.control.costs import Cost
 from nh_control.discrete import DiscreteSystem
+from nh_control.scenarios import Scenario, get
 from nh_control.system import System
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 from nh_control.trajectory import Trajectory
@@ -31,3 +32,11 @@ def entangled(dsys: DiscreteSystem) -> Cost:
         return ca.exp(0.1 * ca.sum1(ca.sin(x))) + ca.sumsqr(u) * (1 + ca.sumsqr(x)) + x[0] * ca.sum1(u)
 
     return Cost(stage, lambda x, w: ca.cos(ca.sum1(x)) + ca.sumsqr(x))
+
+
+@cache
+def optimized(name: str, reference: str = "", integrator: str = "", step_s: float = 0.0) -> tuple[Scenario, DiscreteSystem, Trajectory]:
+    """A scenario, its model and its reference, which is optimized once a process."""
+    scenario = get(name)
+    model = scenario.model(integrator, step_s)
+    return scenario, model, scenario.reference(model, reference)
