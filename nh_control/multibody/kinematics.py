@@ -36,11 +36,13 @@ class Tree:
         poses = [space for space in spaces.values() if not isinstance(space, Rn)]
         self._check_prescribed(scalars, poses)
         self.scalars = (*(c for c in scalars if c not in self.prescribed), *self.prescribed)
-        self.space: Space = _product(poses, self.scalars)
-        self._places = _places(spaces, poses, self.scalars)
         for frame in frames:
             if frame.mimic and frame.mimic.coordinate not in self.scalars:
                 raise ValueError(f"{name}: frame {frame.name!r} mimics the unknown coordinate {frame.mimic.coordinate!r}; {self._among(self.scalars)}")
+        if not (poses or self.scalars):
+            raise ValueError(f"{name}: the model has no coordinates; add a joint")
+        self.space: Space = _product(poses, self.scalars)
+        self._places = _places(spaces, poses, self.scalars)
         self.anchors = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
         for f in frames:
             anchor, at, rotation = self.anchors[f.parent]

@@ -204,7 +204,10 @@ def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
             raise UrdfError(f"{where}: a {kind} joint needs a <limit> with effort and velocity; use 'continuous' for a joint without range")
         return NO_LIMITS, np.inf
     lower, upper = (-np.inf, np.inf) if kind == "continuous" else (_number(limit, key, where, "0") for key in ("lower", "upper"))
-    return Limits(lower, upper, _number(limit, "velocity", where, "inf")), _number(limit, "effort", where, "inf")
+    effort = _number(limit, "effort", where, "inf")
+    if effort < 0:
+        raise UrdfError(f"{where}: the effort limit must not be negative, got {effort:g}")
+    return Limits(lower, upper, _number(limit, "velocity", where, "inf")), effort
 
 
 def _mimic(element: Element, kind: str, where: str) -> Mimic | None:
