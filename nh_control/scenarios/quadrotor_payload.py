@@ -11,7 +11,7 @@ from nh_control.control import paths
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.scenarios.scenario import BodyState, Perturbation, Scenario
+from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -19,6 +19,7 @@ from nh_control.systems.quadrotor_payload import (
     split_configuration,
     split_velocity,
 )
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
 
 FORMATION = Formation()
 
@@ -126,6 +127,7 @@ QUADROTOR_PAYLOAD = Scenario(
     perturb=perturbed,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
+    monitor=Monitor("link tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
     disturbance_gain=0.5,
     hold=True,
 )

@@ -22,11 +22,12 @@ class UnknownName(ValueError):
 
 @dataclass(frozen=True)
 class Joint:
-    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows and the sign it follows it with."""
+    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows, the sign it follows it with, and its `unit`, m for one that slides."""
 
     name: str
     coordinate: str
     sign: float = 1.0
+    unit: str = "rad"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,18 @@ class BodyState:
     quaternion_wxyz: np.ndarray
     linear_velocity: np.ndarray
     angular_velocity_body: np.ndarray
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What else is worth watching, one value for each of `names`: `values(parameters, q, v, u)` in `unit`; one at or below `minimum` is `warning`."""
+
+    title: str
+    names: tuple[str, ...]
+    unit: str
+    values: Callable[[object, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    minimum: float
+    warning: str
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,8 @@ class Scenario:
 
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
     there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
-    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
+    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs,
+    `monitor` says what else is worth watching.
     """
 
     name: str
@@ -108,6 +122,7 @@ class Scenario:
     to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
     make_windy_system: Callable[[object], System] | None = None
+    monitor: Monitor | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
