@@ -71,7 +71,7 @@ def _add_command(commands, name: str, text: str) -> argparse.ArgumentParser:
     add("--integral", action="store_true", help="let the tracker estimate a constant disturbance and compensate it")
     add("--plant-integrator", default="", metavar="NAME", help="integrator of the plant (default: the model's)")
     add("--plant-substeps", type=_integer(1), default=1, metavar="N", help="steps of the plant in one step of the model")
-    add("--plant-parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="physical parameter of the plant, e.g. m=1.1; repeatable")
+    add("--plant-parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="physical parameter of the plant; repeatable")
     add("--perturb-position", type=_number(), default=0.1, metavar="M", help="initial position error in m")
     add("--perturb-heading", type=_number(), default=0.1, metavar="RAD", help="initial heading error in rad")
     add("--perturb-momentum", type=_number(), default=0.1, metavar="FRACTION", help="initial relative error of the momenta")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from nh_control import scenarios
+from nh_control import quantities, scenarios
 from nh_control.control import LqrTracker
 from nh_control.discrete import DiscreteSystem
 from nh_control.scenarios import Perturbation, PlantOptions, Scenario
@@ -92,16 +93,38 @@ class Result:
     stopped: str = ""
     ros: dict | None = None
 
-    @property
+    @cached_property
     def targets(self) -> np.ndarray:
         """Reference states (N + 1, nx) at the nodes of the run, the last one held past the reference's end."""
         return np.array([self.experiment.tracker.target(k) for k in range(len(self.loop.trajectory.states))])
 
-    @property
+    @cached_property
     def feedforward(self) -> np.ndarray:
-        """Reference inputs (N, nu), zero past the reference's end."""
-        inputs, steps = self.experiment.tracker.reference.inputs, len(self.loop.trajectory)
-        return np.vstack([inputs[:steps], np.zeros((max(0, steps - len(inputs)), inputs.shape[1]))])
+        """Reference inputs (N, nu); past the reference's end those that hold its last state, or zero."""
+        tracker, steps = self.experiment.tracker, len(self.loop.trajectory)
+        inputs = tracker.reference.inputs
+        after = inputs[-1] if tracker.hold else np.zeros(inputs.shape[1])
+        return np.vstack([inputs[:steps], np.tile(after, (max(0, steps - len(inputs)), 1))])
+
+    @cached_property
+    def error_parts(self) -> list[quantities.Part]:
+        """The configuration's tracking error in parts: positions, headings, attitudes, directions, coordinates."""
+        model, nq = self.experiment.model, self.experiment.model.system.space.nq
+        return quantities.error_parts(self.experiment.scenario, model.system.space, self.loop.trajectory.states[:, :nq], self.targets[:, :nq])
+
+    @cached_property
+    def monitored(self) -> np.ndarray:
+        """What the scenario's monitor says of the plant before every step, (N, values)."""
+        model, monitor, parameters = self.experiment.model, self.experiment.scenario.monitor, self.experiment.plant.system.parameters
+        states, inputs = self.loop.trajectory.states, self.loop.trajectory.inputs
+        rows = [monitor.values(parameters, model.configuration(x), model.velocity(x), u) for x, u in zip(states, inputs)]
+        return np.reshape(rows, (len(inputs), len(monitor.names)))
+
+    @cached_property
+    def manifold_residual(self) -> np.ndarray | None:
+        """Distance (N + 1) of the configurations' numbers from the manifold, None for a flat space."""
+        space = self.experiment.model.system.space
+        return quantities.manifold_residual(space, self.loop.trajectory.states[:, : space.nq])
 
     def configuration_error(self, loop: ClosedLoop | None = None) -> np.ndarray:
         """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in rad."""
