@@ -18,7 +18,7 @@ AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 
 @dataclass(frozen=True)
 class Shape:
-    """Points (n, 2) or (n, 3) in m of a line of `width` (pt) or, if `closed`, of an outline filled with opacity `fill`; `color` overrules that of the system."""
+    """Points (n, 2) or (n, 3) in m of a line of `width` (pt) or, if `closed`, of an outline filled with opacity `fill`; `color` overrules the system's."""
 
     points: np.ndarray
     closed: bool = False

@@ -22,7 +22,7 @@ def path(result: Result) -> Figure:
     low, high = _bounds(np.vstack([xy, target_xy, *(s.points for _, shapes, ghost in drawn for s in shapes + ghost)]))
     ratio = (high[1] - low[1]) / (high[0] - low[0])
     width = style.WIDTH if ratio > 0.4 else 1.4 * style.WIDTH
-    figure = Figure(figsize=(width, 0.86 * width * ratio + 0.6))
+    figure = Figure(figsize=(width, 0.82 * width * ratio + 0.8), layout="compressed")
     axes = figure.add_subplot(aspect="equal", xlabel="x (m)", ylabel="y (m)", title=style.title(result))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for k, shapes, ghost in drawn:
@@ -33,7 +33,7 @@ def path(result: Result) -> Figure:
     cusps = _cusps(xy, trajectory.states[:, theta])
     if len(cusps):
         axes.plot(*xy[cusps].T, "o", color="white", markeredgecolor=style.RUN, markersize=5, label="cusps", zorder=6)
-    bar = clock.bar(figure, axes.inset_axes([1.015, 0, 0.018, 1]))
+    bar = clock.bar(figure, ax=axes, fraction=0.03, pad=0.01, aspect=50 * ratio)
     bar.yaxis.set_major_locator(MaxNLocator(7 if ratio > 0.4 else 3, steps=[1, 2, 5, 10]))
     axes.legend(loc="lower left", bbox_to_anchor=(0.45, 1.0), ncols=3, borderaxespad=0.2)
     return figure

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from mpl_toolkits.mplot3d import Axes3D, proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.experiment import Experiment, Result
 from nh_control.figures import style
-from nh_control.sketches import sketch
+from nh_control.sketches import Shape, sketch
 
 VIEW = {"elev": 28, "azim": -62}
 SHOWN = 8
+FILL = 0.85
+"""Part of the axes' width or height that the box takes, the rest is for labels."""
+LABELS_IN, LEGEND_IN = 0.45, 0.55
+"""Heights of the labels below and of title and legend above, in inches."""
 
 
 def path(result: Result) -> Figure:
-    """Paths of the bodies, the first one's reference and shadow, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
+    """Paths of the bodies, reference and shadow of the first, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
     experiment, trajectory = result.experiment, result.loop.trajectory
     run, target = (_positions(experiment, states) for states in (trajectory.states, result.targets))
     clock = style.Clock(result, SHOWN)
     drawn = [(sketch(experiment, trajectory.states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
     low, high = _bounds(np.vstack([*run.values(), *target.values(), *(s.points for shapes, ghost, _ in drawn for s in shapes + ghost)]))
-    figure = Figure(figsize=(style.WIDTH, 5.4))
-    axes = figure.add_axes([-0.07, 0.0, 0.9, 0.92], projection="3d", xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", computed_zorder=False)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    axes.set_box_aspect(high - low, zoom=1.25)
-    axes.view_init(**VIEW)
-    axes.locator_params(nbins=6)
+    figure = Figure(figsize=(style.WIDTH, style.WIDTH))
+    axes = _axes(figure, low, high)
     first, *others = run
     axes.plot(*run[first].T, color=style.RUN, linewidth=2.2, label=f"{first}, {style.run_label(result)}", zorder=5)
     axes.plot(*target[first].T, **style.DASHED, label="reference", zorder=6)
@@ -40,9 +43,9 @@ def path(result: Result) -> Figure:
         _draw(axes, shapes, color)
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
-    clock.bar(figure, figure.add_axes([0.95, 0.2, 0.015, 0.55]))
-    figure.suptitle(style.title(result), x=0.02, y=0.985, ha="left", fontsize=10)
-    figure.legend(handles=style.handles(axes), loc="upper left", bbox_to_anchor=(0.005, 0.955), ncols=5, columnspacing=1.4)
+    clock.bar(figure, cax=figure.add_axes([0.91, 0.2, 0.015, 0.55]))
+    figure.suptitle(style.title(result), x=0.02, y=1 - 0.08 / figure.get_figheight(), va="top", ha="left", fontsize=10)
+    figure.legend(handles=style.handles(axes), loc="upper left", bbox_to_anchor=(0.005, 1 - 0.25 / figure.get_figheight()), ncols=5, columnspacing=1.4)
     return figure
 
 
@@ -105,12 +108,29 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return center - size / 2, center + size / 2
 
 
-def _draw_ghost(axes, shapes) -> None:
+def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
+    """Axes of a box with equal scales in all directions, in a figure that is made as high as they need."""
+    axes = figure.add_axes([0, 0, 1, 1], projection="3d", xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", computed_zorder=False)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    axes.set_box_aspect(high - low)
+    axes.view_init(**VIEW)
+    x, y, _ = proj3d.proj_transform(*np.array(list(product(*zip(low, high)))).T, axes.get_proj())
+    size = np.ptp(axes.transLimits.transform(np.column_stack([x, y])), axis=0)
+    axes.set_box_aspect(high - low, zoom=FILL / size.max())
+    axes.locator_params(nbins=6)
+    side, empty = 0.9 * style.WIDTH, 1 - FILL * size[1] / size.max()
+    height = side * (1 - empty) + LABELS_IN + LEGEND_IN
+    figure.set_size_inches(style.WIDTH, height)
+    axes.set_position([-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height])
+    return axes
+
+
+def _draw_ghost(axes: Axes3D, shapes: list[Shape]) -> None:
     lines = [s.points for s in shapes if not (s.closed or s.color)]
     axes.add_collection3d(Line3DCollection(lines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3))
 
 
-def _draw(axes, shapes, color) -> None:
+def _draw(axes: Axes3D, shapes: list[Shape], color) -> None:
     lines = [s for s in shapes if not s.closed]
     faces = [s for s in shapes if s.closed]
     colors, fills = [s.color or color for s in lines], [(*color[:3], s.fill) for s in faces]

@@ -31,7 +31,6 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.5,
     "savefig.dpi": 130,
-    "savefig.bbox": "tight",
 }
 
 
@@ -83,8 +82,8 @@ class Clock:
         """Colour of node k."""
         return self._map(0.92 * self._normalize(self._times[k]))
 
-    def bar(self, figure: Figure, axes: Axes) -> Axes:
-        """Draw the scale into its axes."""
-        bar = figure.colorbar(ScalarMappable(self._normalize, self._map), cax=axes, label="time (s)")
+    def bar(self, figure: Figure, **place) -> Axes:
+        """Draw the scale, `place` is that of `Figure.colorbar`."""
+        bar = figure.colorbar(ScalarMappable(self._normalize, self._map), label="time (s)", **place)
         bar.outline.set_visible(False)
         return bar.ax
