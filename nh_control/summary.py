@@ -30,6 +30,7 @@ def summarize(result: Result) -> dict:
         "integral": e.integral,
         "feedback": result.feedback,
         "perturbation": asdict(e.perturbation),
+        "wind": None if e.gust is None else asdict(e.gust),
         "step_s": e.model.h,
         "steps": len(trajectory),
         "steps_planned": e.steps,
@@ -102,6 +103,8 @@ def _rows(s: dict):
     yield "model", s["model"]
     yield "plant", s["plant"] + (f", {s['plant_substeps']} steps per command" if s["plant_substeps"] > 1 else "")
     yield "control", ("LQR" + (" with disturbance estimate" if s["integral"] else "")) if s["feedback"] else "none (open loop)"
+    if s["wind"] is not None:
+        yield "wind", _wind(**s["wind"])
     short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
     past = f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s" if s["steps"] > s["reference_steps"] else ""
     yield "steps", f"{s['steps']}{short} ({s['steps'] * s['step_s']:g} s{past})"
@@ -126,6 +129,10 @@ def _rows(s: dict):
     yield "wall time", f"{s['wall_s']:.2f} s"
     if s["stopped"]:
         yield STOPPED, s["stopped"]
+
+
+def _wind(force: tuple[float, ...], start_s: float, duration_s: float) -> str:
+    return f"force {' '.join(f'{f:g}' for f in force)} N from {start_s:g} s" + (f" for {duration_s:g} s" if duration_s else "")
 
 
 def _ros_rows(ros: dict):

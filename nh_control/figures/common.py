@@ -100,6 +100,7 @@ def error(result: Result) -> Figure:
     parts.set_ylabel("norm of each part")
     parts.set_xlabel("time (s)")
     parts.legend(loc="lower left", bbox_to_anchor=(0, 0.98), ncols=3 if len(curves) > 5 else len(curves), borderaxespad=0.0, fontsize=8)
+    _show_wind(result, whole)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
@@ -108,6 +109,13 @@ def error(result: Result) -> Figure:
             panel.annotate(" reference ends", (end, 0.03), xycoords=("data", "axes fraction"), color=style.TARGET)
     style.head(figure, result, style.handles(whole))
     return figure
+
+
+def _show_wind(result: Result, panel: Axes) -> None:
+    gust, end = result.experiment.gust, result.loop.trajectory.duration
+    if gust is not None:
+        stop = min(end, gust.start_s + gust.duration_s) if gust.duration_s else end
+        panel.axvspan(gust.start_s, stop, color="#cfe3f3", linewidth=0, label="wind")
 
 
 def monitored(result: Result) -> Figure:

@@ -127,7 +127,7 @@ QUADROTOR_PAYLOAD = Scenario(
     perturb=perturbed,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
-    monitor=Monitor("link tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
+    monitor=Monitor("tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
     disturbance_gain=0.5,
     hold=True,
 )
