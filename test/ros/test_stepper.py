@@ -16,11 +16,13 @@ from nh_control.ros.plant_report import PlantReport
 from nh_control.ros.simulated_plant import SimulatedPlant
 from nh_control.ros.step_clock import StepClock
 from nh_control.ros.stepper import Mode, Options, Refused, Stepper
+from nh_control.ros.watch import Watch
 from nh_control.systems import pendulum
 
 H = 0.01
 CLOCK = StepClock(H)
 START = np.array([0.2, 0.5])
+UNWATCHED = Watch(None, None)
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +214,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
     run.wait_mode(Mode.FAILED)
     assert run.plant.step == 1 and np.array_equal(run.plant.state, state) and np.isfinite(state).all()
     assert "step 1 failed" in run.stepper.reason and "no luck" in run.stepper.reason and run.changes == [Mode.FAILED]
-    report = run.inbox.call(PlantReport(run.stepper).make)
+    report = run.inbox.call(PlantReport(run.stepper, UNWATCHED).make)
     assert report.level == "error" and run.stepper.reason in report.message
     for request in (run.stepper.pause, run.stepper.resume, run.stepper.single_step):
         with pytest.raises(Refused, match="reset it first"):
@@ -226,7 +228,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
 
 def test_reports_warn_about_what_is_new(loop):
     run = loop(lockstep=True)
-    report = PlantReport(run.stepper)
+    report = PlantReport(run.stepper, UNWATCHED)
     assert run.inbox.call(report.make).level == "ok"
     run.answer(0, names=("brake",))
     made = run.inbox.call(report.make)
