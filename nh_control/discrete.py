@@ -97,6 +97,10 @@ class DiscreteSystem:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError for a wrong shape or a value that is not finite."""
         return self._solve(x, u)[1]
 
+    def unknowns(self, x, u=()) -> np.ndarray:
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step` does."""
+        return self._solve(x, u)[0]
+
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""
         z, x1 = self._solve(x, u)
