@@ -66,7 +66,7 @@ def closed_loop(
         if feedback:
             inputs[k], saturated[k] = command.u, command.saturated
         else:
-            inputs[k] = reference.inputs[k] if k < len(reference) else 0.0
+            inputs[k] = reference.inputs[k] if k < len(reference) else model.idle(states[k])
         try:
             u = np.concatenate([inputs[k], disturbance[k]])
             previous = advance(plant, x, u, substeps - 1)

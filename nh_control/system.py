@@ -32,7 +32,7 @@ class System:
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names
+    bounds; rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names
     coordinates that are moved at will (kinematic); they are the last ones of a space Rn that ends the configuration space, and their next values are
     inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
     """
@@ -58,9 +58,12 @@ class System:
             raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
         if self.input_units and len(self.input_units) != self.nu:
             raise ValueError(f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units")
-        limits = np.tile([-np.inf, np.inf], (self.nu, 1)) if self.input_limits is None else np.array(self.input_limits, float)
-        if limits.shape != (self.nu, 2) or not (limits[:, 0] < limits[:, 1]).all():
-            raise ValueError(f"{self.name}: input_limits must be ({self.nu}, 2) with lower < upper, got {limits.tolist()}")
+        n = self.nu + len(self.prescribed)
+        limits = np.tile([-np.inf, np.inf], (n, 1)) if self.input_limits is None else np.array(self.input_limits, float)
+        if limits.shape == (self.nu, 2):
+            limits = np.vstack([limits, np.tile([-np.inf, np.inf], (n - self.nu, 1))])
+        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
+            raise ValueError(f"{self.name}: input_limits must be ({self.nu} or {n}, 2) with lower < upper, got {limits.tolist()}")
         limits.setflags(write=False)
         object.__setattr__(self, "input_limits", limits)
         self._check_prescribed()

@@ -1,9 +1,10 @@
 """Launchable scenarios: each declares its system, integrators, references, weights and what to show, once, for nodes, CLI and tests."""
 
-from nh_control.scenarios.scenario import Body, BodyState, Joint, Perturbation, PlantOptions, Scenario, UnknownName
+from nh_control.scenarios.marionette import MARIONETTE
+from nh_control.scenarios.scenario import Body, BodyState, Joint, Perturbation, PlantOptions, Scenario, Strokes, UnknownName
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 
-_SCENARIOS = {s.name: s for s in (SNAKEBOARD,)}
+_SCENARIOS = {s.name: s for s in (SNAKEBOARD, MARIONETTE)}
 
 
 def names() -> tuple[str, ...]:
@@ -18,4 +19,4 @@ def get(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
-__all__ = ["Body", "BodyState", "Joint", "Perturbation", "PlantOptions", "Scenario", "UnknownName", "get", "names"]
+__all__ = ["Body", "BodyState", "Joint", "Perturbation", "PlantOptions", "Scenario", "Strokes", "UnknownName", "get", "names"]

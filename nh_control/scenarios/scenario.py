@@ -52,6 +52,16 @@ class BodyState:
 
 
 @dataclass(frozen=True)
+class Strokes:
+    """Straight lines of one `color` (r, g, b) and `width` (m), as figures and markers draw them: `ends` (n, 2, 3) in m, world axes."""
+
+    name: str
+    color: tuple[float, float, float]
+    width: float
+    ends: np.ndarray
+
+
+@dataclass(frozen=True)
 class Perturbation:
     """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and, where there are links and quadrotors, `swing` and `tilt` (rad).
 
@@ -93,6 +103,7 @@ class Scenario:
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
     there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
     space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
+    `strokes(parameters, q)` draws what no body shows: links, strings.
     """
 
     name: str
@@ -107,6 +118,7 @@ class Scenario:
     body: Body | None = None
     to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
+    strokes: Callable[[object, np.ndarray], tuple[Strokes, ...]] | None = None
     make_windy_system: Callable[[object], System] | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
