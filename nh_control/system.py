@@ -32,9 +32,9 @@ class System:
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds; rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names
-    coordinates that are moved at will (kinematic); they are the last ones of a space Rn that ends the configuration space, and their next values are
-    inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
+    bounds; rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its
+    constraints are independent; a step that would leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of a
+    space Rn that ends the configuration space, and their next values are inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
     """
 
     name: str

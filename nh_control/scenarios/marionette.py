@@ -26,8 +26,9 @@ MOTIONS = {
 WEIGHTS = np.diag([100.0] * 40 + [1.0] * 40), np.eye(18), None
 """Those of [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
 
-Of these directions 12 lead off the constraints, and need no reduction: the step annihilates a change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so its gains are
-zero, and returns a configuration off the constraints to them in one step. Such directions decay by themselves, so the problem is stabilizable and its gains are unique.
+Of these directions 12 lead off the constraints, and need no reduction: the step annihilates a change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so its
+gains are zero, and returns a configuration off the constraints to them at once. Such directions decay by themselves: the problem is stabilizable, its gains
+are unique.
 """
 
 SIDES = {"left": "l", "right": "r"}
