@@ -18,6 +18,7 @@ ROS_WHEELS = (
     "rosgraph-msgs",
     "sensor-msgs",
     "std-srvs",
+    "trajectory-msgs",
     "visualization-msgs",
 )
 PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too

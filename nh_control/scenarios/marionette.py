@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from nh_control.constraints import satisfy_constraints
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.multibody import Multibody
-from nh_control.scenarios.scenario import Joint, Perturbation, Scenario, Strokes
-from nh_control.systems.marionette import MarionetteParameters, marionette, marionette_model, model_data
+from nh_control.scenarios.marionette_look import look
+from nh_control.scenarios.scenario import Joint, Perturbation, Scenario
+from nh_control.systems.marionette import MarionetteParameters, marionette, model_data
 from nh_control.systems.marionette_motion import LIMBS, PUBLISHED, StringMotion
 
 SWAY = {f"{side}_{limb}_string-{axis}": a for side in ("left", "right") for limb, axis, a in (("arm", "y", 0.1), ("leg", "x", 0.05))}
@@ -30,15 +30,6 @@ Of these directions 12 lead off the constraints, and need no reduction: the step
 gains are zero, and returns a configuration off the constraints to them at once. Such directions decay by themselves: the problem is stabilizable, its gains
 are unique.
 """
-
-SIDES = {"left": "l", "right": "r"}
-LINES = {
-    "limbs": ((0.72, 0.52, 0.33), 0.05, ("hip femur_end", "femur_end tibia_end", "shoulder humerus_end", "humerus_end radius_end")),
-    "hands and feet": ((0.62, 0.42, 0.25), 0.035, ("tibia_end foot_end", "radius_end hand_end")),
-}
-TRUNK = ((0.35, 0.45, 0.60), 0.08, ("pelvis spine_top", "lhip rhip", "lshoulder rshoulder"))
-HEAD = ((0.72, 0.52, 0.33), 0.14, ("head head_end",))
-STRING = ((0.15, 0.15, 0.15), 0.006)
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
@@ -64,25 +55,8 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     return state
 
 
-def strokes(_, q: np.ndarray) -> tuple[Strokes, ...]:
-    """Limbs, trunk and head, whose lengths no parameter changes, and the strings from the hands that hold them to their hooks."""
-    poses = _model().poses(q)
-
-    def lines(name, color, width, pairs):
-        return Strokes(name, color, width, np.array([[poses[end].position for end in pair.split()] for pair in pairs]))
-
-    limbs = (
-        lines(f"{side} {name}", color, width, [" ".join(letter + end for end in pair.split()) for pair in pairs])
-        for side, letter in SIDES.items()
-        for name, (color, width, pairs) in LINES.items()
-    )
-    strings = [f"{c.a} {c.b}" for c in _model().constraints]
-    return *limbs, lines("trunk", *TRUNK), lines("head", *HEAD), lines("strings", *STRING, strings)
-
-
-@cache
-def _model() -> Multibody:
-    return marionette_model()
+def _unit(coordinate: str) -> str:
+    return "m" if coordinate.startswith("torso_t") or "string" in coordinate else "rad"
 
 
 MARIONETTE = Scenario(
@@ -94,6 +68,6 @@ MARIONETTE = Scenario(
     references={name: motion.reference for name, motion in MOTIONS.items()},
     weights=WEIGHTS,
     perturb=perturbed,
-    joints=tuple(Joint(name, name) for key in ("dynamic_configs", "kinematic_configs") for name in model_data()[key]),
-    strokes=strokes,
+    joints=tuple(Joint(name, name, unit=_unit(name)) for key in ("dynamic_configs", "kinematic_configs") for name in model_data()[key]),
+    look=look,
 )

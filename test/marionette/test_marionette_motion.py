@@ -156,9 +156,15 @@ def test_references_of_the_scenario_are_motions_of_its_model(dsys, name):
     assert np.ptp(motion.states[:, :DYNAMIC], axis=0).max() > 0.1
 
 
-def test_strokes_end_where_strings_are_tied(dsys, reference):
-    drawn = {s.name: s.ends for s in MARIONETTE.strokes(MARIONETTE.parameters, reference.states[0, :40])}
-    lengths = np.linalg.norm(drawn["strings"][:, 0] - drawn["strings"][:, 1], axis=1)
-    prescribed = dict(zip(dsys.system.prescribed, reference.states[0, DYNAMIC:40]))
-    np.testing.assert_allclose(sorted(lengths), sorted(v for n, v in prescribed.items() if n.endswith("length")), rtol=1e-12)
-    assert (drawn["strings"][:, :, 2].max(axis=1) == pytest.approx(2.0)) and sum(len(ends) for ends in drawn.values()) == 22
+def test_strings_are_drawn_in_their_lengths_and_limbs_between_their_joints(dsys, reference):
+    look, q = MARIONETTE.look(MARIONETTE.parameters), reference.states[700, :40]
+    poses = look.poses(MARIONETTE.parameters, q)
+    prescribed = dict(zip(dsys.system.prescribed, q[DYNAMIC:]))
+    assert len(look.cables) == 6
+    for cable in look.cables:
+        length = np.linalg.norm(poses[cable.start].position - poses[cable.end].position)
+        assert length == pytest.approx(prescribed[f"{cable.monitored}-length"], abs=1e-12) and poses[cable.end].position[2] == 2.0
+    for shape in look.shapes:
+        if shape.kind == "cylinder" and f"{shape.frame}_end" in poses:
+            ends = (poses[shape.frame].position + poses[f"{shape.frame}_end"].position) / 2
+            np.testing.assert_allclose(poses[shape.frame].position + poses[shape.frame].rotation @ shape.offset, ends, atol=1e-12)
