@@ -158,7 +158,8 @@ def _text(value: float | tuple[float, ...]) -> str:
 
 def _entry(scenario) -> dict:
     system = scenario.make_system(scenario.parameters)
-    limits = zip(system.inputs, system.input_limits.tolist(), system.input_units or [""] * system.nu)
+    names = system.inputs + system.prescribed
+    limits = zip(names, system.input_limits.tolist(), (*(system.input_units or [""] * system.nu), *[""] * len(system.prescribed)))
     return {
         "scenario": scenario.name,
         "title": scenario.title,

@@ -153,6 +153,11 @@ class DiscreteSystem:
         mass, momentum, basis, prescribed = self._state("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
+    def idle(self, x) -> np.ndarray:
+        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state x."""
+        held = len(self.system.prescribed)
+        return np.concatenate([np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]])
+
     def energy(self, x) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
         return float(self._state("energy", self.configuration(x), self.velocity(x))[0][0, 0])

@@ -168,7 +168,7 @@ def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray
     out = np.zeros((len(inputs), plant.system.m))
     for k, u in enumerate(np.hstack([inputs, experiment.disturbance[: len(inputs)]])) if plant.system.m else ():
         try:
-            out[k] = plant.constraint_residual(advance(plant, at[k], u, substeps - 1), at[k + 1])
+            out[k] = plant.constraint_residual(advance(plant, at[k], u, substeps)[0], at[k + 1])
         except StepFailed:
             out[k] = np.nan
     return out

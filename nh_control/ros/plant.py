@@ -73,7 +73,7 @@ class Plant:
             raise process.UsageError(str(error)) from error
         timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
         inputs = model.dsys.inputs
-        gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]))
+        gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]), lambda: plant.idle)
         run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)

@@ -29,7 +29,7 @@ class SimulatedPlant:
     def _prepare(self) -> None:
         """Have everything compiled and loaded before time counts, by a step that is taken back."""
         try:
-            self.advance(np.zeros(self.dsys.nu - (0 if self._disturbance is None else len(self._disturbance(0)))))
+            self.advance(self.idle)
         except (StepFailed, ArithmeticError):
             return  # the run reports it, if its own first step fails as well
         self.reset()
@@ -37,18 +37,22 @@ class SimulatedPlant:
     def reset(self) -> None:
         """Back to the initial state at step 0."""
         self.step, self.state, self._before = 0, self._initial, self._initial
-        self.inputs = np.zeros(self.dsys.nu)
+        self.inputs = self.dsys.idle(self.state)
 
     def advance(self, u) -> None:
         """One period under the inputs u, those that are no disturbance; raises StepFailed, or ArithmeticError if the next state is not finite."""
         if self._disturbance is not None:
             u = np.concatenate([u, self._disturbance(self.step)])
-        before = advance(self.dsys, self.state, u, self.substeps - 1)
-        state = self.dsys.step(before, u)
+        before, state = advance(self.dsys, self.state, u, self.substeps)
         if not np.isfinite(state).all():
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before, self.inputs = state, before, u
         self.step += 1
+
+    @property
+    def idle(self) -> np.ndarray:
+        """Inputs, those that are no disturbance, of no forces that leave prescribed coordinates where they are."""
+        return self.dsys.idle(self.state)[: self.dsys.nu - (0 if self._disturbance is None else len(self._disturbance(self.step)))]
 
     @property
     def configuration(self) -> np.ndarray:
