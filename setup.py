@@ -18,6 +18,7 @@ ROS_WHEELS = (
     "rosgraph-msgs",
     "sensor-msgs",
     "std-srvs",
+    "trajectory-msgs",
     "visualization-msgs",
 )
 PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
@@ -43,7 +44,7 @@ setup(
     maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["native/*.c", "native/*.h"]},
+    package_data={NAME: ["data/*.json", "native/*.c", "native/*.h"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

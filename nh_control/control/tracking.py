@@ -44,7 +44,8 @@ class Controller(Protocol):
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end the command is zero and the error is to the last state.
+    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end forces are zero, prescribed coordinates stay, and the error is to the last
+    state.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
     the last state.
@@ -79,7 +80,7 @@ class LqrTracker:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
         error = self.dsys.local(self.target(k), x)
         if k >= len(self.reference) and not self.hold:
-            u, memory = np.zeros(self.dsys.nu), None
+            u, memory = self.dsys.idle(x), None
         else:
             k = min(k, len(self.reference) - 1)
             u = self.reference.inputs[k] - self.gains.K[k] @ error

@@ -11,7 +11,8 @@ from nh_control.control import paths
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.scenarios.scenario import BodyState, Perturbation, Scenario
+from nh_control.scenarios.quadrotor_payload_look import WORLD, look
+from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -19,6 +20,7 @@ from nh_control.systems.quadrotor_payload import (
     split_configuration,
     split_velocity,
 )
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
 
 FORMATION = Formation()
 
@@ -30,8 +32,6 @@ PATHS: dict[str, Callable[[], paths.Path]] = {
     "parabola": paths.parabola,
 }
 """All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the others start at rest."""
-
-WORLD = "odom"
 
 
 def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
@@ -126,6 +126,8 @@ QUADROTOR_PAYLOAD = Scenario(
     perturb=perturbed,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
+    look=look,
+    monitor=Monitor("tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
     disturbance_gain=0.5,
     hold=True,
 )

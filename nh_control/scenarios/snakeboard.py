@@ -13,6 +13,7 @@ from nh_control.control.costs import Cost
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.scenarios.scenario import Body, Joint, Perturbation, Scenario
+from nh_control.scenarios.snakeboard_look import look
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.trajectory import Trajectory
 
@@ -127,4 +128,5 @@ SNAKEBOARD = Scenario(
     perturb=perturbed,
     joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
     body=Body("base_link", "odom"),
+    look=look,
 )

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from command import MAIN, WITHOUT_ROS, environment, nh_control
+from command import DOMAIN, MAIN, WITHOUT_ROS, environment, nh_control
 
 
 def alive(folder):
@@ -21,6 +21,29 @@ def alive(folder):
         except OSError:
             continue
     return found
+
+
+def wait_for_clock(time_s, timeout_s=40.0):
+    """Wait until the nodes have come to this simulation time."""
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+    from rosgraph_msgs.msg import Clock
+
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    context, times = Context(), []
+    rclpy.init(context=context, domain_id=int(DOMAIN))
+    try:
+        node, executor = rclpy.create_node("clock_watcher", context=context), SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        node.create_subscription(Clock, "/clock", lambda message: times.append(message.clock.sec + 1e-9 * message.clock.nanosec), 100)
+        deadline = time.monotonic() + timeout_s
+        while not (times and times[-1] >= time_s):
+            assert time.monotonic() < deadline, f"simulation time {time_s} s not reached within {timeout_s} s"
+            executor.spin_once(timeout_sec=0.05)
+        executor.shutdown()
+    finally:
+        rclpy.shutdown(context=context)
 
 
 def test_without_ros_it_says_what_to_install(tmp_path):
@@ -59,11 +82,7 @@ def test_lockstep_gives_the_numbers_of_the_simulation(tmp_path):
 def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
     command = [sys.executable, "-c", MAIN, "run", "snakeboard", "--json", "--no-plots", "--no-display", "--output", str(tmp_path / "out")]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    log = tmp_path / "out" / "logs" / "tracker.log"
-    deadline = time.monotonic() + 30
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(2)
+    wait_for_clock(1.0)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
@@ -90,6 +109,7 @@ def test_nodes_do_not_outlive_a_killed_command(tmp_path):
     deadline = time.monotonic() + 30
     while len(alive(tmp_path / "out" / "parameters.yaml")) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert len(alive(tmp_path / "out" / "parameters.yaml")) >= 4
     process.kill()
     process.wait()
     deadline = time.monotonic() + 20

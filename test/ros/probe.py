@@ -31,13 +31,13 @@ class Probe:
         self.node = rclpy.create_node("probe", context=self.context)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self.joint_states = self.listen(JointState, "joint_states")
-        self.odometry = self.listen(Odometry, "odom")
-        self.commands = self.listen(JointState, "joint_commands")
-        self.clock = self.listen(Clock, "/clock")
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING)
         self._publisher = self.node.create_publisher(JointState, "joint_commands", 10)
+        self.commands = self.listen(JointState, "joint_commands")
+        self.clock = self.listen(Clock, "/clock")
+        self.odometry = self.listen(Odometry, "odom")
+        self.joint_states = self.listen(JointState, "joint_states")  # the last one, for which a plant with `wait_for` waits
         kinds = {"pause": SetBool, "reset": Trigger, "step": Trigger}
         self._clients = {name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()}
 
@@ -101,6 +101,14 @@ class Probe:
         """Wait until both messages of the state of this step are there."""
         stamp = round(step * h * 1e9)
         self.wait(lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)), f"state {step}")
+
+    def wait_command(self, step: int, h: float) -> JointState:
+        """Wait for the command that answers the state of this step."""
+        return self.wait(lambda: by_step(self.commands, h).get(step), f"command {step}")
+
+    def wait_clock(self, step: int, h: float) -> None:
+        """Wait for the clock of this step."""
+        self.wait(lambda: self.clock and time_ns(self.clock[-1]) >= round(step * h * 1e9), f"clock {step}")
 
     def next_state(self) -> JointState:
         """Wait for a joint state that has not been looked at."""

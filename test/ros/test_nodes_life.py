@@ -43,7 +43,7 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
     file.write_text(
         "/**:\n  ros__parameters:\n    scenario: snakeboard\n    reference: forward\n    speed_factor: 0\n    lockstep: true\n    duration_s: 0.5\n"
         "    integral: true\n    rate_hz: 10\n    plant: {substeps: 2, parameters: {m: 1.05}}\n    perturb: {position: 0.1, seed: 7}\n"
-        f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, probe]\n"
+        f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, display, probe]\n"
     )
     started = [nodes.start(name, None, "--params-file", str(file)) for name in ("recorder", "tracker", "display", "plant")]
     probe.wait_mode("finished")
@@ -53,6 +53,7 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, probe, tmp_path, number):
     from rosbags.highlevel import AnyReader
+    from visualization_msgs.msg import MarkerArray
 
     bag = tmp_path / "bag"
     started = [
@@ -61,7 +62,8 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, pro
         nodes.start("display"),
         nodes.start("plant", {**LOCKSTEP, "speed_factor": 5.0, "wait_for": "[recorder, display]"}),
     ]
-    probe.wait(lambda: int(probe.values().get("step", 0)) > 100, "steps")
+    markers = probe.listen(MarkerArray, "markers")
+    probe.wait(lambda: int(probe.values().get("step", 0)) > 200 and len(markers) > 5, "steps and markers")
     for _ in range(2):
         for node in started:
             node.process.send_signal(number)

@@ -16,11 +16,13 @@ from nh_control.ros.plant_report import PlantReport
 from nh_control.ros.simulated_plant import SimulatedPlant
 from nh_control.ros.step_clock import StepClock
 from nh_control.ros.stepper import Mode, Options, Refused, Stepper
+from nh_control.ros.watch import Watch
 from nh_control.systems import pendulum
 
 H = 0.01
 CLOCK = StepClock(H)
 START = np.array([0.2, 0.5])
+UNWATCHED = Watch(None, None)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,10 @@ class Loop:
             assert time.monotonic() < deadline, (self.stepper.mode, self.plant.step)
             time.sleep(0.001)
 
+    def wait_mode(self, mode):
+        """Wait until the loop has told of the change to this mode, with its reason."""
+        self.wait(lambda: self.changes[-1:] == [mode])
+
     def close(self):
         self.inbox.close()
         self.thread.join(10)
@@ -128,7 +134,7 @@ def test_lockstep_makes_one_step_per_answer(loop, dsys):
         run.answer(k, 0.1 * k)
         for _ in range(2):
             x = dsys.step(x, [0.1 * k])
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
     assert run.plant.step == 20 and np.array_equal(run.plant.state, x)
 
 
@@ -145,7 +151,7 @@ def test_free_run_waits_for_the_first_answer_only(loop):
     time.sleep(0.05)
     assert run.plant.step == 0
     run.answer(0)
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
     assert run.plant.step == 50
     assert run.stepper.gate.fallback_steps == 45
 
@@ -156,7 +162,7 @@ def test_the_start_waits_for_subscribers(loop):
     run.wait(lambda: len(run.published) >= 2)
     assert run.plant.step == 0
     present.append(True)
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
 
 
 def test_pause_step_resume_reset(loop):
@@ -190,7 +196,7 @@ def test_single_step_in_lockstep_needs_its_answer(loop):
 def test_stop_fallback_pauses_and_resuming_awaits_an_answer(loop):
     run = loop(fallback="stop", timeout_steps=2)
     run.answer(0)
-    run.wait(lambda: run.stepper.mode is Mode.PAUSED)
+    run.wait_mode(Mode.PAUSED)
     assert run.plant.step == 2 and "fallback is stop" in run.stepper.reason
     run.inbox.call(run.stepper.resume)
     time.sleep(0.05)
@@ -205,10 +211,10 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
     run.wait(lambda: run.plant.step == 1)
     state = run.plant.state
     run.answer(1, 13.0)
-    run.wait(lambda: run.stepper.mode is Mode.FAILED)
+    run.wait_mode(Mode.FAILED)
     assert run.plant.step == 1 and np.array_equal(run.plant.state, state) and np.isfinite(state).all()
     assert "step 1 failed" in run.stepper.reason and "no luck" in run.stepper.reason and run.changes == [Mode.FAILED]
-    report = run.inbox.call(PlantReport(run.stepper).make)
+    report = run.inbox.call(PlantReport(run.stepper, UNWATCHED).make)
     assert report.level == "error" and run.stepper.reason in report.message
     for request in (run.stepper.pause, run.stepper.resume, run.stepper.single_step):
         with pytest.raises(Refused, match="reset it first"):
@@ -222,7 +228,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
 
 def test_reports_warn_about_what_is_new(loop):
     run = loop(lockstep=True)
-    report = PlantReport(run.stepper)
+    report = PlantReport(run.stepper, UNWATCHED)
     assert run.inbox.call(report.make).level == "ok"
     run.answer(0, names=("brake",))
     made = run.inbox.call(report.make)
