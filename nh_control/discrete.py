@@ -101,7 +101,7 @@ class DiscreteSystem:
 
     def unknowns(self, x, u=()) -> np.ndarray:
         """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step` does."""
-        return self._solve(x, u)[0]
+        return self._run(self._engine.step, x, u).z.copy()
 
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""

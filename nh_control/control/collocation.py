@@ -10,6 +10,7 @@ import numpy as np
 from nh_control.control.costs import Cost, Limits, bounds
 from nh_control.control.optimize import Iteration, Optimum
 from nh_control.discrete import DiscreteSystem, StepFailed
+from nh_control.equations import StepEquations
 from nh_control.trajectory import Trajectory
 
 
@@ -25,18 +26,19 @@ def collocate(
     barrier_start: float = 0.1,
     verbose: bool = False,
 ) -> Optimum:
-    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, x_{k+1} = g(x_k, u_k, z_k)`, the guess's first state, and limits of states and inputs, by IPOPT with exact derivatives.
+    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, x_{k+1} = g(x_k, u_k, z_k)`, the guess's first state and the limits, by IPOPT.
 
-    With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be feasible; from one
-    close to the optimum a small `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not.
-    Limits hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
+    With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be
+    feasible; from one close to the optimum a small `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to
+    `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not. Limits hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
     """
     steps, (nx, nu, nz) = len(guess), (dsys.nx, dsys.nu, dsys.method.n_z)
     if guess.states.shape[1] != nx or guess.inputs.shape[1] != nu:
         raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {nx} and {nu}")
     X, U, Z = ca.MX.sym("X", nx, steps + 1), ca.MX.sym("U", nu, steps), ca.MX.sym("Z", nz, steps)
-    residual, reached = _equations(dsys).map(steps)(X[:, :-1], U, Z)
-    constraints = [ca.vec(residual), ca.vec(X[:, 1:] - reached), _end_condition(dsys, X[:, -1], end, fixed)]
+    _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
+    reached, _ = readout.map(steps)(X[:, :-1], U, Z)
+    constraints = [ca.vec(residual.map(steps)(X[:, :-1], U, Z)), ca.vec(X[:, 1:] - reached), _end_condition(dsys, X[:, -1], end, fixed)]
     program = {"x": ca.vertcat(ca.vec(X), ca.vec(U), ca.vec(Z)), "f": _total(dsys, cost, X, U), "g": ca.vertcat(*constraints)}
     options = {
         "ipopt.tol": tolerance,
@@ -49,8 +51,10 @@ def collocate(
     }
     solver = ca.nlpsol("dmoc", "ipopt", program, options)
     lower, upper = bounds(dsys, limits or {})[0].T
-    first = guess.states[0]
-    box = [np.concatenate([first, np.tile(b[:nx], steps), np.tile(b[nx:], steps), np.full(nz * steps, free)]) for b, free in ((lower, -np.inf), (upper, np.inf))]
+    box = [
+        np.concatenate([guess.states[0], np.tile(bound[:nx], steps), np.tile(bound[nx:], steps), np.full(nz * steps, free)])
+        for bound, free in ((lower, -np.inf), (upper, np.inf))
+    ]
     start = np.concatenate([guess.states.ravel(), guess.inputs.ravel(), *(_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs))])
     solution = solver(x0=start, lbx=box[0], ubx=box[1], lbg=0, ubg=0)
     found, stats = np.asarray(solution["x"]).ravel(), solver.stats()
@@ -66,13 +70,6 @@ def resample(trajectory: Trajectory, h: float) -> Trajectory:
     states = np.stack([np.interp(at, trajectory.times, column) for column in trajectory.states.T], axis=1)
     held = np.minimum((at[:-1] + h / 2) // trajectory.h, len(trajectory) - 1).astype(int)
     return Trajectory(h, states, trajectory.inputs[held], trajectory.state_names, trajectory.input_names, trajectory.name)
-
-
-def _equations(dsys: DiscreteSystem) -> ca.Function:
-    """(x, u, z) -> (r, g) of a step."""
-    x, u, z = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("z", dsys.method.n_z)
-    q, rho = x[: dsys.system.space.nq], x[dsys.system.space.nq :]
-    return ca.Function("equations", [x, u, z], [dsys.method.residual(q, rho, u, z), ca.vertcat(*dsys.method.readout(q, rho, u, z))])
 
 
 def _unknowns(dsys: DiscreteSystem, x, u) -> np.ndarray:
@@ -100,7 +97,9 @@ def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None)
     names = dsys.state_space.tangent_names
     unknown = [name for name in fixed or () if name not in names]
     if unknown or np.shape(end) != (dsys.nx,):
-        raise ValueError(f"{dsys}: end must be a state of shape ({dsys.nx},) with coordinates fixed among {list(names)}, got shape {np.shape(end)}, fixed {fixed}")
+        raise ValueError(
+            f"{dsys}: end must be a state of shape ({dsys.nx},) with coordinates fixed among {list(names)}, got shape {np.shape(end)}, fixed {fixed}"
+        )
     x = ca.SX.sym("x", dsys.nx)
     local = ca.Function("local", [x], [dsys.state_space.local(ca.SX(end), x)])(last)
     return local if fixed is None else local[[names.index(name) for name in fixed]]

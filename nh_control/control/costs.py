@@ -48,8 +48,9 @@ class Cost:
 
 
 def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
-    """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`, `du = u - u_d`; `desired` need not be feasible, Qf is Q if not given.
+    """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`, `du = u - u_d`, Qf = Q if not given.
 
+    `desired` need not be feasible.
     Raises ValueError for weights that are not symmetric, semidefinite (Q, Qf) or definite (R), and for a trajectory of another system.
     """
     Q, R, Qf = checked_weights(dsys, Q, R, Qf)
@@ -90,7 +91,7 @@ def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray
 
 
 def excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
-    """By how much a trajectory exceeds the limits at the worst place, as a fraction of their distance; negative inside. The first state is given, and does not count."""
+    """By how much a trajectory exceeds the limits at worst, as a fraction of their distance; negative inside. The first state is given, and does not count."""
     both, span = bounds(dsys, limits)
     values = np.hstack([trajectory.states[1:], trajectory.inputs])
     return float((np.maximum(both[:, 0] - values, values - both[:, 1]) / span).max())
@@ -99,8 +100,8 @@ def excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> floa
 def barrier(dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float, steps: int) -> Cost:
     """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance between them (in their units, if only one is finite).
 
-    `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory outside has a cost, too
-    (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals, 2006, (6)). The last node limits states only.
+    `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory
+    outside has a cost, too (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals, 2006, (6)). The last node limits states only.
     """
     both, span = bounds(dsys, limits)
 
@@ -124,8 +125,8 @@ def _relaxed_log(s, d):
 
 @dataclass(frozen=True)
 class Expansion:
-    """Second-order model of a cost about a trajectory, over y = (dx, du) at its nodes: gradients (N, n_y) and Hessians (N, n_y, n_y) of the stages, gradient (ndx)
-    and Hessian (ndx, ndx) of the terminal cost."""
+    """Second-order model of a cost about a trajectory, over y = (dx, du) at its nodes: gradients (N, n_y) and Hessians (N, n_y, n_y) of the
+    stages, gradient (ndx) and Hessian (ndx, ndx) of the terminal cost."""
 
     gradients: np.ndarray
     hessians: np.ndarray
@@ -139,7 +140,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class CompiledCost:
-    """A cost's value and derivatives on trajectories of a system, with the numbers `parameters` (N + 1, n_w), None for a cost without; made by `compile_cost`."""
+    """A cost's value and derivatives on trajectories of a system, with the `parameters` (N + 1, n_w), None for a cost without; made by `compile_cost`."""
 
     dsys: DiscreteSystem
     functions: Functions

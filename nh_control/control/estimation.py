@@ -26,9 +26,9 @@ class Belief:
 class KalmanFilter:
     """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from measurements with noise of covariance V.
 
-    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a vector h(x) as CasADi expression of the state: then `y = h(x) + n`. Covariances are in
-    the local coordinates of the estimate, and are carried to those of the next one exactly. On Rn and a linear system it is the Kalman filter. Raises ValueError for
-    covariances of wrong shape, W not semidefinite or V not definite.
+    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a vector h(x) as CasADi expression of the state: then
+    `y = h(x) + n`. Covariances are in the local coordinates of the estimate, and are carried to those of the next one by the exact derivative. On Rn
+    and a linear system it is the Kalman filter. Raises ValueError for covariances of wrong shape, W not semidefinite or V not definite.
     """
 
     def __init__(self, dsys: DiscreteSystem, W, V, measurement: Callable[[ca.SX], ca.SX] | None = None):
@@ -87,7 +87,10 @@ class KalmanFilter:
 
 
 class OutputFeedback:
-    """A controller that gets measurements: a filter's estimate in place of the state. Its memory is the belief before the next measurement and the controller's own."""
+    """A controller that gets measurements, with a filter's estimate in place of the state.
+
+    Its memory is the belief before the next measurement, and the controller's own.
+    """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):
         self.dsys, self.reference, self.target = controller.dsys, controller.reference, controller.target

@@ -30,8 +30,8 @@ RELAXED, STEEPEST_RELAXED = 0.1, 1e-7
 
 @dataclass(frozen=True)
 class Iteration:
-    """What an optimizer knows at an iteration: its `number`, the `cost` there, the `descent` that is left (zero at an optimum), and the `kind` and length of the `step` taken
-    from there ("" and 0 where it stops)."""
+    """What an optimizer knows at an iteration: its `number`, the `cost` there, the `descent` that is left (zero at an optimum), and the `kind`
+    and length of the `step` taken from there ("" and 0 where it stops)."""
 
     number: int
     cost: float
@@ -87,13 +87,14 @@ def optimize(
 ) -> Optimum:
     """Minimize the cost over the feasible trajectories that start at the guess's first state.
 
-    The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights of the projection and the metric of steepest descent. Descent directions minimize
-    `DJ zeta + 1/2 W(zeta, zeta)` over tangents: `W = D2 (J o P)` for "newton", exact with the adjoint `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; the
-    cost's Hessian alone for "quasi"; diag(Q, R) for "steepest". Where such a problem is not convex, or its direction leads nowhere, the next of these kinds is taken; each
-    iteration says which. Steps gamma = 1, 0.7, 0.49, ... are tried until `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). Done when `-DJ zeta <= tolerance` (in units of the cost).
+    The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights of the projection and the metric of steepest
+    descent. Descent directions minimize `DJ zeta + 1/2 W(zeta, zeta)` over tangents: `W = D2 (J o P)` for "newton", exact with the adjoint
+    `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; the cost's Hessian alone for "quasi"; diag(Q, R) for "steepest". Where such a
+    problem is not convex, or its direction leads nowhere, the next of these kinds is taken; each iteration says which. Steps gamma = 1, 0.7, 0.49, ...
+    are tried until `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). Done when `-DJ zeta <= tolerance` (in units of the cost).
 
-    `limits` of states and inputs are kept by a relaxed logarithmic barrier whose weight falls along `barrier_weights`, one optimization each; the cost of the result is
-    without it. Raises ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
+    `limits` of states and inputs are kept by a relaxed logarithmic barrier whose weight falls along `barrier_weights`, one optimization each; the
+    cost of the result is without it. Raises ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
@@ -207,7 +208,8 @@ class _Descent:
 def linear_quadratic(A, B, gradients, hessians, end_gradient, end_hessian) -> tuple[np.ndarray, np.ndarray] | None:
     """Minimizer (z (N + 1, n), v (N, m)) of `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`, `z' = A z + B v`, `z_0 = 0`.
 
-    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`, `v = -H_vv^{-1} (H_vz z + h_v)`. None where a H_vv is not positive definite: then there is no minimum.
+    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`, `v = -H_vv^{-1} (H_vz z + h_v)`. None where an H_vv is not positive
+    definite: then there is no minimum.
     """
     steps, n, m = B.shape
     gains, P, p = np.empty((steps, m, n + 1)), end_hessian, end_gradient

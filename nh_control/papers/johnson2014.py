@@ -19,7 +19,7 @@ from nh_control.control import LqrTracker
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import Optimum, bar, optimize
 from nh_control.discrete import DiscreteSystem
-from nh_control.figures import OPEN, RUN, STYLE, TARGET
+from nh_control.figures.style import OPEN, RUN, STYLE, TARGET
 from nh_control.integrators import midpoint
 from nh_control.output import folder
 from nh_control.progress import Progress

@@ -21,9 +21,9 @@ DURATION_S, TRACK, SHARE = 3.0, 1.0, 0.6
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:
-    """From hanging to standing, both at rest in the middle of the track, with the least `sum_k h force_k^2`: collocation on a grid of 0.05 s, then on the model's.
+    """From hanging to standing, both at rest in the middle of the track, with the least `sum_k h force_k^2`.
 
-    Raises ValueError if it does not converge.
+    Collocation on a grid of 0.05 s, then on the model's. Raises ValueError if it does not converge.
     """
     coarse = midpoint(dsys.system, 0.05)
     steps = round(DURATION_S / coarse.h)

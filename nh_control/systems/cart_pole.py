@@ -14,7 +14,7 @@ from nh_control.systems.parameters import require_positive
 
 @dataclass(frozen=True)
 class CartPoleParameters:
-    """Masses (kg) of the cart, `m_cart`, and of the pole's end, `m_pole`; pole length `l` (m), gravity `g` (m/s^2), largest force on the cart `force_limit` (N)."""
+    """Masses (kg) of the cart, `m_cart`, and of the pole's end, `m_pole`; pole length `l` (m), gravity `g` (m/s^2), largest `force_limit` (N) on the cart."""
 
     m_cart: float = 1.0
     m_pole: float = 0.3
@@ -27,7 +27,7 @@ class CartPoleParameters:
 
 
 def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
-    """Cart at x (m) with a pole at the angle theta (rad) from the downward vertical, counter-clockwise; the pole's mass is at its end, (x + l sin(theta), -l cos(theta)).
+    """Cart at x (m) with a pole at the angle theta (rad) from the downward vertical, its mass at its end, (x + l sin(theta), -l cos(theta)).
 
     `L = (m_cart + m_pole) x'^2 / 2 + m_pole (l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l cos(theta))`; the input is the force (N) on the cart.
     """

@@ -1,19 +1,18 @@
 """The projection-operator optimizer: its optimum satisfies the first-order conditions, its Newton model is the second derivative, its limits hold."""
 
 import casadi as ca
+import differences
 import numpy as np
 import pytest
 from nh_control.control import lqr
 from nh_control.control.costs import Cost, compile_cost, quadratic
-from nh_control.control.optimize import METHODS, Iteration, bar, linear_quadratic, optimize
+from nh_control.control.optimize import METHODS, Iteration, _Descent, bar, linear_quadratic, optimize
 from nh_control.control.projection import follow
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.progress import Progress
 from nh_control.systems import pendulum, snakeboard
 from nh_control.trajectory import Trajectory
 from optimal_cases import entangled, pushed_ball, wandering
-
-EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 
 
 def multiplier_defect(dsys, cost, trajectory):
@@ -70,8 +69,6 @@ def test_all_methods_find_the_same_optimum():
 
 def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys):
     """Slope and curvature of `t -> J(P(xi + t zeta))` along random tangents, for a cost in which all is coupled."""
-    from nh_control.control.optimize import _Descent
-
     rng = np.random.default_rng(7)
     trajectory, cost = wandering(dsys, 6, rng), compile_cost(dsys, entangled(dsys))
     A, B = lqr.linearize_along(dsys, trajectory)
@@ -84,18 +81,15 @@ def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys
         for k in range(6):
             z[k + 1] = A[k] @ z[k] + B[k] @ v[k]
 
-        def projected(t):
+        def projected(t, z=z, v=v):
             states = np.array([dsys.retract(x, t * dx) for x, dx in zip(trajectory.states, z)])
             run = follow(dsys, Trajectory(dsys.h, states, trajectory.inputs + t * v), K)
             return cost(run.states, run.inputs)
 
-        t, y = 0.02, np.hstack([z[:-1], v])
-        slope = sum(c * (projected(k * t) - projected(-k * t)) for k, c in enumerate(EIGHTH_ORDER, 1)) / t
-        assert model.slope(z, v) == pytest.approx(slope, rel=1e-8, abs=1e-8)
-        second = (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
-        bent = (second[0] * projected(0.0) + sum(c * (projected(k * t) + projected(-k * t)) for k, c in enumerate(second[1:], 1))) / t**2
-        quadratic_form = np.einsum("ki,kij,kj->", y, model.hessians + curvature, y) + z[-1] @ model.end_hessian @ z[-1]
-        assert quadratic_form == pytest.approx(bent, rel=1e-6, abs=1e-6)
+        y = np.hstack([z[:-1], v])
+        assert model.slope(z, v) == pytest.approx(differences.derivative(projected, 0.02), rel=1e-8, abs=1e-8)
+        bent = np.einsum("ki,kij,kj->", y, model.hessians + curvature, y) + z[-1] @ model.end_hessian @ z[-1]
+        assert bent == pytest.approx(differences.second_derivative(projected, 0.02), rel=1e-6, abs=1e-6)
 
 
 def test_linear_quadratic_subproblem_is_solved_exactly():
