@@ -30,16 +30,12 @@ def collocate(
 
     With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be
     feasible; from one close to the optimum a small `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to
-    `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not. Limits hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
+    `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not. Limits, and the
+    domain of the model, hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
     """
-    steps, (nx, nu, nz) = len(guess), (dsys.nx, dsys.nu, dsys.method.n_z)
-    if guess.states.shape[1] != nx or guess.inputs.shape[1] != nu:
-        raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {nx} and {nu}")
-    X, U, Z = ca.MX.sym("X", nx, steps + 1), ca.MX.sym("U", nu, steps), ca.MX.sym("Z", nz, steps)
-    _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
-    reached, _ = readout.map(steps)(X[:, :-1], U, Z)
-    constraints = [ca.vec(residual.map(steps)(X[:, :-1], U, Z)), ca.vec(X[:, 1:] - reached), _end_condition(dsys, X[:, -1], end, fixed)]
-    program = {"x": ca.vertcat(ca.vec(X), ca.vec(U), ca.vec(Z)), "f": _total(dsys, cost, X, U), "g": ca.vertcat(*constraints)}
+    if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
+        raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {dsys.nx} and {dsys.nu}")
+    program, greatest = _program(dsys, cost, len(guess), end, fixed)
     options = {
         "ipopt.tol": tolerance,
         "ipopt.constr_viol_tol": tolerance,
@@ -51,16 +47,29 @@ def collocate(
     }
     solver = ca.nlpsol("dmoc", "ipopt", program, options)
     lower, upper = bounds(dsys, limits or {})[0].T
-    box = [
-        np.concatenate([guess.states[0], np.tile(bound[:nx], steps), np.tile(bound[nx:], steps), np.full(nz * steps, free)])
-        for bound, free in ((lower, -np.inf), (upper, np.inf))
-    ]
-    start = np.concatenate([guess.states.ravel(), guess.inputs.ravel(), *(_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs))])
-    solution = solver(x0=start, lbx=box[0], ubx=box[1], lbg=0, ubg=0)
-    found, stats = np.asarray(solution["x"]).ravel(), solver.stats()
-    states, inputs = found[: nx * (steps + 1)].reshape(-1, nx), found[nx * (steps + 1) :][: nu * steps].reshape(-1, nu)
-    trajectory = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name)
+    unknowns = [_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs)]
+    start = np.concatenate([guess.states.ravel(), guess.inputs.ravel(), *unknowns])
+    solution = solver(x0=start, lbx=_box(dsys, guess, lower, -np.inf), ubx=_box(dsys, guess, upper, np.inf), lbg=0, ubg=greatest)
+    stats = solver.stats()
+    states, inputs, _ = np.split(np.asarray(solution["x"]).ravel(), [guess.states.size, guess.states.size + guess.inputs.size])
+    trajectory = Trajectory(dsys.h, states.reshape(-1, dsys.nx), inputs.reshape(-1, dsys.nu), dsys.state_names, dsys.inputs, guess.name)
     return Optimum(trajectory, float(solution["f"]), bool(stats["success"]), f"IPOPT: {stats['return_status']}", _history(stats["iterations"]))
+
+
+def _program(dsys: DiscreteSystem, cost: Cost, steps: int, end, fixed) -> tuple[dict, np.ndarray]:
+    """The nonlinear program over all states, inputs and unknowns, and the upper bounds of its constraints, whose lower bounds are zero."""
+    X, U, Z = (ca.MX.sym(name, n, count) for name, n, count in (("X", dsys.nx, steps + 1), ("U", dsys.nu, steps), ("Z", dsys.method.n_z, steps)))
+    _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
+    reached, domain = readout.map(steps)(X[:, :-1], U, Z)
+    equations = ca.vertcat(ca.vec(residual.map(steps)(X[:, :-1], U, Z)), ca.vec(X[:, 1:] - reached), _end_condition(dsys, X[:, -1], end, fixed))
+    program = {"x": ca.vertcat(ca.vec(X), ca.vec(U), ca.vec(Z)), "f": _total(dsys, cost, X, U), "g": ca.vertcat(equations, ca.vec(domain))}
+    return program, np.repeat([0.0, np.inf], [equations.shape[0], domain.numel()])
+
+
+def _box(dsys: DiscreteSystem, guess: Trajectory, bound: np.ndarray, free: float) -> np.ndarray:
+    """Bounds of the program's variables: the first state is given, the unknowns are free."""
+    steps = len(guess)
+    return np.concatenate([guess.states[0], np.tile(bound[: dsys.nx], steps), np.tile(bound[dsys.nx :], steps), np.full(dsys.method.n_z * steps, free)])
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:

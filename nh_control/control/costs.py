@@ -101,7 +101,8 @@ def barrier(dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float,
     """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance between them (in their units, if only one is finite).
 
     `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory
-    outside has a cost, too (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals, 2006, (6)). The last node limits states only.
+    outside has a cost, too (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals, 2006, (6)). The last node
+    limits states only.
     """
     both, span = bounds(dsys, limits)
 

@@ -11,6 +11,7 @@ from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
+from nh_control.scenarios.cart_pole_look import look
 from nh_control.scenarios.joints import ending_at_rest, perturbed
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import CartPoleParameters, cart_pole
@@ -52,7 +53,8 @@ CART_POLE = Scenario(
     references={"swing_up": swing_up},
     weights=(np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(1), None),
     perturb=partial(perturbed, sliding=("x",)),
-    joints=(Joint("cart_joint", "x"), Joint("pole_joint", "theta")),
+    joints=(Joint("cart_joint", "x", unit="m"), Joint("pole_joint", "theta")),
+    look=look,
     step_s=0.01,
     hold=True,
 )

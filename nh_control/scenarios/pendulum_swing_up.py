@@ -11,6 +11,7 @@ from nh_control.control.optimize import optimize
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.scenarios.pendulum_look import look
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import PendulumParameters, pendulum
 from nh_control.trajectory import Trajectory
@@ -45,6 +46,7 @@ PENDULUM_SWING_UP = Scenario(
     weights=(np.diag([20.0, 0.2]), np.eye(1), None),
     perturb=perturbed,
     joints=(Joint("pendulum_joint", "theta"),),
+    look=look,
     step_s=0.02,
     hold=True,
 )

@@ -68,8 +68,8 @@ PARKING_S, PARKING_STEERING = 10.0, 0.8
 def parking_optimal(dsys: DiscreteSystem) -> Trajectory:
     """From rest to rest 1 m to the left with the least `sum_k h |u_k|^2`, the rotor's end free.
 
-    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest is not controllable to first order: the search starts from a motion,
-    small swings of rotor and steering. Raises ValueError if it does not converge.
+    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest is not controllable to first order: the search
+    starts from a motion, small swings of rotor and steering. Raises ValueError if it does not converge.
     """
     coarse = nonholonomic_midpoint(dsys.system, 0.1)
     return _park(dsys, resample(_park(coarse, _swings(coarse), 0.1), dsys.h), 1e-4)
