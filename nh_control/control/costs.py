@@ -53,7 +53,7 @@ def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
     `desired` need not be feasible.
     Raises ValueError for weights that are not symmetric, semidefinite (Q, Qf) or definite (R), and for a trajectory of another system.
     """
-    Q, R, Qf = checked_weights(dsys, Q, R, Qf)
+    Q, R, Qf = (ca.sparsify(ca.DM(weight)) for weight in checked_weights(dsys, Q, R, Qf))
     nx, nu = dsys.nx, dsys.nu
     if desired.states.shape[1] != nx or desired.inputs.shape[1] != nu:
         raise ValueError(f"{dsys}: the desired trajectory has {desired.states.shape[1]} states and {desired.inputs.shape[1]} inputs, expected {nx} and {nu}")
