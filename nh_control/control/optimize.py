@@ -145,31 +145,31 @@ class _Descent:
         for number in range(first, first + self.max_iterations):
             kind, slope, found = self._next(cost, trajectory, value)
             length = 0.0 if found is None else found[0]
-            history.append(Iteration(number, value, -slope, kind, length))
+            history.append(Iteration(number, value, -slope, kind if length else "", length))
             self.monitor(history[-1])
             if found is None:
-                converged = -slope <= self.tolerance
+                converged = abs(slope) <= self.tolerance
                 reason = f"the descent is below {self.tolerance:g}" if converged else "no step along any direction decreases the cost"
+                if converged and kind != self.kinds[0]:
+                    reason += f", but the model of {self.kinds[0]} is not convex here: this may be a saddle"
                 return Optimum(trajectory, value, converged, reason, tuple(history))
             _, trajectory, value = found
         return Optimum(trajectory, value, False, f"{self.max_iterations} iterations were not enough", tuple(history))
 
     def _next(self, cost: CompiledCost, trajectory: Trajectory, value: float):
-        """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it; ("", slope, None) where none is needed or possible."""
+        """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it, None where none is needed or possible."""
         A, B = lqr.linearize_along(self.dsys, trajectory)
         K = lqr.riccati(A, B, self.Q, self.R, self.Q).K
-        model, slope = cost.expand(trajectory.states, trajectory.inputs), 0.0
+        model = cost.expand(trajectory.states, trajectory.inputs)
         for kind in self.kinds:
             zeta = self._direction(kind, trajectory, A, B, K, model)
             if zeta is None:
                 continue
             slope = model.slope(*zeta)
-            if 0 <= -slope <= self.tolerance:
+            found = self._search(cost, trajectory, value, zeta, slope, K) if slope < -self.tolerance else None
+            if found is not None or abs(slope) <= self.tolerance:
                 break
-            found = self._search(cost, trajectory, value, zeta, slope, K) if slope < 0 else None
-            if found is not None:
-                return kind, slope, found
-        return "", slope, None
+        return kind, slope, found
 
     def _direction(self, kind, trajectory, A, B, K, model: Expansion):
         """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is not convex."""

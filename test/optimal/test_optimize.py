@@ -151,6 +151,17 @@ def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
     assert str(Iteration(3, 1.5, 1e-3, "newton", 0.7)) == "   3  cost 1.5  descent 1.00e-03  newton step 0.7"
 
 
+def test_a_saddle_is_not_passed_off_as_an_optimum():
+    """Hanging at rest is stationary for a cost that rewards any swing, to either side."""
+    dsys = midpoint(pendulum(), 0.1)
+    rest = Trajectory(dsys.h, np.zeros((21, 2)), np.zeros((20, 1)))
+    cost = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) - ca.sin(x[0]) ** 2)
+    stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1))
+    assert stuck.converged and "may be a saddle" in stuck.reason
+    left = optimize(dsys, cost, Trajectory(dsys.h, rest.states, rest.inputs + 0.1), np.eye(2), np.eye(1))
+    assert left.converged and "saddle" not in left.reason and left.cost < stuck.cost - 1
+
+
 def test_too_few_iterations_and_unknown_methods_are_said():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
