@@ -86,3 +86,14 @@ def test_parking_is_tracked_with_a_model_error_of_five_percent(integral, paramet
     position = np.hypot(*loop.errors[:, 3:5].T)
     assert loop.failure is None and not loop.saturated.any()
     assert position.max() < 0.05 and position[-1] < 0.02
+
+
+def test_what_is_drawn_is_where_the_model_says():
+    """The ends of the rods, in the x-z plane, from their pivots."""
+    for name, q, end, pivot in (("pendulum_swing_up", [0.7], "end", "pivot"), ("cart_pole", [0.3, 0.7], "pole_end", "track")):
+        scenario = get(name)
+        poses = scenario.look(scenario.parameters).poses(scenario.parameters, np.array(q))
+        l, x = scenario.parameters.l, q[0] if len(q) == 2 else 0.0
+        np.testing.assert_allclose(poses[end].position - poses[pivot].position, [x + l * np.sin(0.7), 0, -l * np.cos(0.7)], atol=1e-15)
+        assert {shape.frame for shape in scenario.look(scenario.parameters).shapes} <= set(poses)
+    np.testing.assert_allclose(poses["push"].rotation[:, 2], [1, 0, 0], atol=1e-15)
