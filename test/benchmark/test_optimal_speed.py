@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import optimize
 from nh_control.papers import johnson2014

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import casadi as ca
+
 from nh_control.control.costs import Cost
 from nh_control.discrete import DiscreteSystem
 from nh_control.scenarios import Scenario, get

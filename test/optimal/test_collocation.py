@@ -3,6 +3,8 @@
 import casadi as ca
 import numpy as np
 import pytest
+from optimal_cases import pushed_ball, wandering
+
 from nh_control.control import lqr
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost, quadratic
@@ -11,7 +13,6 @@ from nh_control.integrators import midpoint, rdp
 from nh_control.papers import johnson2014
 from nh_control.systems import pendulum, snakeboard
 from nh_control.trajectory import Trajectory
-from optimal_cases import pushed_ball, wandering
 
 
 def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):

@@ -6,12 +6,13 @@ import casadi as ca
 import differences
 import numpy as np
 import pytest
+from optimal_cases import entangled, pushed_ball, wandering
+
 from nh_control.control.costs import Cost, barrier, compile_cost, quadratic
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.systems import pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
 from nh_control.trajectory import Trajectory
-from optimal_cases import entangled, pushed_ball, wandering
 
 STEPS = 3
 

@@ -5,14 +5,16 @@ import control
 import differences
 import numpy as np
 import pytest
+from optimal_cases import optimized, pushed_ball
+from scipy.stats import chi2
+
 from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.scenarios import get
 from nh_control.spaces import Rn
 from nh_control.system import System
 from nh_control.systems import snakeboard
-from optimal_cases import optimized, pushed_ball
-from scipy.stats import chi2
+
 
 @pytest.fixture(scope="module")
 def springs():
@@ -47,18 +49,19 @@ def test_it_is_the_kalman_filter_of_a_linear_system_and_settles_where_the_librar
     np.testing.assert_allclose(belief.P, steady, rtol=1e-8, atol=1e-12)
 
 
-def test_derivatives_on_manifolds_are_exact():
+@pytest.mark.parametrize("make", [lambda: midpoint(pushed_ball(), 0.1), lambda: nonholonomic_midpoint(snakeboard(), 0.1)], ids=["sphere", "SE(2)"])
+def test_derivatives_on_manifolds_are_exact(make):
     """H of a measurement of one's own, and how an error is carried to the corrected estimate, by differences of every component."""
-    for dsys in (midpoint(pushed_ball(), 0.1), nonholonomic_midpoint(snakeboard(), 0.1)):
-        rng, n = np.random.default_rng(2), dsys.ndx
-        kalman = KalmanFilter(dsys, np.eye(n), np.eye(2), lambda x: ca.vertcat(ca.sin(x[0]) * x[-1], ca.sumsqr(x) + x[1]))
-        x, dx = dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)), 0.5 * rng.normal(size=n)
-        _, H = kalman._innovation(x, np.zeros(2))
-        corrected, carry = kalman._functions("correct", x, dx)
-        np.testing.assert_allclose(corrected[:, 0], dsys.retract(x, dx), atol=1e-14)
-        after = corrected[:, 0]
-        np.testing.assert_allclose(H, differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3), atol=1e-9)
-        np.testing.assert_allclose(carry, differences.jacobian(lambda e: dsys.local(after, dsys.retract(x, dx + e)), n, 2e-3), atol=1e-9)
+    dsys, rng = make(), np.random.default_rng(2)
+    n = dsys.ndx
+    kalman = KalmanFilter(dsys, np.eye(n), np.eye(2), lambda x: ca.vertcat(ca.sin(x[0]) * x[-1], ca.sumsqr(x) + x[1]))
+    x, dx = dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)), 0.5 * rng.normal(size=n)
+    _, H = kalman._innovation(x, np.zeros(2))
+    corrected, carry = kalman._functions("correct", x, dx)
+    after = corrected[:, 0]
+    np.testing.assert_allclose(after, dsys.retract(x, dx), atol=1e-14)
+    np.testing.assert_allclose(H, differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3), atol=1e-9)
+    np.testing.assert_allclose(carry, differences.jacobian(lambda e: dsys.local(after, dsys.retract(x, dx + e)), n, 2e-3), atol=1e-9)
 
 
 def test_errors_of_the_snakeboard_are_within_their_covariance():

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from optimal_cases import optimized
+
 from nh_control.control import lqr
 from nh_control.scenarios import Perturbation, PlantOptions, get
 from nh_control.simulation import closed_loop, convert
-from optimal_cases import optimized
 
+EXACT = Perturbation()
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
 
 
-def run(name, parameters, perturbation=Perturbation(), integral=False, reference="", more=0):
+def run(name, parameters, perturbation=EXACT, integral=False, reference="", more=0):
     scenario, model, target = optimized(name, reference)
     plant = scenario.plant(model, PlantOptions(parameters=parameters))
     x0 = convert(scenario.perturb(model, target.states[0], perturbation), model, plant)

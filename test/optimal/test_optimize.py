@@ -4,6 +4,8 @@ import casadi as ca
 import differences
 import numpy as np
 import pytest
+from optimal_cases import entangled, pushed_ball, wandering
+
 from nh_control.control import lqr
 from nh_control.control.costs import Cost, compile_cost, quadratic
 from nh_control.control.optimize import METHODS, Iteration, _Descent, bar, linear_quadratic, optimize
@@ -12,7 +14,6 @@ from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.progress import Progress
 from nh_control.systems import pendulum, snakeboard
 from nh_control.trajectory import Trajectory
-from optimal_cases import entangled, pushed_ball, wandering
 
 
 def multiplier_defect(dsys, cost, trajectory):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 from nh_control.control import lqr
 from nh_control.papers import johnson2014
 
