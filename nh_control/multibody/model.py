@@ -109,10 +109,7 @@ class Multibody:
 
     def poses(self, q) -> dict[str, Pose]:
         """Poses of all frames at configuration q (nq) by name."""
-        q = np.asarray(q, dtype=float)
-        if q.shape != (self.space.nq,):
-            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
-        columns = np.asarray(self._poses(q)).T.reshape(-1, 4, 3)
+        columns = np.asarray(self._poses(self._checked(q))).T.reshape(-1, 4, 3)
         return {name: Pose(c[:3].T, c[3]) for name, c in zip(self.tree.anchors, columns)}
 
     def pose(self, q, frame: str) -> Pose:
@@ -125,9 +122,13 @@ class Multibody:
         pose = self.pose(q, point.frame)
         return pose.position + pose.rotation @ np.asarray(point.at)
 
+    def mass_matrix(self, q) -> np.ndarray:
+        """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed coordinates are the last."""
+        return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
+
     def constraint_residuals(self, q) -> dict[str, np.ndarray]:
         """h(q) of every constraint by name."""
-        k = self.kinematics(ca.SX(np.asarray(q, dtype=float)), ca.SX(self.space.nw, 1))
+        k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
 
     def _lagrangian(self, q, v) -> ca.SX:
@@ -178,10 +179,7 @@ class Multibody:
     def _check_masses(self) -> None:
         """The mass matrix of the coordinates that are not prescribed must be regular, at a configuration where nothing is aligned."""
         space, free = self.space, self.space.nw - len(self.prescribed)
-        q, v = self._symbols
-        momentum = ca.Function("momentum", [q, v], [ca.gradient(self._kinetic(self.kinematics(q, v)), v)])
-        at = space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv))
-        mass = np.asarray(momentum(at, np.eye(space.nw)))[:free, :free]
+        mass = self.mass_matrix(space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv)))[:free, :free]
         still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
         if still:
             raise ValueError(f"{self.name}: the velocities {still} move no mass; add a body with mass and inertia, or fix the frame")
@@ -196,11 +194,22 @@ class Multibody:
         return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nw)
 
     @cached_property
+    def _momentum(self) -> ca.Function:
+        q, v = self._symbols
+        return ca.Function("momentum", [q, v], [ca.densify(ca.gradient(self._kinetic(self.kinematics(q, v)), v))])
+
+    @cached_property
     def _poses(self) -> ca.Function:
         q, v = self._symbols
         k = self.kinematics(q, v)
         columns = [ca.vertcat(ca.vec(k.motion(name).R), k.motion(name).p) for name in self.tree.anchors]
         return ca.Function("poses", [q], [ca.densify(ca.horzcat(*columns))])
+
+    def _checked(self, q) -> np.ndarray:
+        q = np.asarray(q, dtype=float)
+        if q.shape != (self.space.nq,):
+            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
+        return q
 
     def _named(self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]) -> np.ndarray:
         out = np.array(start)

@@ -29,9 +29,9 @@ class Model:
     @staticmethod
     def of(parameters: Parameters) -> Model:
         """The model that the shared parameters name; raises UsageError for what the scenario does not have."""
-        scenario = scenarios.get(parameters["scenario"])
         try:
+            scenario = scenarios.get(*(parameters[name] for name in ("scenario", "urdf", "base")))
             dsys = scenario.model(parameters["integrator"], parameters["step_s"])
             return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
-        except (ValueError, StepFailed) as error:
+        except (ValueError, OSError, StepFailed) as error:
             raise UsageError(str(error)) from error

@@ -84,6 +84,8 @@ class Spec:
 
 SHARED = (
     Spec("scenario", "snakeboard", "What is simulated and controlled.", choices=scenarios.names()),
+    Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
+    Spec("base", "fixed", "Whether that robot's root link is fixed or floating.", choices=("fixed", "floating")),
     Spec("reference", "", "Motion to track, one of the scenario's references; empty is its default."),
     Spec("integrator", "", "Integrator of the tracker's model and of the reference; empty is the scenario's default."),
     Spec("step_s", 0.0, "Step of model, reference and commands in s; 0 is the scenario's default.", minimum=0.0),

@@ -197,11 +197,12 @@ class SpatialCodec:
         order = _order(message.joint_names, self.names, "multi-dof joint state")
         bodies = [self._body(name, transforms[i], twists[i] if twists else Twist()) for name, i in zip(self.names, order)]
         try:
-            q[:], velocity = (part.tolist() for part in self._from_bodies(bodies))
+            configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
         except ValueError as error:
             raise ConversionError(str(error)) from error
+        q[: len(configuration)] = configuration
         if twists:
-            v[:] = velocity
+            v[: len(velocity)] = velocity
         return len(twists) > 0
 
     def _body(self, name: str, transform: Transform, twist: Twist) -> BodyState:

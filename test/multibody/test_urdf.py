@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from transforms3d.euler import euler2mat
 
+import nh_control
 from nh_control.continuous import ContinuousSystem
 from nh_control.control import equilibrium, lqr
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointDamper, UrdfError, load_urdf
 
-DOUBLE_PENDULUM = Path(__file__).parents[2] / "config" / "urdf" / "double_pendulum.urdf"
+DOUBLE_PENDULUM = Path(nh_control.__file__).parent / "data" / "double_pendulum.urdf"
 INERTIAL = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0" ixz="0" iyy="0.3" iyz="0" izz="0.3"/></inertial>'
 
 
