@@ -44,7 +44,7 @@ setup(
     maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["native/*.c", "native/*.h"]},
+    package_data={NAME: ["native/*.c", "native/*.h", "data/*.urdf"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

@@ -59,7 +59,8 @@ def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDesc
 
     def start(context):
         text = {argument.name: LaunchConfiguration(argument.name).perform(context).strip() for argument in arguments}
-        return actions(scenario, config, urdf, arguments, text)
+        chosen = scenarios.get(name, text.get("urdf", ""), text.get("base") or "fixed")
+        return actions(chosen, config, urdf, arguments, text)
 
     return LaunchDescription([*(argument.declare() for argument in arguments), OpaqueFunction(function=start)])
 
@@ -169,6 +170,7 @@ def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list
         started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
     if shown and wanted["rviz"]:
         view = ["--display-config", str(config / f"{scenario.name}.rviz")]
+        view += ["--fixed-frame", scenario.look(scenario.parameters).parent] if scenario.look else []
         started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in topics(scenario)]))
     return started
 
