@@ -80,14 +80,13 @@ class Course:
         """Follow the leg once it starts, instead of all others that start then or later; False, and nothing changes, if it should have started already."""
         if leg.start <= self.step:
             return False
-        self._legs = [other for other in self._legs if other.start < leg.start] + [leg]
+        present = self._leg(self.step).start
+        self._legs = [other for other in self._legs if present <= other.start < leg.start] + [leg]
         return True
 
     def _leg(self, k: int) -> Leg:
-        legs = self._legs
-        while len(legs) > 1 and legs[1].start <= k:
-            del legs[0]
-        return legs[0]
+        """The last leg that has started at step k, which must not be one before the present leg."""
+        return next(leg for leg in reversed(self._legs) if leg.start <= k)
 
 
 class Navigator:
