@@ -60,10 +60,10 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     times = np.array([conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points])
     if times[0] <= 0 or not (np.diff(times) > 0).all():
         raise ConversionError(f"times_from_start must increase from above 0 (the way there is planned), got {times.tolist()} s")
-    positions = np.array([_vector(point.transforms, "translation", k) for k, point in enumerate(message.points)])
+    positions = np.array([_vector(point.transforms, "translation", k, "translation") for k, point in enumerate(message.points)])
     velocities = None
     if any(point.velocities for point in message.points):
-        velocities = np.array([_vector(point.velocities, "linear", k) for k, point in enumerate(message.points)])
+        velocities = np.array([_vector(point.velocities, "linear", k, "velocity") for k, point in enumerate(message.points)])
 
     def plan(guidance: Guidance, k: int) -> Trajectory:
         due = times + stamp / NANOSECONDS - k * h if stamp else times
@@ -74,13 +74,13 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     return plan
 
 
-def _vector(parts, field: str, point: int) -> np.ndarray:
+def _vector(parts, field: str, point: int, what: str) -> np.ndarray:
     """The vector of the only transform or twist of a point."""
     if len(parts) != 1:
-        raise ConversionError(f"point {point} has {len(parts)} {field} vectors; expected one, in every point or, of velocities, in none")
+        raise ConversionError(f"point {point} has {len(parts)} times a {what}; expected one, in every point or, a velocity, in none")
     value = conversions.xyz(getattr(parts[0], field))
     if not np.isfinite(value).all():
-        raise ConversionError(f"point {point} has a {field} that is not finite: {value.tolist()}")
+        raise ConversionError(f"point {point} has a {what} that is not finite: {value.tolist()}")
     return value
 
 
