@@ -47,7 +47,7 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     """The plan, from a guidance and the step at which it starts, of a trajectory of the body; with stamp 0 times count from the start, whenever that is.
 
     Positions and, if there are any, velocities count, in the parent frame's axes; orientations and accelerations do not. Raises ConversionError for another frame or
-    body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from above 0; the plan raises it where the start is too late.
+    body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from 0 or later; the plan raises it where that is too late.
     """
     _require_frame(message, body)
     if list(message.joint_names) != [body.name]:
@@ -58,8 +58,8 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     if 0 < stamp < now_ns:
         raise ConversionError(f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation time at which it is to start, or stamp 0")
     times = np.array([conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points])
-    if times[0] <= 0 or not (np.diff(times) > 0).all():
-        raise ConversionError(f"times_from_start must increase from above 0 (the way there is planned), got {times.tolist()} s")
+    if times[0] < 0 or not (np.diff(times) > 0).all():
+        raise ConversionError(f"times_from_start must increase from 0 or later, got {times.tolist()} s")
     positions = np.array([_vector(point.transforms, "translation", k, "translation") for k, point in enumerate(message.points)])
     velocities = None
     if any(point.velocities for point in message.points):
@@ -67,7 +67,7 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
 
     def plan(guidance: Guidance, k: int) -> Trajectory:
         due = times + stamp / NANOSECONDS - k * h if stamp else times
-        if due[0] <= 0:
+        if due[0] < 0:
             raise ConversionError(f"its first point is due at t = {k * h + due[0]:.3f} s, but no change is possible before t = {k * h:.3f} s")
         return guidance.along(k, due, positions, velocities)
 

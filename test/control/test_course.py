@@ -41,14 +41,28 @@ def reference(*values, name="reference"):
     return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
 
 
+class Guided:
+    """A guidance that counts its plans."""
+
+    plans = 0
+
+    def to(self, k, value, length):
+        """A reference of `value` from k on, zero before."""
+        self.plans += 1
+        return reference(*np.where(np.arange(length + 1) < k, 0.0, value))
+
+
+GUIDANCE = Guided()
+
+
 def leg(start, length=20, value=1.0):
     """A leg of `value` from `start` on, from zero before."""
-    return Leg.of(start, reference(*np.where(np.arange(length + 1) < start, 0.0, value)), Follower)
+    return Leg.plan(start, GUIDANCE, lambda guidance, k: guidance.to(k, value, length), Follower)
 
 
 @pytest.fixture
 def course():
-    return Course(Follower(reference(*np.zeros(11))))
+    return Course(Follower(reference(*np.zeros(11))), GUIDANCE)
 
 
 def test_a_leg_commands_from_its_start_with_its_own_count(course):
@@ -57,7 +71,14 @@ def test_a_leg_commands_from_its_start_with_its_own_count(course):
     assert [u[0] for u in commands] == [0.0] * 5 + [7.0] * 3
     assert [u[1] for u in commands] == [0, 1, 2, 3, 4, 0, 1, 2]
     assert course.target(100) == 7.0
-    assert len(course.reference) == 20
+    assert len(course.last.reference) == 20
+
+
+def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(course):
+    course.add(leg(5))
+    assert course.last.guidance.plans == 1 and GUIDANCE.plans == 0
+    course.reset()
+    assert course.last.guidance is GUIDANCE
 
 
 def test_memory_is_carried_over(course):
@@ -85,7 +106,7 @@ def test_reset_forgets_all_legs(course):
     course.add(leg(2))
     course.command(4, None)
     course.reset()
-    assert course.step == 0 and course.target(5) == 0.0 and len(course.reference) == 10
+    assert course.step == 0 and course.target(5) == 0.0 and len(course.last.reference) == 10
 
 
 def test_a_reference_that_ends_before_the_leg_is_refused():
