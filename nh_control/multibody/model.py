@@ -12,10 +12,10 @@ import numpy as np
 
 from nh_control.multibody.bodies import Body, RigidMass
 from nh_control.multibody.constraints import Constraint
-from nh_control.multibody.elements import Element, Input
+from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
-from nh_control.multibody.motion import constant
+from nh_control.multibody.motion import constant, three_numbers
 from nh_control.spaces import Space
 from nh_control.system import System
 
@@ -46,10 +46,9 @@ class Multibody:
     gravity: Sequence[float] = (0.0, 0.0, -9.81)
 
     def __post_init__(self):
-        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed", "gravity"):
+        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
-            raise ValueError(f"{self.name}: gravity must be three finite numbers, got {self.gravity}")
+        object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
         names = [c.name for c in self.constraints]
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: constraint names must differ, got {names}")
@@ -169,6 +168,8 @@ class Multibody:
             self.tree.frame(body.frame)
         k = self.kinematics(*self._symbols)
         for entry in self.inputs:
+            if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:
+                raise ValueError(f"{self.name}: the input on {entry.coordinate!r} would do nothing, its motion is prescribed")
             entry.power(k, ca.SX(len(entry.names(self.tree)), 1))
         for element in self.elements:
             element.potential(k)
