@@ -66,8 +66,8 @@ class Tree:
                 return frame.joint
         raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
 
-    def frame(self, name: str) -> str:
-        """The name itself; raises ValueError if no frame has it."""
+    def known(self, name: str) -> str:
+        """The name of a frame, itself; raises ValueError if no frame has it."""
         if name not in self.anchors:
             raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
         return name
@@ -118,7 +118,7 @@ class Kinematics:
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        return self._motions[self._tree.frame(frame)]
+        return self._motions[self._tree.known(frame)]
 
     def position(self, point: Point | str) -> ca.SX:
         """Position (3) of a point, or of a frame's origin, in the world."""

@@ -32,7 +32,7 @@ class Multibody:
     """A mechanical system as a tree of `frames` (each after its parent; the root is "world") with `bodies`, `elements` (springs and dampers), `inputs` and `constraints`.
 
     `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the
-    bodies' frames. `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
+    bodies' frames. Configurations are the joints' in the order of the frames, poses before the coordinates of an Rn, which ends with the prescribed ones: `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
     `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
@@ -113,7 +113,7 @@ class Multibody:
 
     def pose(self, q, frame: str) -> Pose:
         """Pose of a frame at configuration q (nq); raises ValueError for an unknown frame."""
-        return self.poses(q)[self.tree.frame(frame)]
+        return self.poses(q)[self.tree.known(frame)]
 
     def point(self, q, point: Point | str) -> np.ndarray:
         """Position (3) in the world of a point, or of a frame's origin, at configuration q (nq)."""
@@ -165,7 +165,7 @@ class Multibody:
 
     def _check_parts(self) -> None:
         for body in self.bodies:
-            self.tree.frame(body.frame)
+            self.tree.known(body.frame)
         k = self.kinematics(*self._symbols)
         for entry in self.inputs:
             if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:

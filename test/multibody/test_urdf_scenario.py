@@ -62,7 +62,10 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
 
 def test_a_robot_without_actuators_moves_freely():
     scenario = scenarios.from_urdf(PASSIVE)
-    assert list(scenario.references) == ["free"] and scenario.model().nu == 0 and not scenario.hold
+    model = scenario.model()
+    assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
+    with pytest.raises(ValueError, match="without inputs .* leave the tracker out"):
+        scenario.tracker(model, scenario.reference(model))
 
 
 def test_the_skeleton_joins_the_frames():
