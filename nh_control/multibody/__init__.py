@@ -1,4 +1,18 @@
-"""Multibody systems as trees of frames."""
+"""Multibody systems as trees of frames.
+
+A cart that a motor pushes, and a pendulum with a hook on it:
+
+    crane = Multibody(
+        "crane",
+        frames=[prismatic("cart", axis="x"), revolute("pole", "cart", axis="y"), fixed("hook", "pole", at=(0, 0, -0.8))],
+        bodies=[Body("cart", mass=2.0), Body("pole", mass=1.0, center=(0, 0, -0.4), inertia=(0.05, 0.05, 0.001))],
+        elements=[JointDamper("pole", 0.01)],
+        inputs=[JointInput("cart", limit=20.0)],
+    )
+    model = midpoint(crane.system, h=0.01)
+    x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
+    crane.point(model.configuration(model.step(x, [1.0])), "hook")
+"""
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.constraints import Coincident, Distance, PointOnPlane

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nh_control.multibody.motion import three_numbers
+
 TRIANGLE_TOLERANCE = 1e-6
 """Part of the largest principal inertia by which it may exceed the sum of the others: data are rounded."""
 
@@ -29,11 +31,8 @@ class Body:
     def __post_init__(self):
         if not (np.isfinite(self.mass) and self.mass > 0):
             raise ValueError(f"body on {self.frame!r}: mass must be positive and finite, got {self.mass}")
-        center = np.array(self.center, dtype=float)
-        if center.shape != (3,) or not np.isfinite(center).all():
-            raise ValueError(f"body on {self.frame!r}: center must be three finite numbers, got {self.center}")
         inertia = np.zeros((3, 3)) if self.inertia is None else _tensor(self.inertia, self.frame, self.accept_any_inertia)
-        object.__setattr__(self, "center", tuple(center.tolist()))
+        object.__setattr__(self, "center", three_numbers(self.center, f"body on {self.frame!r}: center"))
         object.__setattr__(self, "inertia", tuple(map(tuple, inertia.tolist())))
 
     def moved(self, frame: str, at: np.ndarray, rotation: np.ndarray) -> RigidMass:

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control import quaternion
-from nh_control.multibody.motion import AXES, Motion, rotation_about, unit_vector
+from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
 from nh_control.rotations import SE3, SO3
 from nh_control.spaces import SE2, Rn, Space
 
@@ -152,12 +152,10 @@ class Frame:
     limits: Limits = NO_LIMITS
 
     def __post_init__(self):
-        at, rotation = np.array(self.at, dtype=float), np.array(self.rotation, dtype=float)
-        if at.shape != (3,) or not np.isfinite(at).all():
-            raise ValueError(f"frame {self.name!r}: at must be three finite numbers, got {self.at}")
+        rotation = np.array(self.rotation, dtype=float)
         if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9) or np.linalg.det(rotation) < 0:
             raise ValueError(f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got {rotation.tolist()}")
-        object.__setattr__(self, "at", tuple(at.tolist()))
+        object.__setattr__(self, "at", three_numbers(self.at, f"frame {self.name!r}: at"))
         object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
         object.__setattr__(self, "coordinate", self.coordinate or self.name)
 

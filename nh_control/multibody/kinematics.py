@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.multibody.frames import WORLD, Frame, Joint
-from nh_control.multibody.motion import Motion, constant
+from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
+from nh_control.multibody.motion import Motion, constant, three_numbers
 from nh_control.spaces import Product, Rn, Space
 
 
@@ -18,7 +18,10 @@ class Point:
     """A point fixed in a frame, `at` (3, m) in its axes."""
 
     frame: str
-    at: Sequence[float] = (0.0, 0.0, 0.0)
+    at: Sequence[float] = ORIGIN
+
+    def __post_init__(self):
+        object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
 
 
 class Tree:
@@ -63,8 +66,8 @@ class Tree:
                 return frame.joint
         raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
 
-    def frame(self, name: str) -> str:
-        """The name itself; raises ValueError if no frame has it."""
+    def known(self, name: str) -> str:
+        """The name of a frame, itself; raises ValueError if no frame has it."""
         if name not in self.anchors:
             raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
         return name
@@ -115,7 +118,7 @@ class Kinematics:
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        return self._motions[self._tree.frame(frame)]
+        return self._motions[self._tree.known(frame)]
 
     def position(self, point: Point | str) -> ca.SX:
         """Position (3) of a point, or of a frame's origin, in the world."""
@@ -148,7 +151,7 @@ class Kinematics:
 
 
 def _of(point: Point | str) -> tuple[str, Sequence[float]]:
-    return (point.frame, point.at) if isinstance(point, Point) else (point, (0.0, 0.0, 0.0))
+    return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
 
 
 def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:

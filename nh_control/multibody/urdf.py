@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +53,7 @@ def load_urdf(
             raise UrdfError(f"the root link {WORLD!r} does not move: use base='fixed'")
         roots = [] if root == WORLD else [(floating if base == "floating" else fixed)(root)]
         return Multibody(
-            name=name,
+            name=re.sub(r"\W", "_", name),
             frames=[*roots, *(joint.frame() for joint in joints)],
             bodies=[body for link in links for body in _bodies(link, links[link], strict)],
             elements=[damper for joint in joints for damper in joint.dampers()],

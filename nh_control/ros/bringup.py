@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import numpy as np
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from nh_control import scenarios
+from nh_control import scenarios, topics
 from nh_control.scenarios import Scenario
 
 BOOL = ("true", "false")
@@ -59,7 +58,8 @@ def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDesc
 
     def start(context):
         text = {argument.name: LaunchConfiguration(argument.name).perform(context).strip() for argument in arguments}
-        return actions(scenario, config, urdf, arguments, text)
+        chosen = scenarios.get(name, text.get("urdf", ""), text.get("base") or "fixed")
+        return actions(chosen, config, urdf, arguments, text)
 
     return LaunchDescription([*(argument.declare() for argument in arguments), OpaqueFunction(function=start)])
 
@@ -93,7 +93,12 @@ def parameters(scenario: Scenario) -> list[Argument]:
         of("wind.start_s", float, "time at which the wind begins [s]"),
         of("wind.duration_s", float, "how long the wind blows [s], 0 = for ever after"),
     ]
+    robot = [
+        of("urdf", str, "URDF file of the robot"),
+        of("base", str, "whether the robot's root link is fixed or floating", ("fixed", "floating")),
+    ]
     return [
+        *(robot if scenario.name == "urdf" else []),
         of("reference", str, "motion to track", scenario.references),
         of("integrator", str, "integrator of the tracker's model and of the reference", scenario.integrators),
         of("step_s", float, "step of the model [s]"),
@@ -122,14 +127,9 @@ def parameters(scenario: Scenario) -> list[Argument]:
     ]
 
 
-def topics(scenario: Scenario) -> list[str]:
-    """Relative topics of the scenario's nodes."""
-    states = ["joint_states"] * bool(scenario.joints) + ["odom"] * (scenario.body is not None)
-    if scenario.to_bodies is not None:
-        space = scenario.make_system(scenario.parameters).space
-        bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
-        states += ["multi_dof_joint_states", *(f"{body.frame}/odom" for body in bodies)]
-    return [*states, "joint_commands", "reference", "markers", "robot_description", "goal", "trajectory"]
+def relative_topics(scenario: Scenario) -> list[str]:
+    """Topics of the scenario's nodes in their namespace."""
+    return [topic for topic in topics.recorded(scenario) if not topic.startswith("/")] + topics.odometry(scenario) + ["robot_description"]
 
 
 def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list[Argument], text: dict[str, str]) -> list:
@@ -160,11 +160,12 @@ def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list
     if shown:
         started.append(nh_control("display"))
     if shown and urdf is not None and wanted["use_robot_state_publisher"]:
-        model = {"robot_description": ParameterValue(urdf.read_text(), value_type=str), "publish_frequency": 50.0}
+        model = {"robot_description": ParameterValue(Path(text.get("urdf") or urdf).read_text(encoding="utf-8"), value_type=str), "publish_frequency": 50.0}
         started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
     if shown and wanted["rviz"]:
         view = ["--display-config", str(config / f"{scenario.name}.rviz")]
-        started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in topics(scenario)]))
+        view += ["--fixed-frame", scenario.look(scenario.parameters).parent] if scenario.look else []
+        started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in relative_topics(scenario)]))
     return started
 
 
@@ -172,5 +173,5 @@ def _recording(scenario: Scenario, namespace: str, folder: str) -> ExecuteProces
     """The process that records the topics of the nodes in `namespace`."""
     prefix = f"/{namespace}/" if namespace else "/"
     output = ["--output", folder] if folder else []
-    recorded = [prefix + topic for topic in topics(scenario)] + list(GLOBAL_TOPICS)
+    recorded = [prefix + topic for topic in relative_topics(scenario)] + list(GLOBAL_TOPICS)
     return ExecuteProcess(cmd=["ros2", "bag", "record", "--storage", "mcap", *output, "--topics", *recorded], output="screen")

@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from transforms3d.euler import euler2mat
+from urdf_robots import robot_file
 
+import nh_control
 from nh_control.continuous import ContinuousSystem
 from nh_control.control import equilibrium, lqr
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointDamper, UrdfError, load_urdf
 
-DOUBLE_PENDULUM = Path(__file__).parents[2] / "config" / "urdf" / "double_pendulum.urdf"
+DOUBLE_PENDULUM = Path(nh_control.__file__).parent / "data" / "double_pendulum.urdf"
 INERTIAL = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0" ixz="0" iyy="0.3" iyz="0" izz="0.3"/></inertial>'
 
 
@@ -95,6 +97,20 @@ def test_a_urdf_becomes_a_plant_a_linearization_and_a_closed_loop():
         x = arm.step(x, u_up - K @ arm.local(x_up, x))
     assert np.abs(arm.local(x_up, x)).max() <= 1e-6
     assert np.abs(np.linalg.eigvals(arm.linearize(x_up, u_up).A)).max() > 1.01
+
+
+@pytest.mark.slow
+def test_a_real_arm_is_balanced_within_its_limits():
+    arm = midpoint(load_urdf(robot_file("ur5e")).system, h=0.005)
+    raised = [0.0, -1.2, 1.0, -0.5, 0.8, 0.0]
+    x_d, u_d = equilibrium(arm, arm.state(raised, np.zeros(6)), np.zeros(6), hold=arm.system.space.names)
+    limits = arm.system.input_limits
+    assert (np.abs(u_d) < limits[:, 1]).all() and np.abs(u_d).max() > 10
+    K = lqr.infinite_horizon(arm, x_d, u_d, Q=np.diag([1000.0] * 6 + [1.0] * 6), R=1e-2 * np.eye(6)).K
+    x = arm.retract(x_d, [0.1, -0.1, 0.1, -0.1, 0.1, 0.1, 0, 0, 0, 0, 0, 0])
+    for _ in range(800):
+        x = arm.step(x, np.clip(u_d - K @ arm.local(x_d, x), *limits.T))
+    assert np.abs(arm.local(x_d, x)).max() <= 1e-6
 
 
 def test_a_floating_base_is_named_after_the_root_link():

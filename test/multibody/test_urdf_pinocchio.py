@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from urdf_robots import ROBOTS, robot_file
+from urdf_robots import EVERY_JOINT, ROBOTS, robot_file
 
 from nh_control.continuous import ContinuousSystem
 from nh_control.multibody import load_urdf
@@ -26,6 +26,9 @@ class Reference:
             if joint.nv == 6:
                 j = model.space.velocity_names.index(f"{name}_omega_x")
                 self.basis[i : i + 3, j + 3 : j + 6] = self.basis[i + 3 : i + 6, j : j + 3] = np.eye(3)
+            elif joint.nv == 3:
+                j = model.space.velocity_names.index(f"{name}_omega")
+                self.basis[i : i + 3, j : j + 3] = np.roll(np.eye(3), 1, axis=1)
             else:
                 followed, ratio = (frame.mimic.coordinate, frame.mimic.ratio) if frame.mimic else (name, 1.0)
                 self.basis[i, model.tree.place(followed)[1]] = ratio
@@ -41,6 +44,11 @@ class Reference:
             if joint.nv == 6:
                 j = self.ours.space.names.index(f"{name}_qw")
                 out[i : i + 7] = [*q[j + 4 : j + 7], *q[j + 1 : j + 4], q[j]]
+                continue
+            if joint.nv == 3:
+                j = self.ours.space.names.index(f"{name}_theta")
+                theta, x, y = q[j : j + 3]
+                out[i : i + 4] = [x, y, np.cos(theta), np.sin(theta)]
                 continue
             mimic = frame.mimic
             angle = mimic.ratio * q[self.ours.tree.place(mimic.coordinate)[0]] + mimic.offset if mimic else q[self.ours.tree.place(name)[0]]
@@ -66,7 +74,18 @@ class Reference:
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_dynamics_are_those_of_pinocchio(name, base):
-    path = robot_file(name)
+    compare(robot_file(name), base)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_every_type_of_joint_is_that_of_pinocchio(base, tmp_path):
+    path = tmp_path / "every_joint.urdf"
+    path.write_text(EVERY_JOINT)
+    compare(path, base)
+
+
+def compare(path: Path, base: str) -> None:
+    """Mass matrix, gravity and accelerations at random states."""
     model = load_urdf(path, base)
     equations, reference = ContinuousSystem(model.system), Reference(path, base, model)
     space, rng = model.space, np.random.default_rng(9)
