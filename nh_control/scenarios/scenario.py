@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from nh_control.control import LqrTracker
+from nh_control.control.guidance import Guidance
 from nh_control.discrete import DiscreteSystem
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
@@ -93,6 +94,7 @@ class Scenario:
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
     there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
     space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
+    `guidance(model, reference)` replans one of the `references` in flight.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Scenario:
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
+    guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""
