@@ -101,8 +101,8 @@ def flat_reference(
     motion = flat_motion(dsys.system.parameters, path, nodes, formation)
     middles = nodes[:-1] + dsys.h / 2
     inputs = flat_motion(dsys.system.parameters, path, middles, formation).u
-    _require_within_limits(dsys, middles, inputs)
     _require_tight(dsys, nodes, path)
+    _require_within_limits(dsys, middles, inputs)
     states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
     if start is not None:
         states[0] = start

@@ -13,7 +13,7 @@ from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.simulation import closed_loop
 from nh_control.trajectory import Trajectory
-from payload_cases import lqr_weights, model
+from payload_cases import lqr_weights, model, weak_model
 
 LINE = paths.line([0.0, 0.0, 1.0], [1.5, 0.5, 1.5], 3.0)
 MIDWAY = 150
@@ -114,8 +114,8 @@ def test_two_goals_sent_in_flight_are_tracked():
     [
         (lambda g: g.to_goal(MIDWAY, [np.nan, 0, 1]), "finite position"),
         (lambda g: g.to_goal(MIDWAY, [1.0, 0.0]), "finite position"),
-        (lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]), r"no way to the goal .* within 300 s .* quad\d_thrust = .* at t = .* s, allowed are 0 \.\.\. 30"),
-        (lambda g: g.along(600, [1.0], [[1.5, 0.5, 13.5]]), r"quad\d_thrust = .* at t = .* s, allowed are 0 \.\.\. 30: make it slower"),
+        (lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]), r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d"),
+        (lambda g: g.along(600, [4.0], [[1.5, 0.5, 6.5]]), r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower"),
         (lambda g: g.along(600, [2.0], [[1.5, 0.5, -4.0]]), r"payload falls with .* m/s\^2 at t = .* s: cables go slack"),
         (lambda g: g.along(MIDWAY, [1.0, np.inf], np.ones((2, 3))), "times of a trajectory must be finite"),
         (lambda g: g.along(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]), "positions of a trajectory must be finite"),
@@ -129,7 +129,7 @@ def test_two_goals_sent_in_flight_are_tracked():
     ],
 )
 def test_refusals_name_their_reason_and_change_nothing(ask, reason):
-    pilot = guidance()
+    pilot = Guidance(weak_model(), reference_along_the_line(2), LINE)
     before = pilot.reference
     with pytest.raises(InfeasiblePath, match=reason):
         ask(pilot)
