@@ -26,6 +26,7 @@ def test_list_for_machines(tmp_path):
     listed = json.loads(nh_control("list", "--json", cwd=tmp_path).stdout)
     assert set(listed) == set(scenarios.names())
     assert listed["snakeboard"]["actuators"]["rotor_torque"] == [-20.0, 20.0, "N m"]
+    assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,25 @@ def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(tmp_path):
     assert len(np.load(tmp_path / summary["files"]["results"])["inputs"]) == summary["steps"]
 
 
+def test_bodies_in_space_have_errors_tensions_and_wind(tmp_path, monkeypatch, capsys):
+    from nh_control.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    start = ("--perturb-position", "0.5", "--perturb-swing", "0.3", "--perturb-tilt", "0.6", "--perturb-heading", "0", "--perturb-seed", "1")
+    plant = ("--plant-parameter", "lengths=0.6,0.81", "--plant-parameter", "payload_mass=0.5", "--wind-force", "2", "0", "-0.5", "--wind-start", "0.2")
+    assert main(["simulate", "quadrotor_payload", "--reference", "hover", "--duration", "1", *start, *plant, "--json", "--no-plots"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    initial = {name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()}
+    tilt, swing = (pytest.approx(0.6), "rad"), (pytest.approx(0.3), "rad")
+    assert initial == {"payload position": (pytest.approx(0.5), "m"), **{f"quad{i} attitude": tilt for i in (1, 2)}, **{f"link{i} direction": swing for i in (1, 2)}}
+    assert summary["plant_parameters"]["lengths"] == [0.6, 0.81]
+    assert summary["wind"] == {"force": [2.0, 0.0, -0.5], "start_s": 0.2, "duration_s": 0.0}
+    assert set(summary["monitored"]) == {"link1 tension", "link2 tension"}
+    assert 0 < summary["manifold_residual_max"] < 1e-14
+    saved = np.load(summary["files"]["results"])
+    assert saved["inputs"].shape == (100, 8) and "quad2_torque_z" in saved["input_names"]
+
+
 WRONG = {
     "unknown scenario": (("nope",), "snakeboard"),
     "unknown reference": (("snakeboard", "--reference", "nope"), "parking, forward, turning"),
@@ -118,6 +138,15 @@ WRONG = {
     "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
     "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
     "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
+    "tilt of what cannot tilt": (("snakeboard", "--perturb-tilt", "1"), "nothing that swings or tilts"),
+    "wind where there is none": (("snakeboard", "--wind-force", "1", "0", "0"), "has no wind"),
+    "wind without direction": (("quadrotor_payload", "--wind-force", "1"), "expected 3 arguments"),
+    "infinite wind": (("quadrotor_payload", "--wind-force", "1", "0", "inf"), "finite"),
+    "wind before the start": (("quadrotor_payload", "--wind-start", "-1"), ">= 0"),
+    "too few lengths": (("quadrotor_payload", "--plant-parameter", "lengths=0.6"), "2 numbers as in (0.6, 0.8), got 0.6"),
+    "several masses": (("quadrotor_payload", "--plant-parameter", "payload_mass=1,2"), "1 numbers as in 0.4"),
+    "limits that cannot hold the weight": (("quadrotor_payload", "--plant-parameter", "thrust_limit=5"), "cannot hold the weight"),
+    "half a turn": (("quadrotor_payload", "--reference", "hover", "--perturb-swing", "3.2"), "below half a turn"),
 }
 
 
