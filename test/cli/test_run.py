@@ -58,7 +58,7 @@ ros = pytest.mark.skipif(not all(__import__("importlib").util.find_spec(name) fo
 
 
 RUNS = {
-    "snakeboard": ("--plant-parameter", "m=1.05", "--no-display"),
+    "snakeboard": ("--plant-parameter", "m=1.05"),
     "quadrotor_payload": (
         *("--reference", "hover", "--plant-parameter", "lengths=0.6,0.81", "--perturb-tilt", "0.5"),
         *("--wind-force", "2", "0", "0", "--wind-start", "0.5", "--wind-duration", "0.5"),
@@ -69,7 +69,7 @@ RUNS = {
 @ros
 @pytest.mark.parametrize("scenario", RUNS)
 def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
-    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--plant-substeps", "2", "--no-plots", "--json")
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--plant-substeps", "2", "--no-plots", "--no-display", "--json")
     done = nh_control("run", scenario, *RUNS[scenario], *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)

@@ -2,18 +2,37 @@
 
 import json
 import struct
+import subprocess
 
 import numpy as np
 import pytest
 from command import WITHOUT_ROS, nh_control
 
 from nh_control import scenarios
+from nh_control.cli import main
 
 FIGURES = {"path", "states", "inputs", "energy", "error"}
 
 
-def test_list_shows_every_scenario_with_all_its_names(tmp_path):
-    listed = nh_control("list", cwd=tmp_path)
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:
+            code = stopped.code
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    return run
+
+
+def test_list_shows_every_scenario_with_all_its_names(call):
+    listed = call("list")
     assert listed.returncode == 0
     for name in scenarios.names():
         scenario = scenarios.get(name)
@@ -22,8 +41,8 @@ def test_list_shows_every_scenario_with_all_its_names(tmp_path):
             assert word in listed.stdout
 
 
-def test_list_for_machines(tmp_path):
-    listed = json.loads(nh_control("list", "--json", cwd=tmp_path).stdout)
+def test_list_for_machines(call):
+    listed = json.loads(call("list", "--json").stdout)
     assert set(listed) == set(scenarios.names())
     assert listed["snakeboard"]["actuators"]["rotor_torque"] == [-20.0, 20.0, "N m"]
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
@@ -72,45 +91,44 @@ def test_simulate_saves_numbers(simulated):
     assert on_disk == {key: value for key, value in summary.items() if key not in ("output", "files")}
 
 
-def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated):
+def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated, call, monkeypatch):
     folder, summary = simulated
-    again = nh_control("simulate", "snakeboard", "--no-plots", "--duration", "0.1", cwd=folder)
+    monkeypatch.chdir(folder)
+    again = call("simulate", "snakeboard", "--no-plots", "--duration", "0.1")
     assert again.returncode == 0
     assert "snakeboard-parking-2/" in again.stdout
     chosen = ("simulate", "snakeboard", "--no-plots", "--duration", "0.1", "--output", summary["output"])
-    refused = nh_control(*chosen, cwd=folder)
+    refused = call(*chosen)
     assert refused.returncode == 2
     assert "not empty" in refused.stderr and "--overwrite" in refused.stderr
-    assert nh_control(*chosen, "--overwrite", cwd=folder).returncode == 0
+    assert call(*chosen, "--overwrite").returncode == 0
 
 
-def test_the_plant_may_differ_and_the_table_says_so(tmp_path):
+def test_the_plant_may_differ_and_the_table_says_so(call):
     options = ("--plant-integrator", "rdp_cay", "--plant-substeps", "4", "--plant-parameter", "m=1.1", "--plant-parameter", "J=1.3", "--integral")
-    done = nh_control("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options, cwd=tmp_path)
+    done = call("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options)
     assert done.returncode == 0, done.stderr
     for text in ("rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"):
         assert text in done.stdout
 
 
-def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(tmp_path):
+def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(call):
     failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--open-loop")
-    done = nh_control("simulate", "snakeboard", *failing, "--json", "--no-plots", cwd=tmp_path)
+    done = call("simulate", "snakeboard", *failing, "--json", "--no-plots")
     summary = json.loads(done.stdout)
     assert done.returncode == 1
     assert "at step" in done.stderr and "reduce h" in done.stderr
     assert 0 < summary["steps"] < summary["steps_planned"]
     assert summary["stopped"] in done.stderr
-    assert len(np.load(tmp_path / summary["files"]["results"])["inputs"]) == summary["steps"]
+    assert len(np.load(summary["files"]["results"])["inputs"]) == summary["steps"]
 
 
-def test_bodies_in_space_have_errors_tensions_and_wind(tmp_path, monkeypatch, capsys):
-    from nh_control.cli import main
-
-    monkeypatch.chdir(tmp_path)
+def test_bodies_in_space_have_errors_tensions_and_wind(call):
     start = ("--perturb-position", "0.5", "--perturb-swing", "0.3", "--perturb-tilt", "0.6", "--perturb-heading", "0", "--perturb-seed", "1")
     plant = ("--plant-parameter", "lengths=0.6,0.81", "--plant-parameter", "payload_mass=0.5", "--wind-force", "2", "0", "-0.5", "--wind-start", "0.2")
-    assert main(["simulate", "quadrotor_payload", "--reference", "hover", "--duration", "1", *start, *plant, "--json", "--no-plots"]) == 0
-    summary = json.loads(capsys.readouterr().out)
+    done = call("simulate", "quadrotor_payload", "--reference", "hover", "--duration", "1", *start, *plant, "--json", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
     initial = {name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()}
     tilt, swing = (pytest.approx(0.6), "rad"), (pytest.approx(0.3), "rad")
     assert initial == {"payload position": (pytest.approx(0.5), "m"), **{f"quad{i} attitude": tilt for i in (1, 2)}, **{f"link{i} direction": swing for i in (1, 2)}}
@@ -151,14 +169,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments, expected", WRONG.values(), ids=WRONG)
-def test_bad_input_is_refused_before_anything_starts(arguments, expected, tmp_path, monkeypatch, capsys):
-    from nh_control.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    try:
-        code = main(["simulate", *arguments])
-    except SystemExit as stopped:
-        code = stopped.code
-    assert code == 2
-    assert expected in capsys.readouterr().err
+def test_bad_input_is_refused_before_anything_starts(arguments, expected, call, tmp_path):
+    refused = call("simulate", *arguments)
+    assert refused.returncode == 2
+    assert expected in refused.stderr
     assert list(tmp_path.iterdir()) == []
