@@ -25,11 +25,12 @@ END_S = 10.0
 TAIL = 15
 LOGS = "logs"
 _START = """
-import ctypes, importlib, os, signal, sys
+import ctypes, os, signal, sys
 parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 if os.getppid() == parent:
-    sys.exit(importlib.import_module("nh_control.ros." + name).main())
+    from nh_control.ros import start
+    sys.exit(getattr(start, name)())
 """
 """Python of a node's process: it gets SIGTERM when the parent ends, however that ends (PR_SET_PDEATHSIG)."""
 

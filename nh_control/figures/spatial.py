@@ -127,12 +127,18 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
 
 def _draw_ghost(axes: Axes3D, shapes: list[Shape]) -> None:
     lines = [s.points for s in shapes if not (s.closed or s.color)]
-    axes.add_collection3d(Line3DCollection(lines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3))
+    _add(axes, Line3DCollection, lines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3)
 
 
 def _draw(axes: Axes3D, shapes: list[Shape], color) -> None:
     lines = [s for s in shapes if not s.closed]
     faces = [s for s in shapes if s.closed]
     colors, fills = [s.color or color for s in lines], [(*color[:3], s.fill) for s in faces]
-    axes.add_collection3d(Line3DCollection([s.points for s in lines], colors=colors, linewidths=[s.width for s in lines], zorder=4))
-    axes.add_collection3d(Poly3DCollection([s.points for s in faces], facecolors=fills, edgecolors=[color], linewidths=0.6, zorder=3))
+    _add(axes, Line3DCollection, [s.points for s in lines], colors=colors, linewidths=[s.width for s in lines], zorder=4)
+    _add(axes, Poly3DCollection, [s.points for s in faces], facecolors=fills, edgecolors=[color], linewidths=0.6, zorder=3)
+
+
+def _add(axes: Axes3D, collection: type, parts: list[np.ndarray], **look) -> None:
+    """Add a collection unless it is empty, which matplotlib refuses."""
+    if parts:
+        axes.add_collection3d(collection(parts, **look))
