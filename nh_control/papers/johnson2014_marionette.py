@@ -70,17 +70,9 @@ class Stabilization:
         return max(float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max()) for x in run.trajectory.states)
 
     def figure_5(self) -> Figure:
-        """The marionette at its start and twice during the motion."""
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+        """The marionette at its start and during the motion."""
         look, states = MARIONETTE.look(MARIONETTE.parameters), self.reference.trajectory.states
-        shown = [0, 80, 250]
-        drawn = [look.poses(MARIONETTE.parameters, states[k]) for k in shown]
-        panels = figure.subplots(1, len(shown), subplot_kw={"projection": "3d", "computed_zorder": False})
-        for panel, k, poses in zip(panels, shown, drawn):
-            sticks.draw(panel, look, poses)
-            panel.set_title(f"t = {k * self.dsys.h:g} s")
-        sticks.frame(panels, np.vstack([sticks.ends(look, poses).reshape(-1, 3) for poses in drawn]))
-        return figure
+        return sticks.draw(look, [(f"t = {k * self.dsys.h:g} s", look.poses(MARIONETTE.parameters, states[k]), None) for k in (0, 85, 170, 250, 335)])
 
     def figure_6(self) -> Figure:
         """Norm of the error for both starts."""
