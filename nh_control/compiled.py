@@ -1,4 +1,7 @@
-"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's virtual machine where there is no compiler."""
+"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's virtual machine where there is no compiler.
+
+Matrices are stored row by row on both ways.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import cython_lapack
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class Native:
 
     The library is looked up in the cache by the hash of its source, flags, compiler and processor type; otherwise it is compiled there under a
     lock, so that two processes compile it once, and moved into place atomically. For each function f there is `call_f(in0, ..., out0, ...)` on
-    dense column-major doubles.
+    dense doubles, matrices row by row.
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
@@ -62,7 +64,7 @@ class Native:
         self.path = None
         path = compiler()
         if path is not None:
-            source = _source([_shared(f) for f in functions]) + more_c
+            source = _source([_by_rows(f) for f in functions]) + more_c
             self.library, self.path = _load(name, source, path)
 
 
@@ -136,20 +138,11 @@ def _intact(target: Path) -> bool:
     return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-def lapack_pointer(routine: str) -> ctypes.c_void_p:
-    """Address of SciPy's LAPACK `routine`, to be called from native code."""
-    capsule = cython_lapack.__pyx_capi__[routine]
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.c_void_p(pointer(capsule, name(capsule)))
-
-
 class Buffers(threading.local):
     """Per-thread double arrays of fixed shapes whose addresses native code was given once."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]]):
-        self.arrays = [np.zeros(shape, order="F") for shape in shapes]
+        self.arrays = [np.zeros(shape) for shape in shapes]
         self.pointers = [ctypes.c_void_p(a.ctypes.data) for a in self.arrays]
 
 
@@ -162,11 +155,11 @@ class _Evaluator(Buffers):
         if native is not None:
             self.run = partial(native, *self.pointers)
             return
-        self._buffer, self.run = _dense(f).buffer()
+        self._buffer, self.run = _by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, memoryview(array))
         for k, array in enumerate(self.outputs):
-            self._buffer.set_res(k, memoryview(array.T))
+            self._buffer.set_res(k, memoryview(array))
 
 
 class Functions:
@@ -194,17 +187,14 @@ class Functions:
                     raise ValueError(f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, got {np.shape(value)}")
                 array[...] = value
             evaluator.run()
-            return tuple(a.copy(order="K") for a in evaluator.outputs)
+            return tuple(a.copy() for a in evaluator.outputs)
 
         return call
 
 
-def _shared(f: ca.Function) -> ca.Function:
-    """The function with its common subexpressions shared."""
-    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    return ca.Function(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), {"cse": True})
-
-
-def _dense(f: ca.Function) -> ca.Function:
-    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    return ca.Function(f.name(), inputs, [ca.densify(o) for o in f.call(inputs)], f.name_in(), f.name_out())
+def _by_rows(f: ca.Function, dense: bool = False) -> ca.Function:
+    """The function with its outputs transposed, which CasADi then stores row by row, and its common subexpressions shared."""
+    kind = ca.SX if f.is_a("SXFunction") else ca.MX
+    inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
+    outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX})
