@@ -58,7 +58,7 @@ class ConditionMonitor:
         self.dsys, self._n = dsys, n
         x, u, x1 = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("x1", dsys.nx)
         q, rho, z = x[: space.nq], x[space.nq :], ca.SX.sym("z", dsys.method.n_z)
-        jacobian = ca.jacobian(dsys.method.residual(q, rho, u, z), z)
+        jacobian = ca.jacobian(dsys.method.residual(q, rho, u, z, system.gradients), z)
         mean = ca.vertcat(space.local(q, x1[: space.nq])[:n] / dsys.h, ca.SX.zeros(system.n_holonomic))
         mass = system.inertia(q, rho)[0][:n, :n]
         self._matrices = ca.Function("matrices", [x, u, x1], [ca.substitute(jacobian, z, mean) / dsys.h, mass / dsys.h])
