@@ -11,6 +11,7 @@ from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 from transforms3d.quaternions import quat2mat
 
+from nh_control import topics
 from nh_control.discrete import DiscreteSystem, StepFailed
 from nh_control.experiment import Experiment, Result
 from nh_control.scenarios import BodyState, Scenario
@@ -69,8 +70,8 @@ class _Reader:
     def __init__(self, scenario: Scenario, model: DiscreteSystem):
         self._scenario, self._model, self._space = scenario, model, model.system.space
         self._joints = {j.name: (self._space.names.index(j.coordinate), j.sign) for j in scenario.joints}
-        declared = ((scenario.joints, "joint_states", self._joint_state), (scenario.body, "odom", self._odometry))
-        self._states = {topic: write for what, topic, write in (*declared, (scenario.to_bodies, "multi_dof_joint_states", self._multi_dof)) if what}
+        readers = {"joint_states": self._joint_state, "odom": self._odometry, "multi_dof_joint_states": self._multi_dof}
+        self._states = {topic: readers[topic] for topic in topics.states(scenario)}
         self.topics = {topic: self._reader_of(topic) for topic in self._states} | {"joint_commands": self._command, "diagnostics": self._diagnostic}
         self._diagnostics: dict[str, str] = {}
         self._clear()

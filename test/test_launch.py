@@ -154,7 +154,7 @@ def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
     assert command[command.index("--output") + 1] == "run"
     assert f"/test/{state}" in command
     assert "/clock" in command
-    assert {("/markers", "markers"), ("/goal", "goal")} <= set(actions["rviz2"]["remappings"])
+    assert {("/markers", "markers"), (f"/{state}", state)} <= set(actions["rviz2"]["remappings"])
 
 
 @needs_launch

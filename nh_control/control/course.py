@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -21,9 +22,10 @@ ATTEMPTS = 5
 
 
 class Guidance(Protocol):
-    """Plans feasible references from what a reference does at step k on, in motion or not; both raise ValueError saying why there is none.
+    """Plans feasible references from what the present one does at step k on, in motion or not; both raise ValueError saying why there is none.
 
-    What they return counts steps from the start of the run, equals the old reference up to k and joins it smoothly.
+    What they return counts steps from the start of the run, equals the present reference up to k, joins it smoothly, and becomes the present one: a copy of a guidance
+    plans without consequences.
     """
 
     def to_goal(self, k: int, position: np.ndarray) -> Trajectory:
@@ -35,26 +37,29 @@ class Guidance(Protocol):
 
 @dataclass(frozen=True)
 class Leg:
-    """A `reference` from step `start` on, and the `tracker` of this part of it; both count steps as the run does."""
+    """A `reference` from step `start` on, the `tracker` of this part of it, and the `guidance` that planned it, if any."""
 
     start: int
     reference: Trajectory
     tracker: Controller
+    guidance: Guidance | None = None
 
     @staticmethod
-    def of(start: int, reference: Trajectory, make_tracker: Callable[[Trajectory], Controller]) -> Leg:
-        """The leg from `start` on; raises ValueError if the reference ends before, and what `make_tracker` raises."""
+    def plan(start: int, guidance: Guidance, wish: Callable[[Guidance, int], Trajectory], make_tracker: Callable[[Trajectory], Controller]) -> Leg:
+        """The leg from `start` on that a copy of the guidance plans for a wish; raises ValueError if the reference ends before, and what wish and `make_tracker` raise."""
+        guidance = copy(guidance)
+        reference = wish(guidance, start)
         if len(reference) <= start:
             raise ValueError(f"reference {reference.name!r} has {len(reference)} steps: nothing is left to follow from step {start} on")
         rest = Trajectory(reference.h, reference.states[start:], reference.inputs[start:], reference.state_names, reference.input_names, reference.name)
-        return Leg(start, reference, make_tracker(rest))
+        return Leg(start, reference, make_tracker(rest), guidance)
 
 
 class Course:
     """A controller along legs: at step k it is that of the last leg that has started. Not thread-safe: one thread owns a course."""
 
-    def __init__(self, tracker: Controller):
-        self.dsys, self._first = tracker.dsys, Leg(0, tracker.reference, tracker)
+    def __init__(self, tracker: Controller, guidance: Guidance | None = None):
+        self.dsys, self._first = tracker.dsys, Leg(0, tracker.reference, tracker, guidance)
         self.reset()
 
     def reset(self) -> None:
@@ -62,9 +67,9 @@ class Course:
         self._legs, self.step = [self._first], 0
 
     @property
-    def reference(self) -> Trajectory:
-        """The reference of the last leg, which begins with those of all before."""
-        return self._legs[-1].reference
+    def last(self) -> Leg:
+        """The last leg, whose reference begins with those of all before."""
+        return self._legs[-1]
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k."""
@@ -80,14 +85,13 @@ class Course:
         """Follow the leg once it starts, instead of all others that start then or later; False, and nothing changes, if it should have started already."""
         if leg.start <= self.step:
             return False
-        self._legs = [other for other in self._legs if other.start < leg.start] + [leg]
+        present = self._leg(self.step).start
+        self._legs = [other for other in self._legs if present <= other.start < leg.start] + [leg]
         return True
 
     def _leg(self, k: int) -> Leg:
-        legs = self._legs
-        while len(legs) > 1 and legs[1].start <= k:
-            del legs[0]
-        return legs[0]
+        """The last leg that has started at step k, which must not be one before the present leg."""
+        return next(leg for leg in reversed(self._legs) if leg.start <= k)
 
 
 class Navigator:

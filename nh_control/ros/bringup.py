@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import numpy as np
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from nh_control import scenarios
+from nh_control import scenarios, topics
 from nh_control.scenarios import Scenario
 
 BOOL = ("true", "false")
@@ -122,14 +121,9 @@ def parameters(scenario: Scenario) -> list[Argument]:
     ]
 
 
-def topics(scenario: Scenario) -> list[str]:
-    """Relative topics of the scenario's nodes."""
-    states = ["joint_states"] * bool(scenario.joints) + ["odom"] * (scenario.body is not None)
-    if scenario.to_bodies is not None:
-        space = scenario.make_system(scenario.parameters).space
-        bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
-        states += ["multi_dof_joint_states", *(f"{body.frame}/odom" for body in bodies)]
-    return [*states, "joint_commands", "reference", "markers", "robot_description", "goal", "trajectory"]
+def relative_topics(scenario: Scenario) -> list[str]:
+    """Topics of the scenario's nodes in their namespace."""
+    return [topic for topic in topics.recorded(scenario) if not topic.startswith("/")] + topics.odometry(scenario) + ["robot_description"]
 
 
 def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list[Argument], text: dict[str, str]) -> list:
@@ -164,7 +158,7 @@ def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list
         started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
     if shown and wanted["rviz"]:
         view = ["--display-config", str(config / f"{scenario.name}.rviz")]
-        started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in topics(scenario)]))
+        started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in relative_topics(scenario)]))
     return started
 
 
@@ -172,5 +166,5 @@ def _recording(scenario: Scenario, namespace: str, folder: str) -> ExecuteProces
     """The process that records the topics of the nodes in `namespace`."""
     prefix = f"/{namespace}/" if namespace else "/"
     output = ["--output", folder] if folder else []
-    recorded = [prefix + topic for topic in topics(scenario)] + list(GLOBAL_TOPICS)
+    recorded = [prefix + topic for topic in relative_topics(scenario)] + list(GLOBAL_TOPICS)
     return ExecuteProcess(cmd=["ros2", "bag", "record", "--storage", "mcap", *output, "--topics", *recorded], output="screen")

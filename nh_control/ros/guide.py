@@ -38,7 +38,7 @@ class Guide:
     def forget(self) -> None:
         """Drop what is being planned, and show the course's reference again: the run has started anew."""
         self._navigator.forget()
-        self._paths.publish(self._paths.message(self._course.reference))
+        self._paths.publish(self._paths.message(self._course.last.reference))
 
     def close(self) -> None:
         """End planning."""
@@ -63,10 +63,10 @@ class Guide:
         self._request(f"trajectory of {len(message.points)} points", plan)
 
     def _request(self, what: str, plan: Callable[[Guidance, int], Trajectory]) -> None:
-        scenario, dsys, reference = self._model.scenario, self._model.dsys, self._course.reference
+        scenario, dsys = self._model.scenario, self._model.dsys
 
         def leg(k: int) -> Leg:
-            planned = Leg.of(k, plan(scenario.guidance(dsys, reference), k), lambda rest: scenario.tracker(dsys, rest, self._integral))
+            planned = Leg.plan(k, self._course.last.guidance, plan, lambda rest: scenario.tracker(dsys, rest, self._integral))
             self._path = self._paths.message(planned.reference, k, PATH_POSES)
             return planned
 

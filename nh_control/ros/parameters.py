@@ -117,8 +117,9 @@ TRACKER = SHARED + (Spec("integral", False, "Estimate a constant disturbance of 
 DISPLAY = SHARED + (Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),)
 
 RECORDER = (
+    SHARED[0],
     Spec("output", "recording", "Folder of the recording; must not exist."),
-    Spec("topics", [], "Topics to record, name:package/msg/Type; empty is all of this package's."),
+    Spec("topics", [], "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario."),
 )
 
 _ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}

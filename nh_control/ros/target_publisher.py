@@ -26,9 +26,11 @@ class TargetPublisher:
     def publish(self, course: Course, k: int, stamp: int) -> None:
         """Publish what the course wants at step k, with a stamp in ns."""
         now = time.monotonic()
-        if now < self._at or not any(publisher.get_subscription_count() for publisher in self._publishers):
+        if now < self._at:
             return
         self._at = now + INTERVAL_S
+        if not any(publisher.get_subscription_count() for publisher in self._publishers):
+            return
         target = course.target(k)
         q, v = course.dsys.configuration(target).tolist(), course.dsys.velocity(target).tolist()
         for codec, publisher in zip(self._codecs, self._publishers):

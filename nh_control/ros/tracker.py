@@ -42,7 +42,8 @@ class Tracker:
         self._inbox = inbox
         parameters = Parameters(node, TRACKER)
         self._model = model = Model.of(parameters)
-        self._course = Course(model.scenario.tracker(model.dsys, model.reference, parameters["integral"]))
+        guidance = model.scenario.guidance(model.dsys, model.reference) if model.scenario.guidance else None
+        self._course = Course(model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance)
         self._estimate = StateEstimate(model.dsys, model.reference)
         space, shown = model.dsys.system.space, codecs(model.scenario, model.dsys)
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
@@ -74,7 +75,7 @@ class Tracker:
             return None
         paths = PathPublisher(node, self._model, bodies[0])
         paths.publish(paths.message(self._model.reference))
-        return Guide(node, self._inbox, self._model, self._course, integral, self._report, paths) if self._model.scenario.guidance else None
+        return Guide(node, self._inbox, self._model, self._course, integral, self._report, paths) if self._course.last.guidance else None
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""

@@ -47,7 +47,7 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     """The plan, from a guidance and the step at which it starts, of a trajectory of the body; with stamp 0 times count from the start, whenever that is.
 
     Positions and, if there are any, velocities count, in the parent frame's axes; orientations and accelerations do not. Raises ConversionError for another frame or
-    body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from above 0; the plan raises it where the start is too late.
+    body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from 0 or later; the plan raises it where that is too late.
     """
     _require_frame(message, body)
     if list(message.joint_names) != [body.name]:
@@ -58,29 +58,29 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     if 0 < stamp < now_ns:
         raise ConversionError(f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation time at which it is to start, or stamp 0")
     times = np.array([conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points])
-    if times[0] <= 0 or not (np.diff(times) > 0).all():
-        raise ConversionError(f"times_from_start must increase from above 0 (the way there is planned), got {times.tolist()} s")
-    positions = np.array([_vector(point.transforms, "translation", k) for k, point in enumerate(message.points)])
+    if times[0] < 0 or not (np.diff(times) > 0).all():
+        raise ConversionError(f"times_from_start must increase from 0 or later, got {times.tolist()} s")
+    positions = np.array([_vector(point.transforms, "translation", k, "translation") for k, point in enumerate(message.points)])
     velocities = None
     if any(point.velocities for point in message.points):
-        velocities = np.array([_vector(point.velocities, "linear", k) for k, point in enumerate(message.points)])
+        velocities = np.array([_vector(point.velocities, "linear", k, "velocity") for k, point in enumerate(message.points)])
 
     def plan(guidance: Guidance, k: int) -> Trajectory:
         due = times + stamp / NANOSECONDS - k * h if stamp else times
-        if due[0] <= 0:
+        if due[0] < 0:
             raise ConversionError(f"its first point is due at t = {k * h + due[0]:.3f} s, but no change is possible before t = {k * h:.3f} s")
         return guidance.along(k, due, positions, velocities)
 
     return plan
 
 
-def _vector(parts, field: str, point: int) -> np.ndarray:
+def _vector(parts, field: str, point: int, what: str) -> np.ndarray:
     """The vector of the only transform or twist of a point."""
     if len(parts) != 1:
-        raise ConversionError(f"point {point} has {len(parts)} {field} vectors; expected one, in every point or, of velocities, in none")
+        raise ConversionError(f"point {point} has {len(parts)} times a {what}; expected one, in every point or, a velocity, in none")
     value = conversions.xyz(getattr(parts[0], field))
     if not np.isfinite(value).all():
-        raise ConversionError(f"point {point} has a {field} that is not finite: {value.tolist()}")
+        raise ConversionError(f"point {point} has a {what} that is not finite: {value.tolist()}")
     return value
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
 
 REFUSED = [
@@ -13,6 +14,11 @@ REFUSED = [
     ("plant", {"plant.parameters.mass": 1.0}, ["unknown parameter 'plant.parameters.mass'", "plant.parameters.m,", "plant.parameters.J"]),
     ("plant", {"plant.parameters.m": float("nan")}, ["'plant.parameters.m' must be a finite number", "nan"]),
     ("plant", {"plant.parameters.m": 0.1}, ["m l^2 = 0.4", "must exceed"]),
+    ("plant", {**HOVER, "plant.parameters.thrust_limit": 5.0}, ["2 thrusts of at most 5 N cannot hold the weight of 18.74 N"]),
+    ("plant", {**HOVER, "plant.parameters.lengths": "[0.6]"}, ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"]),
+    ("plant", {"wind.force": "[1.0, 0.0, 0.0]"}, ["snakeboard has no wind"]),
+    ("plant", {"wind.duration_s": -1.0}, ["'wind.duration_s' must be a finite number >= 0"]),
+    ("plant", {"perturb.swing": 0.1}, ["nothing that swings or tilts"]),
     ("plant", {"plant.integrator": "euler"}, ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"]),
     ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),

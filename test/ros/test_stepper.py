@@ -17,6 +17,7 @@ from nh_control.ros.simulated_plant import SimulatedPlant
 from nh_control.ros.step_clock import StepClock
 from nh_control.ros.stepper import Mode, Options, Refused, Stepper
 from nh_control.ros.watch import Watch
+from nh_control.scenarios import Monitor
 from nh_control.systems import pendulum
 
 H = 0.01
@@ -237,6 +238,32 @@ def test_reports_warn_about_what_is_new(loop):
     time.sleep(1.1)
     made = run.inbox.call(report.make)
     assert made.level == "warn" and "waiting for the command that answers step 0" in made.message
+
+
+def test_a_disturbance_is_an_input_that_commands_do_not_reach(dsys):
+    pushed = SimulatedPlant(dsys, START, substeps=2, disturbance=lambda step: np.array([0.1 * step]))
+    other = SimulatedPlant(dsys, START, substeps=2)
+    for step in range(5):
+        pushed.advance(())
+        other.advance([0.1 * step])
+    assert np.array_equal(pushed.state, other.state) and pushed.inputs == [0.4]
+    pushed.reset()
+    pushed.advance(())
+    assert pushed.inputs == [0.0]
+
+
+def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
+    monitor = Monitor("grip", ("left", "right"), "N", lambda p, q, v, u: q + u - p, minimum=0.0, warning="a loose grip")
+    watch = Watch(monitor, 1.0)
+    assert watch.report() == ({}, "")
+    for step, q in enumerate([(9.0, 9.0), (4.0, 3.0), (4.0, 3.0), (0.5, 2.0), (5.0, 6.0)]):
+        watch.observe(step, np.array(q), np.zeros(1), np.zeros(2))
+    values, warning = watch.report()
+    assert values == {"grip left (N)": 4.0, "grip right (N)": 5.0, "lowest grip left (N)": -0.5, "lowest grip right (N)": 1.0}
+    assert warning == "1 steps with a loose grip (left)"
+    assert watch.report() == ({"grip left (N)": 4.0, "grip right (N)": 5.0, "lowest grip left (N)": 4.0, "lowest grip right (N)": 5.0}, "")
+    watch.observe(4, np.zeros(2), np.zeros(1), np.zeros(2))  # the same state again
+    assert watch.report()[1] == ""
 
 
 def test_the_initial_state_must_be_finite(dsys):
