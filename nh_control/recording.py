@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -157,8 +156,7 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     states = np.array([model.state(q, v) for q, v in zip(recording.q, recording.v)])
     at = [plant.state(q, v) for q, v in zip(recording.q, recording.v)]
     trajectory = Trajectory(model.h, states, recording.inputs, model.state_names, model.inputs, tracker.reference.name)
-    targets = _carried(model, [tracker.target(k) for k in range(len(states))])
-    errors = np.array([model.local(target, x) for target, x in zip(targets, states)])
+    errors = np.array([tracker.error(k, x) for k, x in enumerate(states)])
     lower, upper = tracker.limits.T
     saturated = (recording.inputs <= lower) | (recording.inputs >= upper)
     energy = np.array([plant.energy(x) for x in at])
@@ -177,7 +175,7 @@ def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray
     return out
 
 
-def _carried(model: DiscreteSystem, states: Sequence[np.ndarray]) -> np.ndarray:
+def _carried(model: DiscreteSystem, states: np.ndarray) -> np.ndarray:
     """The states as messages carry them, by configurations and velocities, which do not know the impulses of holonomic constraints in the momenta."""
     return np.array([model.state(model.configuration(x), model.velocity(x)) for x in states])
 
