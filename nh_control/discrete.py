@@ -23,6 +23,7 @@ class Method:
     """An integrator: `r(q, rho, u, z) = 0` fixes the n_z unknowns z, then `(q1, rho1) = g(q, rho, u, z)`; Newton starts at z = 0.
 
     Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first iteration finds them to first order in h.
+    `multipliers` are the places in z of the multipliers of holonomic constraints (impulses); the rows of r at the same places are the constraints.
     Both functions take `gradients` as a last argument, `gradients(q, v) = (dL/dq, dL/dv)`, and use the Lagrangian in no other way.
     """
 
@@ -30,20 +31,55 @@ class Method:
     n_z: int
     residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], ca.SX]
     readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], tuple[ca.SX, ca.SX]]
+    multipliers: range = range(0)
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld without constraints and multipliers (`mass`); of
+    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+
+    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if these are larger.
+    """
+
+    jacobian: float
+    mass: float
+    constraint: float
+
+    @classmethod
+    def of(cls, r_z: np.ndarray, multipliers: range) -> Conditioning:
+        """From r_z (n_z, n_z) and the places of the multipliers."""
+        m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
+        mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
+        inner = _condition(mass)
+        if not m or inner == np.inf:
+            return cls(_condition(r_z), inner, inner if m else 1.0)
+        after, before = (np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0))) for end in (toward.T, impulse))
+        return cls(_condition(r_z), inner, _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()))
+
+
+def _condition(a: np.ndarray, size: float = 0.0) -> float:
+    """Largest singular value, at least `size`, over the smallest."""
+    if not np.isfinite(a).all():
+        return np.inf
+    values = np.linalg.svd(a, compute_uv=False)
+    return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf) if len(values) else 1.0
 
 
 class StepFailed(RuntimeError):
-    """A step's equations could not be solved; carries reason, residual, iterations, condition number, and step and time where known."""
+    """A step's equations could not be solved; carries reason, residual, relative error, iterations, the condition number of r_z and `conditioning` (both of
+    the last Jacobian that was evaluated), and step and time where known."""
 
-    def __init__(self, system, h, reason, residual, error, iterations, condition, step=None):
+    def __init__(self, system, h, reason, residual, error, iterations, conditioning: Conditioning, step=None):
         self.reason, self.residual, self.error = reason, residual, error
-        self.iterations, self.condition, self.step = iterations, condition, step
+        self.iterations, self.condition, self.conditioning, self.step = iterations, conditioning.jacobian, conditioning, step
         self.time = None if step is None else step * h
-        self._about = (system, h, reason, residual, error, iterations, condition)
+        self._about = (system, h, reason, residual, error, iterations, conditioning)
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
         super().__init__(
             f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance {newton_method.TARGET:.0e}) after {iterations} Newton "
-            f"iterations, condition number {condition:.1e}, h = {h:g}; reduce h, or keep away from the singular configuration"
+            f"iterations, condition number {conditioning.jacobian:.1e} (M {conditioning.mass:.1e}, Dh M^-1 Dh^T {conditioning.constraint:.1e}), h = {h:g}; "
+            "reduce h, or keep away from the singular configuration"
         )
 
     def at(self, step: int) -> StepFailed:
@@ -53,12 +89,18 @@ class StepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Linearization:
-    """`local(x1, f(retract(x, dx), u + du)) = A dx + B du` to first order: A (ndx, ndx), B (ndx, nu), x1 = f(x, u), step h in s."""
+    """`local(x1, f(retract(x, dx), u + du)) = A dx + B du` to first order: A (ndx, ndx), B (ndx, nu), x1 = f(x, u), step h in s.
+
+    The m multipliers of holonomic constraints change by `multipliers_x dx + multipliers_u du`, (m, ndx) and (m, nu).
+    """
 
     A: np.ndarray
     B: np.ndarray
     x1: np.ndarray
     h: float
+    multipliers: np.ndarray
+    multipliers_x: np.ndarray
+    multipliers_u: np.ndarray
 
     def __iter__(self):
         return iter((self.A, self.B))
@@ -101,19 +143,33 @@ class DiscreteSystem:
 
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""
-        work = self._run(self._engine.linearize, x, u)
-        return Linearization(work.ab[:, : self._ndx].copy(), work.ab[:, self._ndx :].copy(), work.x1.copy(), self.h)
+        work, n, m = self._run(self._engine.linearize, x, u), self._ndx, self._multipliers
+        a, b, x1, c, d = work.ab[:, :n].copy(), work.ab[:, n:].copy(), work.x1.copy(), work.dz[m, :n].copy(), work.dz[m, n:].copy()
+        return Linearization(a, b, x1, self.h, work.z[m].copy(), c, d)
 
-    def hessian(self, x, u, lam) -> np.ndarray:
-        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du))` at zero over (dx, du), (ndx + nu, ndx + nu), for an adjoint lam (ndx).
+    def hessian(self, x, u, lam, multiplier_adjoint=None) -> np.ndarray:
+        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du))` at zero over (dx, du), (ndx + nu, ndx + nu), for an adjoint lam (ndx);
+        with a multiplier_adjoint nu (m) that of the sum with `nu . multipliers`.
 
-        `mu = r_z^{-T} g_z^T lam;  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`.
+        `mu = r_z^{-T} (g_z^T lam + E nu);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, E the places of the multipliers in z.
         """
-        work = self._engine.work
-        if np.shape(lam) != work.lam.shape:
-            raise ValueError(f"{self}: adjoint must have shape {work.lam.shape}, got {np.shape(lam)}")
-        work.lam[...] = lam
+        work, m = self._engine.work, self._multipliers
+        _assign(work.lam, lam, self, "adjoint")
+        work.nu[:] = 0
+        if multiplier_adjoint is not None:
+            _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
         return self._run(self._engine.hessian, x, u).hessian.copy()
+
+    def multipliers(self, x, u=()) -> np.ndarray:
+        """Multipliers (m) of the holonomic constraints, impulses at q0: `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
+
+        A first step from a momentum M v, which knows of no force before, has half of it.
+        """
+        return self._run(self._engine.step, x, u).z[self._multipliers].copy()
+
+    def conditioning(self, x, u=()) -> Conditioning:
+        """Condition numbers of the equations of the step from x under u, at its solution; a step that fails has them in its StepFailed."""
+        return Conditioning.of(self._run(self._engine.linearize, x, u).r_z, self.method.multipliers)
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns this system."""
@@ -202,10 +258,8 @@ class DiscreteSystem:
 
     def _run(self, routine: Callable[[Workspace], int], x, u) -> Workspace:
         work = self._engine.work
-        for array, value, what in ((work.x, x, "state"), (work.u, u, "input")):
-            if np.shape(value) != array.shape:
-                raise ValueError(f"{self}: {what} must have shape {array.shape}, got {np.shape(value)}")
-            array[...] = value
+        _assign(work.x, x, self, "state")
+        _assign(work.u, u, self, "input")
         status = routine(work)
         if status != newton_method.CONVERGED:
             raise self._failure(status, work)
@@ -215,8 +269,8 @@ class DiscreteSystem:
         if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
             return ValueError(f"{self}: state and input must be finite, got x = {work.x.tolist()}, u = {work.u.tolist()}")
         iterations, error, residual = work.info
-        condition = float(np.linalg.cond(work.r_z)) if np.isfinite(work.r_z).all() else np.inf
-        return StepFailed(str(self), self.h, newton_method.REASONS[status], residual, error, int(iterations), condition)
+        conditioning = Conditioning.of(work.r_z, self.method.multipliers)
+        return StepFailed(str(self), self.h, newton_method.REASONS[status], residual, error, int(iterations), conditioning)
 
     @cached_property
     def _engine(self) -> Engine:
@@ -225,6 +279,11 @@ class DiscreteSystem:
     @cached_property
     def _ndx(self) -> int:
         return self.ndx
+
+    @cached_property
+    def _multipliers(self) -> slice:
+        places = self.method.multipliers
+        return slice(places.start, places.stop)
 
     def _split(self, x):
         return x[: self.system.space.nq], x[self.system.space.nq :]
@@ -248,3 +307,9 @@ class DiscreteSystem:
                 ca.Function("constraint", [x, x1], [s.constraint_matrix(middle) @ s.space.frame(q) @ d], ["x0", "x1"], ["residual"]),
             ],
         )
+
+
+def _assign(array: np.ndarray, value, where, what: str) -> None:
+    if np.shape(value) != array.shape:
+        raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
+    array[...] = value

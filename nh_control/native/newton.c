@@ -29,27 +29,31 @@ static double relative_error(const double *r, const double *size)
     return worst;
 }
 
+static int factor_copy(const double *J, double *factors, int *pivots)
+{
+    memcpy(factors, J, sizeof(double) * N_Z * N_Z);
+    return factor(N_Z, factors, pivots);
+}
+
 /* z: in zero, out the solution. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
 static int newton(const double *x, const double *u, double *z, double *info, double *J, double *factors)
 {
-    double r[N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], start[N_Z], larger[N_Z];
+    double r[N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
     call_start(x, u, fixed, r, J);
     row_sizes(J, z, fixed, size);
-    memcpy(factors, J, sizeof(double) * N_Z * N_Z);
-    int singular = factor(N_Z, factors, pivots);
+    int singular = factor_copy(J, factors, pivots);
     double error = relative_error(r, size), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
         if (!isfinite(error)) { status = NOT_FINITE; break; }
-        const int settled = exact && error <= ACCEPT && rate > 0.25;
-        const int converged = error <= TARGET || error * rate <= 0.01 * TARGET || settled;
+        const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
+        const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && rate > REFRESH) {
             call_jacobian(x, u, z, J);
             row_sizes(J, z, fixed, size);
-            memcpy(factors, J, sizeof(double) * N_Z * N_Z);
-            singular = factor(N_Z, factors, pivots);
+            singular = factor_copy(J, factors, pivots);
             error = relative_error(r, size);
             fresh = 1;
         }
@@ -61,16 +65,22 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
             break;
         }
         if (singular) { status = SINGULAR; break; }
-        memcpy(start, size, sizeof size);
         double t = 1.0, next = error;
-        int accepted = 0;
+        int accepted = 0, renewed = 0;
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, t *= 0.5) {
+            const double enough = (1.0 - 1e-4 * t) * error;
             for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
             call_residual(x, u, trial, r);
-            row_sizes(J, trial, fixed, size);
             next = relative_error(r, size);
-            for (int i = 0; i < N_Z; ++i) larger[i] = start[i] > size[i] ? start[i] : size[i];
-            accepted = relative_error(r, larger) < (1.0 - 1e-4 * t) * error || next <= ACCEPT;
+            accepted = next < enough || next <= ACCEPT;
+            renewed |= !accepted && fresh;
+            if (renewed) {
+                call_jacobian(x, u, trial, J);
+                row_sizes(J, trial, fixed, larger);
+                next = relative_error(r, larger);
+                for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
+                accepted = relative_error(r, larger) < enough || next <= ACCEPT;
+            }
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
             call_residual(x, u, z, r);
@@ -78,11 +88,14 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
             continue;
         }
         if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
+        memcpy(z, trial, sizeof trial);
+        exact = fresh;
+        fresh = renewed;
+        if (renewed) singular = factor_copy(J, factors, pivots);
+        row_sizes(J, z, fixed, size);
+        next = relative_error(r, size);
         rate = next / error;
         error = next;
-        exact = fresh;
-        fresh = 0;
-        for (int i = 0; i < N_Z; ++i) z[i] = trial[i];
     }
     info[0] = iteration;
     info[1] = error;
