@@ -37,7 +37,10 @@ class Method:
 @dataclass(frozen=True)
 class Conditioning:
     """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld without constraints and multipliers (`mass`); of
-    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular."""
+    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+
+    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if these are larger.
+    """
 
     jacobian: float
     mass: float
@@ -49,13 +52,18 @@ class Conditioning:
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
         mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
         inner = _condition(mass)
-        return cls(_condition(r_z), inner, (_condition(toward @ np.linalg.solve(mass, impulse)) if inner < np.inf else np.inf) if m else 1.0)
+        if not m or inner == np.inf:
+            return cls(_condition(r_z), inner, inner if m else 1.0)
+        after, before = (np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0))) for end in (toward.T, impulse))
+        return cls(_condition(r_z), inner, _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()))
 
 
-def _condition(a: np.ndarray) -> float:
+def _condition(a: np.ndarray, size: float = 0.0) -> float:
+    """Largest singular value, at least `size`, over the smallest."""
     if not np.isfinite(a).all():
         return np.inf
-    return float(np.linalg.cond(a)) if a.size else 1.0
+    values = np.linalg.svd(a, compute_uv=False)
+    return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf) if len(values) else 1.0
 
 
 class StepFailed(RuntimeError):
@@ -200,6 +208,18 @@ class DiscreteSystem:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed coordinates, (nw)."""
         mass, momentum, basis, prescribed = self._state("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
+
+    def constraint_impulses(self, x) -> np.ndarray:
+        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its velocity nor its next step depends on."""
+        mass, momentum, _, _ = self._state("inertia", x)
+        return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
+
+    def with_constraint_impulses(self, x, mu) -> np.ndarray:
+        """The state of the same configuration and velocity with mu (n_holonomic) in its momentum."""
+        mass, _, basis, _ = self._state("inertia", x)
+        n, x1 = self.system.n_rho, np.array(x, dtype=float)
+        x1[self.system.space.nq :] += basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
+        return x1
 
     def idle(self, x) -> np.ndarray:
         """Input (nu) of no forces that leaves the prescribed coordinates where they are in state x."""

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nh_control.experiment import Result
-from nh_control.figures import common, planar, spatial
+from nh_control.figures import common, planar, spatial, sticks
 from nh_control.figures.style import STYLE
 from nh_control.scenarios import Scenario
 
@@ -18,12 +18,14 @@ Draw = Callable[[Result], Figure]
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
-    """The figures of a scenario's runs by name: bodies in space and planar bodies have a path, scenarios of joints alone none."""
+    """The figures of a scenario's runs by name: bodies in space and planar bodies have a path, scenarios of joints alone what they look like, if
+    they say so."""
     drawn: dict[str, Draw] = {}
     if scenario.to_bodies is not None:
         drawn = {"path": spatial.path, "states": spatial.states}
     else:
-        drawn = ({"path": planar.path} if scenario.body is not None else {}) | {"states": planar.states}
+        path = planar.path if scenario.body is not None else sticks.path if scenario.look is not None else None
+        drawn = ({"path": path} if path else {}) | {"states": planar.states}
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
     if scenario.monitor is not None:
         drawn[scenario.monitor.title.replace(" ", "_")] = common.monitored

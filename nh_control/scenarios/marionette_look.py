@@ -35,7 +35,7 @@ def look(_: MarionetteParameters) -> Look:
         Shape("box", (_size("lshoulder_width") + _size("rshoulder_width"), 0.06, 0.06), BLUE, "spine_top"),
         Shape("sphere", (0.16, 0.16, 0.2), WOOD, "head_center"),
         Shape("box", (0.03, 0.05, 0.03), ORANGE, "head_center", (0.0, 0.1, 0.0)),
-        *(part for side in "lr" for part in _limbs(side)),
+        *(part for side in ("left", "right") for part in _limbs(side)),
         *(Shape("sphere", (CONTROL_M,) * 3, ORANGE, string.b) for string in strings),
         *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, string.a) for string in strings),
     ]
@@ -43,13 +43,19 @@ def look(_: MarionetteParameters) -> Look:
     return Look(parent=WORLD, poses=poses, shapes=tuple(parts), trail="pelvis", cables=cables)
 
 
-def _limbs(side: str) -> list[Shape]:
-    """Thigh, shin, foot, upper arm, forearm and hand of a side."""
+def _limbs(name: str) -> list[Shape]:
+    """Thigh, shin, foot, upper arm, forearm and hand of a side, and the hooks on them."""
+    side = name[0]
     hanging = (("femur", 0.07), ("tibia", 0.06), ("humerus", 0.05), ("radius", 0.045), ("hand", 0.04))
     lengths = [_size(f"{side}{part}_length") for part, _ in hanging]
     limbs = [Shape("cylinder", (d, d, length), WOOD, f"{side}{part}", (0.0, 0.0, -length / 2)) for (part, d), length in zip(hanging, lengths)]
-    foot = _size(f"{side}foot_length")
-    return [*limbs, Shape("box", (0.07, foot, 0.04), RUBBER, f"{side}foot", (0.0, foot / 2, 0.0))]
+    ties = (model_data()["strings"][f"{name}_{limb}_string"] for limb in ("leg", "arm"))
+    hooks = [_along_y(tie["attached_to_frame"], tie["offset_xyz"][1], STRING_M) for tie in ties]
+    return [*limbs, *hooks, _along_y(f"{side}foot", _size(f"{side}foot_length"), 0.05)]
+
+
+def _along_y(frame: str, length: float, width: float) -> Shape:
+    return Shape("box", (width, length, width), RUBBER, frame, (0.0, length / 2, 0.0))
 
 
 def _size(name: str) -> float:

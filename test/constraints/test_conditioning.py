@@ -2,13 +2,13 @@
 
 import logging
 
+import casadi as ca
 import numpy as np
 import pytest
 from linkages import G, bead, rod, spherical
-from nh_control.conditioning import ILL_CONDITIONED, ConditionMonitor, SingularStep, require_regular
-from nh_control.discrete import StepFailed
-from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.systems import snakeboard
+from nh_control.conditioning import ILL_CONDITIONED, SingularStep, require_regular
+from nh_control.discrete import Conditioning, StepFailed
+from nh_control.integrators import midpoint
 from nh_control.trajectory import Trajectory
 
 R = 0.8
@@ -23,7 +23,12 @@ def on_circle(angle):
 
 
 def condition(dsys, x, x1):
-    return ConditionMonitor(dsys).conditioning(x, np.zeros(0), x1)
+    """Condition numbers for two configurations, whether a step joins them or not."""
+    space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
+    r = dsys.method.residual(ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.system.gradients)
+    mean = np.zeros(dsys.method.n_z)
+    mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h
+    return Conditioning.of(np.asarray(ca.Function("r_z", [z], [ca.densify(ca.jacobian(r, z))])(mean)), dsys.method.multipliers)
 
 
 @pytest.mark.parametrize("turns", [-1, 0, 1])
@@ -61,38 +66,38 @@ def test_the_scale_of_a_constraint_does_not_matter():
     np.testing.assert_allclose([heavy.mass, heavy.constraint], [1, 1 / np.cos(0.3)], rtol=1e-12)
 
 
+def still(dsys, x):
+    return Trajectory(dsys.h, [x, x], np.zeros((1, 0)))
+
+
 def test_redundant_constraints_fail_with_step_and_condition_number():
-    dsys = midpoint(rod(copies=2), 0.01)
-    x = np.array([0.7, 0.0, 0.0, 0.1])
-    with pytest.raises(StepFailed, match=r"at step 0 .*condition number"):
-        dsys.simulate(x, 1)
-    standing = Trajectory(0.01, [x, x], np.zeros((1, 0)))
-    with pytest.raises(SingularStep, match=r"rod by midpoint.* at step 0 .*Dh M\^-1 Dh\^T is singular, condition number .*drop redundant ones") as failure:
-        require_regular(dsys, standing)
-    assert failure.value.step == 0 and failure.value.conditioning.constraint > 1e12
+    dsys, x = midpoint(rod(copies=2), 0.01), np.array([0.7, 0.0, 0.0, 0.1])
+    for run in (lambda: dsys.simulate(x, 1), lambda: require_regular(dsys, still(dsys, x))):
+        with pytest.raises(StepFailed, match=r"rod by midpoint.* at step 0 .*condition number .*Dh M\^-1 Dh\^T") as failure:
+            run()
+        assert failure.value.step == 0 and failure.value.conditioning.constraint > 1e12 and failure.value.conditioning.mass == pytest.approx(1)
 
 
 def test_a_singular_configuration_is_warned_of_before_it_is_refused(caplog):
     """A plane that comes to touch a sphere: condition numbers grow like the inverse square of its tilt."""
-    still = Trajectory(0.01, [[0, 0, 1, 0, 0, 0]] * 2, np.zeros((1, 0)))
+    x = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    systems = {tilt: midpoint(bead(tilt), 0.01) for tilt in (0.1, 1e-5, 1e-7, 0.0)}
     with caplog.at_level(logging.WARNING):
-        assert 1e2 < require_regular(midpoint(bead(0.1), 0.01), still).constraint < 1e3
+        assert 1e2 < require_regular(systems[0.1], still(systems[0.1], x)).constraint < 1e3
         assert not caplog.records
-        assert require_regular(midpoint(bead(1e-5), 0.01), still).constraint > ILL_CONDITIONED
-    assert "at step 0 (t = 0 s): Dh M^-1 Dh^T is ill-conditioned, condition number" in caplog.text
-    with pytest.raises(SingularStep):
-        require_regular(midpoint(bead(0.0), 0.01), still)
+        assert require_regular(systems[1e-5], still(systems[1e-5], x)).constraint > ILL_CONDITIONED
+    assert "at step 0 (t = 0 s): Dh M^-1 Dh^T is ill-conditioned, condition number" in caplog.text and "drop redundant ones" in caplog.text
+    with pytest.raises(SingularStep, match="Dh M.-1 Dh.T is singular") as failure:
+        require_regular(systems[1e-7], still(systems[1e-7], x))
+    assert failure.value.step == 0 and failure.value.conditioning.constraint > 1e12
+    with pytest.raises(StepFailed, match="singular"):
+        require_regular(systems[0.0], still(systems[0.0], x))
 
 
-def test_a_trajectory_through_the_vertical_is_refused_at_the_step_that_crosses_it():
-    """In coordinates that do not know the vertical; elsewhere along the trajectory the matrix is regular."""
-    dsys = midpoint(spherical(), 0.01)
-    angles = np.array([-0.5, -0.3, -0.1, 0.1, 0.3])
-    with pytest.raises(SingularStep, match="M is singular.*choose other coordinates, or reduce h") as failure:
-        require_regular(dsys, Trajectory(0.01, [at(angle) for angle in angles], np.zeros((4, 0))))
-    assert failure.value.step == 2
-
-
-def test_methods_with_velocity_constraints_are_refused():
-    with pytest.raises(ValueError, match="without velocity constraints"):
-        ConditionMonitor(nonholonomic_midpoint(snakeboard(), 0.01))
+def test_a_step_across_the_vertical_is_refused_with_its_number():
+    """In coordinates that do not know the vertical: the momentum is the one with which a step ends opposite to its start."""
+    h, c, m = 0.01, 0.05, 1.3
+    dsys = midpoint(spherical(m, R), h)
+    crossing = np.concatenate([at(-c)[:2], [m * R**2 * 2 * c / h, 0.0]])
+    with pytest.raises((SingularStep, StepFailed), match="at step 1 "):
+        require_regular(dsys, Trajectory(h, [at(0.5), crossing, at(c)], np.zeros((2, 0))))

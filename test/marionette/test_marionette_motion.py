@@ -9,9 +9,9 @@ from nh_control.conditioning import require_regular
 from nh_control.constraints import minimize_potential_energy
 from nh_control.control import lqr
 from nh_control.integrators import midpoint
-from nh_control.scenarios import Perturbation
+from nh_control.scenarios import Perturbation, PlantOptions
 from nh_control.scenarios.marionette import MARIONETTE, WEIGHTS, perturbed
-from nh_control.simulation import closed_loop
+from nh_control.simulation import advance, closed_loop, convert
 from nh_control.systems.marionette import initial_configuration, marionette
 from nh_control.systems.marionette_motion import PUBLISHED, released
 
@@ -168,3 +168,34 @@ def test_strings_are_drawn_in_their_lengths_and_limbs_between_their_joints(dsys,
         if shape.kind == "cylinder" and f"{shape.frame}_end" in poses:
             ends = (poses[shape.frame].position + poses[f"{shape.frame}_end"].position) / 2
             np.testing.assert_allclose(poses[shape.frame].position + poses[shape.frame].rotation @ shape.offset, ends, atol=1e-12)
+
+
+def test_a_tracker_that_is_told_velocities_commands_what_one_that_knows_momenta_does(dsys, reference, tracker):
+    """The constraint impulses in the momentum, which no velocity tells, make no difference."""
+    x = perturbed(dsys, reference.states[0], Perturbation(heading=0.1, position=0.05))
+    for k in range(50):
+        command = tracker.command(k, x)
+        told = tracker.command(k, dsys.state(dsys.configuration(x), dsys.velocity(x)))
+        np.testing.assert_allclose(told.u, command.u, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(told.error, command.error, rtol=0, atol=1e-11)
+        x = dsys.step(x, command.u)
+
+
+def test_strings_move_evenly_between_the_substeps_of_a_plant(dsys, reference, tracker):
+    plant = MARIONETTE.plant(dsys, PlantOptions(substeps=4))
+    run = closed_loop(plant, tracker, convert(reference.states[0], dsys, plant), 200, substeps=4)
+    assert np.linalg.norm(run.errors[:, :DYNAMIC], axis=1).max() < 2e-3
+    before, after = advance(plant, convert(reference.states[0], dsys, plant), reference.inputs[50], 4)
+    start, end = reference.states[0, DYNAMIC:40], reference.inputs[50]
+    np.testing.assert_allclose(before[DYNAMIC:40], start + 0.75 * (end - start), rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(after[DYNAMIC:40], end)
+
+
+@pytest.mark.parametrize("change", [{"pelvis": 11.0}, {"femur": 1.8, "tibia": 1.3}])
+def test_wrong_masses_are_tracked_and_an_estimated_disturbance_helps(dsys, reference, change):
+    plant, x0 = MARIONETTE.plant(dsys, PlantOptions(parameters=change)), reference.states[0]
+    errors = []
+    for integral in (False, True):
+        run = closed_loop(plant, MARIONETTE.tracker(dsys, reference, integral), convert(x0, dsys, plant), len(reference))
+        errors.append(np.linalg.norm(run.errors[500:, :DYNAMIC], axis=1).mean())
+    assert errors[0] < 0.02 and errors[1] < errors[0]
