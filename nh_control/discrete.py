@@ -38,7 +38,10 @@ class Method:
 @dataclass(frozen=True)
 class Conditioning:
     """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld without constraints and multipliers (`mass`); of
-    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular."""
+    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+
+    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if these are larger.
+    """
 
     jacobian: float
     mass: float
@@ -50,13 +53,18 @@ class Conditioning:
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
         mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
         inner = _condition(mass)
-        return cls(_condition(r_z), inner, (_condition(toward @ np.linalg.solve(mass, impulse)) if inner < np.inf else np.inf) if m else 1.0)
+        if not m or inner == np.inf:
+            return cls(_condition(r_z), inner, inner if m else 1.0)
+        after, before = (np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0))) for end in (toward.T, impulse))
+        return cls(_condition(r_z), inner, _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()))
 
 
-def _condition(a: np.ndarray) -> float:
+def _condition(a: np.ndarray, size: float = 0.0) -> float:
+    """Largest singular value, at least `size`, over the smallest."""
     if not np.isfinite(a).all():
         return np.inf
-    return float(np.linalg.cond(a)) if a.size else 1.0
+    values = np.linalg.svd(a, compute_uv=False)
+    return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf) if len(values) else 1.0
 
 
 class StepFailed(RuntimeError):
@@ -134,6 +142,10 @@ class DiscreteSystem:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError for a wrong shape or a value that is not finite."""
         return self._run(self._engine.step, x, u).x1.copy()
 
+    def unknowns(self, x, u=()) -> np.ndarray:
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step` does."""
+        return self._run(self._engine.step, x, u).z.copy()
+
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""
         work, n, m = self._run(self._engine.linearize, x, u), self._ndx, self._multipliers
@@ -198,6 +210,23 @@ class DiscreteSystem:
         mass, momentum, basis, prescribed = self._inertia("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
+    def constraint_impulses(self, x) -> np.ndarray:
+        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its velocity nor its next step depends on."""
+        mass, momentum, _, _ = self._state("inertia", x)
+        return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
+
+    def with_constraint_impulses(self, x, mu) -> np.ndarray:
+        """The state of the same configuration and velocity with mu (n_holonomic) in its momentum."""
+        mass, _, basis, _ = self._state("inertia", x)
+        n, x1 = self.system.n_rho, np.array(x, dtype=float)
+        x1[self.system.space.nq :] += basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
+        return x1
+
+    def idle(self, x) -> np.ndarray:
+        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state x."""
+        held = len(self.system.prescribed)
+        return np.concatenate([np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]])
+
     def energy(self, x) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
         return float(self._state("energy", self.configuration(x), self.velocity(x))[0][0, 0])
@@ -221,7 +250,7 @@ class DiscreteSystem:
         """
         n = self.system.space.nv
         q1 = np.asarray(q1, dtype=float)
-        x0 = self.state(q0, self.system.space.local(q0, q1) / self.h)
+        x0 = self.state(q0, self.system.space.velocity(q0, q1) / self.h)
         for _ in range(iterations):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])

@@ -44,7 +44,8 @@ class Controller(Protocol):
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end the command is zero and the error is to the last state.
+    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end forces are zero, prescribed coordinates stay, and the error is to the last
+    state.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
     the last state.
@@ -56,6 +57,8 @@ class LqrTracker:
     def __init__(
         self, dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf=None, limits=None, disturbance_gain: float = 0.0, hold: bool = False
     ):
+        if not dsys.nu:
+            raise ValueError(f"{dsys}: a system without inputs cannot be made to track; leave the tracker out")
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
@@ -64,6 +67,8 @@ class LqrTracker:
         self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
+        constrained = dsys.system.n_holonomic > 0
+        self._impulses = [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         end = lqr.infinite_horizon(dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE) if hold else None
         if disturbance_gain == 0:
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
@@ -75,28 +80,39 @@ class LqrTracker:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
+    def error(self, k: int, x) -> np.ndarray:
+        """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
+        return self.dsys.local(self.target(k), self._comparable(k, x))
+
     def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
+        x = self._comparable(k, x)
         error = self.dsys.local(self.target(k), x)
         if k >= len(self.reference) and not self.hold:
-            u, memory = np.zeros(self.dsys.nu), None
+            u, memory = self.dsys.idle(x), None
         else:
             k = min(k, len(self.reference) - 1)
             u = self.reference.inputs[k] - self.gains.K[k] @ error
             if self._disturbance_gains is not None:
-                memory = self._estimate(np.asarray(x, float), memory)
+                memory = self._estimate(k, x, memory)
                 u = u - self._disturbance_gains[k] @ memory.disturbance
         clipped = np.clip(u, self.limits[:, 0], self.limits[:, 1])
         if memory is not None:
             memory = self._predict(x, clipped, memory)
         return Command(clipped, clipped != u, error, memory)
 
-    def _estimate(self, x: np.ndarray, memory: DisturbanceEstimate | None) -> DisturbanceEstimate:
+    def _comparable(self, k: int, x) -> np.ndarray:
+        """The state with the constraint impulses of the target in its momentum: a measured velocity says nothing about them, and no step notices them."""
+        if self._impulses is None:
+            return np.asarray(x, dtype=float)
+        return self.dsys.with_constraint_impulses(x, self._impulses[min(k, len(self.reference))])
+
+    def _estimate(self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None) -> DisturbanceEstimate:
         if memory is None:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        surprise = self.dsys.local(memory.predicted, x)[-self.dsys.system.n_rho :]
+        surprise = self.dsys.local(self._comparable(k, memory.predicted), x)[_momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
 
     def _predict(self, x, u, memory: DisturbanceEstimate) -> DisturbanceEstimate:
@@ -105,8 +121,14 @@ class LqrTracker:
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
         d = np.zeros(self.dsys.ndx)
-        d[-self.dsys.system.n_rho :] = memory.disturbance
+        d[_momenta(self.dsys)] = memory.disturbance
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
+
+
+def _momenta(dsys: DiscreteSystem) -> slice:
+    """Where the momenta stand in local coordinates: after the configuration, before the velocities of prescribed coordinates."""
+    nv = dsys.system.space.nv
+    return slice(nv, nv + dsys.system.n_rho)
 
 
 def _disturbance_gains(
@@ -122,14 +144,14 @@ def _disturbance_gains(
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
     A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
-    A_d[:, :n, :n], A_d[:, n - d : n, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
+    A_d[:, :n, :n], A_d[:, _momenta(dsys), n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
     terminal = np.pad(Qf, pad)
     if end is not None:
         closed = A[-1] - B[-1] @ end.K
         terminal[:n, :n] = end.P
-        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, n - d :])
+        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, _momenta(dsys)])
         terminal[n:, :n] = terminal[:n, n:].T
     gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -65,5 +65,5 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         components = tangent(q1).T @ (discrete_momenta(gradients, h, step)[1] + (1 - left) * force)
         return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 
-    n_z = space.nv - nk + system.n_holonomic
-    return DiscreteSystem(system, h, Method(name, n_z, residual, readout, range(n_z - system.n_holonomic, n_z)))
+    label, n_z = name if forcing == "symmetric" else f"{name}_{forcing}", space.nv - nk + system.n_holonomic
+    return DiscreteSystem(system, h, Method(label, n_z, residual, readout, range(n_z - system.n_holonomic, n_z)))
