@@ -212,12 +212,12 @@ class DiscreteSystem:
 
     def constraint_impulses(self, x) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its velocity nor its next step depends on."""
-        mass, momentum, _, _ = self._state("inertia", x)
+        mass, momentum, _, _ = self._inertia("inertia", x)
         return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
 
     def with_constraint_impulses(self, x, mu) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its momentum."""
-        mass, _, basis, _ = self._state("inertia", x)
+        mass, _, basis, _ = self._inertia("inertia", x)
         n, x1 = self.system.n_rho, np.array(x, dtype=float)
         x1[self.system.space.nq :] += basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
         return x1

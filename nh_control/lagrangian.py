@@ -95,15 +95,15 @@ class Slopes:
 
 
 def inertia(system: System) -> ca.Function:
-    """`inertia(x) -> M, b, X, c` with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum
-    (n_rho) less that of c, and the prescribed part c (nw)."""
-    nq, nw, n_prescribed = system.space.nq, system.space.nw, len(system.prescribed)
+    """`inertia(x) -> M, b, X, c` of `System.inertia`, with a mass matrix `M = X^T L_vv X` that is evaluated like the other second derivatives."""
+    nq, nw, n = system.space.nq, system.space.nw, system.n_rho
     slopes = Slopes(system, nq + nw)
-    state = ca.SX.sym("x", system.state_space.nq)
-    q, rho = state[:nq], state[nq:]
-    basis, c = system.admissible_basis(q), ca.vertcat(ca.SX.zeros(nw - n_prescribed), system.prescribed_part(rho))
-    parts = ca.Function("inertia_parts", [state], [system.reduce(q, rho), basis, c, ca.vertcat(q, c), ca.vertcat(ca.SX(nq, basis.shape[1]), basis)])
-    x = slopes.kind.sym("x", state.shape[0])
-    reduced, basis, c, at, directions = parts(x)
-    mass = basis.T @ slopes.second_times(at, directions)[nq:, :]
-    return ca.Function("inertia", [x], [mass, reduced - basis.T @ slopes.first(at)[nq:], basis, c], ["x"], ["mass", "momentum", "basis", "prescribed"])
+    x_, mass_ = ca.SX.sym("x", system.state_space.nq), ca.SX.sym("mass", n, n)
+    q, rest = x_[:nq], ca.SX.zeros(nw)
+    basis = system.admissible_basis(q)
+    directions = ca.Function("directions", [x_], [ca.vertcat(q, rest), basis, ca.vertcat(ca.SX(nq, n), basis)])
+    system_of = ca.Function("system_of", [x_, mass_], system.inertia(q, x_[nq:], mass_))
+    x = slopes.kind.sym("x", x_.shape[0])
+    at, basis, along = directions(x)
+    mass = basis.T @ slopes.second_times(at, along)[nq:, :]
+    return ca.Function("inertia", [x], system_of(x, ca.densify(mass)), ["x"], ["mass", "momentum", "basis", "prescribed"])
