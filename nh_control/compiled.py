@@ -146,22 +146,14 @@ def _intact(target: Path) -> bool:
     return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-class Buffers(threading.local):
-    """Per-thread double arrays of fixed shapes whose addresses native code was given once."""
-
-    def __init__(self, shapes: Sequence[tuple[int, ...]]):
-        self.arrays = [np.zeros(shape) for shape in shapes]
-        self.pointers = [ctypes.c_void_p(a.ctypes.data) for a in self.arrays]
-
-
-class _Evaluator(Buffers):
-    """Buffers of one function and `run()`, which evaluates it on them: natively, or in CasADi's virtual machine."""
+class _Evaluator(threading.local):
+    """One thread's arrays for a function and `run()`, which evaluates it on them: natively, or in CasADi's virtual machine."""
 
     def __init__(self, f: ca.Function, native):
-        super().__init__([(f.size1_in(k),) for k in range(f.n_in())] + [f.size_out(k) for k in range(f.n_out())])
-        self.inputs, self.outputs = self.arrays[: f.n_in()], self.arrays[f.n_in() :]
+        self.inputs = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
+        self.outputs = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
         if native is not None:
-            self.run = partial(native, *self.pointers)
+            self.run = partial(native, *(ctypes.c_void_p(array.ctypes.data) for array in (*self.inputs, *self.outputs)))
             return
         self._buffer, self.run = _by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):

@@ -266,7 +266,7 @@ class DiscreteSystem:
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
-        if status != newton_method.CONVERGED:
+        if status:
             raise self._failure(status, work)
         return work
 
@@ -301,7 +301,7 @@ class DiscreteSystem:
     def _state(self) -> Functions:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
-        (q, rho), (q1, _) = self._split(x), self._split(x1)
+        (q, _), (q1, _) = self._split(x), self._split(x1)
         v = ca.SX.sym("v", s.space.nw)
         d = self._step_space.local(q, q1)
         middle = self._step_space.retract(q, self._alpha * d)
@@ -318,6 +318,6 @@ class DiscreteSystem:
 
 
 def _assign(array: np.ndarray, value, where, what: str) -> None:
-    if np.shape(value) != array.shape:
+    if (value.shape if type(value) is np.ndarray else np.shape(value)) != array.shape:
         raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
     array[...] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from importlib import resources
@@ -11,20 +12,23 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from nh_control import newton
-from nh_control.compiled import Buffers, Functions, Native
+from nh_control.compiled import Functions, Native
 from nh_control.equations import StepEquations
 
 CONSTANTS = ("TARGET", "ACCEPT", "SMALL", "REFRESH", "MAX_ITERATIONS", "MAX_HALVINGS", *newton.STATUS)
 
 
-class Workspace(Buffers):
+class Workspace:
     """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
 
     def __init__(self, shapes: dict[str, tuple[int, ...]]):
-        super().__init__(list(shapes.values()))
-        for name, array in zip(shapes, self.arrays):
-            setattr(self, name, array)
-        self.list = (ctypes.c_void_p * len(shapes))(*(pointer.value for pointer in self.pointers))
+        self.__dict__.update({name: np.zeros(shape) for name, shape in shapes.items()})
+        self.list = (ctypes.c_void_p * len(shapes))(*(getattr(self, name).ctypes.data for name in shapes))
+
+
+class _Threads(threading.local):
+    def __init__(self, shapes: dict[str, tuple[int, ...]]):
+        self.work = Workspace(shapes)
 
 
 class Engine:
@@ -42,7 +46,12 @@ class Engine:
         first = {"dz": (n, nw), "ab": (e.ndx, nw), "g_z": (e.ndx, n)}
         second = {"lam": (e.ndx,), "nu": (n,), "mu": (n,), "full": (nw + n, nw + n), "g": (n, nw), "half": (nw, nw), "hessian": (nw, nw)}
         self._shapes = {**step, **first, **second}
-        self.work = Workspace(self._shapes)
+        self._threads = _Threads(self._shapes)
+
+    @property
+    def work(self) -> Workspace:
+        """The arrays of this thread."""
+        return self._threads.work
 
     @cached_property
     def step(self) -> Callable[[Workspace], int]:
@@ -81,7 +90,7 @@ class Engine:
         constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
         text = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **places, **constants}.items())
         folder = resources.files("nh_control").joinpath("native")
-        source = "\n" + folder.joinpath("linear_algebra.c").read_text() + text + folder.joinpath(file).read_text()
+        source = "\n" + text + folder.joinpath("linear_algebra.c").read_text() + folder.joinpath(file).read_text()
         library = Native(f"{e.system.name}_{name}", functions, source).library
         return None if library is None else library[f"nh_{name}"]
 

@@ -8,7 +8,7 @@ import casadi as ca
 
 from nh_control.system import System
 
-SEEDS = 8
+SEEDS = 4
 """Directions that one call of a derivative takes at once."""
 LARGE = 150_000
 """Instructions of the Lagrangian's slopes, once for every argument, beyond which its Hessian is evaluated direction by direction instead of being written out.

@@ -10,7 +10,7 @@ int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int 
     const double *lam = a[LAM], *g_z = a[G_Z], *dz = a[DZ];
     memcpy(mu, a[NU], sizeof(double) * N_Z);
     multiply_add(1, N_DX, N_Z, 1.0, lam, N_DX, g_z, mu);
-    substitute_transposed(N_Z, a[FACTORS], (const int *)a[PIVOTS], mu);
+    substitute_transposed(a[FACTORS], (const int *)a[PIVOTS], mu);
     call_second(a[X], a[U], a[Z], a[X1], lam, mu, F);
     /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz */
     for (int i = 0; i < N_Z; ++i) memcpy(g + (size_t)N_W * i, F + (size_t)N * (N_W + i), sizeof(double) * N_W);

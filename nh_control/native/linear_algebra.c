@@ -1,5 +1,5 @@
 /* Small dense matrices, row by row: LU factors with partial pivoting and what a step and its derivatives do with them.
- * Inner loops run along rows without reductions, so that compilers vectorize them without reordering a sum: the bits do not depend on the processor. */
+ * Sizes are constants, N_Z unknowns and N_W variables: compilers make more of small ones. Inner loops run along rows without reductions, so that compilers vectorize them without reordering a sum: the bits do not depend on the processor. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +11,9 @@
 
 /* Factors of a (n, n) in place, with a[pivots[k]] and a[k] exchanged in turn; 1 where a is singular or not finite. */
 FOR_EVERY_PROCESSOR
-static int factor(int n, double *restrict a, int *restrict pivots)
+static int factor(double *restrict a, int *restrict pivots)
 {
+    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         double *row = a + (size_t)n * k;
         int p = k;
@@ -38,8 +39,9 @@ static int factor(int n, double *restrict a, int *restrict pivots)
 }
 
 /* b (n) becomes the solution of a y = b. */
-static void substitute(int n, const double *restrict factors, const int *restrict pivots, double *restrict b)
+static void substitute(const double *restrict factors, const int *restrict pivots, double *restrict b)
 {
+    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         const double t = b[k];
         b[k] = b[pivots[k]];
@@ -54,8 +56,9 @@ static void substitute(int n, const double *restrict factors, const int *restric
 }
 
 /* b (n) becomes the solution of a^T y = b. */
-static void substitute_transposed(int n, const double *restrict factors, const int *restrict pivots, double *restrict b)
+static void substitute_transposed(const double *restrict factors, const int *restrict pivots, double *restrict b)
 {
+    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         b[k] /= factors[(size_t)n * k + k];
         for (int i = k + 1; i < n; ++i) b[i] -= factors[(size_t)n * k + i] * b[k];
@@ -71,8 +74,9 @@ static void substitute_transposed(int n, const double *restrict factors, const i
 
 /* b (n, m) becomes the solution of a y = b. */
 FOR_EVERY_PROCESSOR
-static void substitute_rows(int n, int m, const double *restrict factors, const int *restrict pivots, double *b)
+static void substitute_rows(const double *restrict factors, const int *restrict pivots, double *b)
 {
+    enum { n = N_Z, m = N_W };
     for (int k = 0; k < n; ++k)
         if (pivots[k] != k)
             for (int j = 0; j < m; ++j) {

@@ -7,9 +7,9 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     double *dz = a[DZ];
     call_first(a[X], a[U], a[Z], a[X1], a[R_Z], dz, a[AB], a[G_Z]);
     memcpy(a[FACTORS], a[R_Z], sizeof(double) * N_Z * N_Z);
-    if (factor(N_Z, a[FACTORS], (int *)a[PIVOTS])) return SINGULAR;
+    if (factor(a[FACTORS], (int *)a[PIVOTS])) return SINGULAR;
     for (int i = 0; i < N_Z * N_W; ++i) dz[i] = -dz[i];
-    substitute_rows(N_Z, N_W, a[FACTORS], (const int *)a[PIVOTS], dz);
+    substitute_rows(a[FACTORS], (const int *)a[PIVOTS], dz);
     multiply_add(N_DX, N_Z, N_W, 1.0, a[G_Z], N_Z, dz, a[AB]);
     return CONVERGED;
 }

@@ -32,7 +32,7 @@ static double relative_error(const double *r, const double *size)
 static int factor_copy(const double *J, double *factors, int *pivots)
 {
     memcpy(factors, J, sizeof(double) * N_Z * N_Z);
-    return factor(N_Z, factors, pivots);
+    return factor(factors, pivots);
 }
 
 /* z: in zero, out the solution. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
@@ -58,7 +58,7 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
             fresh = 1;
         }
         for (int i = 0; i < N_Z; ++i) dz[i] = -r[i];
-        if (!singular) substitute(N_Z, factors, pivots, dz);
+        if (!singular) substitute(factors, pivots, dz);
         if (converged) {
             for (int i = 0; i < N_Z && !singular; ++i) z[i] += dz[i];
             status = CONVERGED;
