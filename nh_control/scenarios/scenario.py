@@ -129,8 +129,9 @@ class Scenario:
 
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
     there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
-    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs,
-    `monitor` says what else is worth watching, `guidance(model, reference)` replans one of the `references` in flight, `look(parameters)` is what is drawn.
+    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`, without the joints that follow. `make_windy_system` makes the system with
+    external forces as further inputs, `monitor` says what else is worth watching, `guidance(model, reference)` replans one of the `references` in flight,
+    `look(parameters)` is what is drawn.
     """
 
     name: str
