@@ -13,7 +13,7 @@ from nh_control.scenarios import Perturbation, PlantOptions
 from nh_control.scenarios.marionette import MARIONETTE, WEIGHTS, perturbed
 from nh_control.simulation import advance, closed_loop, convert
 from nh_control.systems.marionette import initial_configuration, marionette
-from nh_control.systems.marionette_motion import PUBLISHED, released
+from nh_control.systems.marionette_motion import PUBLISHED, released, tensions
 
 DYNAMIC, STATES = 22, 80
 
@@ -155,6 +155,14 @@ def test_it_hangs_still_in_its_equilibrium(dsys):
     x = released(dsys, q)
     moved = dsys.step(x, q[DYNAMIC:]) - x
     assert np.abs(moved[:40]).max() <= 1e-12
+
+
+def test_strings_carry_the_weight_and_pull_unless_they_are_jerked(dsys, reference):
+    """At rest the whole weight; the published motion starts with a jerk, its second step, for which two strings would have to push."""
+    weight = published.DATA["counts"]["total_mass"] * -published.GRAVITY[2]
+    sway = tensions(dsys, MARIONETTE.reference(dsys, "sway"))
+    assert sway.min() > 1 and sway[1].sum() == pytest.approx(weight, rel=1e-4)
+    assert np.flatnonzero(tensions(dsys, reference).min(axis=1) < 0).tolist() == [1]
 
 
 @pytest.mark.slow
