@@ -65,10 +65,10 @@ setup(
     entry_points={
         "console_scripts": [
             "nh_control = nh_control.cli:main",
-            "plant = nh_control.ros.plant:main",
-            "tracker = nh_control.ros.tracker:main",
-            "display = nh_control.ros.display:main",
-            "recorder = nh_control.ros.recorder:main",
+            "plant = nh_control.ros.start:plant",
+            "tracker = nh_control.ros.start:tracker",
+            "display = nh_control.ros.start:display",
+            "recorder = nh_control.ros.start:recorder",
         ],
     },
     zip_safe=False,

@@ -25,11 +25,12 @@ END_S = 10.0
 TAIL = 15
 LOGS = "logs"
 _START = """
-import ctypes, importlib, os, signal, sys
+import ctypes, os, signal, sys
 parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 if os.getppid() == parent:
-    sys.exit(importlib.import_module("nh_control.ros." + name).main())
+    from nh_control.ros import start
+    sys.exit(getattr(start, name)())
 """
 """Python of a node's process: it gets SIGTERM when the parent ends, however that ends (PR_SET_PDEATHSIG)."""
 
@@ -94,8 +95,8 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
 def run(experiment: Experiment, options: Options, folder: Path, running: Callable[[], None] = lambda: None) -> bool:
     """Run the nodes until the plant has finished; returns False if SIGINT or SIGTERM ended the run early.
 
-    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all nodes are up. Raises NodeFailed if a node ends before the plant has
-    finished, or the plant cannot go on. All nodes have ended when this returns or raises; the recorder is the last to end.
+    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all nodes are up. Raises NodeFailed if a node ends before the plant
+    has finished, or the plant cannot go on. All nodes have ended when this returns or raises; the recorder is the last to end.
     """
     file = folder / "parameters.yaml"
     file.write_text(_yaml({"/**": {"ros__parameters": parameters(experiment, options, folder)}}))

@@ -40,7 +40,7 @@ def test_launch_starts_executables_that_exist():
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "nh_control"]
     assert set(started) == {"plant", "tracker", "display"}
     for executable in started:
-        assert f'"{executable} = nh_control.ros.{executable}:main"' in setup
+        assert f'"{executable} = nh_control.ros.start:{executable}"' in setup
 
 
 class Started(dict):

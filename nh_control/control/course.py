@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
+from nh_control.control.guidance import Guidance
 from nh_control.control.tracking import Command, Controller
 from nh_control.discrete import StepFailed
 from nh_control.trajectory import Trajectory
@@ -19,20 +19,6 @@ LEAD_S = 1.0
 """How far ahead the first leg is planned, until it is known how long planning takes."""
 ATTEMPTS = 5
 """How often a leg is planned that was not ready in time, each time further ahead."""
-
-
-class Guidance(Protocol):
-    """Plans feasible references from what the present one does at step k on, in motion or not; both raise ValueError saying why there is none.
-
-    What they return counts steps from the start of the run, equals the present reference up to k, joins it smoothly, and becomes the present one: a copy of a guidance
-    plans without consequences.
-    """
-
-    def to_goal(self, k: int, position: np.ndarray) -> Trajectory:
-        """A reference from step k to rest at a position (3) in m."""
-
-    def along(self, k: int, times_s: np.ndarray, positions: np.ndarray, velocities: np.ndarray | None) -> Trajectory:
-        """A reference from step k through positions (n, 3) in m, with velocities (n, 3) in m/s if given, at times (n) in s after step k."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, factorial
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import BSpline
 
 ORDER = 6
 """Highest derivative that paths have and that jets hold."""
@@ -107,14 +107,54 @@ def parabola(duration: float = 8.0, ramp: float = 3.0) -> Path:
     return symbolic(duration, position)
 
 
-def through(times, points) -> Path:
-    """Spline of degree 13 through points (N, 3) at increasing times (N) from 0, at rest at both ends."""
+def through(times, points, velocities=None, start=None) -> Path:
+    """Path through points (N, 3) at increasing times (N) from 0, with `velocities` (N, 3) there if given, that ends at rest.
+
+    It starts with the derivatives `start` (6, 3), at rest if not given. Of all such paths it has the least integral of the squared 7th derivative: a spline of
+    degree 13, whose inner knots are double where velocities are given. Raises ValueError for shapes, values that are not finite and times that do not increase.
+    """
     times, points = np.asarray(times, dtype=float), np.asarray(points, dtype=float)
+    velocities, start = (None if a is None else np.asarray(a, dtype=float) for a in (velocities, start))
+    _require_points(times, points, velocities, start)
+    scale = times[-1] / (len(times) - 1)
+    ends = [np.zeros((ORDER, 3)) if start is None else start * scale ** np.arange(1, ORDER + 1)[:, None], np.zeros((ORDER, 3))]
+    inner = [] if velocities is None else velocities[1:-1] * scale
+    spline = _spline(times / scale, points, inner, *ends)
+    pieces = [spline.derivative(order) if order else spline for order in range(ORDER + 1)]
+    powers = scale ** -np.arange(ORDER + 1.0)[:, None]
+    return Path(float(times[-1]), lambda at: powers * np.stack([piece(np.clip(at, 0, times[-1]) / scale) for piece in pieces], axis=1))
+
+
+def stop(jet, duration: float) -> Path:
+    """Path from position and six derivatives `jet` (7, 3) to rest, on whose way the velocity is the polynomial of least degree."""
+    m, jet = ORDER, np.asarray(jet, dtype=float)
+    way = sum(factorial(m) * factorial(2 * m - j) / (factorial(2 * m) * factorial(m - j) * factorial(j)) * duration**j * jet[j] for j in range(1, m + 1))
+    return through([0.0, duration], [jet[0], jet[0] + way], start=jet[1:])
+
+
+def superpose(first: Path, second: Path) -> Path:
+    """The sum of two paths that start together."""
+    return Path(max(first.duration, second.duration), lambda times: first.jets(times) + second.jets(times))
+
+
+def _spline(times, points, inner, start, end) -> BSpline:
+    """Spline of degree 13 through points, with velocities `inner` (N - 2 or 0) at the inner ones and derivatives 1 ... 6 at both ends."""
+    degree = 2 * ORDER + 1
+    at_inner = times[1:-1] if len(inner) else times[:0]
+    knots = np.sort(np.r_[[times[0]] * (degree + 1), times[1:-1], at_inner, [times[-1]] * (degree + 1)])
+    basis = BSpline(knots, np.eye(len(knots) - degree - 1), degree)
+    slopes = [basis.derivative(order) for order in range(1, ORDER + 1)]
+    rows = np.vstack([basis(times), slopes[0](at_inner), *([slope(t) for slope in slopes] for t in times[[0, -1]])])
+    values = np.vstack([points, *([inner] if len(inner) else []), start, end])
+    size = np.abs(rows).max(axis=1, keepdims=True)
+    return BSpline(knots, np.linalg.solve(rows / size, values / size), degree)
+
+
+def _require_points(times, points, velocities, start) -> None:
     if times.ndim != 1 or len(times) < 2 or points.shape != (len(times), 3) or not (np.isfinite(times).all() and np.isfinite(points).all()):
         raise ValueError(f"a path needs at least two finite points (N, 3) and as many times, got shapes {points.shape} and {times.shape}")
+    for name, value, shape in (("velocities", velocities, points.shape), ("start", start, (ORDER, 3))):
+        if value is not None and (value.shape != shape or not np.isfinite(value).all()):
+            raise ValueError(f"{name} of a path must be finite with shape {shape}, got shape {value.shape}")
     if times[0] != 0 or not (np.diff(times) > 0).all():
         raise ValueError(f"the times of a path must increase from 0, got {times.tolist()}")
-    rest = [(order, np.zeros(3)) for order in range(1, ORDER + 1)]
-    spline = make_interp_spline(times, points, k=2 * ORDER + 1, bc_type=(rest, rest))
-    pieces = [spline.derivative(order) if order else spline for order in range(ORDER + 1)]
-    return Path(float(times[-1]), lambda at: np.stack([piece(np.clip(at, 0, times[-1])) for piece in pieces], axis=1))

@@ -89,22 +89,34 @@ def flat_motion(parameters: QuadrotorPayloadParameters, path: Path, times, forma
     return motion
 
 
-def flat_reference(dsys: DiscreteSystem, path: Path, formation: Formation = Formation(), settle_s: float = 2.0, name: str = "") -> Trajectory:
-    """Discretely feasible reference along which the payload follows the path and then stays for `settle_s` s.
+def flat_reference(
+    dsys: DiscreteSystem, path: Path, formation: Formation = Formation(), settle_s: float = 2.0, name: str = "", start: np.ndarray | None = None
+) -> Trajectory:
+    """Discretely feasible reference along which the payload follows the path and then stays for `settle_s` s, from the state `start` (nx) if given.
 
     States of the flat motion at the nodes and its inputs at the middles of the steps are projected with weights that favor the payload's position; the result
-    differs from the path by O(h^2). Raises InfeasiblePath where the inputs exceed the system's limits.
+    differs from the path by O(h^2). Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as fast as freely.
     """
     nodes = dsys.h * np.arange(round((path.duration + settle_s) / dsys.h) + 1)
     motion = flat_motion(dsys.system.parameters, path, nodes, formation)
     middles = nodes[:-1] + dsys.h / 2
     inputs = flat_motion(dsys.system.parameters, path, middles, formation).u
+    _require_tight(dsys, nodes, path)
     _require_within_limits(dsys, middles, inputs)
     states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
+    if start is not None:
+        states[0] = start
     desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name)
     nv = dsys.system.space.nv
     Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
     return project(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
+
+
+def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
+    down = -path.jets(times)[:, 2, 2]
+    k, g = int(np.argmax(down)), dsys.system.parameters.g
+    if down[k] >= g:
+        raise InfeasiblePath(f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables go slack at g = {g:g} m/s^2, make it slower")
 
 
 def _require_within_limits(dsys: DiscreteSystem, times, inputs: np.ndarray) -> None:

@@ -52,9 +52,8 @@ def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
     low, high = panel.get_ylim()
     if max(high - upper, lower - low) < -NEAR * (high - low):
         return [f"limits {lower:g} ... {upper:g}"]
-    for limit in (lower, upper):
-        if np.isfinite(limit):
-            panel.axhline(limit, color=style.LIMIT, linewidth=1.0, label="limit")
+    for limit in filter(np.isfinite, (lower, upper)):
+        panel.axhline(limit, color=style.LIMIT, linewidth=1.0, label="limit")
     return []
 
 

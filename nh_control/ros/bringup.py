@@ -52,7 +52,7 @@ class Argument:
 
 
 def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDescription:
-    """The launch description of the scenario `name`, with `<name>.yaml` and `<name>.rviz` from the folder `config`, and a robot model if there is a URDF file."""
+    """The launch description of the scenario `name`, with `<name>.yaml` and `<name>.rviz` from the folder `config`, and a robot model if there is a URDF."""
     scenario = scenarios.get(name)
     arguments = [*options(scenario, config, urdf is not None), *parameters(scenario)]
 
@@ -112,7 +112,7 @@ def parameters(scenario: Scenario) -> list[Argument]:
         of("speed_factor", float, "simulated over real time, 0 = as fast as possible"),
         of("lockstep", bool, "wait in each step for the command that answers its state"),
         of("duration_s", float, "length of the run [s], 0 = the reference's"),
-        of("on_finish", str, "exit = the plant ends after the run, and the launch with it", ("stay", "exit")),
+        of("on_finish", str, "exit = the plant ends after the run, and the launch with it; continue = it does not end", ("stay", "exit", "continue")),
         of("wait_for_tracker", bool, "start when the first state has been answered"),
         of("fallback", str, "what the plant applies while no command is fresh", ("hold", "zero", "stop")),
         of("command_timeout_steps", int, "steps for which a command stays fresh"),

@@ -12,7 +12,8 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from nh_control.control.course import Course, Guidance, Leg, Navigator
+from nh_control.control.course import Course, Leg, Navigator
+from nh_control.control.guidance import Guidance
 from nh_control.ros import conversions, wishes
 from nh_control.ros.inbox import Inbox
 from nh_control.ros.model import Model

@@ -67,6 +67,7 @@ class Plant:
     def _make_stepper(self) -> Stepper:
         p, model = self._parameters, self._model
         last_step = max(1, round(p["duration_s"] / model.dsys.h)) if p["duration_s"] else len(model.reference)
+        run = Options(p["lockstep"], p["wait_for_tracker"], sys.maxsize if p["on_finish"] == "continue" else last_step)
         try:
             plant = self._make_plant()
         except (ValueError, StepFailed) as error:
@@ -74,7 +75,6 @@ class Plant:
         timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
         inputs = model.dsys.inputs
         gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]), lambda: plant.idle)
-        run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)
 
@@ -94,9 +94,10 @@ class Plant:
     def _log_start(self) -> None:
         p, stepper = self._parameters, self._stepper
         speed = f"{p['speed_factor']:g} x real time" if p["speed_factor"] else "as fast as possible"
+        commands = "commands without end" if p["on_finish"] == "continue" else f"{stepper.options.last_step} commands"
         self._node.get_logger().info(
             f"plant: {stepper.plant.dsys}, {stepper.plant.substeps} step(s) per command; model: {self._model.dsys}; "
-            f"reference {self._model.reference.name!r}; {stepper.options.last_step} commands, {speed}{', lock-step' if p['lockstep'] else ''}"
+            f"reference {self._model.reference.name!r}; {commands}, {speed}{', lock-step' if p['lockstep'] else ''}"
         )
 
     # In the working thread ----------------------------------------------------------------------------------------------------

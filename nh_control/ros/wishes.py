@@ -9,7 +9,7 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from nh_control.control.course import Guidance
+from nh_control.control.guidance import Guidance
 from nh_control.ros import conversions
 from nh_control.ros.conversions import ConversionError
 from nh_control.ros.step_clock import NANOSECONDS

@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from nh_control.control import paths
+from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.scenarios.quadrotor_payload_look import WORLD, look
-from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario
+from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario, UnknownName
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -21,6 +22,7 @@ from nh_control.systems.quadrotor_payload import (
     split_velocity,
 )
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
+from nh_control.trajectory import Trajectory
 
 FORMATION = Formation()
 
@@ -41,8 +43,15 @@ def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
     return np.diag(configuration + momenta), 0.4 * np.eye(4 * n), None
 
 
-def _reference(name: str, dsys: DiscreteSystem):
+def _reference(name: str, dsys: DiscreteSystem) -> Trajectory:
     return flat_reference(dsys, PATHS[name](), FORMATION, name=name)
+
+
+def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
+    """Guidance along one of the scenario's references, known by its name; raises UnknownName."""
+    if reference.name not in PATHS:
+        raise UnknownName("quadrotor_payload reference", reference.name, PATHS)
+    return Guidance(dsys, reference, PATHS[reference.name](), FORMATION)
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
@@ -130,4 +139,5 @@ QUADROTOR_PAYLOAD = Scenario(
     monitor=Monitor("tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
     disturbance_gain=0.5,
     hold=True,
+    guidance=guidance,
 )

@@ -24,7 +24,7 @@ def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Po
 
 
 def look(parameters: QuadrotorPayloadParameters) -> Look:
-    """A ball on cables under quadrotors with four propeller discs each, the front left and front right ones orange; a thrust arrow is 0.4 m long when it holds its share of the weight."""
+    """A ball on cables under quadrotors with four propeller discs each, those in front orange; a thrust arrow is 0.4 m long in hover without formation."""
     quads = [f"quad{i + 1}" for i in range(parameters.n)]
     arm = RotorMixing().arm
     share = (parameters.payload_mass / parameters.n + parameters.quadrotor_mass) * parameters.g

@@ -57,24 +57,27 @@ def test_without_ros_it_says_what_to_install(tmp_path):
 ros = pytest.mark.skipif(not all(__import__("importlib").util.find_spec(name) for name in ("rclpy", "rosbags")), reason="needs ROS: install the extra 'ros'")
 
 
+RUNS = {
+    "snakeboard": ("--plant-parameter", "m=1.05"),
+    "quadrotor_payload": (
+        *("--reference", "hover", "--plant-parameter", "lengths=0.6,0.81", "--perturb-tilt", "0.5"),
+        *("--wind-force", "2", "0", "0", "--wind-start", "0.5", "--wind-duration", "0.5"),
+    ),
+}
+
+
 @ros
-def test_lockstep_gives_the_numbers_of_the_simulation(tmp_path):
-    options = ("--lockstep", "--speed-factor", "0", "--duration", "5", "--plant-substeps", "2", "--plant-parameter", "m=1.05")
-    done = nh_control("run", "snakeboard", *options, "--json", cwd=tmp_path)
+@pytest.mark.parametrize("scenario", RUNS)
+def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--plant-substeps", "2", "--no-plots", "--no-display", "--json")
+    done = nh_control("run", scenario, *RUNS[scenario], *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert summary["steps"] == summary["steps_planned"] == 500
+    assert summary["steps"] == summary["steps_planned"] == 200
     assert summary["ros"]["difference_to_simulation"] < 1e-9
     assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == summary["ros"]["states_missing_in_recording"] == 0
-    assert summary["constraint_residual_max_m"] < 1e-12
     folder = tmp_path / summary["output"]
-    assert {file.name for file in folder.iterdir()} == {"path.png", "states.png", "inputs.png", "energy.png", "error.png"} | {
-        "results.npz",
-        "summary.json",
-        "parameters.yaml",
-        "recording",
-        "logs",
-    }
+    assert {file.name for file in folder.iterdir()} == {"results.npz", "summary.json", "parameters.yaml", "recording", "logs"}
     assert not alive(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,6 +22,12 @@ def parameters(n: int) -> QuadrotorPayloadParameters:
 def model(n: int, h: float = 0.01, wind: bool = False):
     """The variational integrator of n quadrotors with step h."""
     return midpoint(quadrotor_payload(parameters(n), wind), h)
+
+
+@cache
+def weak_model(thrust_limit: float = 12.0):
+    """Two quadrotors whose thrusts of 9.4 N in hover have little to spare."""
+    return midpoint(quadrotor_payload(replace(parameters(2), thrust_limit=thrust_limit)), 0.01)
 
 
 def lqr_weights(n: int):

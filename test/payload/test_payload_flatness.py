@@ -7,7 +7,7 @@ from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, fla
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, link_tensions
 from nh_control.systems import quadrotor_payload_continuous as continuous
-from payload_cases import model, parameters
+from payload_cases import model, parameters, weak_model
 
 pytestmark = pytest.mark.slow
 
@@ -121,8 +121,10 @@ def test_reference_converges_to_the_path_with_order_two():
 
 
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
-    with pytest.raises(InfeasiblePath, match=r"quad[12]_thrust = .* at t = .* s, allowed are 0 ... 30: make it slower"):
-        flat_reference(model(2), paths.line([0, 0, 0], [0, 0, 30.0], 2.0))
+    with pytest.raises(InfeasiblePath, match=r"quad[12]_thrust = 13.* at t = .* s, allowed are 0 ... 12: make it slower"):
+        flat_reference(weak_model(), paths.line([0, 0, 0], [0, 0, 5.0], 4.0))
+    with pytest.raises(InfeasiblePath, match=r"falls with .* m/s.2 at t = .* s: cables go slack at g = 9.81 m/s.2, make it slower"):
+        flat_reference(model(2), paths.line([0, 0, 0], [0, 0, -8.0], 2.0))
     with pytest.raises(InfeasiblePath, match="cannot come near -g"):
         flat_motion(parameters(1), paths.symbolic(1.0, lambda t: np.array([0, 0, -9.81 / 2]) * t**2), [0.5])
 

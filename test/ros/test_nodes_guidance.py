@@ -24,7 +24,7 @@ class Flight:
         self.goals = probe.node.create_publisher(PoseStamped, "goal", 10)
         self.trajectories = probe.node.create_publisher(MultiDOFJointTrajectory, "trajectory", 10)
         self.tracker = nodes.start("tracker", HOVER)
-        self.plant = nodes.start("plant", {**HOVER, "lockstep": True, "speed_factor": 4.0, "duration_s": 10_000.0, "wait_for": "[probe]"})
+        self.plant = nodes.start("plant", {**HOVER, "lockstep": True, "speed_factor": 4.0, "on_finish": "continue", "wait_for": "[probe]"})
         self.paths = probe.listen(Path, "reference", QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL))
         probe.wait_bodies(150, H)
         for publisher in (self.goals, self.trajectories):

@@ -65,9 +65,9 @@ def test_lockstep_is_identical_in_other_processes(nodes, probe):
     runs = []
     for _ in range(2):
         probe.clear()
-        tracker = nodes.start("tracker", {"scenario": "quadrotor_payload"})
-        plant = nodes.start("plant", {**LOCKSTEP, **PERTURBED, "reference": "", "duration_s": 5.0})
-        probe.wait_bodies(500, H)
+        tracker = nodes.start("tracker", {**HOVER, "reference": "parabola"})
+        plant = nodes.start("plant", {**LOCKSTEP, **PERTURBED, "reference": "parabola", "duration_s": 3.0})
+        probe.wait_bodies(300, H)
         runs.append(body_states(probe, H))
         assert (plant.end(), tracker.end()) == (0, 0)
     assert np.array_equal(*runs)

@@ -144,3 +144,28 @@ def test_integral_action_runs_and_repeats_over_dds(nodes, probe):
     with_integral = run(nodes, probe, 200, heavy, {"integral": True})
     assert np.isfinite(with_integral).all()
     assert np.abs(with_integral - expected(200, parameters={"m": 1.1})).max() > 1e-6
+
+
+@pytest.mark.slow
+def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes, probe):
+    from pathlib import Path
+
+    from pendulum_nodes import PENDULUM
+    from probe import by_step
+    from visualization_msgs.msg import MarkerArray
+
+    script = Path(__file__).parent / "pendulum_nodes.py"
+    markers = probe.listen(MarkerArray, "markers")
+    started = [nodes.start(name, {"scenario": "pendulum"}, script=script) for name in ("tracker", "display")]
+    plant = nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, display]", "scenario": "pendulum", "perturb.heading": 0.2}, script=script)
+    probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
+    model = PENDULUM.model()
+    tracker = PENDULUM.tracker(model, PENDULUM.reference(model))
+    start = PENDULUM.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
+    run = closed_loop(model, tracker, start, 200)
+    states = by_step(probe.joint_states, H)
+    received = np.array([[*states[k].position, *states[k].velocity] for k in range(201)])
+    assert np.abs(received - [[x[0], model.velocity(x)[0]] for x in run.trajectory.states]).max() < 1e-9
+    probe.wait(lambda: markers, "markers")
+    assert markers[-1].markers == [] and not probe.odometry and not probe.bodies
+    assert [node.end() for node in (plant, *started)] == [0, 0, 0]

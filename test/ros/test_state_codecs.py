@@ -212,7 +212,7 @@ def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
 
 
 def test_the_first_body_is_placed():
-    (q, v), pose = motion(), Pose()
+    (q, _), pose = motion(), Pose()
     quads().place(q, pose)
     assert (pose.position.x, pose.position.y, pose.position.z, pose.orientation.w) == (*q[:3], 1.0)
     BODY.place([0.0, 0.0, 0.6, 1.5, -2.5], pose)

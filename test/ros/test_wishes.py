@@ -81,7 +81,7 @@ def test_times_count_from_the_start_with_stamp_zero():
 
 def test_times_count_from_the_stamp_and_velocities_are_passed_on():
     message = trajectory(stamp_s=12.5, velocities=((0.1, 0.2, 0.3), (0.0, 0.0, 0.0)))
-    k, times, _, velocities = wishes.trajectory(message, BODY, NOW, H)(Recorded(), 1100)
+    _, times, _, velocities = wishes.trajectory(message, BODY, NOW, H)(Recorded(), 1100)
     np.testing.assert_allclose(times, [2.5, 3.5])
     np.testing.assert_array_equal(velocities, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
 

@@ -1,0 +1,147 @@
+"""Goals and trajectories given in flight: the references that come of them, and the refusals."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from nh_control.control import LqrTracker, paths
+from nh_control.control.guidance import Guidance
+from nh_control.control.lqr import FEASIBLE
+from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
+from nh_control.scenarios import UnknownName
+from nh_control.scenarios.quadrotor_payload import PATHS
+from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
+from nh_control.simulation import closed_loop
+from nh_control.trajectory import Trajectory
+from payload_cases import lqr_weights, model, weak_model
+
+LINE = paths.line([0.0, 0.0, 1.0], [1.5, 0.5, 1.5], 3.0)
+MIDWAY = 150
+
+
+@cache
+def reference_along_the_line(n: int) -> Trajectory:
+    return flat_reference(model(n), LINE)
+
+
+def guidance(n: int = 2, **limits) -> Guidance:
+    """Guidance of n quadrotors along the line."""
+    return Guidance(model(n), reference_along_the_line(n), LINE, **limits)
+
+
+def require_reference(dsys, old: Trajectory, new: Trajectory, k: int) -> None:
+    """The new reference is the old one up to step k, held past its end, discretely feasible after it, and at rest at its end."""
+    np.testing.assert_array_equal(new.states[: k + 1], old.states[np.minimum(np.arange(k + 1), len(old))])
+    for j in range(max(0, k - 3), len(new)):
+        assert np.abs(dsys.local(new.states[j + 1], dsys.step(new.states[j], new.inputs[j]))).max() < (1e-12 if j >= k else FEASIBLE)
+    assert np.abs(dsys.local(new.states[-1], dsys.step(new.states[-1], new.inputs[-1]))).max() < 1e-6
+    lower, upper = dsys.system.input_limits.T
+    assert (lower <= new.inputs).all() and (new.inputs <= upper).all()
+
+
+def test_a_path_takes_over_six_derivatives_and_goes_through_points_with_velocities():
+    start = LINE.jets([1.5])[0]
+    times, points = [0.0, 0.7, 2.0, 3.0], np.vstack([start[0], [[1, 0, 1], [2, 1, 1], [2, 2, 1]]])
+    velocities = np.vstack([start[1], [[1, 1, 0], [0, 1, 0.5], [0, 0, 0]]])
+    for path in (paths.through(times, points, velocities, start=start[1:]), paths.through(times, points, start=start[1:])):
+        jets = path.jets(times)
+        np.testing.assert_allclose(jets[0], start, atol=1e-6)
+        np.testing.assert_allclose(jets[:, 0], points, atol=1e-9)
+        np.testing.assert_allclose(jets[-1, 1:], 0, atol=1e-6)
+        near = path.jets(np.add.outer(times[1:-1], [-1e-7, 1e-7]).ravel())
+        np.testing.assert_allclose(near[::2], near[1::2], rtol=1e-3, atol=1e-3)
+    with_velocities = paths.through(times, points, velocities, start=start[1:]).jets(times)
+    np.testing.assert_allclose(with_velocities[:, 1], velocities, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_goal_given_in_motion_is_reached_on_a_feasible_reference(n):
+    pilot = guidance(n)
+    old, goal = pilot.reference, [0.5, 1.0, 2.0]
+    assert np.linalg.norm(LINE.jets([MIDWAY * old.h])[0, 1]) > 0.5
+    new = pilot.to_goal(MIDWAY, goal)
+    require_reference(model(n), old, new, MIDWAY)
+    np.testing.assert_allclose(new.states[-1, :3], goal, atol=1e-6)
+    assert pilot.reference is new
+    jumps = np.abs(np.diff(new.inputs, axis=0)).max(axis=1)
+    assert jumps[MIDWAY - 1] < 1.5 * np.r_[jumps[MIDWAY - 20 : MIDWAY - 2], jumps[MIDWAY + 1 : MIDWAY + 20]].max()
+
+
+def test_goals_chain_and_may_come_after_the_end_and_again_before_it():
+    pilot, dsys = guidance(2), model(2)
+    for k, goal in ((MIDWAY, [1.0, 1.0, 1.0]), (MIDWAY + 90, [0.0, -1.0, 1.5]), (1200, [0.5, 0.0, 1.0]), (1000, [3.0, 0.0, 1.0]), (0, [0.0, 0.0, 2.0])):
+        old = pilot.reference
+        require_reference(dsys, old, pilot.to_goal(k, goal), k)
+        np.testing.assert_allclose(pilot.reference.states[-1, :3], goal, atol=1e-6)
+
+
+def test_goals_keep_their_acceleration_and_margin():
+    gentle = guidance(acceleration=0.5).to_goal(480, [4.0, 0.0, 1.0])
+    swift = guidance(acceleration=5.0).to_goal(480, [4.0, 0.0, 1.0])
+    for reference, limit in ((gentle, 0.5), (swift, 5.0)):
+        velocities = np.diff(reference.states[480:, :3], axis=0) / reference.h
+        acceleration = np.linalg.norm(np.diff(velocities, axis=0), axis=1).max() / reference.h
+        assert 0.7 * limit < acceleration < 1.02 * limit
+
+
+def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities():
+    pilot, dsys = guidance(2), model(2)
+    old, times = pilot.reference, np.array([1.5, 3.0, 5.0])
+    positions = np.array([[1.5, 1.0, 1.5], [0.5, 1.5, 1.5], [0.0, 0.0, 1.0]])
+    velocities = np.array([[0.0, 0.5, 0.0], [-0.8, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    new = pilot.along(MIDWAY, times, positions, velocities)
+    require_reference(dsys, old, new, MIDWAY)
+    at = MIDWAY + np.round(times / dsys.h).astype(int)
+    np.testing.assert_allclose(new.states[at, :3], positions, atol=1e-3)
+    np.testing.assert_allclose([dsys.velocity(new.states[k])[:3] for k in at], velocities, atol=2e-3)
+    np.testing.assert_allclose(new.states[-1, :3], positions[-1], atol=1e-6)
+
+
+def test_two_goals_sent_in_flight_are_tracked():
+    pilot, dsys = guidance(2), model(2)
+    pilot.to_goal(MIDWAY, [1.0, 1.5, 1.5])
+    reference = pilot.to_goal(MIDWAY + 100, [-0.5, 0.0, 1.0])
+    tracker = LqrTracker(dsys, reference, *lqr_weights(2), hold=True)
+    start = dsys.retract(reference.states[0], 0.02 * np.random.default_rng(0).normal(size=dsys.ndx))
+    result = closed_loop(dsys, tracker, start, len(reference) + 200)
+    assert result.failure is None
+    assert np.linalg.norm(result.errors[-1]) < 1e-3 < np.linalg.norm(result.errors[0])
+    np.testing.assert_allclose(result.trajectory.states[-1, :3], [-0.5, 0.0, 1.0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "reason"),
+    [
+        (lambda g: g.to_goal(MIDWAY, [np.nan, 0, 1]), "finite position"),
+        (lambda g: g.to_goal(MIDWAY, [1.0, 0.0]), "finite position"),
+        (lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]), r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d"),
+        (lambda g: g.along(600, [4.0], [[1.5, 0.5, 6.5]]), r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower"),
+        (lambda g: g.along(600, [2.0], [[1.5, 0.5, -4.0]]), r"payload falls with .* m/s\^2 at t = .* s: cables go slack"),
+        (lambda g: g.along(MIDWAY, [1.0, np.inf], np.ones((2, 3))), "times of a trajectory must be finite"),
+        (lambda g: g.along(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]), "positions of a trajectory must be finite"),
+        (lambda g: g.along(MIDWAY, [1.0, 1.0], np.ones((2, 3))), "must increase"),
+        (lambda g: g.along(MIDWAY, [-1.0, 1.0], np.ones((2, 3))), "not lie in the past"),
+        (lambda g: g.along(MIDWAY, [], []), "n >= 1 times"),
+        (lambda g: g.along(MIDWAY, [1.0, 2.0], np.ones((3, 3))), "positions .n, 3., got shapes"),
+        (lambda g: g.along(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]), "must end at rest"),
+        (lambda g: g.along(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]), "starts at .* but the payload will be at"),
+        (lambda g: g.along(MIDWAY, [1e9], [[1, 0, 1]]), "may last 300 s"),
+    ],
+)
+def test_refusals_name_their_reason_and_change_nothing(ask, reason):
+    pilot = Guidance(weak_model(), reference_along_the_line(2), LINE)
+    before = pilot.reference
+    with pytest.raises(InfeasiblePath, match=reason):
+        ask(pilot)
+    assert pilot.reference is before
+    with pytest.raises(ValueError, match="at least 0"):
+        pilot.to_goal(-1, [0, 0, 1])
+
+
+def test_the_scenario_replans_its_own_references():
+    dsys = SCENARIO.model()
+    reference = SCENARIO.reference(dsys, "hover")
+    pilot = SCENARIO.guidance(dsys, reference)
+    np.testing.assert_allclose(pilot.to_goal(100, [1.0, 0.0, 2.0]).states[-1, :3], [1.0, 0.0, 2.0], atol=1e-6)
+    with pytest.raises(UnknownName, match=", ".join(PATHS)):
+        SCENARIO.guidance(dsys, Trajectory(reference.h, reference.states, reference.inputs, name="other"))
