@@ -296,6 +296,7 @@ def test_urdf_materials_are_defined():
 SHOWN = {
     "snakeboard": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"},
     "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
+    "marionette": {"MarkerArray": "/markers"},
 }
 
 
@@ -314,11 +315,11 @@ def test_rviz_looks_from_frames_that_there_are(name):
         space = scenario.make_system(scenario.parameters).space
         bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
     else:
-        bodies = (scenario.body,)
-    frames = {body.parent for body in bodies} | {body.frame for body in bodies}
+        bodies = (scenario.body,) if scenario.body is not None else ()
+    parents = {scenario.look(scenario.parameters).parent, *(body.parent for body in bodies)}
     views = RVIZ[name]["Views"]
-    assert RVIZ[name]["Global Options"]["Fixed Frame"] in {body.parent for body in bodies}
-    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
+    assert RVIZ[name]["Global Options"]["Fixed Frame"] in parents
+    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= parents | {body.frame for body in bodies}
 
 
 def test_rviz_sends_goals_to_the_tracker():

@@ -1,4 +1,4 @@
-"""The path of a run, seen as suits it: planar bodies from above, what moves in a vertical plane from its side, all else in space."""
+"""The path of a run, seen as suits it: planar bodies from above, what moves in a vertical plane from its side, joints as stick figures, bodies in space."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.experiment import Result
-from nh_control.figures import planar, spatial
+from nh_control.figures import planar, spatial, sticks
 from nh_control.sketches import tracks
 
 FLAT_M = 1e-9
@@ -19,4 +19,6 @@ def path(result: Result) -> Figure:
     if experiment.scenario.body is not None:
         return planar.path(result, run, target, (0, 1))
     flat = len(run) == 1 and all(np.ptp(track[:, 1]) < FLAT_M for track in (*run.values(), *target.values()))
-    return planar.path(result, run, target, (0, 2)) if flat else spatial.path(result, run, target)
+    if flat:
+        return planar.path(result, run, target, (0, 2))
+    return sticks.path(result) if experiment.scenario.to_bodies is None else spatial.path(result, run, target)
