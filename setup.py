@@ -44,7 +44,7 @@ setup(
     maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["data/*.json", "native/*.c", "native/*.h"]},
+    package_data={NAME: ["data/*.json", "data/*.urdf", "native/*.c", "native/*.h"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -60,6 +60,7 @@ setup(
             "rosbags",
             *(f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'" for wheel in ROS_WHEELS),
         ],
+        "urdf_test": ["pin", "airo-models", "cookie-description", "jvrc-description", "upkie-description"],  # robots, and Pinocchio to check them against
         "test": [*PLOT, "hypothesis", "pytest", "pyyaml"],
     },
     entry_points={

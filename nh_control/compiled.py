@@ -89,16 +89,21 @@ def _wrapper(f: ca.Function) -> str:
             results.append(f"o{k}")
             continue
         places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
-        before += f"    static const int at{k}[] = {{{places}}};\n    double s{k}[{nnz + 1}];\n"
+        before += f"    static const int at{k}[] = {{{places}}};\n    {_doubles(f's{k}', nnz)}"
         after += f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n    for (int i = 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
         results.append(f"s{k}")
     arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
     return (
         f"\nint call_{f.name()}({', '.join(parameters)})\n{{\n{before}"
         f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
-        f"    casadi_int iw[{f.sz_iw() + 1}];\n    double w[{f.sz_w() + 1}];\n"
+        f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
         f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
     )
+
+
+def _doubles(name: str, n: int) -> str:
+    """C declaration of room for n doubles, off the stack where there are many."""
+    return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
 
 
 def _load(name: str, source: str, command: tuple[str, ...]):

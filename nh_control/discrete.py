@@ -13,6 +13,7 @@ from nh_control import newton as newton_method
 from nh_control.compiled import Functions
 from nh_control.engine import Engine, Workspace
 from nh_control.equations import StepEquations
+from nh_control.lagrangian import inertia
 from nh_control.spaces import Space
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
@@ -141,6 +142,10 @@ class DiscreteSystem:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError for a wrong shape or a value that is not finite."""
         return self._run(self._engine.step, x, u).x1.copy()
 
+    def unknowns(self, x, u=()) -> np.ndarray:
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step` does."""
+        return self._run(self._engine.step, x, u).z.copy()
+
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""
         work, n, m = self._run(self._engine.linearize, x, u), self._ndx, self._multipliers
@@ -173,7 +178,7 @@ class DiscreteSystem:
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns this system."""
-        self._engine.hessian, self._state
+        self._engine.hessian, self._state, self._inertia
         return self
 
     def simulate(self, x0, inputs, name: str = "") -> Trajectory:
@@ -202,17 +207,17 @@ class DiscreteSystem:
 
     def velocity(self, x) -> np.ndarray:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed coordinates, (nw)."""
-        mass, momentum, basis, prescribed = self._state("inertia", x)
+        mass, momentum, basis, prescribed = self._inertia("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
     def constraint_impulses(self, x) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its velocity nor its next step depends on."""
-        mass, momentum, _, _ = self._state("inertia", x)
+        mass, momentum, _, _ = self._inertia("inertia", x)
         return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
 
     def with_constraint_impulses(self, x, mu) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its momentum."""
-        mass, _, basis, _ = self._state("inertia", x)
+        mass, _, basis, _ = self._inertia("inertia", x)
         n, x1 = self.system.n_rho, np.array(x, dtype=float)
         x1[self.system.space.nq :] += basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
         return x1
@@ -289,6 +294,10 @@ class DiscreteSystem:
         return x[: self.system.space.nq], x[self.system.space.nq :]
 
     @cached_property
+    def _inertia(self) -> Functions:
+        return Functions(f"{self.system.name}_inertia", [inertia(self.system)])
+
+    @cached_property
     def _state(self) -> Functions:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
@@ -300,7 +309,6 @@ class DiscreteSystem:
             f"{s.name}_state",
             [
                 ca.Function("state", [q, v], [ca.vertcat(q, s.momentum(q, v))], ["q", "v"], ["x"]),
-                ca.Function("inertia", [x], s.inertia(q, rho), ["x"], ["mass", "momentum", "basis", "prescribed"]),
                 ca.Function("energy", [q, v], [s.energy(q, v)], ["q", "v"], ["energy"]),
                 ca.Function("local", [x, x1], [self.state_space.local(x, x1)], ["x0", "x1"], ["dx"]),
                 ca.Function("retract", [x, dx], [self.state_space.retract(x, dx)], ["x", "dx"], ["x1"]),

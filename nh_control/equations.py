@@ -49,8 +49,7 @@ class StepEquations:
         """start, residual, jacobian and readout."""
         x, u, z = self._symbols(3)
         c = self._slopes.first(self._point(x, u, z))
-        zero = ca.DM.zeros(self.n_z)
-        s, r, r_z = self._at_zero(x, u, zero)
+        s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z))
         return [
             ca.Function("start", [x, u], [s, ca.densify(r), r_z], ["x", "u"], ["s", "r", "r_z"]),
             ca.Function("residual", [x, u, z], [ca.densify(self._r(x, u, z, c))], ["x", "u", "z"], ["r"]),
@@ -103,10 +102,9 @@ class StepEquations:
 
     def _at_zero(self, x, u, z):
         """Sizes of r's terms, r and r_z; with slopes that are called the sizes take c for an argument like x and u."""
-        x_, u_, z_, c_ = self._plain
-        w_ = ca.vertcat(x_, u_)
-        r_, a_ = self._r(x_, u_, z_, c_), self._point(x_, u_, z_)
-        r_w, r_c, a_w = ca.Function("terms", [x_, u_, z_, c_], [ca.jacobian(r_, w_), ca.jacobian(r_, c_), ca.jacobian(a_, w_)])(x, u, z, c := self._slopes.first(a := self._point(x, u, z)))
+        a = self._point(x, u, z)
+        c = self._slopes.first(a)
+        r_w, r_c, a_w = self._parts(0, 1)(x, u, z, c)
         sizes = ca.fabs(ca.vertcat(x, u))
         if self._slopes.called:
             scale = ca.fabs(r_w) @ sizes + ca.fabs(r_c) @ ca.fabs(c)
@@ -115,12 +113,16 @@ class StepEquations:
         return ca.densify(scale), self._r(x, u, z, c), self._jacobian(x, u, z)
 
     def _jacobian(self, x, u, z):
-        x_, u_, z_, c_ = self._plain
-        r_, a_ = self._r(x_, u_, z_, c_), self._point(x_, u_, z_)
-        parts = ca.Function("parts_z", [x_, u_, z_, c_], [ca.jacobian(r_, z_), ca.jacobian(r_, c_), ca.jacobian(a_, z_)])
         a = self._point(x, u, z)
-        r_z, r_c, a_z = parts(x, u, z, self._slopes.first(a))
+        r_z, r_c, a_z = self._parts(2)(x, u, z, self._slopes.first(a))
         return r_z + r_c @ self._slopes.second_times(a, a_z)
+
+    def _parts(self, *which: int) -> ca.Function:
+        """r_v, r_c, a_v for some v of x, u, z."""
+        symbols = self._plain
+        v = ca.vertcat(*(symbols[k] for k in which))
+        r, a = self._r(*symbols), self._point(*symbols[:3])
+        return ca.Function("parts", symbols, [ca.jacobian(r, v), ca.jacobian(r, symbols[3]), ca.jacobian(a, v)])
 
     @cached_property
     def _moved_symbols(self):

@@ -10,8 +10,9 @@ from nh_control.system import System
 
 SEEDS = 8
 """Directions that one call of a derivative takes at once."""
-LARGE = 300_000
-"""Estimated instructions of the Lagrangian's Hessian beyond which it is evaluated direction by direction instead of being written out."""
+LARGE = 150_000
+"""Instructions of the Lagrangian's slopes, once for every argument, beyond which its Hessian is evaluated direction by direction instead of being written out.
+The written one is faster (measured on planar chains: 47 against 57 us a step of 32 links), but its compilation grows with the square of the size."""
 
 
 class SlopesAt:
@@ -91,3 +92,29 @@ class Slopes:
         seeds = ca.horzcat(ca.densify(directions[:, columns]), ca.MX.zeros(directions.shape[0], calls * SEEDS - len(columns)))
         result[:, columns] = product.map("products", "serial", calls, [0], [])(at, seeds)[:, : len(columns)]
         return result
+
+
+def inertia(system: System) -> ca.Function:
+    """`inertia(x) -> M, b, X, c` with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum
+    (n_rho) less that of c, and the prescribed part c (nw).
+
+    With holonomic constraints y ends with the impulses mu that make the velocity keep them, `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014] leaves
+    half of a step's constraint impulse in p, and without mu the velocity would be first order only.
+    """
+    nq, nw, n_prescribed, k = system.space.nq, system.space.nw, len(system.prescribed), system.n_holonomic
+    slopes = Slopes(system, nq + nw)
+    state = ca.SX.sym("x", system.state_space.nq)
+    q, rho = state[:nq], state[nq:]
+    basis, c = system.admissible_basis(q), ca.vertcat(ca.SX.zeros(nw - n_prescribed), system.prescribed_part(rho))
+    slope = system.holonomic_slope(q)
+    outputs = [system.reduce(q, rho), basis, c, ca.vertcat(q, c), ca.vertcat(ca.SX(nq, basis.shape[1]), basis)]
+    outputs += [slope[:, : system.n_rho], slope[:, system.n_rho :] @ system.prescribed_part(rho)]
+    parts = ca.Function("inertia_parts", [state], outputs)
+    x = slopes.kind.sym("x", state.shape[0])
+    reduced, basis, c, at, directions, free, rate = parts(x)
+    mass = basis.T @ slopes.second_times(at, directions)[nq:, :]
+    momentum = reduced - basis.T @ slopes.first(at)[nq:]
+    if k:
+        mass = ca.vertcat(ca.horzcat(mass, free.T), ca.horzcat(free, slopes.kind(k, k)))
+        momentum, basis = ca.vertcat(momentum, -rate), ca.horzcat(basis, slopes.kind(nw, k))
+    return ca.Function("inertia", [x], [mass, momentum, basis, c], ["x"], ["mass", "momentum", "basis", "prescribed"])

@@ -85,7 +85,7 @@ def inline(action):
 
 
 @needs_launch
-@pytest.mark.parametrize(("name", "models"), [("snakeboard", {"robot_state_publisher"}), ("quadrotor_payload", set())])
+@pytest.mark.parametrize(("name", "models"), [("snakeboard", {"robot_state_publisher"}), ("quadrotor_payload", set()), ("urdf", {"robot_state_publisher"})])
 def test_default_starts_everything_but_the_recording(launched, name, models):
     actions = launched(name)
     assert set(actions) == {"plant", "tracker", "display", "rviz2"} | models
@@ -177,6 +177,26 @@ def test_a_wrong_number_names_the_argument(launched, argument, text):
     with pytest.raises(ValueError, match="launch argument") as refused:
         launched("quadrotor_payload", **{argument: text})
     assert f"'{argument}': expected" in str(refused.value) and f"got '{text}'" in str(refused.value)
+
+
+@needs_launch
+def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
+    from nh_control.scenarios.urdf import DEFAULT
+
+    file = tmp_path / "robot.urdf"
+    file.write_text(DEFAULT.read_text().replace("base_link", "pelvis"))
+    for given, frame in (({}, "pelvis"), ({"base": "floating"}, "world")):
+        actions = launched("urdf", urdf=str(file), **given)
+        assert inline(actions["plant"]) == inline(actions["tracker"]) == {"urdf": str(file), **given}
+        assert actions["robot_state_publisher"]["parameters"][0]["robot_description"].value == file.read_text()
+        view = actions["rviz2"]["arguments"]
+        assert view[view.index("--fixed-frame") + 1] == frame
+
+
+@needs_launch
+def test_a_file_that_is_no_robot_is_refused_before_anything_starts(launched, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        launched("urdf", urdf=str(tmp_path / "none.urdf"))
 
 
 @needs_launch

@@ -213,6 +213,7 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
         declared |= {"on_finish": "continue", "fallback": "hold"}  # goals may come at any time; what flies falls without thrust
     swinging, wind = {"perturb.swing", "perturb.tilt"}, {key for key in declared if key.startswith("wind.")}
     useless = (swinging if scenario.to_bodies is None else set()) | (wind if scenario.make_windy_system is None else set())
+    useless |= set() if name == "urdf" else {"urdf", "base"}
     expected = {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items() if key not in useless}
     stated = {key: value for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items() if not key.startswith(PLANT_PARAMETERS)}
     assert stated == expected
@@ -296,6 +297,7 @@ def test_urdf_materials_are_defined():
 SHOWN = {
     "snakeboard": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"},
     "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
+    "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
 }
 
@@ -305,7 +307,7 @@ def test_rviz_shows_what_the_nodes_publish(name):
     displays = {display["Class"].removeprefix("rviz_default_plugins/"): display for display in RVIZ[name]["Displays"]}
     assert {kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display} == SHOWN[name]
     assert all(display["Enabled"] for display in displays.values())
-    assert ("RobotModel" in displays) == (ROOT / "config" / "urdf" / f"{name}.urdf").is_file()
+    assert ("RobotModel" in displays) == (name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file())
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
@@ -316,10 +318,11 @@ def test_rviz_looks_from_frames_that_there_are(name):
         bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
     else:
         bodies = (scenario.body,) if scenario.body is not None else ()
-    parents = {scenario.look(scenario.parameters).parent, *(body.parent for body in bodies)}
+    fixed = scenario.look(scenario.parameters).parent
+    frames = {"<Fixed Frame>", fixed} | {body.parent for body in bodies} | {body.frame for body in bodies}
     views = RVIZ[name]["Views"]
-    assert RVIZ[name]["Global Options"]["Fixed Frame"] in parents
-    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= parents | {body.frame for body in bodies}
+    assert RVIZ[name]["Global Options"]["Fixed Frame"] == fixed
+    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
 
 
 def test_rviz_sends_goals_to_the_tracker():

@@ -57,6 +57,8 @@ class LqrTracker:
     def __init__(
         self, dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf=None, limits=None, disturbance_gain: float = 0.0, hold: bool = False
     ):
+        if not dsys.nu:
+            raise ValueError(f"{dsys}: a system without inputs cannot be made to track; leave the tracker out")
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:

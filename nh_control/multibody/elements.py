@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import casadi as ca
 import numpy as np
@@ -13,7 +13,13 @@ from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
 
 class Element(ABC):
-    """Something that contributes a potential energy or, by the virtual power of its forces, generalized forces."""
+    """Something that contributes a potential energy or, by the virtual power of its forces, generalized forces; its numbers must be finite (ValueError)."""
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and not np.isfinite(value):
+                raise ValueError(f"{self}: {field.name} must be finite")
 
     def potential(self, k: Kinematics) -> ca.SX:
         """Potential energy (J) at k."""
@@ -26,7 +32,10 @@ class Element(ABC):
 
 @dataclass(frozen=True)
 class Spring(Element):
-    """Linear spring between two points (a `Point` or a frame's name), `V = stiffness (distance - rest_length)^2 / 2`, N/m and m."""
+    """Linear spring between two points (a `Point` or a frame's name), `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
+
+    With a rest length the points must not meet: there the force has no direction.
+    """
 
     a: Point | str
     b: Point | str
@@ -52,7 +61,7 @@ class JointSpring(Element):
 
 @dataclass(frozen=True)
 class Damper(Element):
-    """Linear damper between two points: force `-damping` times the rate of their distance, along their line; N s/m."""
+    """Linear damper between two points: force `-damping` times the rate of their distance, along their line, which they have while they do not meet; N s/m."""
 
     a: Point | str
     b: Point | str

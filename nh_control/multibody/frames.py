@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control import quaternion
-from nh_control.multibody.motion import AXES, Motion, rotation_about, unit_vector
+from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
 from nh_control.rotations import SE3, SO3
 from nh_control.spaces import SE2, Rn, Space
 
@@ -122,6 +122,22 @@ class Mimic:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Range of a joint's coordinate (rad or m) and its largest speed; for planners and controllers: the dynamics have no stops."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+
+    def __post_init__(self):
+        if not (self.lower <= self.upper and self.velocity >= 0):
+            raise ValueError(f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, {self.upper} and {self.velocity}")
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
 class Frame:
     """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by its joint, whose coordinates are named after `coordinate`
     (the frame's name by default). Make one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`."""
@@ -133,14 +149,13 @@ class Frame:
     rotation: tuple[tuple[float, ...], ...] = UNTURNED
     coordinate: str = ""
     mimic: Mimic | None = None
+    limits: Limits = NO_LIMITS
 
     def __post_init__(self):
-        at, rotation = np.array(self.at, dtype=float), np.array(self.rotation, dtype=float)
-        if at.shape != (3,) or not np.isfinite(at).all():
-            raise ValueError(f"frame {self.name!r}: at must be three finite numbers, got {self.at}")
+        rotation = np.array(self.rotation, dtype=float)
         if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9) or np.linalg.det(rotation) < 0:
             raise ValueError(f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got {rotation.tolist()}")
-        object.__setattr__(self, "at", tuple(at.tolist()))
+        object.__setattr__(self, "at", three_numbers(self.at, f"frame {self.name!r}: at"))
         object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
         object.__setattr__(self, "coordinate", self.coordinate or self.name)
 
@@ -155,14 +170,14 @@ def fixed(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED) -> Frame
     return Frame(name, parent, Fixed(), at, rotation)
 
 
-def revolute(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic: Mimic | None = None) -> Frame:
-    """A frame that turns about an axis: "x", "-z", ... or three numbers."""
-    return Frame(name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic)
+def revolute(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
+    """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
+    return Frame(name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
 
 
-def prismatic(name: str, parent: str = WORLD, axis="x", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic: Mimic | None = None) -> Frame:
-    """A frame that slides along an axis: "x", "-z", ... or three numbers."""
-    return Frame(name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic)
+def prismatic(name: str, parent: str = WORLD, axis="x", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
+    """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
+    return Frame(name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
 
 
 def planar(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:

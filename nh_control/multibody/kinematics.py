@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.multibody.frames import WORLD, Frame, Joint
-from nh_control.multibody.motion import Motion, constant
+from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
+from nh_control.multibody.motion import Motion, constant, three_numbers
 from nh_control.spaces import Product, Rn, Space
 
 
@@ -18,7 +18,10 @@ class Point:
     """A point fixed in a frame, `at` (3, m) in its axes."""
 
     frame: str
-    at: Sequence[float] = (0.0, 0.0, 0.0)
+    at: Sequence[float] = ORIGIN
+
+    def __post_init__(self):
+        object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
 
 
 class Tree:
@@ -36,11 +39,13 @@ class Tree:
         poses = [space for space in spaces.values() if not isinstance(space, Rn)]
         self._check_prescribed(scalars, poses)
         self.scalars = (*(c for c in scalars if c not in self.prescribed), *self.prescribed)
-        self.space: Space = _product(poses, self.scalars)
-        self._places = _places(spaces, poses, self.scalars)
         for frame in frames:
             if frame.mimic and frame.mimic.coordinate not in self.scalars:
                 raise ValueError(f"{name}: frame {frame.name!r} mimics the unknown coordinate {frame.mimic.coordinate!r}; {self._among(self.scalars)}")
+        if not (poses or self.scalars):
+            raise ValueError(f"{name}: the model has no coordinates; add a joint")
+        self.space: Space = _product(poses, self.scalars)
+        self._places = _places(spaces, poses, self.scalars)
         self.anchors = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
         for f in frames:
             anchor, at, rotation = self.anchors[f.parent]
@@ -61,8 +66,8 @@ class Tree:
                 return frame.joint
         raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
 
-    def frame(self, name: str) -> str:
-        """The name itself; raises ValueError if no frame has it."""
+    def known(self, name: str) -> str:
+        """The name of a frame, itself; raises ValueError if no frame has it."""
         if name not in self.anchors:
             raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
         return name
@@ -113,7 +118,7 @@ class Kinematics:
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        return self._motions[self._tree.frame(frame)]
+        return self._motions[self._tree.known(frame)]
 
     def position(self, point: Point | str) -> ca.SX:
         """Position (3) of a point, or of a frame's origin, in the world."""
@@ -146,7 +151,7 @@ class Kinematics:
 
 
 def _of(point: Point | str) -> tuple[str, Sequence[float]]:
-    return (point.frame, point.at) if isinstance(point, Point) else (point, (0.0, 0.0, 0.0))
+    return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
 
 
 def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:

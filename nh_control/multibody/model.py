@@ -12,10 +12,10 @@ import numpy as np
 
 from nh_control.multibody.bodies import Body, RigidMass
 from nh_control.multibody.constraints import Constraint
-from nh_control.multibody.elements import Element, Input
+from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
-from nh_control.multibody.motion import constant
+from nh_control.multibody.motion import constant, three_numbers
 from nh_control.spaces import Space
 from nh_control.system import System
 
@@ -32,7 +32,7 @@ class Multibody:
     """A mechanical system as a tree of `frames` (each after its parent; the root is "world") with `bodies`, `elements` (springs and dampers), `inputs` and `constraints`.
 
     `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the
-    bodies' frames. `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
+    bodies' frames. Configurations are the joints' in the order of the frames, poses before the coordinates of an Rn, which ends with the prescribed ones: `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
     `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
@@ -46,10 +46,9 @@ class Multibody:
     gravity: Sequence[float] = (0.0, 0.0, -9.81)
 
     def __post_init__(self):
-        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed", "gravity"):
+        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
-            raise ValueError(f"{self.name}: gravity must be three finite numbers, got {self.gravity}")
+        object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
         names = [c.name for c in self.constraints]
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: constraint names must differ, got {names}")
@@ -109,15 +108,12 @@ class Multibody:
 
     def poses(self, q) -> dict[str, Pose]:
         """Poses of all frames at configuration q (nq) by name."""
-        q = np.asarray(q, dtype=float)
-        if q.shape != (self.space.nq,):
-            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
-        columns = np.asarray(self._poses(q)).T.reshape(-1, 4, 3)
+        columns = np.asarray(self._poses(self._checked(q))).T.reshape(-1, 4, 3)
         return {name: Pose(c[:3].T, c[3]) for name, c in zip(self.tree.anchors, columns)}
 
     def pose(self, q, frame: str) -> Pose:
         """Pose of a frame at configuration q (nq); raises ValueError for an unknown frame."""
-        return self.poses(q)[self.tree.frame(frame)]
+        return self.poses(q)[self.tree.known(frame)]
 
     def point(self, q, point: Point | str) -> np.ndarray:
         """Position (3) in the world of a point, or of a frame's origin, at configuration q (nq)."""
@@ -125,9 +121,13 @@ class Multibody:
         pose = self.pose(q, point.frame)
         return pose.position + pose.rotation @ np.asarray(point.at)
 
+    def mass_matrix(self, q) -> np.ndarray:
+        """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed coordinates are the last."""
+        return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
+
     def constraint_residuals(self, q) -> dict[str, np.ndarray]:
         """h(q) of every constraint by name."""
-        k = self.kinematics(ca.SX(np.asarray(q, dtype=float)), ca.SX(self.space.nw, 1))
+        k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
 
     def _lagrangian(self, q, v) -> ca.SX:
@@ -165,9 +165,11 @@ class Multibody:
 
     def _check_parts(self) -> None:
         for body in self.bodies:
-            self.tree.frame(body.frame)
+            self.tree.known(body.frame)
         k = self.kinematics(*self._symbols)
         for entry in self.inputs:
+            if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:
+                raise ValueError(f"{self.name}: the input on {entry.coordinate!r} would do nothing, its motion is prescribed")
             entry.power(k, ca.SX(len(entry.names(self.tree)), 1))
         for element in self.elements:
             element.potential(k)
@@ -178,10 +180,7 @@ class Multibody:
     def _check_masses(self) -> None:
         """The mass matrix of the coordinates that are not prescribed must be regular, at a configuration where nothing is aligned."""
         space, free = self.space, self.space.nw - len(self.prescribed)
-        q, v = self._symbols
-        momentum = ca.Function("momentum", [q, v], [ca.gradient(self._kinetic(self.kinematics(q, v)), v)])
-        at = space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv))
-        mass = np.asarray(momentum(at, np.eye(space.nw)))[:free, :free]
+        mass = self.mass_matrix(space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv)))[:free, :free]
         still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
         if still:
             raise ValueError(f"{self.name}: the velocities {still} move no mass; add a body with mass and inertia, or fix the frame")
@@ -196,11 +195,22 @@ class Multibody:
         return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nw)
 
     @cached_property
+    def _momentum(self) -> ca.Function:
+        q, v = self._symbols
+        return ca.Function("momentum", [q, v], [ca.densify(ca.gradient(self._kinetic(self.kinematics(q, v)), v))])
+
+    @cached_property
     def _poses(self) -> ca.Function:
         q, v = self._symbols
         k = self.kinematics(q, v)
         columns = [ca.vertcat(ca.vec(k.motion(name).R), k.motion(name).p) for name in self.tree.anchors]
         return ca.Function("poses", [q], [ca.densify(ca.horzcat(*columns))])
+
+    def _checked(self, q) -> np.ndarray:
+        q = np.asarray(q, dtype=float)
+        if q.shape != (self.space.nq,):
+            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
+        return q
 
     def _named(self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]) -> np.ndarray:
         out = np.array(start)

@@ -17,6 +17,14 @@ def constant(values) -> ca.DM:
     return ca.sparsify(ca.DM(np.where(np.abs(values) < 1e-15 * np.abs(values).max(initial=0.0), 0.0, values)))
 
 
+def three_numbers(values: Sequence[float], what: str) -> tuple[float, ...]:
+    """The values as a tuple; raises ValueError unless they are three finite numbers."""
+    array = np.array(values, dtype=float)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ValueError(f"{what} must be three finite numbers, got {values}")
+    return tuple(array.tolist())
+
+
 def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
     """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError for anything else."""
     if isinstance(axis, str):
@@ -24,9 +32,9 @@ def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
         if name not in AXES:
             raise ValueError(f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or give three numbers")
         return np.array(AXES[name]) * (-1.0 if axis.startswith("-") else 1.0)
-    vector = np.asarray(axis, dtype=float)
-    if vector.shape != (3,) or not np.isfinite(vector).all() or not vector.any():
-        raise ValueError(f"{where}: an axis must be three finite numbers that are not all zero, got {axis}")
+    vector = np.array(three_numbers(axis, f"{where}: axis"))
+    if not vector.any():
+        raise ValueError(f"{where}: the axis must not be zero")
     return vector / np.linalg.norm(vector)
 
 

@@ -58,7 +58,8 @@ def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDesc
 
     def start(context):
         text = {argument.name: LaunchConfiguration(argument.name).perform(context).strip() for argument in arguments}
-        return actions(scenario, config, urdf, arguments, text)
+        chosen = scenarios.get(name, text.get("urdf", ""), text.get("base") or "fixed")
+        return actions(chosen, config, urdf, arguments, text)
 
     return LaunchDescription([*(argument.declare() for argument in arguments), OpaqueFunction(function=start)])
 
@@ -92,7 +93,12 @@ def parameters(scenario: Scenario) -> list[Argument]:
         of("wind.start_s", float, "time at which the wind begins [s]"),
         of("wind.duration_s", float, "how long the wind blows [s], 0 = for ever after"),
     ]
+    robot = [
+        of("urdf", str, "URDF file of the robot"),
+        of("base", str, "whether the robot's root link is fixed or floating", ("fixed", "floating")),
+    ]
     return [
+        *(robot if scenario.name == "urdf" else []),
         of("reference", str, "motion to track", scenario.references),
         of("integrator", str, "integrator of the tracker's model and of the reference", scenario.integrators),
         of("step_s", float, "step of the model [s]"),
@@ -154,10 +160,11 @@ def actions(scenario: Scenario, config: Path, urdf: Path | None, arguments: list
     if shown:
         started.append(nh_control("display"))
     if shown and urdf is not None and wanted["use_robot_state_publisher"]:
-        model = {"robot_description": ParameterValue(urdf.read_text(), value_type=str), "publish_frequency": 50.0}
+        model = {"robot_description": ParameterValue(Path(text.get("urdf") or urdf).read_text(encoding="utf-8"), value_type=str), "publish_frequency": 50.0}
         started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
     if shown and wanted["rviz"]:
         view = ["--display-config", str(config / f"{scenario.name}.rviz")]
+        view += ["--fixed-frame", scenario.look(scenario.parameters).parent] if scenario.look else []
         started.append(node("rviz2", "rviz2", [sim_time], arguments=view, remappings=[("/" + topic, topic) for topic in relative_topics(scenario)]))
     return started
 

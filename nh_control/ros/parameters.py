@@ -82,8 +82,13 @@ class Spec:
         return out
 
 
-SHARED = (
+SCENARIO = (
     Spec("scenario", "snakeboard", "What is simulated and controlled.", choices=scenarios.names()),
+    Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
+    Spec("base", "fixed", "Whether that robot's root link is fixed or floating.", choices=("fixed", "floating")),
+)
+
+SHARED = SCENARIO + (
     Spec("reference", "", "Motion to track, one of the scenario's references; empty is its default."),
     Spec("integrator", "", "Integrator of the tracker's model and of the reference; empty is the scenario's default."),
     Spec("step_s", 0.0, "Step of model, reference and commands in s; 0 is the scenario's default.", minimum=0.0),
@@ -116,8 +121,7 @@ TRACKER = SHARED + (Spec("integral", False, "Estimate a constant disturbance of 
 
 DISPLAY = SHARED + (Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),)
 
-RECORDER = (
-    SHARED[0],
+RECORDER = SCENARIO + (
     Spec("output", "recording", "Folder of the recording; must not exist."),
     Spec("topics", [], "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario."),
 )

@@ -12,9 +12,9 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 
-from nh_control import scenarios
 from nh_control.ros import process
 from nh_control.ros.inbox import Inbox
+from nh_control.ros.model import chosen
 from nh_control.ros.parameters import RECORDER, Parameters
 from nh_control.topics import recorded
 
@@ -30,7 +30,7 @@ class Recorder:
         parameters = Parameters(node, RECORDER)
         self._inbox, self._node = inbox, node
         topics = parameters["topics"] or [
-            *(f"{topic}:{message}" for topic, message in recorded(scenarios.get(parameters["scenario"])).items()),
+            *(f"{topic}:{message}" for topic, message in recorded(chosen(parameters)).items()),
             *([TRANSFORMS] if _installed("tf2_msgs") else []),
         ]
         types = [_parse(topic) for topic in topics]

@@ -61,16 +61,13 @@ def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) ->
 
 
 class JointCodec:
-    """Coordinates and velocities of one-dof joints as JointState; a joint shows `sign` times its coordinate.
-
-    A coordinate has the same index in configurations and velocities.
-    """
+    """Coordinates c of an Rn and velocities `c_dot` of one-dof joints as JointState; a joint shows `sign` times its coordinate."""
 
     topic, message_type = "joint_states", JointState
 
     def __init__(self, joints: Sequence[Joint], space: Space, velocities: bool = True):
         self.names = [joint.name for joint in joints]
-        self._joints = [(space.names.index(joint.coordinate), joint.sign) for joint in joints]
+        self._joints = [(space.names.index(joint.coordinate), space.velocity_names.index(f"{joint.coordinate}_dot"), joint.sign) for joint in joints]
         zeros = array("d", bytes(8 * len(joints)))
         self.message = JointState(name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d"))
         self.outgoing, self.odometry = ((self.topic, self.message),), ()
@@ -78,10 +75,10 @@ class JointCodec:
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
         positions, velocities = self.message.position, self.message.velocity
-        for i, (coordinate, sign) in enumerate(self._joints):
+        for i, (coordinate, rate, sign) in enumerate(self._joints):
             positions[i] = sign * q[coordinate]
             if velocities:
-                velocities[i] = sign * v[coordinate]
+                velocities[i] = sign * v[rate]
 
     def read(self, message: JointState, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether there are velocities.
@@ -97,10 +94,10 @@ class JointCodec:
         order = _order(names, self.names, "joint state")
         if not all(map(math.isfinite, positions)) or not all(map(math.isfinite, velocities)):
             raise ConversionError("joint state with a value that is not finite")
-        for i, (coordinate, sign) in zip(order, self._joints):
+        for i, (coordinate, rate, sign) in zip(order, self._joints):
             q[coordinate] = sign * positions[i]
             if velocities:
-                v[coordinate] = sign * velocities[i]
+                v[rate] = sign * velocities[i]
         return len(velocities) > 0
 
 
@@ -197,11 +194,12 @@ class SpatialCodec:
         order = _order(message.joint_names, self.names, "multi-dof joint state")
         bodies = [self._body(name, transforms[i], twists[i] if twists else Twist()) for name, i in zip(self.names, order)]
         try:
-            q[:], velocity = (part.tolist() for part in self._from_bodies(bodies))
+            configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
         except ValueError as error:
             raise ConversionError(str(error)) from error
+        q[: len(configuration)] = configuration
         if twists:
-            v[:] = velocity
+            v[: len(velocity)] = velocity
         return len(twists) > 0
 
     def _body(self, name: str, transform: Transform, twist: Twist) -> BodyState:

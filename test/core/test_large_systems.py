@@ -1,0 +1,84 @@
+"""Large Lagrangians are differentiated direction by direction by called functions: the same steps and derivatives as where they are written out."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from nh_control import compiled, lagrangian
+from nh_control.integrators import midpoint, rdp
+from nh_control.spaces import Rn
+from nh_control.system import System
+from nh_control.systems import snakeboard
+from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
+from test_newton import planar_chain
+
+
+def puppet() -> System:
+    """A chain of three links hung on a hook that is moved at will, its end on a circle, with damping and a torque."""
+    free = planar_chain(3)
+
+    def hook(q):
+        return ca.vertcat(q[3] + sum(ca.sin(q[i]) for i in range(3)), -sum(ca.cos(q[i]) for i in range(3)))
+
+    return System(
+        name="puppet",
+        space=Rn("a", "b", "c", "hook"),
+        lagrangian=lambda q, v: free.lagrangian(q[:3], v[:3]) + v[3] ** 2 / 2 + v[3] * sum(ca.cos(q[i]) * v[i] for i in range(3)),
+        inputs=("torque",),
+        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0) - 0.1 * q[0] * v,
+        holonomic_constraint=lambda q: ca.sumsqr(hook(q)) - 4.0,
+        prescribed=("hook",),
+    )
+
+
+CASES = {
+    "chain": lambda: midpoint(planar_chain(5), 0.02),
+    "puppet": lambda: midpoint(puppet(), 0.02, "left"),
+    "spheres": lambda: midpoint(spherical_pendulum(SphericalPendulumParameters(masses=(1.0, 2.0), lengths=(1.0, 0.5))), 0.02),
+    "snakeboard": lambda: rdp(snakeboard(), 0.02),
+}
+
+
+def results(case):
+    dsys, rng = CASES[case](), np.random.default_rng(4)
+    q, v = 0.4 * rng.normal(size=dsys.system.space.nv), rng.normal(size=dsys.system.space.nw)
+    x = dsys.state(dsys.system.space.retract(dsys.system.space.origin, q), v)
+    if case == "puppet":
+        x[:4], x[4:] = [np.pi / 6, np.pi / 2, 5 * np.pi / 6, -1.0], 0.2 * x[4:]
+    u, lam = 0.1 * rng.normal(size=dsys.nu), rng.normal(size=dsys.ndx)
+    if case == "puppet":
+        u[-1] = x[3] + 0.01
+    lin = dsys.linearize(x, u)
+    return [dsys.step(x, u), lin.A, lin.B, dsys.hessian(x, u, lam), lin.multipliers, lin.multipliers_x, dsys.velocity(x)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_called_and_written_derivatives_agree(case, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    written = results(case)
+    monkeypatch.setattr(lagrangian, "LARGE", 0)
+    for got, want in zip(results(case), written):
+        assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
+
+
+@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+def test_called_derivatives_compile(monkeypatch):
+    written = results("chain")
+    monkeypatch.setattr(lagrangian, "LARGE", 0)
+    for got, want in zip(results("chain"), written):
+        assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+def test_a_chain_of_128_links_with_momenta_of_a_thousand():
+    """No step fails, the energy stays, and the linearization is symplectic."""
+    n = 128
+    dsys = midpoint(planar_chain(n), 0.01)
+    x = dsys.state(np.linspace(0.3, 0.6, n), np.full(n, 0.12))
+    assert 900 < np.abs(x[n:]).max() < 1100
+    states = dsys.simulate(x, 500).states
+    energy = np.array([dsys.energy(s) for s in states[::50]])
+    assert np.abs(energy - energy[0]).max() <= 1e-4 * abs(energy[0])
+    a = dsys.linearize(states[-1]).A
+    j = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    assert np.abs(a.T @ j @ a - j).max() <= 1e-11 * np.abs(a).max() ** 2
