@@ -95,26 +95,15 @@ class Slopes:
 
 
 def inertia(system: System) -> ca.Function:
-    """`inertia(x) -> M, b, X, c` with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum
-    (n_rho) less that of c, and the prescribed part c (nw).
-
-    With holonomic constraints y ends with the impulses mu that make the velocity keep them, `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014] leaves
-    half of a step's constraint impulse in p, and without mu the velocity would be first order only.
-    """
-    nq, nw, n_prescribed, k = system.space.nq, system.space.nw, len(system.prescribed), system.n_holonomic
+    """`inertia(x) -> M, b, X, c` of `System.inertia`, with a mass matrix `M = X^T L_vv X` that is evaluated like the other second derivatives."""
+    nq, nw, n = system.space.nq, system.space.nw, system.n_rho
     slopes = Slopes(system, nq + nw)
-    state = ca.SX.sym("x", system.state_space.nq)
-    q, rho = state[:nq], state[nq:]
-    basis, c = system.admissible_basis(q), ca.vertcat(ca.SX.zeros(nw - n_prescribed), system.prescribed_part(rho))
-    slope = system.holonomic_slope(q)
-    outputs = [system.reduce(q, rho), basis, c, ca.vertcat(q, c), ca.vertcat(ca.SX(nq, basis.shape[1]), basis)]
-    outputs += [slope[:, : system.n_rho], slope[:, system.n_rho :] @ system.prescribed_part(rho)]
-    parts = ca.Function("inertia_parts", [state], outputs)
-    x = slopes.kind.sym("x", state.shape[0])
-    reduced, basis, c, at, directions, free, rate = parts(x)
-    mass = basis.T @ slopes.second_times(at, directions)[nq:, :]
-    momentum = reduced - basis.T @ slopes.first(at)[nq:]
-    if k:
-        mass = ca.vertcat(ca.horzcat(mass, free.T), ca.horzcat(free, slopes.kind(k, k)))
-        momentum, basis = ca.vertcat(momentum, -rate), ca.horzcat(basis, slopes.kind(nw, k))
-    return ca.Function("inertia", [x], [mass, momentum, basis, c], ["x"], ["mass", "momentum", "basis", "prescribed"])
+    x_, mass_ = ca.SX.sym("x", system.state_space.nq), ca.SX.sym("mass", n, n)
+    q, rest = x_[:nq], ca.SX.zeros(nw)
+    basis = system.admissible_basis(q)
+    directions = ca.Function("directions", [x_], [ca.vertcat(q, rest), basis, ca.vertcat(ca.SX(nq, n), basis)])
+    system_of = ca.Function("system_of", [x_, mass_], system.inertia(q, x_[nq:], mass_))
+    x = slopes.kind.sym("x", x_.shape[0])
+    at, basis, along = directions(x)
+    mass = basis.T @ slopes.second_times(at, along)[nq:, :]
+    return ca.Function("inertia", [x], system_of(x, ca.densify(mass)), ["x"], ["mass", "momentum", "basis", "prescribed"])

@@ -152,6 +152,12 @@ class System:
         """Dh(q) along the tangent vectors of the coordinates that are not prescribed, (n_holonomic, n_rho)."""
         return self.holonomic_slope(q)[:, : self.n_rho]
 
+    def holonomic_impulse(self, q, multipliers) -> ca.SX:
+        """`Dh(q)^T multipliers` on the coordinates that are not prescribed, (n_rho), by one reverse derivative."""
+        e = ca.SX.sym("e", self.space.nv)
+        h = ca.vertcat(self.holonomic_constraint(self.space.retract(q, e)))
+        return ca.substitute(ca.jtimes(h, e, multipliers, True), e, ca.SX.zeros(self.space.nv))[: self.n_rho]
+
     def prescribed_part(self, vector) -> ca.SX:
         """The last entries of a configuration, velocity, stored momentum or input: those of the prescribed coordinates."""
         n = len(self.prescribed)
@@ -175,6 +181,27 @@ class System:
     def momentum(self, q, v) -> ca.SX:
         """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
         return self.store(q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.prescribed_part(v))
+
+    def inertia(self, q, rho, mass: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum (n_rho)
+        less that of c, and the prescribed part c (nw).
+
+        With holonomic constraints y ends with the impulses mu that make the velocity keep them, `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014]
+        leaves half of a step's constraint impulse in p, and without mu the velocity would be first order only. The mass matrix is derived unless it is given.
+        """
+        x = self.admissible_basis(q)
+        c = ca.vertcat(ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho))
+        if mass is None:
+            v_ = self._symbols[1]
+            mass = x.T @ ca.hessian(self.lagrangian(q, v_), v_)[0] @ x
+        m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
+        k, slope = self.n_holonomic, self.holonomic_slope(q)
+        if k:
+            free = slope[:, : self.n_rho]
+            m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
+            b = ca.vertcat(b, -slope[:, self.n_rho :] @ self.prescribed_part(rho))
+            x = ca.horzcat(x, ca.SX(self.space.nw, k))
+        return m, b, x, c
 
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""

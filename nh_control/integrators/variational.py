@@ -54,7 +54,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         force = space.frame(q).T @ kick(step, u)
         balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(gradients, h, step)[0])
         if system.n_holonomic:
-            impulse = system.holonomic_matrix(q).T @ z[n:]
+            impulse = system.holonomic_impulse(q, z[n:])
             return ca.vertcat(balance - impulse, system.holonomic_constraint(step.q1))
         return ca.vertcat(balance, system.constraint_matrix(step.middle) @ step.w / h)
 
