@@ -128,7 +128,7 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        surprise = self.dsys.local(memory.predicted, x)[-self.dsys.system.n_rho :]
+        surprise = self.dsys.local(memory.predicted, x)[_momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
 
     def _predict(self, x, u, memory: DisturbanceEstimate) -> DisturbanceEstimate:
@@ -137,13 +137,18 @@ class LqrTracker:
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
         d = np.zeros(self.dsys.ndx)
-        d[-self.dsys.system.n_rho :] = memory.disturbance
+        d[_momenta(self.dsys)] = memory.disturbance
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
 
 
 def _system_limits(dsys: DiscreteSystem) -> np.ndarray:
     """Limits (nu, 2) of the forces; next values of prescribed coordinates have none."""
     return np.vstack([dsys.system.input_limits, np.tile([-np.inf, np.inf], (len(dsys.system.prescribed), 1))])
+
+
+def _momenta(dsys: DiscreteSystem) -> slice:
+    """Where the momenta that forces change (n_rho) are in the local coordinates of the states."""
+    return slice(dsys.system.space.nv, dsys.system.space.nv + dsys.system.n_rho)
 
 
 def _disturbance_gains(
@@ -154,19 +159,19 @@ def _disturbance_gains(
     With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E
     from d to the momenta.
     """
-    n, d = dsys.ndx, dsys.system.n_rho
+    n, d, rho = dsys.ndx, dsys.system.n_rho, _momenta(dsys)
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
     A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
-    A_d[:, :n, :n], A_d[:, n - d : n, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
+    A_d[:, :n, :n], A_d[:, rho, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
     terminal = np.pad(Qf, pad)
     if end is not None:
         closed = A[-1] - B[-1] @ end.K
         terminal[:n, :n] = end.P
-        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, n - d :])
+        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, rho])
         terminal[n:, :n] = terminal[:n, n:].T
     gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]
