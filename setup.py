@@ -18,6 +18,7 @@ ROS_WHEELS = (
     "rosgraph-msgs",
     "sensor-msgs",
     "std-srvs",
+    "trajectory-msgs",
     "visualization-msgs",
 )
 PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
@@ -43,7 +44,7 @@ setup(
     maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["native/*.c", "native/*.h"]},
+    package_data={NAME: ["data/*.json", "data/*.urdf", "native/*.c", "native/*.h"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -59,15 +60,16 @@ setup(
             "rosbags",
             *(f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'" for wheel in ROS_WHEELS),
         ],
+        "urdf_test": ["pin", "airo-models", "cookie-description", "jvrc-description", "upkie-description"],  # robots, and Pinocchio to check them against
         "test": [*PLOT, "hypothesis", "pytest", "pyyaml"],
     },
     entry_points={
         "console_scripts": [
             "nh_control = nh_control.cli:main",
-            "plant = nh_control.ros.plant:main",
-            "tracker = nh_control.ros.tracker:main",
-            "display = nh_control.ros.display:main",
-            "recorder = nh_control.ros.recorder:main",
+            "plant = nh_control.ros.start:plant",
+            "tracker = nh_control.ros.start:tracker",
+            "display = nh_control.ros.start:display",
+            "recorder = nh_control.ros.start:recorder",
         ],
     },
     zip_safe=False,

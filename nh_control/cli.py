@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -71,11 +71,17 @@ def _add_command(commands, name: str, text: str) -> argparse.ArgumentParser:
     add("--integral", action="store_true", help="let the tracker estimate a constant disturbance and compensate it")
     add("--plant-integrator", default="", metavar="NAME", help="integrator of the plant (default: the model's)")
     add("--plant-substeps", type=_integer(1), default=1, metavar="N", help="steps of the plant in one step of the model")
-    add("--plant-parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="physical parameter of the plant, e.g. m=1.1; repeatable")
+    text = "physical parameter of the plant, numbers separated by commas where there are several; repeatable"
+    add("--plant-parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help=text)
     add("--perturb-position", type=_number(), default=0.1, metavar="M", help="initial position error in m")
     add("--perturb-heading", type=_number(), default=0.1, metavar="RAD", help="initial heading error in rad")
     add("--perturb-momentum", type=_number(), default=0.1, metavar="FRACTION", help="initial relative error of the momenta")
+    add("--perturb-swing", type=_number(), default=0.0, metavar="RAD", help="initial swing of every link away from the reference's in rad")
+    add("--perturb-tilt", type=_number(), default=0.0, metavar="RAD", help="initial tilt of every quadrotor away from the reference's in rad")
     add("--perturb-seed", type=_integer(-1), default=-1, metavar="N", help="draw the error's direction and signs from this seed; -1: left, turned left, faster")
+    add("--wind-force", type=_number(), nargs=3, default=(0.0, 0.0, 0.0), metavar=("X", "Y", "Z"), help="constant wind force on the payload in N")
+    add("--wind-start", type=_number(0), default=0.0, metavar="S", help="simulated time at which the wind begins in s")
+    add("--wind-duration", type=_number(0), default=0.0, metavar="S", help="how long the wind blows in s, 0 = for ever after")
     add("--output", default=None, metavar="DIR", help="folder of the results (default: a new nh_control_output/<scenario>-<reference>)")
     add("--overwrite", action="store_true", help="replace results in a given --output")
     add("--no-plots", action="store_true", help="draw no figures")
@@ -111,12 +117,13 @@ def _integer(minimum: int):
     return integer
 
 
-def _assignment(text: str) -> tuple[str, float]:
-    name, equals, value = text.partition("=")
+def _assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
+    name, _, value = text.partition("=")
     try:
-        return name, float(value)
+        values = tuple(float(part) for part in value.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE with a number, e.g. m=1.1, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE with a number or several, e.g. m=1.1 or lengths=0.6,0.7, got {text!r}") from None
+    return name, values if len(values) > 1 else values[0]
 
 
 # Commands -------------------------------------------------------------------------------------------------------------------
@@ -138,16 +145,21 @@ def _list(args) -> int:
             first, *others = entry[label]
             out.add_row(label, ", ".join([f"{first} (default)", *others]))
         out.add_row("step", f"{entry['step_s']:g} s")
-        out.add_row("parameters", ", ".join(f"{name} = {value:g}" for name, value in entry["parameters"].items()))
+        out.add_row("parameters", ", ".join(f"{name} = {_text(value)}" for name, value in entry["parameters"].items()))
         for name, (lower, upper, unit) in entry["actuators"].items():
             out.add_row("actuator", f"{name}, {lower:g} ... {upper:g} {unit}")
         Console().print(out)
     return 0
 
 
+def _text(value: float | tuple[float, ...]) -> str:
+    return ",".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
+
+
 def _entry(scenario) -> dict:
     system = scenario.make_system(scenario.parameters)
-    limits = zip(system.inputs, system.input_limits.tolist(), system.input_units or [""] * system.nu)
+    names = system.inputs + system.prescribed
+    limits = zip(names, system.input_limits.tolist(), (*(system.input_units or [""] * system.nu), *[""] * len(system.prescribed)))
     return {
         "scenario": scenario.name,
         "title": scenario.title,
@@ -230,13 +242,14 @@ def _recorded(experiment, folder: Path, wall_s: float, stopped: str, error: str)
 def _experiment(args, progress):
     from nh_control.discrete import StepFailed
     from nh_control.experiment import Experiment
-    from nh_control.scenarios import Perturbation, PlantOptions
+    from nh_control.scenarios import Gust, Perturbation, PlantOptions
 
     progress.phase("preparing model, reference and gains")
-    perturbation = Perturbation(args.perturb_position, args.perturb_heading, args.perturb_momentum, args.perturb_seed)
+    perturbation = Perturbation(**{field.name: getattr(args, f"perturb_{field.name}") for field in fields(Perturbation)})
+    gust = Gust(tuple(args.wind_force), args.wind_start, args.wind_duration) if any(args.wind_force) else None
     try:
         options = PlantOptions(args.plant_integrator, args.plant_substeps, dict(args.plant_parameter))
-        return Experiment.make(args.scenario, args.reference, args.integrator, args.step, options, perturbation, args.integral, args.duration)
+        return Experiment.make(args.scenario, args.reference, args.integrator, args.step, options, perturbation, args.integral, args.duration, gust)
     except (ValueError, StepFailed) as error:
         raise UsageError(str(error)) from error
 

@@ -1,4 +1,7 @@
-"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's virtual machine where there is no compiler."""
+"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's virtual machine where there is no compiler.
+
+Matrices are stored row by row on both ways.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import cython_lapack
 
 log = logging.getLogger(__name__)
 
-FLAGS = ("-O1", "-fPIC", "-shared", "-ffp-contract=off")
-"""No -ffast-math and no contraction: compiled and interpreted results agree to the bit where libm does."""
+FLAGS = ("-fPIC", "-shared", "-ffp-contract=off")
+"""No -ffast-math and no contraction: the results do not depend on the processor's vector units."""
+SMALL = 10_000
+"""Instructions up to which -O2 pays: it makes steps of small systems a fifth faster than -O1, but takes minutes on large straight-line functions."""
 
 
 def cache_directory() -> Path:
@@ -54,7 +58,7 @@ class Native:
 
     The library is looked up in the cache by the hash of its source, flags, compiler and processor type; otherwise it is compiled there under a
     lock, so that two processes compile it once, and moved into place atomically. For each function f there is `call_f(in0, ..., out0, ...)` on
-    dense column-major doubles.
+    dense doubles, matrices row by row.
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
@@ -62,8 +66,9 @@ class Native:
         self.path = None
         path = compiler()
         if path is not None:
-            source = _source([_shared(f) for f in functions]) + more_c
-            self.library, self.path = _load(name, source, path)
+            functions = [_by_rows(f) for f in functions]
+            level = "-O2" if sum(f.n_instructions() for f in functions) <= SMALL else "-O1"
+            self.library, self.path = _load(name, _source(functions) + more_c, (path, level, *FLAGS))
 
 
 def _source(functions: Sequence[ca.Function]) -> str:
@@ -96,23 +101,23 @@ def _wrapper(f: ca.Function) -> str:
     )
 
 
-def _load(name: str, source: str, cc: str):
-    key = "\0".join([source, cc, _compiler_version(cc), *FLAGS, platform.machine()])
+def _load(name: str, source: str, command: tuple[str, ...]):
+    key = "\0".join([source, *command, _compiler_version(command[0]), platform.machine()])
     target = cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
     try:
         if not _intact(target):
             if target.exists():
                 log.warning("cached %s is damaged: compiling it again", target)
-            _compile(source, cc, target)
+            _compile(source, command, target)
         return ctypes.PyDLL(str(target)), target
     except OSError as error:
         log.warning("%s: %s; using CasADi's virtual machine ($NH_CONTROL_CACHE moves the cache)", target, error)
     except subprocess.CalledProcessError as error:
-        log.warning("%s failed on %s (%s): using CasADi's virtual machine", cc, target.stem, error.stderr.strip()[-500:])
+        log.warning("%s failed on %s (%s): using CasADi's virtual machine", command[0], target.stem, error.stderr.strip()[-500:])
     return None, None
 
 
-def _compile(source: str, cc: str, target: Path) -> None:
+def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -121,7 +126,7 @@ def _compile(source: str, cc: str, target: Path) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
             c_file.write_text(source)
-            subprocess.run([cc, *FLAGS, "-o", str(so_file), str(c_file), "-lm"], capture_output=True, text=True, check=True)
+            subprocess.run([*command, "-o", str(so_file), str(c_file), "-lm"], capture_output=True, text=True, check=True)
             library = so_file.read_bytes()
             so_file.write_bytes(library + hashlib.sha256(library).digest())
             os.replace(so_file, target)
@@ -136,20 +141,11 @@ def _intact(target: Path) -> bool:
     return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-def lapack_pointer(routine: str) -> ctypes.c_void_p:
-    """Address of SciPy's LAPACK `routine`, to be called from native code."""
-    capsule = cython_lapack.__pyx_capi__[routine]
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.c_void_p(pointer(capsule, name(capsule)))
-
-
 class Buffers(threading.local):
     """Per-thread double arrays of fixed shapes whose addresses native code was given once."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]]):
-        self.arrays = [np.zeros(shape, order="F") for shape in shapes]
+        self.arrays = [np.zeros(shape) for shape in shapes]
         self.pointers = [ctypes.c_void_p(a.ctypes.data) for a in self.arrays]
 
 
@@ -162,11 +158,11 @@ class _Evaluator(Buffers):
         if native is not None:
             self.run = partial(native, *self.pointers)
             return
-        self._buffer, self.run = _dense(f).buffer()
+        self._buffer, self.run = _by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, memoryview(array))
         for k, array in enumerate(self.outputs):
-            self._buffer.set_res(k, memoryview(array.T))
+            self._buffer.set_res(k, memoryview(array))
 
 
 class Functions:
@@ -194,17 +190,14 @@ class Functions:
                     raise ValueError(f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, got {np.shape(value)}")
                 array[...] = value
             evaluator.run()
-            return tuple(a.copy(order="K") for a in evaluator.outputs)
+            return tuple(a.copy() for a in evaluator.outputs)
 
         return call
 
 
-def _shared(f: ca.Function) -> ca.Function:
-    """The function with its common subexpressions shared."""
-    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    return ca.Function(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), {"cse": True})
-
-
-def _dense(f: ca.Function) -> ca.Function:
-    inputs = [ca.SX.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    return ca.Function(f.name(), inputs, [ca.densify(o) for o in f.call(inputs)], f.name_in(), f.name_out())
+def _by_rows(f: ca.Function, dense: bool = False) -> ca.Function:
+    """The function with its outputs transposed, which CasADi then stores row by row, and its common subexpressions shared."""
+    kind = ca.SX if f.is_a("SXFunction") else ca.MX
+    inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
+    outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX})

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 
 import casadi as ca
 import numpy as np
 
 from nh_control import newton as newton_method
-from nh_control.compiled import Buffers, Functions, Native, lapack_pointer
+from nh_control.compiled import Functions
+from nh_control.engine import Engine, Workspace
+from nh_control.equations import StepEquations
 from nh_control.spaces import Space
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
@@ -22,26 +23,63 @@ class Method:
     """An integrator: `r(q, rho, u, z) = 0` fixes the n_z unknowns z, then `(q1, rho1) = g(q, rho, u, z)`; Newton starts at z = 0.
 
     Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first iteration finds them to first order in h.
+    `multipliers` are the places in z of the multipliers of holonomic constraints (impulses); the rows of r at the same places are the constraints.
+    Both functions take `gradients` as a last argument, `gradients(q, v) = (dL/dq, dL/dv)`, and use the Lagrangian in no other way.
     """
 
     name: str
     n_z: int
-    residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX]
-    readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
+    residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], ca.SX]
+    readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], tuple[ca.SX, ca.SX]]
+    multipliers: range = range(0)
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld without constraints and multipliers (`mass`); of
+    Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+
+    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if these are larger.
+    """
+
+    jacobian: float
+    mass: float
+    constraint: float
+
+    @classmethod
+    def of(cls, r_z: np.ndarray, multipliers: range) -> Conditioning:
+        """From r_z (n_z, n_z) and the places of the multipliers."""
+        m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
+        mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
+        inner = _condition(mass)
+        if not m or inner == np.inf:
+            return cls(_condition(r_z), inner, inner if m else 1.0)
+        after, before = (np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0))) for end in (toward.T, impulse))
+        return cls(_condition(r_z), inner, _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()))
+
+
+def _condition(a: np.ndarray, size: float = 0.0) -> float:
+    """Largest singular value, at least `size`, over the smallest."""
+    if not np.isfinite(a).all():
+        return np.inf
+    values = np.linalg.svd(a, compute_uv=False)
+    return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf) if len(values) else 1.0
 
 
 class StepFailed(RuntimeError):
-    """A step's equations could not be solved; carries reason, residual, iterations, condition number, and step and time where known."""
+    """A step's equations could not be solved; carries reason, residual, relative error, iterations, the condition number of r_z and `conditioning` (both of
+    the last Jacobian that was evaluated), and step and time where known."""
 
-    def __init__(self, system, h, reason, residual, error, iterations, condition, step=None):
+    def __init__(self, system, h, reason, residual, error, iterations, conditioning: Conditioning, step=None):
         self.reason, self.residual, self.error = reason, residual, error
-        self.iterations, self.condition, self.step = iterations, condition, step
+        self.iterations, self.condition, self.conditioning, self.step = iterations, conditioning.jacobian, conditioning, step
         self.time = None if step is None else step * h
-        self._about = (system, h, reason, residual, error, iterations, condition)
+        self._about = (system, h, reason, residual, error, iterations, conditioning)
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
         super().__init__(
             f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance {newton_method.TARGET:.0e}) after {iterations} Newton "
-            f"iterations, condition number {condition:.1e}, h = {h:g}; reduce h, or keep away from the singular configuration"
+            f"iterations, condition number {conditioning.jacobian:.1e} (M {conditioning.mass:.1e}, Dh M^-1 Dh^T {conditioning.constraint:.1e}), h = {h:g}; "
+            "reduce h, or keep away from the singular configuration"
         )
 
     def at(self, step: int) -> StepFailed:
@@ -51,12 +89,18 @@ class StepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Linearization:
-    """`local(x1, f(retract(x, dx), u + du)) = A dx + B du` to first order: A (ndx, ndx), B (ndx, nu), x1 = f(x, u), step h in s."""
+    """`local(x1, f(retract(x, dx), u + du)) = A dx + B du` to first order: A (ndx, ndx), B (ndx, nu), x1 = f(x, u), step h in s.
+
+    The m multipliers of holonomic constraints change by `multipliers_x dx + multipliers_u du`, (m, ndx) and (m, nu).
+    """
 
     A: np.ndarray
     B: np.ndarray
     x1: np.ndarray
     h: float
+    multipliers: np.ndarray
+    multipliers_x: np.ndarray
+    multipliers_u: np.ndarray
 
     def __iter__(self):
         return iter((self.A, self.B))
@@ -95,26 +139,46 @@ class DiscreteSystem:
 
     def step(self, x, u=()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError for a wrong shape or a value that is not finite."""
-        return self._solve(x, u)[1]
+        return self._run(self._engine.step, x, u).x1.copy()
+
+    def unknowns(self, x, u=()) -> np.ndarray:
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step` does."""
+        return self._run(self._engine.step, x, u).z.copy()
 
     def linearize(self, x, u=()) -> Linearization:
         """Exact first derivatives of the step: `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem."""
-        z, x1 = self._solve(x, u)
-        derivative = self._derivative(x, u, z, x1)[0]
-        return Linearization(derivative[:, : self.ndx].copy(), derivative[:, self.ndx :].copy(), x1, self.h)
+        work, n, m = self._run(self._engine.linearize, x, u), self._ndx, self._multipliers
+        a, b, x1, c, d = work.ab[:, :n].copy(), work.ab[:, n:].copy(), work.x1.copy(), work.dz[m, :n].copy(), work.dz[m, n:].copy()
+        return Linearization(a, b, x1, self.h, work.z[m].copy(), c, d)
 
-    def hessian(self, x, u, lam) -> np.ndarray:
-        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du))` at zero over (dx, du), (ndx + nu, ndx + nu), for an adjoint lam (ndx).
+    def hessian(self, x, u, lam, multiplier_adjoint=None) -> np.ndarray:
+        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du))` at zero over (dx, du), (ndx + nu, ndx + nu), for an adjoint lam (ndx);
+        with a multiplier_adjoint nu (m) that of the sum with `nu . multipliers`.
 
-        `mu = r_z^{-T} g_z^T lam;  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`.
+        `mu = r_z^{-T} (g_z^T lam + E nu);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, E the places of the multipliers in z.
         """
-        z, x1 = self._solve(x, u)
-        _, dz, r_z, g_z = self._derivative(x, u, z, x1)
-        lam = np.asarray(lam, dtype=float)
-        mu = newton_method.solve(r_z.T, g_z.T @ lam)
-        (full,) = self._second("second", x, u, z, x1, lam, mu)
-        p = np.vstack([np.eye(self.ndx + self.nu), dz])
-        return p.T @ full @ p
+        work, m = self._engine.work, self._multipliers
+        _assign(work.lam, lam, self, "adjoint")
+        work.nu[:] = 0
+        if multiplier_adjoint is not None:
+            _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
+        return self._run(self._engine.hessian, x, u).hessian.copy()
+
+    def multipliers(self, x, u=()) -> np.ndarray:
+        """Multipliers (m) of the holonomic constraints, impulses at q0: `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
+
+        A first step from a momentum M v, which knows of no force before, has half of it.
+        """
+        return self._run(self._engine.step, x, u).z[self._multipliers].copy()
+
+    def conditioning(self, x, u=()) -> Conditioning:
+        """Condition numbers of the equations of the step from x under u, at its solution; a step that fails has them in its StepFailed."""
+        return Conditioning.of(self._run(self._engine.linearize, x, u).r_z, self.method.multipliers)
+
+    def prepare(self) -> DiscreteSystem:
+        """Compile or load everything at once, which the first calls would do otherwise; returns this system."""
+        self._engine.hessian, self._state
+        return self
 
     def simulate(self, x0, inputs, name: str = "") -> Trajectory:
         """Trajectory from x0 (nx) under the inputs (N, nu), or under a number N of steps for a system without inputs; raises StepFailed with the step."""
@@ -145,6 +209,23 @@ class DiscreteSystem:
         mass, momentum, basis, prescribed = self._state("inertia", x)
         return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
 
+    def constraint_impulses(self, x) -> np.ndarray:
+        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its velocity nor its next step depends on."""
+        mass, momentum, _, _ = self._state("inertia", x)
+        return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
+
+    def with_constraint_impulses(self, x, mu) -> np.ndarray:
+        """The state of the same configuration and velocity with mu (n_holonomic) in its momentum."""
+        mass, _, basis, _ = self._state("inertia", x)
+        n, x1 = self.system.n_rho, np.array(x, dtype=float)
+        x1[self.system.space.nq :] += basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
+        return x1
+
+    def idle(self, x) -> np.ndarray:
+        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state x."""
+        held = len(self.system.prescribed)
+        return np.concatenate([np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]])
+
     def energy(self, x) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
         return float(self._state("energy", self.configuration(x), self.velocity(x))[0][0, 0])
@@ -168,7 +249,7 @@ class DiscreteSystem:
         """
         n = self.system.space.nv
         q1 = np.asarray(q1, dtype=float)
-        x0 = self.state(q0, self.system.space.local(q0, q1) / self.h)
+        x0 = self.state(q0, self.system.space.velocity(q0, q1) / self.h)
         for _ in range(iterations):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
@@ -179,66 +260,37 @@ class DiscreteSystem:
                 return np.concatenate([q1, x1[len(q1) :]])
         raise ValueError(f"{self}: no momentum found that joins the configurations {np.asarray(q0).tolist()} and {q1.tolist()} in one step")
 
-    def _solve(self, x, u) -> tuple[np.ndarray, np.ndarray]:
-        buffers = self._buffers.arrays
-        for array, value, what in ((buffers[0], x, "state"), (buffers[1], u, "input")):
-            if np.shape(value) != array.shape:
-                raise ValueError(f"{self}: {what} must have shape {array.shape}, got {np.shape(value)}")
-            array[...] = value
-        status = self._stepper(*self._buffers.pointers)
+    def _run(self, routine: Callable[[Workspace], int], x, u) -> Workspace:
+        work = self._engine.work
+        _assign(work.x, x, self, "state")
+        _assign(work.u, u, self, "input")
+        status = routine(work)
         if status != newton_method.CONVERGED:
-            raise self._failure(status, *buffers)
-        return buffers[2].copy(), buffers[3].copy()
+            raise self._failure(status, work)
+        return work
 
-    def _failure(self, status: int, x, u, z, x1, info) -> Exception:
-        if not (np.isfinite(x).all() and np.isfinite(u).all()):
-            return ValueError(f"{self}: state and input must be finite, got x = {x.tolist()}, u = {u.tolist()}")
-        jacobian = np.asarray(self._step_expressions[1](x, u, z)[1])
-        condition = float(np.linalg.cond(jacobian)) if np.isfinite(jacobian).all() else np.inf
-        return StepFailed(str(self), self.h, newton_method.REASONS[status], info[2], info[1], int(info[0]), condition)
-
-    def _derivative(self, x, u, z, x1):
-        r_z, r_w, g_w, g_z = self._first("first", x, u, z, x1)
-        try:
-            dz = newton_method.solve(r_z, -r_w)
-        except np.linalg.LinAlgError:
-            raise self._failure(newton_method.SINGULAR, *self._buffers.arrays) from None
-        return g_w + g_z @ dz, dz, r_z, g_z
+    def _failure(self, status: int, work: Workspace) -> Exception:
+        if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
+            return ValueError(f"{self}: state and input must be finite, got x = {work.x.tolist()}, u = {work.u.tolist()}")
+        iterations, error, residual = work.info
+        conditioning = Conditioning.of(work.r_z, self.method.multipliers)
+        return StepFailed(str(self), self.h, newton_method.REASONS[status], residual, error, int(iterations), conditioning)
 
     @cached_property
-    def _symbols(self):
-        x, u = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu)
-        return x, u, ca.SX.sym("z", self.method.n_z)
+    def _engine(self) -> Engine:
+        return Engine(StepEquations(self.system, self.method, str(self)))
+
+    @cached_property
+    def _ndx(self) -> int:
+        return self.ndx
+
+    @cached_property
+    def _multipliers(self) -> slice:
+        places = self.method.multipliers
+        return slice(places.start, places.stop)
 
     def _split(self, x):
         return x[: self.system.space.nq], x[self.system.space.nq :]
-
-    def _residual(self, x, u, z):
-        return self.method.residual(*self._split(x), u, z)
-
-    def _readout(self, x, u, z):
-        return ca.vertcat(*self.method.readout(*self._split(x), u, z))
-
-    def _domain(self, x) -> ca.SX:
-        domain = self.system.domain
-        return ca.SX(0, 1) if domain is None else ca.vertcat(domain(self._split(x)[0]))
-
-    @cached_property
-    def _step_expressions(self) -> list[ca.Function]:
-        x, u, z = self._symbols
-        r = ca.densify(self._residual(x, u, z))
-        if r.shape != z.shape:
-            raise ValueError(f"{self}: the residual must have shape {z.shape}, got {r.shape}")
-        r_z, w, x1 = ca.jacobian(r, z), ca.vertcat(x, u), self._readout(x, u, z)
-        return [
-            ca.Function("scale", [x, u, z], [ca.fabs(ca.jacobian(r, w)) @ ca.fabs(w)], ["x", "u", "z"], ["s"]),
-            ca.Function("residual", [x, u, z], [r, r_z], ["x", "u", "z"], ["r", "r_z"]),
-            ca.Function("readout", [x, u, z], [x1, self._domain(x1)], ["x", "u", "z"], ["x1", "domain"]),
-        ]
-
-    @cached_property
-    def _step_functions(self) -> Functions:
-        return Functions(f"{self.system.name}_step_functions", self._step_expressions)
 
     @cached_property
     def _state(self) -> Functions:
@@ -260,66 +312,8 @@ class DiscreteSystem:
             ],
         )
 
-    def _local_step(self):
-        x, u, z = self._symbols
-        dx, x1 = ca.SX.sym("dx", self.ndx), ca.SX.sym("x1", self.nx)
-        moved = self.state_space.retract(x, dx)
-        r, y = self._residual(moved, u, z), self.state_space.local(x1, self._readout(moved, u, z))
 
-        def at_zero(*expressions):
-            return ca.substitute(list(expressions), [dx], [ca.SX.zeros(self.ndx)])
-
-        return x, u, z, x1, dx, r, y, at_zero
-
-    @cached_property
-    def _first(self) -> Functions:
-        x, u, z, x1, dx, r, y, at_zero = self._local_step()
-        w = ca.vertcat(dx, u)
-        outputs = at_zero(ca.jacobian(r, z), ca.jacobian(r, w), ca.jacobian(y, w), ca.jacobian(y, z))
-        names = (["x", "u", "z", "x1"], ["r_z", "r_w", "g_w", "g_z"])
-        return Functions(f"{self.system.name}_first", [ca.Function("first", [x, u, z, x1], outputs, *names)])
-
-    @cached_property
-    def _second(self) -> Functions:
-        x, u, z, x1, dx, r, y, at_zero = self._local_step()
-        lam, mu = ca.SX.sym("lam", self.ndx), ca.SX.sym("mu", z.shape[0])
-        hessian = ca.hessian(ca.dot(lam, y) - ca.dot(mu, r), ca.vertcat(dx, u, z))[0]
-        names = (["x", "u", "z", "x1", "lam", "mu"], ["hessian"])
-        return Functions(f"{self.system.name}_second", [ca.Function("second", [x, u, z, x1, lam, mu], at_zero(hessian), *names)])
-
-    @cached_property
-    def _buffers(self) -> Buffers:
-        return Buffers([(self.nx,), (self.nu,), (self.method.n_z,), (self.nx,), (3,)])
-
-    @cached_property
-    def _stepper(self) -> Callable[..., int]:
-        native = Native(f"{self.system.name}_step", self._step_expressions, self._newton_source())
-        if native.library is None:
-            return self._interpreted_step
-        native.library.nh_set_lapack(lapack_pointer("dgesv"), lapack_pointer("dgetrs"))
-        return native.library.nh_step
-
-    def _newton_source(self) -> str:
-        sizes = {"N_X": self.nx, "N_U": self.nu, "N_Z": self.method.n_z, "N_DOMAIN": self._domain(self._symbols[0]).shape[0]}
-        limits = {name: getattr(newton_method, name) for name in ("TARGET", "ACCEPT", "SMALL", "MAX_ITERATIONS", "MAX_HALVINGS")}
-        defines = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **limits}.items())
-        return "\n" + defines + resources.files("nh_control").joinpath("native/newton.c").read_text()
-
-    def _interpreted_step(self, *_) -> int:
-        x, u, z, x1, info = self._buffers.arrays
-        call = self._step_functions
-        z[:] = 0
-
-        def residual(trial):
-            r, jacobian = call("residual", x, u, trial)
-            return r[:, 0], jacobian
-
-        result = newton_method.newton(residual, call("scale", x, u, z)[0][:, 0], z)
-        info[:] = result.iterations, result.error, result.residual
-        if result.status != newton_method.CONVERGED:
-            return result.status
-        end, domain = call("readout", x, u, z)
-        x1[:] = end[:, 0]
-        if not np.isfinite(x1).all():
-            return newton_method.NOT_FINITE
-        return newton_method.CONVERGED if (domain > 0).all() else newton_method.OUTSIDE
+def _assign(array: np.ndarray, value, where, what: str) -> None:
+    if np.shape(value) != array.shape:
+        raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
+    array[...] = value

@@ -11,24 +11,26 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nh_control.experiment import Experiment
 from nh_control.output import RECORDING
 
-PACKAGES = ("rclpy", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "nav_msgs", "rcl_interfaces", "rosgraph_msgs", "sensor_msgs", "std_msgs", "std_srvs", "visualization_msgs")
+MESSAGES = ("diagnostic", "geometry", "nav", "rosgraph", "sensor", "std", "trajectory", "visualization")
+PACKAGES = ("rclpy", "builtin_interfaces", "rcl_interfaces", "std_srvs", *(f"{name}_msgs" for name in MESSAGES))
 POLL_S = 0.05
 END_S = 10.0
 """How long a node may take to end after a signal, before the next stronger one."""
 TAIL = 15
 LOGS = "logs"
 _START = """
-import ctypes, importlib, os, signal, sys
+import ctypes, os, signal, sys
 parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 if os.getppid() == parent:
-    sys.exit(importlib.import_module("nh_control.ros." + name).main())
+    from nh_control.ros import start
+    sys.exit(getattr(start, name)())
 """
 """Python of a node's process: it gets SIGTERM when the parent ends, however that ends (PR_SET_PDEATHSIG)."""
 
@@ -71,14 +73,16 @@ def require_ros(record: bool = True) -> None:
 def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
     """Parameters of all nodes for this experiment, nested by their dots."""
     plant, perturbation = experiment.options, experiment.perturbation
-    masses = {name: float(value) for name, value in plant.parameters.items()}
+    physical = {name: list(value) if isinstance(value, tuple) else value for name, value in plant.parameters.items()}
+    wind = {} if experiment.gust is None else {"wind": {**asdict(experiment.gust), "force": list(experiment.gust.force)}}
     return {
         "scenario": experiment.scenario.name,
         "reference": experiment.tracker.reference.name,
         "integrator": experiment.integrator,
         "step_s": experiment.model.h,
-        "plant": {"integrator": plant.integrator, "substeps": plant.substeps, **({"parameters": masses} if masses else {})},
-        "perturb": {name: getattr(perturbation, name) for name in ("position", "heading", "momentum", "seed")},
+        "plant": {"integrator": plant.integrator, "substeps": plant.substeps, **({"parameters": physical} if physical else {})},
+        "perturb": asdict(perturbation),
+        **wind,
         "speed_factor": float(options.speed_factor),
         "lockstep": options.lockstep,
         "duration_s": experiment.steps * experiment.model.h,

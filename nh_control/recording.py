@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
+from transforms3d.quaternions import quat2mat
 
+from nh_control import topics
 from nh_control.discrete import DiscreteSystem, StepFailed
 from nh_control.experiment import Experiment, Result
-from nh_control.scenarios import Scenario
+from nh_control.scenarios import BodyState, Scenario
 from nh_control.simulation import ClosedLoop, advance
 from nh_control.trajectory import Trajectory
 
@@ -51,44 +53,72 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
     return reader.recording(folder)
 
 
+@dataclass
+class _Node:
+    """Configuration and velocity at a step, as far as the messages on `topics` have given them, the first one received at `received_ns`."""
+
+    q: np.ndarray
+    v: np.ndarray
+    received_ns: int
+    topics: set[str] = field(default_factory=set)
+
+
 class _Reader:
     """Collects messages by the step their stamp names; step 0 after a later one starts a new run."""
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem):
-        space = model.system.space
-        self._h, self._inputs, self._sizes = model.h, model.inputs, (space.nq, space.nw)
-        self._body = space.names.index(scenario.body.coordinates[0])
-        self._joints = {j.name: (space.names.index(j.coordinate), j.sign) for j in scenario.joints}
-        self.topics = {"joint_states": self._joint_state, "odom": self._odometry, "joint_commands": self._command, "diagnostics": self._diagnostic}
+        self._scenario, self._model, self._space = scenario, model, model.system.space
+        self._joints = {j.name: (self._space.names.index(j.coordinate), j.sign) for j in scenario.joints}
+        readers = {"joint_states": self._joint_state, "odom": self._odometry, "multi_dof_joint_states": self._multi_dof}
+        self._states = {topic: readers[topic] for topic in topics.states(scenario)}
+        self.topics = {topic: self._reader_of(topic) for topic in self._states} | {"joint_commands": self._command, "diagnostics": self._diagnostic}
         self._diagnostics: dict[str, str] = {}
         self._clear()
 
     def _clear(self) -> None:
-        self._jointed: dict[int, list] = {}
-        self._placed: dict[int, list] = {}
+        self._nodes: dict[int, _Node] = {}
         self._commands: dict[int, list] = {}
-        self._received: dict[int, int] = {}
 
     def _step(self, header) -> int:
-        return round((header.stamp.sec + header.stamp.nanosec / NANOSECONDS) / self._h)
+        return round((header.stamp.sec + header.stamp.nanosec / NANOSECONDS) / self._model.h)
 
-    def _joint_state(self, message, received_ns: int) -> None:
-        k = self._step(message.header)
-        if k == 0 and len(self._jointed) > 1:
-            self._clear()
-        self._received[k] = received_ns
-        self._jointed[k] = [(*self._joints[name], p, v) for name, p, v in zip(message.name, message.position, message.velocity) if name in self._joints]
+    def _reader_of(self, topic: str):
+        def read(message, received_ns: int) -> None:
+            k = self._step(message.header)
+            if k == 0 and self._nodes.keys() - {0}:
+                self._clear()
+            node = self._nodes.setdefault(k, _Node(np.zeros(self._space.nq), np.zeros(self._space.nw), received_ns))
+            self._states[topic](message, node)
+            node.topics.add(topic)
 
-    def _odometry(self, message, _) -> None:
-        pose, twist = message.pose.pose, message.twist.twist
-        o = pose.orientation
+        return read
+
+    def _joint_state(self, message, node: _Node) -> None:
+        for name, position, velocity in zip(message.name, message.position, message.velocity):
+            if name in self._joints:
+                coordinate, sign = self._joints[name]
+                node.q[coordinate], node.v[coordinate] = sign * position, sign * velocity
+
+    def _odometry(self, message, node: _Node) -> None:
+        i = self._space.names.index(self._scenario.body.coordinates[0])
+        pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
         yaw = np.arctan2(2 * (o.w * o.z + o.x * o.y), o.w**2 + o.x**2 - o.y**2 - o.z**2)
-        self._placed[self._step(message.header)] = [yaw, pose.position.x, pose.position.y, twist.angular.z, twist.linear.x, twist.linear.y]
+        node.q[i : i + 3] = yaw, pose.position.x, pose.position.y
+        node.v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y
+
+    def _multi_dof(self, message, node: _Node) -> None:
+        """Twists are in the axes of the body, as in nav_msgs/Odometry."""
+        bodies = []
+        for name, transform, twist in zip(message.joint_names, message.transforms, message.twist):
+            position, linear, angular = (np.array([v.x, v.y, v.z]) for v in (transform.translation, twist.linear, twist.angular))
+            wxyz = np.array([transform.rotation.w, transform.rotation.x, transform.rotation.y, transform.rotation.z])
+            bodies.append(BodyState(name, message.header.frame_id, position, wxyz, quat2mat(wxyz) @ linear, angular))
+        node.q[:], node.v[:] = self._scenario.from_bodies(bodies)
 
     def _command(self, message, _) -> None:
         values = dict(zip(message.name, message.effort))
-        if set(values) == set(self._inputs):
-            self._commands[self._step(message.header)] = [values[name] for name in self._inputs]
+        if set(values) == set(self._model.inputs):
+            self._commands[self._step(message.header)] = [values[name] for name in self._model.inputs]
 
     def _diagnostic(self, message, _) -> None:
         for status in message.status:
@@ -97,23 +127,27 @@ class _Reader:
 
     def recording(self, folder: Path) -> Recording:
         """What was collected; nodes between recorded ones are interpolated, inputs held."""
-        known = sorted(self._jointed.keys() & self._placed.keys())
+        known = sorted(k for k, node in self._nodes.items() if node.topics == self._states.keys())
         if len(known) < 2 or known[0] != 0:
             raise RecordingError(f"{folder}: no run, it has the states of {len(known)} steps, the first one {known[0] if known else 'none'}")
-        nq, nw = self._sizes
-        q, v, i = np.zeros((len(known), nq)), np.zeros((len(known), nw)), self._body
-        for row, k in enumerate(known):
-            for coordinate, sign, position, velocity in self._jointed[k]:
-                q[row, coordinate], v[row, coordinate] = sign * position, sign * velocity
-            q[row, i : i + 3], v[row, i : i + 3] = self._placed[k][:3], self._placed[k][3:]
-        q[:, i] = np.unwrap(q[:, i])
+        q, v = (np.array([getattr(self._nodes[k], name) for k in known]) for name in "qv")
+        if self._scenario.body is not None:
+            i = self._space.names.index(self._scenario.body.coordinates[0])
+            q[:, i] = np.unwrap(q[:, i])
         steps = np.arange(known[-1] + 1)
-        q, v = (np.column_stack([np.interp(steps, known, column) for column in table.T]) for table in (q, v))
-        inputs, last = np.zeros((known[-1], len(self._inputs))), np.zeros(len(self._inputs))
+        inputs, last = np.zeros((known[-1], self._model.nu)), np.zeros(self._model.nu)
         for k in steps[:-1]:
             inputs[k] = last = self._commands.get(int(k), last)
-        wall_s = (self._received[known[-1]] - self._received[known[1]]) / NANOSECONDS
-        return Recording(q, v, inputs, len(steps) - len(known), wall_s, self._diagnostics)
+        wall_s = (self._nodes[known[-1]].received_ns - self._nodes[known[1]].received_ns) / NANOSECONDS
+        v = np.column_stack([np.interp(steps, known, column) for column in v.T])
+        return Recording(self._interpolated(known, q), v, inputs, len(steps) - len(known), wall_s, self._diagnostics)
+
+    def _interpolated(self, known: list[int], q: np.ndarray) -> np.ndarray:
+        """Configurations at all steps from those (nodes, nq) at the known ones, along the space's retraction."""
+        out = [q[0]]
+        for start, end, q0, q1 in zip(known, known[1:], q, q[1:]):
+            out += [self._space.retract(q0, (k - start) / (end - start) * self._space.local(q0, q1)) for k in range(start + 1, end)] + [q1]
+        return np.array(out)
 
 
 def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
@@ -122,17 +156,28 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     states = np.array([model.state(q, v) for q, v in zip(recording.q, recording.v)])
     at = [plant.state(q, v) for q, v in zip(recording.q, recording.v)]
     trajectory = Trajectory(model.h, states, recording.inputs, model.state_names, model.inputs, tracker.reference.name)
-    errors = np.array([model.local(tracker.target(k), x) for k, x in enumerate(states)])
+    errors = np.array([tracker.error(k, x) for k, x in enumerate(states)])
     lower, upper = tracker.limits.T
     saturated = (recording.inputs <= lower) | (recording.inputs >= upper)
     energy = np.array([plant.energy(x) for x in at])
-    constraint = np.zeros((len(trajectory), plant.system.m))
-    for k, u in enumerate(recording.inputs):
+    return ClosedLoop(trajectory, errors, saturated, energy, _constraint(experiment, at, recording.inputs))
+
+
+def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray) -> np.ndarray:
+    """Constraint residual (N, m) of the last substep before every state of the plant but the first; NaN where the substeps before cannot be made."""
+    plant, substeps = experiment.plant, experiment.options.substeps
+    out = np.zeros((len(inputs), plant.system.m))
+    for k, u in enumerate(np.hstack([inputs, experiment.disturbance[: len(inputs)]])) if plant.system.m else ():
         try:
-            constraint[k] = plant.constraint_residual(advance(plant, at[k], u, experiment.options.substeps - 1), at[k + 1])
+            out[k] = plant.constraint_residual(advance(plant, at[k], u, substeps)[0], at[k + 1])
         except StepFailed:
-            constraint[k] = np.nan
-    return ClosedLoop(trajectory, errors, saturated, energy, constraint)
+            out[k] = np.nan
+    return out
+
+
+def _carried(model: DiscreteSystem, states: np.ndarray) -> np.ndarray:
+    """The states as messages carry them, by configurations and velocities, which do not know the impulses of holonomic constraints in the momenta."""
+    return np.array([model.state(model.configuration(x), model.velocity(x)) for x in states])
 
 
 def result(recording: Recording, experiment: Experiment, wall_s: float, stopped: str = "") -> Result:
@@ -145,7 +190,7 @@ def result(recording: Recording, experiment: Experiment, wall_s: float, stopped:
         **{key: int(values.get(key, 0)) for key in COUNTS},
         **{key: float(values.get(key, 0.0)) for key in JITTER},
         "states_missing_in_recording": recording.missing,
-        "difference_to_simulation": float(np.abs(loop.trajectory.states[:both] - simulated.trajectory.states[:both]).max()),
+        "difference_to_simulation": float(np.abs(loop.trajectory.states[:both] - _carried(experiment.model, simulated.trajectory.states[:both])).max()),
         "last_status": values.get("message", ""),
     }
     done = len(loop.trajectory)

@@ -24,16 +24,20 @@ class ClosedLoop:
     failure: StepFailed | None = None
 
 
-def advance(plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int) -> np.ndarray:
-    """State after `substeps` steps of the plant under the held input u; raises StepFailed."""
-    for _ in range(substeps):
-        x = plant.step(x, u)
-    return x
+def advance(plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int) -> tuple[np.ndarray, np.ndarray]:
+    """States before and after the last of `substeps` steps of the plant, in which forces are held and prescribed coordinates move evenly to their values in u;
+    raises StepFailed."""
+    start, moved = plant.idle(x), np.arange(plant.nu) >= plant.nu - len(plant.system.prescribed)
+    before = after = x
+    for part in np.arange(1, substeps + 1) / substeps:
+        before, after = after, plant.step(after, np.where(moved, start + part * (u - start), u) if part < 1 else u)
+    return before, after
 
 
 def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np.ndarray:
-    """The state of `target` with the same configuration and velocity as state x of `source`."""
-    return x if source is target else target.state(source.configuration(x), source.velocity(x))
+    """The state of `target` with the same configuration and velocity as state x of `source`; the same numbers where both make the same steps."""
+    same = source.system is target.system and (source.method.name, source.h) == (target.method.name, target.h)
+    return x if same else target.state(source.configuration(x), source.velocity(x))
 
 
 def closed_loop(
@@ -66,11 +70,10 @@ def closed_loop(
         if feedback:
             inputs[k], saturated[k] = command.u, command.saturated
         else:
-            inputs[k] = reference.inputs[k] if k < len(reference) else 0.0
+            inputs[k] = reference.inputs[k] if k < len(reference) else model.idle(states[k])
         try:
             u = np.concatenate([inputs[k], disturbance[k]])
-            previous = advance(plant, x, u, substeps - 1)
-            x = plant.step(previous, u)
+            previous, x = advance(plant, x, u, substeps)
         except StepFailed as stopped:
             failure, done = stopped.at(k), k
             break

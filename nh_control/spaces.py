@@ -115,12 +115,17 @@ class Space(ABC):
             return self._local(q0, q1)
         return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
 
+    def velocity(self, q0, q1) -> np.ndarray:
+        """Velocity (nw) at `q0` (nq) of the way to `q1` (nq) in unit time, `frame(q0) local(q0, q1)`."""
+        return _evaluate(self._functions["velocity"], (q0, self.nq), (q1, self.nq))
+
     @cached_property
     def _functions(self) -> dict[str, ca.Function]:
         q, q1, d = ca.SX.sym("q", self.nq), ca.SX.sym("q1", self.nq), ca.SX.sym("d", self.nv)
         return {
             "retract": ca.Function("retract", [q, d], [self._retract(q, d)]),
             "local": ca.Function("local", [q, q1], [self._local(q, q1)]),
+            "velocity": ca.Function("velocity", [q, q1], [self.frame(q) @ self._local(q, q1)]),
         }
 
 

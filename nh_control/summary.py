@@ -30,13 +30,16 @@ def summarize(result: Result) -> dict:
         "integral": e.integral,
         "feedback": result.feedback,
         "perturbation": asdict(e.perturbation),
+        "wind": None if e.gust is None else asdict(e.gust),
         "step_s": e.model.h,
         "steps": len(trajectory),
         "steps_planned": e.steps,
         "stopped": result.stopped or None,
         "error": _error(result),
         "inputs": {name: _input(result, i) for i, name in enumerate(e.model.inputs)},
-        "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0)),
+        "monitored": _monitored(result),
+        "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0)) if e.plant.system.m else None,
+        "manifold_residual_max": None if result.manifold_residual is None else float(result.manifold_residual.max()),
         "energy_J": {"initial": float(loop.energy[0]), "final": float(loop.energy[-1]), "reference_final": float(e.model.energy(result.targets[-1]))},
         "wall_s": result.wall_s,
         "ros": result.ros,
@@ -44,23 +47,31 @@ def summarize(result: Result) -> dict:
 
 
 def _error(result: Result) -> dict:
-    """Tracking error at the start and the end: of the whole configuration (norm over m and rad), position (m) and heading (rad), and open loop's."""
+    """Tracking error at the start, at the end and at its largest: of the whole configuration (norm over m and rad), by its parts, and open loop's."""
     total = result.configuration_error()
-    names = result.experiment.model.state_space.tangent_names
-    i = names.index(result.experiment.scenario.body.coordinates[0])
-    e = result.loop.errors
     opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
     return {
         "initial": float(total[0]),
         "final": float(total[-1]),
         "largest": float(total.max()),
         "reduction": float(total[0] / total[-1]) if min(total[0], total[-1]) > 0 else None,
-        "initial_position_m": float(np.hypot(*e[0, i + 1 : i + 3])),
-        "final_position_m": float(np.hypot(*e[-1, i + 1 : i + 3])),
-        "initial_heading_rad": float(abs(e[0, i])),
-        "final_heading_rad": float(abs(e[-1, i])),
+        "parts": {part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts},
         "open_loop_final": None if opened is None else float(opened[-1]),
     }
+
+
+def _extent(values: np.ndarray) -> dict[str, float]:
+    return {"initial": float(values[0]), "final": float(values[-1]), "largest": float(values.max()), "rms": float(np.sqrt(np.mean(values**2)))}
+
+
+def _monitored(result: Result) -> dict:
+    """Smallest value of everything that the scenario monitors, and the number of steps with a value that it must not have."""
+    monitor = result.experiment.scenario.monitor
+    if monitor is None or not len(result.loop.trajectory):
+        return {}
+    low, bad = result.monitored.min(axis=0), (result.monitored <= monitor.minimum).sum(axis=0)
+    common = {"unit": monitor.unit, "warning": monitor.warning}
+    return {f"{name} {monitor.title}": {"min": float(m), "steps_with_warning": int(n), **common} for name, m, n in zip(monitor.names, low, bad)}
 
 
 def _input(result: Result, i: int) -> dict:
@@ -92,24 +103,36 @@ def _rows(s: dict):
     yield "model", s["model"]
     yield "plant", s["plant"] + (f", {s['plant_substeps']} steps per command" if s["plant_substeps"] > 1 else "")
     yield "control", ("LQR" + (" with disturbance estimate" if s["integral"] else "")) if s["feedback"] else "none (open loop)"
+    if s["wind"] is not None:
+        yield "wind", _wind(**s["wind"])
     short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
     past = f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s" if s["steps"] > s["reference_steps"] else ""
     yield "steps", f"{s['steps']}{short} ({s['steps'] * s['step_s']:g} s{past})"
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
     yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} (m, rad){change}"
-    yield "  position", f"{error['initial_position_m']:.3g} -> {error['final_position_m']:.3g} m"
-    yield "  heading", f"{error['initial_heading_rad']:.3g} -> {error['final_heading_rad']:.3g} rad"
+    for name, part in error["parts"].items():
+        yield f"  {name}", f"{part['initial']:.3g} -> {part['final']:.3g} {part['unit']}, largest {part['largest']:.3g}, rms {part['rms']:.3g}"
     if error["open_loop_final"] is not None:
         yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} (m, rad)"
     for name, u in s["inputs"].items():
         limits = "no limit" if u["limits"] == [None, None] else f"limits {u['limits'][0]:g} ... {u['limits'][1]:g}"
         yield name, f"max {u['max']:.3g} {u['unit'] or ''}, {limits}, {u['saturated_steps']} steps saturated"
-    yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
+    for name, m in s["monitored"].items():
+        steps = m["steps_with_warning"]
+        yield name, f"min {m['min']:.3g} {m['unit']}" + (f", {m['warning']} in {steps} steps" if steps else "")
+    if s["constraint_residual_max_m"] is not None:
+        yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
+    if s["manifold_residual_max"] is not None:
+        yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
     yield "energy", f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with {energy['reference_final']:.4g} J)"
     yield from _ros_rows(s["ros"] or {})
     yield "wall time", f"{s['wall_s']:.2f} s"
     if s["stopped"]:
         yield STOPPED, s["stopped"]
+
+
+def _wind(force: tuple[float, ...], start_s: float, duration_s: float) -> str:
+    return f"force {' '.join(f'{f:g}' for f in force)} N from {start_s:g} s" + (f" for {duration_s:g} s" if duration_s else "")
 
 
 def _ros_rows(ros: dict):

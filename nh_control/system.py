@@ -32,9 +32,9 @@ class System:
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw). `distribution(q)` (nw, nw - m) is a
     basis X of the admissible velocities, A X = 0; without it a basis is eliminated from A with the dependent velocities
     `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu, 2) are the actuators' lower and upper
-    bounds. `domain(q)` is positive where the model holds, e.g. where its constraints are independent; a step that would leave it fails. `prescribed` names
-    coordinates that are moved at will (kinematic); they are the last ones of a space Rn that ends the configuration space, and their next values are
-    inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
+    bounds; rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its
+    constraints are independent; a step that would leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the last ones of a
+    space Rn that ends the configuration space, and their next values are inputs of a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on any mismatch.
     """
 
     name: str
@@ -58,9 +58,12 @@ class System:
             raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
         if self.input_units and len(self.input_units) != self.nu:
             raise ValueError(f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units")
-        limits = np.tile([-np.inf, np.inf], (self.nu, 1)) if self.input_limits is None else np.array(self.input_limits, float)
-        if limits.shape != (self.nu, 2) or not (limits[:, 0] < limits[:, 1]).all():
-            raise ValueError(f"{self.name}: input_limits must be ({self.nu}, 2) with lower < upper, got {limits.tolist()}")
+        n = self.nu + len(self.prescribed)
+        limits = np.tile([-np.inf, np.inf], (n, 1)) if self.input_limits is None else np.array(self.input_limits, float)
+        if limits.shape == (self.nu, 2):
+            limits = np.vstack([limits, np.tile([-np.inf, np.inf], (n - self.nu, 1))])
+        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
+            raise ValueError(f"{self.name}: input_limits must be ({self.nu} or {n}, 2) with lower < upper, got {limits.tolist()}")
         limits.setflags(write=False)
         object.__setattr__(self, "input_limits", limits)
         self._check_prescribed()
@@ -137,13 +140,17 @@ class System:
         x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
         return x
 
-    def holonomic_matrix(self, q) -> ca.SX:
-        """Dh(q) along the tangent vectors of the coordinates that are not prescribed, (n_holonomic, n_rho)."""
+    def holonomic_slope(self, q) -> ca.SX:
+        """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are the last ones."""
         e = ca.SX.sym("e", self.space.nv)
         if not self.n_holonomic:
-            return ca.SX(0, self.n_rho)
+            return ca.SX(0, self.space.nv)
         slope = ca.jacobian(ca.vertcat(self.holonomic_constraint(self.space.retract(q, e))), e)
-        return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))[:, : self.n_rho]
+        return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
+
+    def holonomic_matrix(self, q) -> ca.SX:
+        """Dh(q) along the tangent vectors of the coordinates that are not prescribed, (n_holonomic, n_rho)."""
+        return self.holonomic_slope(q)[:, : self.n_rho]
 
     def prescribed_part(self, vector) -> ca.SX:
         """The last entries of a configuration, velocity, stored momentum or input: those of the prescribed coordinates."""
@@ -171,12 +178,23 @@ class System:
 
     def inertia(self, q, rho) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the admissible velocities, (n_rho, n_rho), the momentum (n_rho)
-        less that of c, and the prescribed part c (nw)."""
+        less that of c, and the prescribed part c (nw).
+
+        With holonomic constraints y ends with the impulses mu that make the velocity keep them, `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014]
+        leaves half of a step's constraint impulse in p, and without mu the velocity would be first order only.
+        """
         v_ = self._symbols[1]
         mass = ca.hessian(self.lagrangian(q, v_), v_)[0]
         x = self.admissible_basis(q)
         c = ca.vertcat(ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho))
-        return x.T @ mass @ x, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1], x, c
+        m, b = x.T @ mass @ x, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
+        k, slope = self.n_holonomic, self.holonomic_slope(q)
+        if k:
+            free = slope[:, : self.n_rho]
+            m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
+            b = ca.vertcat(b, -slope[:, self.n_rho :] @ self.prescribed_part(rho))
+            x = ca.horzcat(x, ca.SX(self.space.nw, k))
+        return m, b, x, c
 
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""

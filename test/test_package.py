@@ -23,21 +23,23 @@ ROOT = Path(__file__).parents[1]
 CODE = sorted((ROOT / "nh_control").rglob("*.py"))
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
-PARAMETERS = yaml.safe_load((ROOT / "config" / "snakeboard.yaml").read_text())
-RVIZ = yaml.safe_load((ROOT / "config" / "snakeboard.rviz").read_text())["Visualization Manager"]
+LAUNCHED = sorted(path.name.removesuffix(".launch.py") for path in (ROOT / "launch").glob("*.launch.py"))
+PARAMETERS = {name: yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text()) for name in LAUNCHED}
+RVIZ = {name: yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"] for name in LAUNCHED}
 
 # import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
 THIRD_PARTY = {
     "casadi": ("casadi", "casadi-pip"),
     "control": ("control", "python-control-pip"),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
+    "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
     "numpy": ("numpy", "python3-numpy"),
     "rich": ("rich", "python3-rich"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
 }
-NOT_ON_PYPI = {"tf2_ros", "simulation_interfaces", "control_msgs"}  # imported where available
+NOT_ON_PYPI = {"tf2_ros", "simulation_interfaces", "control_msgs", "launch", "launch_ros"}  # imported where available, or by launch files
 INTERFACES = ("_msgs", "_srvs", "_interfaces")
 
 
@@ -114,7 +116,7 @@ def test_every_import_is_a_declared_dependency(name):
     if name not in NOT_ON_PYPI:
         installed = SETUP["install_requires"] + SETUP["extras_require"]["plot"] + SETUP["extras_require"]["ros"]
         assert on_pypi in requirement_names(installed)
-    if name not in NOT_ON_PYPI - {"tf2_ros"}:
+    if name not in {"simulation_interfaces", "control_msgs"}:
         assert key in dependencies("depend", "exec_depend")
 
 
@@ -127,11 +129,12 @@ def test_no_interface_package_is_declared_in_vain():
 
 
 def test_launch_files_use_declared_packages():
-    launch_files = sorted((ROOT / "launch").glob("*.launch.py"))
-    keywords = [node for path in launch_files for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.keyword)]
-    started = {node.value.value for node in keywords if node.arg == "package"} - {"nh_control"}
-    assert started
-    assert started | imported_packages(launch_files) <= dependencies("depend", "exec_depend")
+    bringup = ROOT / "nh_control" / "ros" / "bringup.py"
+    calls = [node for node in ast.walk(ast.parse(bringup.read_text())) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "node"]
+    started = {node.args[0].value for node in calls} - {"nh_control"}
+    assert started == {"robot_state_publisher", "rviz2"}
+    imported = {distribution(name)[1] for name in imported_packages([bringup, *(ROOT / "launch").glob("*.launch.py")])}
+    assert started | imported <= dependencies("depend", "exec_depend")
 
 
 def test_everything_in_launch_and_config_is_installed():
@@ -186,25 +189,35 @@ def flat(parameters, prefix=""):
     return out
 
 
-def test_parameter_file_lets_inline_parameters_win():
-    assert list(PARAMETERS) == ["/**"]
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_parameter_file_lets_inline_parameters_win(name):
+    assert list(PARAMETERS[name]) == ["/**"]
 
 
-def test_parameter_file_states_the_scenario_and_its_defaults():
-    parameters = PARAMETERS["/**"]["ros__parameters"]
-    assert parameters["scenario"] in scenarios.names()
-    assert parameters["plant"]["parameters"] == asdict(SnakeboardParameters())
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_parameter_file_states_the_scenario_and_its_defaults(name):
+    parameters = PARAMETERS[name]["/**"]["ros__parameters"]
+    assert parameters["scenario"] == name
+    defaults = asdict(scenarios.get(name).parameters)
+    assert parameters["plant"]["parameters"] == {field: list(value) if isinstance(value, tuple) else value for field, value in defaults.items()}
 
 
-def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults():
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(name):
     pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros' or a ROS distribution")
     from nh_control.ros.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, TRACKER
 
-    declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY) if spec.default != []}
-    stated = flat(PARAMETERS["/**"]["ros__parameters"])
-    stated = {name: value for name, value in stated.items() if not name.startswith(PLANT_PARAMETERS)}
-    assert stated == declared
-    assert {name: type(value) for name, value in stated.items()} == {name: type(value) for name, value in declared.items()}
+    scenario = scenarios.get(name)
+    declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY) if spec.default != []} | {"scenario": name}
+    if scenario.guidance is not None:
+        declared |= {"on_finish": "continue", "fallback": "hold"}  # goals may come at any time; what flies falls without thrust
+    swinging, wind = {"perturb.swing", "perturb.tilt"}, {key for key in declared if key.startswith("wind.")}
+    useless = (swinging if scenario.to_bodies is None else set()) | (wind if scenario.make_windy_system is None else set())
+    useless |= set() if name == "urdf" else {"urdf", "base"}
+    expected = {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items() if key not in useless}
+    stated = {key: value for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items() if not key.startswith(PLANT_PARAMETERS)}
+    assert stated == expected
+    assert {key: type(value) for key, value in stated.items()} == {key: type(value) for key, value in expected.items()}
 
 
 # --- URDF --------------------------------------------------------------------------------------------------------------
@@ -281,10 +294,36 @@ def test_urdf_materials_are_defined():
 # --- rviz --------------------------------------------------------------------------------------------------------------
 
 
-def test_rviz_shows_what_the_nodes_publish():
-    displays = {display["Class"].removeprefix("rviz_default_plugins/"): display for display in RVIZ["Displays"]}
-    assert RVIZ["Global Options"]["Fixed Frame"] == scenarios.get("snakeboard").body.parent
-    assert displays["RobotModel"]["Description Topic"]["Value"] == "/robot_description"
-    topics = {name: display["Topic"]["Value"] for name, display in displays.items() if "Topic" in display}
-    assert topics == {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}
+SHOWN = {
+    "snakeboard": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"},
+    "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
+    "urdf": {"MarkerArray": "/markers"},
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_rviz_shows_what_the_nodes_publish(name):
+    displays = {display["Class"].removeprefix("rviz_default_plugins/"): display for display in RVIZ[name]["Displays"]}
+    assert {kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display} == SHOWN[name]
     assert all(display["Enabled"] for display in displays.values())
+    assert ("RobotModel" in displays) == (name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file())
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_rviz_looks_from_frames_that_there_are(name):
+    scenario = scenarios.get(name)
+    if scenario.to_bodies is not None:
+        space = scenario.make_system(scenario.parameters).space
+        bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
+    else:
+        bodies = (scenario.body,) if scenario.body is not None else ()
+    fixed = scenario.look(scenario.parameters).parent
+    frames = {"<Fixed Frame>", fixed} | {body.parent for body in bodies} | {body.frame for body in bodies}
+    views = RVIZ[name]["Views"]
+    assert RVIZ[name]["Global Options"]["Fixed Frame"] == fixed
+    assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
+
+
+def test_rviz_sends_goals_to_the_tracker():
+    tools = {tool["Class"].removeprefix("rviz_default_plugins/"): tool for tool in RVIZ["quadrotor_payload"]["Tools"]}
+    assert tools["SetGoal"]["Topic"]["Value"] == "/goal"

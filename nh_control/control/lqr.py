@@ -180,13 +180,13 @@ def _number(value: complex) -> str:
 
 def checked_weights(dsys: DiscreteSystem, Q, R, Qf=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are positive semidefinite and R (nu, nu) is positive definite."""
-    Q, R = _weight("Q", Q, dsys.ndx), _weight("R", R, dsys.nu)
+    Q, R = checked_weight("Q", Q, dsys.ndx), checked_weight("R", R, dsys.nu)
     if np.linalg.eigvalsh(R).min() <= 0:
         raise ValueError(f"{dsys}: R must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(R).min():.1e}")
-    return Q, R, Q if Qf is None else _weight("Qf", Qf, dsys.ndx)
+    return Q, R, Q if Qf is None else checked_weight("Qf", Qf, dsys.ndx)
 
 
-def _weight(name: str, value, n: int) -> np.ndarray:
+def checked_weight(name: str, value, n: int) -> np.ndarray:
     value = np.asarray(value, dtype=float)
     if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
         raise ValueError(f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}")

@@ -48,10 +48,10 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
         xi = symmetry.basis(r) @ w - symmetry.connection(r) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
-    def momenta(q, z):
+    def momenta(q, z, gradients):
         d = displacement(q, z)
         middle, v = space.retract(q, alpha * d), d / h
-        slope_r, p = system.gradients(middle, v)
+        slope_r, p = gradients(middle, v)
         before, after = tangents(d[s:])
         return (
             ca.vertcat(p[:s] - (1 - alpha) * h * slope_r[:s], before.T @ p[s:]),
@@ -62,12 +62,12 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
         d = displacement(q, z)
         return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
 
-    def residual(q, rho, u, z):
-        return rho + system.admissible_basis(q).T @ (half_kick(q, u, z) - momenta(q, z)[0])
+    def residual(q, rho, u, z, gradients):
+        return rho + system.admissible_basis(q).T @ (half_kick(q, u, z) - momenta(q, z, gradients)[0])
 
-    def readout(q, rho, u, z):
+    def readout(q, rho, u, z, gradients):
         q1 = space.retract(q, displacement(q, z))
-        return q1, system.admissible_basis(q1).T @ (momenta(q, z)[1] + half_kick(q, u, z))
+        return q1, system.admissible_basis(q1).T @ (momenta(q, z, gradients)[1] + half_kick(q, u, z))
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
     return DiscreteSystem(system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha)

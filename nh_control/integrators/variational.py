@@ -49,20 +49,21 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     def tangent(q):
         return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)[:, :n]
 
-    def residual(q, rho, u, z):
+    def residual(q, rho, u, z, gradients):
         step = segment(q, u, z)
         force = space.frame(q).T @ kick(step, u)
-        balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(system, h, step)[0])
+        balance = system.reduce(q, rho) + tangent(q).T @ (left * force - discrete_momenta(gradients, h, step)[0])
         if system.n_holonomic:
             impulse = system.holonomic_matrix(q).T @ z[n:]
             return ca.vertcat(balance - impulse, system.holonomic_constraint(step.q1))
         return ca.vertcat(balance, system.constraint_matrix(step.middle) @ step.w / h)
 
-    def readout(q, rho, u, z):
+    def readout(q, rho, u, z, gradients):
         step = segment(q, u, z)
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u)
-        components = tangent(q1).T @ (discrete_momenta(system, h, step)[1] + (1 - left) * force)
+        components = tangent(q1).T @ (discrete_momenta(gradients, h, step)[1] + (1 - left) * force)
         return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 
-    return DiscreteSystem(system, h, Method(name, space.nv - nk + system.n_holonomic, residual, readout))
+    label, n_z = name if forcing == "symmetric" else f"{name}_{forcing}", space.nv - nk + system.n_holonomic
+    return DiscreteSystem(system, h, Method(label, n_z, residual, readout, range(n_z - system.n_holonomic, n_z)))

@@ -1,39 +1,21 @@
-/* Damped Newton iteration for r(x, u, z) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
- * Before this text stand the generated functions and
- *   N_X, N_U, N_Z, N_DOMAIN    sizes;
- *   call_scale(x, u, z, s), call_residual(x, u, z, r, J), call_readout(x, u, z, x1, domain)
- *   TARGET, ACCEPT, SMALL, MAX_ITERATIONS, MAX_HALVINGS    from newton.py. */
-#include <math.h>
-#include <string.h>
-
-enum status { CONVERGED = 0, NOT_FINITE = 1, SINGULAR = 2, STALLED = 3, EXHAUSTED = 4, OUTSIDE = 5 };
-
-typedef void (*lapack_dgesv)(int *n, int *nrhs, double *a, int *lda, int *ipiv, double *b, int *ldb, int *info);
-typedef void (*lapack_dgetrs)(char *trans, int *n, int *nrhs, double *a, int *lda, int *ipiv, double *b, int *ldb, int *info);
-
-static lapack_dgesv dgesv;
-static lapack_dgetrs dgetrs;
-
-void nh_set_lapack(void *for_dgesv, void *for_dgetrs)
-{
-    dgesv = (lapack_dgesv)for_dgesv;
-    dgetrs = (lapack_dgetrs)for_dgetrs;
-}
+/* Damped simplified Newton iteration for r(x, u, z) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
+ * Before this text stand the generated functions, linear_algebra.c, and
+ *   N_X, N_U, N_Z, N_DOMAIN    sizes; X, U, ... places of the arrays in the list that a routine is called with;
+ *   call_start(x, u, s, r, r_z), call_residual(x, u, z, r), call_jacobian(x, u, z, r_z), call_readout(x, u, z, x1, domain)
+ *   TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS and the status codes    from newton.py. */
 
 static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
 {
-    double least = 0.0;
+    double unknown[N_Z], least = 0.0;
+    for (int j = 0; j < N_Z; ++j)
+        if (fabs(z[j]) > least) least = fabs(z[j]);
+    least *= SMALL;
+    for (int j = 0; j < N_Z; ++j) unknown[j] = fabs(z[j]) > least ? fabs(z[j]) : least;
     for (int i = 0; i < N_Z; ++i) {
         size[i] = fixed[i];
-        if (fabs(z[i]) > least) least = fabs(z[i]);
-    }
-    least *= SMALL;
-    for (int j = 0; j < N_Z; ++j) {
-        const double unknown = fabs(z[j]) > least ? fabs(z[j]) : least;
-        for (int i = 0; i < N_Z; ++i) size[i] += fabs(J[i + N_Z * j]) * unknown;
-    }
-    for (int i = 0; i < N_Z; ++i)
+        for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
         if (size[i] < 1e-300) size[i] = 1e-300;
+    }
 }
 
 static double relative_error(const double *r, const double *size)
@@ -47,47 +29,73 @@ static double relative_error(const double *r, const double *size)
     return worst;
 }
 
-/* z: in the start, out the solution. info: iterations, relative error, largest |r|. */
-static int newton(const double *x, const double *u, double *z, double *info)
+static int factor_copy(const double *J, double *factors, int *pivots)
 {
-    double r[N_Z], J[N_Z * N_Z], factors[N_Z * N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], start[N_Z], larger[N_Z];
-    int pivots[N_Z], n = N_Z, one = 1, failed = 0;
-    call_scale(x, u, z, fixed);
-    call_residual(x, u, z, r, J);
+    memcpy(factors, J, sizeof(double) * N_Z * N_Z);
+    return factor(N_Z, factors, pivots);
+}
+
+/* z: in zero, out the solution. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
+static int newton(const double *x, const double *u, double *z, double *info, double *J, double *factors)
+{
+    double r[N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
+    int pivots[N_Z], fresh = 1, exact = 0;
+    call_start(x, u, fixed, r, J);
     row_sizes(J, z, fixed, size);
-    double error = relative_error(r, size), previous = INFINITY;
+    int singular = factor_copy(J, factors, pivots);
+    double error = relative_error(r, size), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
         if (!isfinite(error)) { status = NOT_FINITE; break; }
-        const int converged = error <= TARGET || (error <= ACCEPT && error > 0.25 * previous);
+        const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
+        const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
-        for (int i = 0; i < N_Z; ++i) dz[i] = -r[i];
-        if (converged && iteration) {
-            dgetrs("N", &n, &one, factors, &n, pivots, dz, &n, &failed);
-        } else {
-            memcpy(factors, J, sizeof J);
-            dgesv(&n, &one, factors, &n, pivots, dz, &n, &failed);
+        if (!converged && !fresh && rate > REFRESH) {
+            call_jacobian(x, u, z, J);
+            row_sizes(J, z, fixed, size);
+            singular = factor_copy(J, factors, pivots);
+            error = relative_error(r, size);
+            fresh = 1;
         }
+        for (int i = 0; i < N_Z; ++i) dz[i] = -r[i];
+        if (!singular) substitute(N_Z, factors, pivots, dz);
         if (converged) {
-            for (int i = 0; i < N_Z && !failed; ++i) z[i] += dz[i];
+            for (int i = 0; i < N_Z && !singular; ++i) z[i] += dz[i];
             status = CONVERGED;
             break;
         }
-        if (failed) { status = SINGULAR; break; }
-        previous = error;
-        memcpy(start, size, sizeof size);
-        double t = 1.0;
-        int accepted = 0;
-        for (int halvings = 0; halvings <= MAX_HALVINGS && !accepted; ++halvings, t *= 0.5) {
+        if (singular) { status = SINGULAR; break; }
+        double t = 1.0, next = error;
+        int accepted = 0, renewed = 0;
+        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, t *= 0.5) {
+            const double enough = (1.0 - 1e-4 * t) * error;
             for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
-            call_residual(x, u, trial, r, J);
-            row_sizes(J, trial, fixed, size);
-            error = relative_error(r, size);
-            for (int i = 0; i < N_Z; ++i) larger[i] = start[i] > size[i] ? start[i] : size[i];
-            accepted = relative_error(r, larger) < (1.0 - 1e-4 * t) * previous || error <= ACCEPT;
+            call_residual(x, u, trial, r);
+            next = relative_error(r, size);
+            accepted = next < enough || next <= ACCEPT;
+            renewed |= !accepted && fresh;
+            if (renewed) {
+                call_jacobian(x, u, trial, J);
+                row_sizes(J, trial, fixed, larger);
+                next = relative_error(r, larger);
+                for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
+                accepted = relative_error(r, larger) < enough || next <= ACCEPT;
+            }
         }
-        if (!accepted) { status = isfinite(error) ? STALLED : NOT_FINITE; break; }
-        for (int i = 0; i < N_Z; ++i) z[i] = trial[i];
+        if (!accepted && !fresh) { /* the Jacobian is too old */
+            call_residual(x, u, z, r);
+            rate = INFINITY;
+            continue;
+        }
+        if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
+        memcpy(z, trial, sizeof trial);
+        exact = fresh;
+        fresh = renewed;
+        if (renewed) singular = factor_copy(J, factors, pivots);
+        row_sizes(J, z, fixed, size);
+        next = relative_error(r, size);
+        rate = next / error;
+        error = next;
     }
     info[0] = iteration;
     info[1] = error;
@@ -97,12 +105,14 @@ static int newton(const double *x, const double *u, double *z, double *info)
     return status;
 }
 
-int nh_step(const double *x, const double *u, double *z, double *x1, double *info)
+/* Every routine takes the list of arrays and returns a status; its results are among the arrays. */
+int nh_step(double *const *a)
 {
-    for (int i = 0; i < N_Z; ++i) z[i] = 0.0;
-    const int status = N_Z ? newton(x, u, z, info) : CONVERGED;
+    const double *x = a[X], *u = a[U];
+    double *z = a[Z], *x1 = a[X1], domain[N_DOMAIN + 1];
+    memset(z, 0, sizeof(double) * N_Z);
+    const int status = N_Z ? newton(x, u, z, a[INFO], a[R_Z], a[FACTORS]) : CONVERGED;
     if (status != CONVERGED) return status;
-    double domain[N_DOMAIN + 1];
     call_readout(x, u, z, x1, domain);
     for (int i = 0; i < N_X; ++i)
         if (!isfinite(x1[i])) return NOT_FINITE;

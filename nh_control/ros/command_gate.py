@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import numpy as np
@@ -13,7 +13,7 @@ from nh_control.ros.step_clock import StepClock
 
 
 class Fallback(str, Enum):
-    """What is applied when no command is fresh: the last one, zero, or nothing (the plant pauses)."""
+    """What is applied when no command is fresh: the last one, zero forces (what is moved at will stays), or nothing (the plant pauses)."""
 
     HOLD = "hold"
     ZERO = "zero"
@@ -37,7 +37,7 @@ class CommandGate:
     """Accepts commands for the actuators `inputs`, stamped with the state they answer.
 
     A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that arrives after that is late. Values beyond
-    `limits` (nu, 2) are clipped, as an actuator would. Not thread-safe: one thread owns a gate.
+    `limits` (nu, 2) are clipped, as an actuator would. `idle()` are the values (nu) of the fallback ZERO, zeros if not given. Not thread-safe: one thread owns a gate.
     """
 
     def __init__(
@@ -47,18 +47,20 @@ class CommandGate:
         clock: StepClock,
         timeout_steps: int = 1,
         fallback: Fallback = Fallback.ZERO,
+        idle: Callable[[], Sequence[float]] | None = None,
     ):
         self.inputs, self.clock, self.fallback = tuple(inputs), clock, Fallback(fallback)
         self._timeout_steps = timeout_steps
         self._lower, self._upper = (tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T)
-        self._zero = (0.0,) * len(self.inputs)
+        self._idle = idle or (lambda: (0.0,) * len(self.inputs))
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
         self.clear()
 
     def clear(self) -> None:
         """Forget the last command (after a reset of the plant); the counters stay."""
-        self._answered, self._offered, self._values = -1, self._zero, self._zero
+        self._answered, self._offered = -1, ()
+        self._values: tuple[float, ...] = ()
 
     def offer(self, names: Sequence[str], values: Sequence[float], stamp: int, step: int) -> Rejection | None:
         """Take a command stamped `stamp` (ns) while the plant is at `step`; returns why it was rejected, if it was.
@@ -114,4 +116,5 @@ class CommandGate:
         if self.fallback is Fallback.STOP:
             return None
         self.fallback_steps += 1
-        return self._values if self.fallback is Fallback.HOLD else self._zero
+        held = self._values if self.fallback is Fallback.HOLD else ()
+        return held or tuple(self._idle())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nh_control import scenarios
 from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.ros.parameters import Parameters
+from nh_control.ros.parameters import SCENARIO, Parameters
 from nh_control.ros.process import UsageError
 from nh_control.ros.step_clock import StepClock
 from nh_control.scenarios import Scenario
@@ -29,9 +29,17 @@ class Model:
     @staticmethod
     def of(parameters: Parameters) -> Model:
         """The model that the shared parameters name; raises UsageError for what the scenario does not have."""
-        scenario = scenarios.get(parameters["scenario"])
+        scenario = chosen(parameters)
         try:
             dsys = scenario.model(parameters["integrator"], parameters["step_s"])
             return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
         except (ValueError, StepFailed) as error:
             raise UsageError(str(error)) from error
+
+
+def chosen(parameters: Parameters) -> Scenario:
+    """The scenario that the parameters name, made of its URDF file if it has one; raises UsageError for a file that cannot be used."""
+    try:
+        return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
@@ -28,10 +29,13 @@ _HUGE = 1e9
 
 @dataclass(frozen=True)
 class Spec:
-    """A parameter; numbers may have a minimum and strings a list of choices. Read-only ones are fixed at start."""
+    """A parameter; numbers may have a minimum and strings a list of choices. Read-only ones are fixed at start.
+
+    A list is one of strings, a tuple one of as many numbers.
+    """
 
     name: str
-    default: bool | int | float | str | list[str]
+    default: bool | int | float | str | list[str] | tuple[float, ...]
     description: str
     minimum: float | None = None
     choices: tuple[str, ...] = ()
@@ -42,11 +46,14 @@ class Spec:
         kind = type(self.default)
         if kind is float and type(value) is int:
             value = float(value)
-        if kind is list:
-            value = list(value)
+        if kind in (list, tuple) and isinstance(value, (list, tuple, array)):
+            value = kind(value)
         valid = type(value) is kind and (kind is not list or all(isinstance(item, str) for item in value))
-        if valid and kind is float:
-            valid = math.isfinite(value)
+        if valid and kind is tuple:
+            valid = len(value) == len(self.default) and all(type(item) in (int, float) for item in value)
+            value = tuple(map(float, value)) if valid else value
+        if valid and kind in (float, tuple):
+            valid = all(map(math.isfinite, value if kind is tuple else (value,)))
         if valid and self.minimum is not None:
             valid = value >= self.minimum
         if valid and self.choices:
@@ -58,7 +65,8 @@ class Spec:
     def _expected(self, kind: type) -> str:
         if self.choices:
             return f"one of {', '.join(c or repr(c) for c in self.choices)}"
-        noun = {bool: "true or false", int: "an integer", float: "a finite number", str: "a string", list: "a list of strings"}[kind]
+        nouns = {bool: "true or false", int: "an integer", float: "a finite number", str: "a string", list: "a list of strings"}
+        noun = f"a list of {len(self.default)} finite numbers" if kind is tuple else nouns[kind]
         return noun if self.minimum is None else f"{noun} >= {self.minimum:g}"
 
     def descriptor(self) -> ParameterDescriptor:
@@ -74,8 +82,13 @@ class Spec:
         return out
 
 
-SHARED = (
+SCENARIO = (
     Spec("scenario", "snakeboard", "What is simulated and controlled.", choices=scenarios.names()),
+    Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
+    Spec("base", "fixed", "Whether that robot's root link is fixed or floating.", choices=("fixed", "floating")),
+)
+
+SHARED = SCENARIO + (
     Spec("reference", "", "Motion to track, one of the scenario's references; empty is its default."),
     Spec("integrator", "", "Integrator of the tracker's model and of the reference; empty is the scenario's default."),
     Spec("step_s", 0.0, "Step of model, reference and commands in s; 0 is the scenario's default.", minimum=0.0),
@@ -87,25 +100,30 @@ PLANT = SHARED + (
     Spec("speed_factor", 1.0, "Simulated seconds per wall second; 1 is real time, 0 as fast as possible.", minimum=0.0, read_only=False),
     Spec("lockstep", False, "Wait, at every step, for the command that answers its state."),
     Spec("wait_for_tracker", True, "Wait for the command that answers the first state before the run starts."),
-    Spec("wait_for", [], "Names of nodes that must have subscribed to the states before the run starts, e.g. a recorder."),
+    Spec("wait_for", [], "Names of nodes that must have subscribed to all state messages before the run starts, e.g. a recorder."),
     Spec("duration_s", 0.0, "Simulated time after which the run is finished in s; 0 is the length of the reference.", minimum=0.0),
-    Spec("on_finish", "stay", "What the process does at the end of the run.", choices=("stay", "exit")),
+    Spec("on_finish", "stay", "At the end of the run, stay at the last state, exit, or continue without end, e.g. for goals.", choices=("stay", "exit", "continue")),
     Spec("perturb.position", 0.0, "Offset of the initial position from the reference's in m."),
     Spec("perturb.heading", 0.0, "Offset of the initial heading in rad."),
     Spec("perturb.momentum", 0.0, "Relative offset of the initial momenta."),
+    Spec("perturb.swing", 0.0, "Turn of every link away from the initial direction in rad."),
+    Spec("perturb.tilt", 0.0, "Turn of every quadrotor away from the initial attitude about a horizontal axis of its own in rad."),
     Spec("perturb.seed", -1, "Seed of a random direction of the perturbation of the given sizes; -1 takes them as they are.", minimum=-1),
+    Spec("wind.force", (0.0, 0.0, 0.0), "Constant external force on the payload in N, along the axes of the world."),
+    Spec("wind.start_s", 0.0, "Simulated time at which the wind begins in s.", minimum=0.0),
+    Spec("wind.duration_s", 0.0, "How long the wind blows in s; 0 is for ever after.", minimum=0.0),
     Spec("fallback", Fallback.ZERO.value, "Applied when no command is fresh.", choices=tuple(f.value for f in Fallback)),
     Spec("command_timeout_steps", 5, "Steps for which a command stays fresh; one that arrives later is rejected. Lock-step: 1.", minimum=1),
-    Spec("publish_velocities", True, "Whether joint_states carry velocities; without, as encoders, the tracker reconstructs them."),
+    Spec("publish_velocities", True, "Whether states carry velocities; without, as encoders, the tracker reconstructs them."),
 )
 
 TRACKER = SHARED + (Spec("integral", False, "Estimate a constant disturbance of the momenta and compensate it."),)
 
 DISPLAY = SHARED + (Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),)
 
-RECORDER = (
+RECORDER = SCENARIO + (
     Spec("output", "recording", "Folder of the recording; must not exist."),
-    Spec("topics", [], "Topics to record, name:package/msg/Type; empty is all of this package's."),
+    Spec("topics", [], "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario."),
 )
 
 _ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}
@@ -139,14 +157,16 @@ class Parameters:
         value = [""] if value == [] else value  # rclpy takes an empty list for bytes
         self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
 
-    def declare_fields(self, prefix: str, defaults) -> dict[str, float]:
-        """Declare the fields of a dataclass of numbers as parameters `prefix + field`; returns their values. Raises UsageError for other fields."""
+    def declare_fields(self, prefix: str, defaults) -> dict[str, float | tuple[float, ...]]:
+        """Declare the fields of a dataclass of numbers, or tuples of numbers, as parameters `prefix + field`; returns their values. Raises UsageError for other fields."""
         names = [field.name for field in fields(defaults)] if defaults is not None else []
         for name in self._overrides:
             if name.startswith(prefix) and name.removeprefix(prefix) not in names:
                 raise UsageError(_unknown("parameter", name, [prefix + field for field in names]))
         for name in names:
-            self.declare(Spec(prefix + name, float(getattr(defaults, name)), f"Physical parameter {name} of {type(defaults).__name__}."))
+            default = getattr(defaults, name)
+            default = default if isinstance(default, tuple) else float(default)
+            self.declare(Spec(prefix + name, default, f"Physical parameter {name} of {type(defaults).__name__}."))
         return {name: self[prefix + name] for name in names}
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
@@ -159,8 +179,10 @@ class Parameters:
         return SetParametersResult(successful=True)
 
     def __getitem__(self, name: str):
-        value = self._node.get_parameter(name).value
-        return [item for item in value if item] if isinstance(self._specs[name].default, list) else value
+        value, default = self._node.get_parameter(name).value, self._specs[name].default
+        if isinstance(default, tuple):
+            return tuple(value)
+        return [item for item in value if item] if isinstance(default, list) else value
 
 
 def _unknown(what: str, name: str, valid: list[str]) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as CallTimeout
+from dataclasses import fields
 
-from nav_msgs.msg import Odometry
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
@@ -24,14 +23,13 @@ from nh_control.ros.pacing import Pacer
 from nh_control.ros.parameters import PLANT, PLANT_PARAMETERS, Parameters
 from nh_control.ros.plant_report import PlantReport
 from nh_control.ros.simulated_plant import SimulatedPlant
+from nh_control.ros.state_publisher import StatePublisher
 from nh_control.ros.stepper import Mode, Options, Refused, Stepper
-from nh_control.ros.transforms import transform_broadcaster
-from nh_control.scenarios import Perturbation, PlantOptions
+from nh_control.ros.watch import Watch
+from nh_control.scenarios import Gust, Perturbation, PlantOptions
 from nh_control.simulation import convert
 
 QUEUE = 10
-UNSENT = 1000
-"""States kept for subscribers that are slow to acknowledge them, as a recorder beside a fast lock-step run may be."""
 DELIVERY_S = 1.0
 """How long the end of the process waits until subscribers have the last messages."""
 
@@ -43,9 +41,11 @@ class Plant:
         self._node, self._inbox, self._exit = node, inbox, exit_
         self._parameters = Parameters(node, PLANT)
         self._model = Model.of(self._parameters)
-        self._make_publishers()
         self._stepper = self._make_stepper()
-        self._report = PlantReport(self._stepper)
+        dsys = self._stepper.plant.dsys
+        self._states = StatePublisher(node, self._model.scenario, dsys, self._parameters["publish_velocities"])
+        self._watch = Watch(self._model.scenario.monitor, dsys.system.parameters)
+        self._report = PlantReport(self._stepper, self._watch)
         self._diagnostics = Diagnostics(node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report))
         inbox.subscribe(JointState, "joint_commands", lambda message: self._stepper.command(*conversions.read_command(message)), QUEUE)
         node.create_service(SetBool, "~/pause", self._on_pause)
@@ -64,64 +64,53 @@ class Plant:
         for publisher in self._node.publishers:
             publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 
-    def _make_publishers(self) -> None:
-        scenario, space = self._model.scenario, self._model.dsys.system.space
-        self._joints = conversions.JointCodec(scenario.joints, space)
-        self._body = conversions.BodyCodec(scenario.body, space)
-        self._joint_state = self._joints.message(self._parameters["publish_velocities"])
-        self._odometry, self._clock = self._body.message(), Clock()
-        self._stamps = (self._clock.clock, self._joint_state.header.stamp, self._odometry.header.stamp)
-        self._clock_publisher = self._node.create_publisher(Clock, "/clock", UNSENT)
-        self._joint_publisher = self._node.create_publisher(JointState, "joint_states", UNSENT)
-        self._odometry_publisher = self._node.create_publisher(Odometry, "odom", UNSENT)
-        self._broadcast = transform_broadcaster(self._node)
-
     def _make_stepper(self) -> Stepper:
+        p, model = self._parameters, self._model
+        last_step = max(1, round(p["duration_s"] / model.dsys.h)) if p["duration_s"] else len(model.reference)
+        run = Options(p["lockstep"], p["wait_for_tracker"], sys.maxsize if p["on_finish"] == "continue" else last_step)
+        try:
+            plant = self._make_plant()
+        except (ValueError, StepFailed) as error:
+            raise process.UsageError(str(error)) from error
+        timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
+        inputs = model.dsys.inputs
+        gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]), lambda: plant.idle)
+        pacer = Pacer(model.dsys.h, p["speed_factor"])
+        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)
+
+    def _make_plant(self) -> SimulatedPlant:
         p, model = self._parameters, self._model
         nominal = model.scenario.parameters
         given = p.declare_fields(PLANT_PARAMETERS, nominal)
         other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
-        try:
-            options = PlantOptions(p["plant.integrator"], p["plant.substeps"], other)
-            perturbation = Perturbation(*(p[f"perturb.{name}"] for name in ("position", "heading", "momentum", "seed")))
-            dsys = model.scenario.plant(model.dsys, options)
-            start = model.scenario.perturb(model.dsys, model.reference.states[0], perturbation)
-            plant = SimulatedPlant(dsys, convert(start, model.dsys, dsys), options.substeps)
-        except (ValueError, StepFailed) as error:
-            raise process.UsageError(str(error)) from error
-        timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
-        gate = CommandGate(dsys.inputs, dsys.system.input_limits, model.clock, timeout_steps, Fallback(p["fallback"]))
-        last_step = max(1, round(p["duration_s"] / model.dsys.h)) if p["duration_s"] else len(model.reference)
-        run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
-        pacer = Pacer(model.dsys.h, p["speed_factor"])
-        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)
+        gust = Gust(p["wind.force"], p["wind.start_s"], p["wind.duration_s"])
+        options = PlantOptions(p["plant.integrator"], p["plant.substeps"], other, wind=any(gust.force))
+        perturbation = Perturbation(**{field.name: p[f"perturb.{field.name}"] for field in fields(Perturbation)})
+        dsys = model.scenario.plant(model.dsys, options)
+        start = model.scenario.perturb(model.dsys, model.reference.states[0], perturbation)
+        disturbance = gust.disturbance(model.dsys, dsys) if options.wind else None
+        return SimulatedPlant(dsys, convert(start, model.dsys, dsys), options.substeps, disturbance)
 
     def _log_start(self) -> None:
         p, stepper = self._parameters, self._stepper
         speed = f"{p['speed_factor']:g} x real time" if p["speed_factor"] else "as fast as possible"
+        commands = "commands without end" if p["on_finish"] == "continue" else f"{stepper.options.last_step} commands"
         self._node.get_logger().info(
             f"plant: {stepper.plant.dsys}, {stepper.plant.substeps} step(s) per command; model: {self._model.dsys}; "
-            f"reference {self._model.reference.name!r}; {stepper.options.last_step} commands, {speed}{', lock-step' if p['lockstep'] else ''}"
+            f"reference {self._model.reference.name!r}; {commands}, {speed}{', lock-step' if p['lockstep'] else ''}"
         )
 
     # In the working thread ----------------------------------------------------------------------------------------------------
 
     def _publish_state(self) -> None:
         plant = self._stepper.plant
-        q, v, stamp = plant.configuration.tolist(), plant.velocity.tolist(), self._model.clock.stamp(plant.step)
-        for message_stamp in self._stamps:
-            conversions.set_time(message_stamp, stamp)
-        self._joints.write(self._joint_state, q, v)
-        self._body.write(self._odometry, q, v)
-        self._clock_publisher.publish(self._clock)
-        self._joint_publisher.publish(self._joint_state)
-        self._odometry_publisher.publish(self._odometry)
-        self._broadcast(self._odometry)
+        q, v = plant.configuration, plant.velocity
+        self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
+        self._watch.observe(plant.step, q, v, plant.inputs)
 
     def _all_subscribed(self) -> bool:
         """Whether the nodes of the parameter `wait_for` have subscribed to the states."""
-        wanted = set(self._parameters["wait_for"])
-        return not wanted or wanted <= {s.node_name for s in self._node.get_subscriptions_info_by_topic(self._joint_publisher.topic_name)}
+        return self._states.subscribed(self._parameters["wait_for"])
 
     def _on_change(self) -> None:
         stepper = self._stepper

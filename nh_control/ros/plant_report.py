@@ -6,6 +6,7 @@ import time
 
 from nh_control.ros.report import Report
 from nh_control.ros.stepper import Mode, Stepper
+from nh_control.ros.watch import Watch
 
 AWAIT_WARNING_S = 1.0
 
@@ -13,8 +14,8 @@ AWAIT_WARNING_S = 1.0
 class PlantReport:
     """Reports on a stepper; rates and warnings are about the time since the report before."""
 
-    def __init__(self, stepper: Stepper):
-        self._stepper = stepper
+    def __init__(self, stepper: Stepper, watch: Watch):
+        self._stepper, self._watch = stepper, watch
         self._time, self._steps = time.monotonic(), 0
         self._trouble = (0, 0, 0)
 
@@ -22,7 +23,8 @@ class PlantReport:
         """The report on the present moment; to be called in the stepper's thread, or after its end."""
         stepper, plant, gate = self._stepper, self._stepper.plant, self._stepper.gate
         pacing = stepper.pacer.statistics()
-        level, message = self._judge(pacing.missed)
+        watched, warning = self._watch.report()
+        level, message = self._judge(pacing.missed, warning)
         values = {
             "mode": stepper.mode.value,
             "step": plant.step,
@@ -40,10 +42,11 @@ class PlantReport:
             "fallback_steps": gate.fallback_steps,
             "energy_J": plant.energy,
             "constraint_residual": plant.constraint_residual,
+            **watched,
         }
         return Report(level, message, values)
 
-    def _judge(self, missed: int) -> tuple[str, str]:
+    def _judge(self, missed: int, warning: str) -> tuple[str, str]:
         stepper, gate = self._stepper, self._stepper.gate
         before, self._trouble = self._trouble, (gate.rejected.total(), gate.fallback_steps, missed)
         rejected, fallback, missed = (now - then for now, then in zip(self._trouble, before))
@@ -52,8 +55,9 @@ class PlantReport:
         if stepper.awaited_s > AWAIT_WARNING_S:
             return "warn", f"waiting for the command that answers step {stepper.plant.step} for {stepper.awaited_s:.0f} s: is the tracker running?"
         troubles = [(rejected, "commands rejected"), (fallback, f"steps with the fallback ({gate.fallback.value})"), (missed, "steps missed")]
-        if any(count for count, _ in troubles):
-            return "warn", ", ".join(f"{count} {what}" for count, what in troubles if count) + " since the last report"
+        told = [f"{count} {what}" for count, what in troubles if count] + ([warning] if warning else [])
+        if told:
+            return "warn", ", ".join(told) + " since the last report"
         return "ok", stepper.mode.value + (f": {stepper.reason}" if stepper.reason else "")
 
     def _rate(self, steps: int) -> float:

@@ -14,19 +14,12 @@ from rosbags.typesys import Stores, get_typestore
 
 from nh_control.ros import process
 from nh_control.ros.inbox import Inbox
+from nh_control.ros.model import chosen
 from nh_control.ros.parameters import RECORDER, Parameters
+from nh_control.topics import recorded
 
 QUEUE = 5000
 LATCHED = ("reference",)
-TOPICS = (
-    "joint_states:sensor_msgs/msg/JointState",
-    "odom:nav_msgs/msg/Odometry",
-    "joint_commands:sensor_msgs/msg/JointState",
-    "reference:nav_msgs/msg/Path",
-    "markers:visualization_msgs/msg/MarkerArray",
-    "/clock:rosgraph_msgs/msg/Clock",
-    "/diagnostics:diagnostic_msgs/msg/DiagnosticArray",
-)
 TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
 
 
@@ -36,7 +29,10 @@ class Recorder:
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
         parameters = Parameters(node, RECORDER)
         self._inbox, self._node = inbox, node
-        topics = parameters["topics"] or [*TOPICS, *([TRANSFORMS] if _installed("tf2_msgs") else [])]
+        topics = parameters["topics"] or [
+            *(f"{topic}:{message}" for topic, message in recorded(chosen(parameters)).items()),
+            *([TRANSFORMS] if _installed("tf2_msgs") else []),
+        ]
         types = [_parse(topic) for topic in topics]
         path = Path(parameters["output"]).expanduser().absolute()
         try:

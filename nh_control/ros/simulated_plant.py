@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nh_control.discrete import DiscreteSystem, StepFailed
@@ -11,13 +13,15 @@ from nh_control.simulation import advance
 class SimulatedPlant:
     """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over the period.
 
-    `advance` either succeeds as a whole or leaves the state as it was. Raises ValueError for an initial state that is not finite.
+    Its last inputs may be a `disturbance(step)` that commands do not reach. `advance` either succeeds as a whole or leaves the state as it was. Raises ValueError for
+    an initial state that is not finite.
     """
 
-    def __init__(self, dsys: DiscreteSystem, initial: np.ndarray, substeps: int = 1):
+    def __init__(self, dsys: DiscreteSystem, initial: np.ndarray, substeps: int = 1, disturbance: Callable[[int], np.ndarray] | None = None):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
+        self._disturbance = disturbance
         self._initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -25,7 +29,7 @@ class SimulatedPlant:
     def _prepare(self) -> None:
         """Have everything compiled and loaded before time counts, by a step that is taken back."""
         try:
-            self.advance(np.zeros(self.dsys.nu))
+            self.advance(self.idle)
         except (StepFailed, ArithmeticError):
             return  # the run reports it, if its own first step fails as well
         self.reset()
@@ -33,15 +37,22 @@ class SimulatedPlant:
     def reset(self) -> None:
         """Back to the initial state at step 0."""
         self.step, self.state, self._before = 0, self._initial, self._initial
+        self.inputs = self.dsys.idle(self.state)
 
     def advance(self, u) -> None:
-        """One period under the inputs u (nu); raises StepFailed, or ArithmeticError if the next state is not finite."""
-        before = advance(self.dsys, self.state, u, self.substeps - 1)
-        state = self.dsys.step(before, u)
+        """One period under the inputs u, those that are no disturbance; raises StepFailed, or ArithmeticError if the next state is not finite."""
+        if self._disturbance is not None:
+            u = np.concatenate([u, self._disturbance(self.step)])
+        before, state = advance(self.dsys, self.state, u, self.substeps)
         if not np.isfinite(state).all():
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
-        self.state, self._before = state, before
+        self.state, self._before, self.inputs = state, before, u
         self.step += 1
+
+    @property
+    def idle(self) -> np.ndarray:
+        """Inputs, those that are no disturbance, of no forces that leave prescribed coordinates where they are."""
+        return self.dsys.idle(self.state)[: self.dsys.nu - (0 if self._disturbance is None else len(self._disturbance(self.step)))]
 
     @property
     def configuration(self) -> np.ndarray:

@@ -44,4 +44,4 @@ class StateEstimate:
                 pass  # measured configurations need not be joined by a step of the model
         self.approximated += 1
         elapsed_s = (k - self._step) * self._dsys.h
-        return self._dsys.state(q, self._dsys.system.space.local(self._configuration, q) / elapsed_s)
+        return self._dsys.state(q, -self._dsys.system.space.velocity(q, self._configuration) / elapsed_s)

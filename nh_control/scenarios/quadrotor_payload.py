@@ -12,7 +12,8 @@ from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.scenarios.scenario import BodyState, Perturbation, Scenario, UnknownName
+from nh_control.scenarios.quadrotor_payload_look import WORLD, look
+from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario, UnknownName
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -20,6 +21,7 @@ from nh_control.systems.quadrotor_payload import (
     split_configuration,
     split_velocity,
 )
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
 from nh_control.trajectory import Trajectory
 
 FORMATION = Formation(angle=np.radians(80))
@@ -34,8 +36,6 @@ PATHS: dict[str, Callable[[], paths.Path]] = {
     "parabola": paths.parabola,
 }
 """All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the others start at rest."""
-
-WORLD = "odom"
 
 
 def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
@@ -140,6 +140,8 @@ QUADROTOR_PAYLOAD = Scenario(
     perturb=perturbed,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
+    look=look,
+    monitor=Monitor("tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
     disturbance_gain=0.5,
     hold=True,
     guidance=guidance,

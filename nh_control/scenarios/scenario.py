@@ -10,6 +10,7 @@ import numpy as np
 from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.discrete import DiscreteSystem
+from nh_control.scenarios.look import Look
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
 
@@ -23,11 +24,12 @@ class UnknownName(ValueError):
 
 @dataclass(frozen=True)
 class Joint:
-    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows and the sign it follows it with."""
+    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows, the sign it follows it with, and its `unit`, m for one that slides."""
 
     name: str
     coordinate: str
     sign: float = 1.0
+    unit: str = "rad"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,18 @@ class BodyState:
 
 
 @dataclass(frozen=True)
+class Monitor:
+    """What else is worth watching, one value for each of `names`: `values(parameters, q, v, u)` in `unit`; one at or below `minimum` is `warning`."""
+
+    title: str
+    names: tuple[str, ...]
+    unit: str
+    values: Callable[[object, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    minimum: float
+    warning: str
+
+
+@dataclass(frozen=True)
 class Perturbation:
     """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and, where there are links and quadrotors, `swing` and `tilt` (rad).
 
@@ -70,6 +84,28 @@ class Perturbation:
         for f in fields(self):
             if not np.isfinite(getattr(self, f.name)):
                 raise ValueError(f"Perturbation.{f.name} must be finite, got {getattr(self, f.name)}")
+
+
+@dataclass(frozen=True)
+class Gust:
+    """A constant external `force` (3), in N and the parent frame, on the first body of a windy plant, from `start_s` on for `duration_s`, 0 for ever after."""
+
+    force: tuple[float, float, float]
+    start_s: float = 0.0
+    duration_s: float = 0.0
+
+    def __post_init__(self):
+        values = (*self.force, self.start_s, self.duration_s)
+        if len(values) != 5 or not np.isfinite(values).all() or min(self.start_s, self.duration_s) < 0:
+            raise ValueError(f"Gust: expected three finite forces and times >= 0, got force {self.force}, start {self.start_s} s, duration {self.duration_s} s")
+
+    def disturbance(self, model: DiscreteSystem, plant: DiscreteSystem) -> Callable[[int], np.ndarray]:
+        """The windy plant's inputs (plant.nu - model.nu) beyond the model's, at every step of the model."""
+        calm = np.zeros(plant.nu - model.nu)
+        windy = np.concatenate([self.force, calm[3:]])
+        first = round(self.start_s / model.h)
+        end = first + round(self.duration_s / model.h) if self.duration_s else np.inf
+        return lambda k: windy if first <= k < end else calm
 
 
 @dataclass(frozen=True)
@@ -93,8 +129,8 @@ class Scenario:
 
     `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
     there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
-    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs.
-    `guidance(model, reference)` replans one of the `references` in flight.
+    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs,
+    `monitor` says what else is worth watching, `guidance(model, reference)` replans one of the `references` in flight, `look(parameters)` is what is drawn.
     """
 
     name: str
@@ -110,10 +146,12 @@ class Scenario:
     to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
     make_windy_system: Callable[[object], System] | None = None
+    monitor: Monitor | None = None
+    look: Callable[[object], Look] | None = None
+    guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
-    guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""

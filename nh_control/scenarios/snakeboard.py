@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+import casadi as ca
 import numpy as np
 
+from nh_control.control.collocation import collocate, resample
+from nh_control.control.costs import Cost
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.scenarios.scenario import Body, Joint, Perturbation, Scenario
+from nh_control.scenarios.snakeboard_look import look
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.trajectory import Trajectory
 
@@ -56,6 +60,40 @@ GAITS = {
 }
 """parking moves the board sideways over cusps and brings it to rest; forward and turning propel it; slalom coasts and repeats itself."""
 
+
+PARKING_S, PARKING_STEERING = 10.0, 0.8
+"""Duration (s) of the optimal parking maneuver and its largest steering angle (rad)."""
+
+
+def parking_optimal(dsys: DiscreteSystem) -> Trajectory:
+    """From rest to rest 1 m to the left with the least `sum_k h |u_k|^2`, the rotor's end free.
+
+    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest is not controllable to first order: the search
+    starts from a motion, small swings of rotor and steering. Raises ValueError if it does not converge.
+    """
+    coarse = nonholonomic_midpoint(dsys.system, 0.1)
+    return _park(dsys, resample(_park(coarse, _swings(coarse), 0.1), dsys.h), 1e-4)
+
+
+def _park(dsys: DiscreteSystem, guess: Trajectory, barrier_start: float) -> Trajectory:
+    effort = Cost(lambda x, u, w: dsys.h / 2 * ca.sumsqr(u))
+    end, coordinates = dsys.state([0.0, 0.0, 0.0, 0.0, 1.0], np.zeros(5)), dsys.state_space.tangent_names[1:]
+    limits = {"phi": (-PARKING_STEERING, PARKING_STEERING)}
+    result = collocate(dsys, effort, guess, end, coordinates, limits, barrier_start=barrier_start)
+    if not result.converged:
+        raise ValueError(f"{dsys}: no optimal parking maneuver found ({result.reason}); choose another step")
+    return result.trajectory
+
+
+def _swings(dsys: DiscreteSystem) -> Trajectory:
+    """The motion from rest under torques that would swing rotor and steering of a fixed board twice, fading in and out."""
+    p, h, steps = dsys.system.parameters, dsys.h, round(PARKING_S / dsys.h)
+    t = h * np.arange(-1, steps + 2)
+    window = np.where((t > 0) & (t < PARKING_S), np.sin(np.pi * t / PARKING_S) ** 2, 0.0)
+    swing = np.diff(window * np.cos(4 * np.pi * t / PARKING_S), 2)[:steps] / h**2
+    return dsys.simulate(dsys.state(np.zeros(5), np.zeros(5)), np.outer(swing, [1.5 * p.I, 0.5 * 2 * p.J]))
+
+
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
     """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError for an error only quadrotors can have."""
     if perturbation.swing or perturbation.tilt:
@@ -86,9 +124,10 @@ SNAKEBOARD = Scenario(
         "rdp_cay": partial(rdp, retraction="cay"),
         "rdp_exp_truncated": partial(rdp, tangent="truncated"),
     },
-    references={name: gait.reference for name, gait in GAITS.items()},
+    references={**{name: gait.reference for name, gait in GAITS.items()}, "parking_optimal": parking_optimal},
     weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
     perturb=perturbed,
     joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
     body=Body("base_link", "odom"),
+    look=look,
 )

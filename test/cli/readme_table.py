@@ -8,7 +8,7 @@ HEADER = "| parameter | node | default | meaning |"
 def rows() -> list[str]:
     """Lines of the table."""
     nodes = {"plant": PLANT, "tracker": TRACKER, "display": DISPLAY, "recorder": RECORDER}
-    body = [_row("plant, tracker, display", spec) for spec in SHARED]
+    body = [_row(", ".join(node for node, specs in nodes.items() if spec in specs), spec) for spec in SHARED]
     body += [_row(node, spec) for node, specs in nodes.items() for spec in specs if spec not in SHARED]
     body.append(f"| `{PLANT_PARAMETERS}<field>` | plant | the scenario's | Physical parameter of the plant; `nh_control list` shows the fields. |")
     return [HEADER, "|---|---|---|---|", *body]

@@ -1,11 +1,15 @@
 """What the README says is so: its example runs, its commands and tables are those of the code."""
 
+import importlib
 import re
 import subprocess
 import sys
 
 import pytest
+import yaml
 from command import ROOT, environment
+
+from nh_control import scenarios, topics
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -62,11 +66,39 @@ def test_parameters_are_those_that_the_nodes_declare():
     assert stated == readme_table.rows(), "print the right table with: python test/cli/readme_table.py"
 
 
-def test_topics_are_those_that_are_recorded():
-    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
-    from nh_control.ros.recorder import TOPICS, TRANSFORMS
+def test_topics_are_those_of_all_scenarios():
+    stated = {}
+    for names, kind in re.findall(r"^\| (`[\w/`, ]+`) \| (\w+/\w+) \|", README, re.MULTILINE):
+        stated |= {name: kind for name in re.findall(r"`([\w/]+)`", names)}
+    for name in scenarios.names():
+        scenario = scenarios.get(name)
+        for topic, kind in topics.recorded(scenario).items():
+            assert stated[topic] == kind.replace("/msg/", "/")
+        assert set(topics.odometry(scenario)) <= stated.keys()
 
-    stated = set(re.findall(r"^\| `([\w/]+)` \| (\w+/\w+) \|", README, re.MULTILINE))
-    for topic in (*TOPICS, TRANSFORMS):
-        name, _, message = topic.partition(":")
-        assert (name, message.replace("/msg/", "/")) in stated
+
+def test_commands_on_topics_are_messages_that_the_tracker_takes():
+    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
+    from nh_control.ros import wishes
+
+    commands = re.findall(r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", README, re.MULTILINE | re.DOTALL)
+    payload = scenarios.get("quadrotor_payload")
+    assert {name: kind for name, kind, _ in commands} == topics.wishes(payload)
+    texts = {name: message(kind, yaml.safe_load(text)) for name, kind, text in commands}
+    body = wishes.Body("payload", "odom")
+    assert wishes.goal(texts["goal"], body, 0, height=1.0).tolist() == [1.0, 0.5, 1.5]
+    assert callable(wishes.trajectory(texts["trajectory"], body, 0, payload.step_s))
+
+
+def message(kind, values):
+    """The ROS message of type `package/msg/Type` or `package/Type` with these fields, as `ros2 topic pub` makes it."""
+    package, *_, name = kind.split("/")
+    made = getattr(importlib.import_module(f"{package}.msg"), name)()
+    for field, value in values.items():
+        inner = made.get_fields_and_field_types()[field]
+        if isinstance(value, dict):
+            value = message(inner, value)
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            value = [message(re.fullmatch(r"sequence<(.*)>", inner)[1], item) for item in value]
+        setattr(made, field, value)
+    return made

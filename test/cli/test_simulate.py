@@ -2,18 +2,37 @@
 
 import json
 import struct
+import subprocess
 
 import numpy as np
 import pytest
 from command import WITHOUT_ROS, nh_control
 
 from nh_control import scenarios
+from nh_control.cli import main
 
 FIGURES = {"path", "states", "inputs", "energy", "error"}
 
 
-def test_list_shows_every_scenario_with_all_its_names(tmp_path):
-    listed = nh_control("list", cwd=tmp_path)
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:
+            code = stopped.code
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    return run
+
+
+def test_list_shows_every_scenario_with_all_its_names(call):
+    listed = call("list")
     assert listed.returncode == 0
     for name in scenarios.names():
         scenario = scenarios.get(name)
@@ -22,10 +41,11 @@ def test_list_shows_every_scenario_with_all_its_names(tmp_path):
             assert word in listed.stdout
 
 
-def test_list_for_machines(tmp_path):
-    listed = json.loads(nh_control("list", "--json", cwd=tmp_path).stdout)
+def test_list_for_machines(call):
+    listed = json.loads(call("list", "--json").stdout)
     assert set(listed) == set(scenarios.names())
     assert listed["snakeboard"]["actuators"]["rotor_torque"] == [-20.0, 20.0, "N m"]
+    assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
 @pytest.fixture(scope="module")
@@ -71,35 +91,53 @@ def test_simulate_saves_numbers(simulated):
     assert on_disk == {key: value for key, value in summary.items() if key not in ("output", "files")}
 
 
-def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated):
+def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated, call, monkeypatch):
     folder, summary = simulated
-    again = nh_control("simulate", "snakeboard", "--no-plots", "--duration", "0.1", cwd=folder)
+    monkeypatch.chdir(folder)
+    again = call("simulate", "snakeboard", "--no-plots", "--duration", "0.1")
     assert again.returncode == 0
     assert "snakeboard-parking-2/" in again.stdout
     chosen = ("simulate", "snakeboard", "--no-plots", "--duration", "0.1", "--output", summary["output"])
-    refused = nh_control(*chosen, cwd=folder)
+    refused = call(*chosen)
     assert refused.returncode == 2
     assert "not empty" in refused.stderr and "--overwrite" in refused.stderr
-    assert nh_control(*chosen, "--overwrite", cwd=folder).returncode == 0
+    assert call(*chosen, "--overwrite").returncode == 0
 
 
-def test_the_plant_may_differ_and_the_table_says_so(tmp_path):
+def test_the_plant_may_differ_and_the_table_says_so(call):
     options = ("--plant-integrator", "rdp_cay", "--plant-substeps", "4", "--plant-parameter", "m=1.1", "--plant-parameter", "J=1.3", "--integral")
-    done = nh_control("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options, cwd=tmp_path)
+    done = call("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options)
     assert done.returncode == 0, done.stderr
     for text in ("rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"):
         assert text in done.stdout
 
 
-def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(tmp_path):
+def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(call):
     failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--open-loop")
-    done = nh_control("simulate", "snakeboard", *failing, "--json", "--no-plots", cwd=tmp_path)
+    done = call("simulate", "snakeboard", *failing, "--json", "--no-plots")
     summary = json.loads(done.stdout)
     assert done.returncode == 1
     assert "at step" in done.stderr and "reduce h" in done.stderr
     assert 0 < summary["steps"] < summary["steps_planned"]
     assert summary["stopped"] in done.stderr
-    assert len(np.load(tmp_path / summary["files"]["results"])["inputs"]) == summary["steps"]
+    assert len(np.load(summary["files"]["results"])["inputs"]) == summary["steps"]
+
+
+def test_bodies_in_space_have_errors_tensions_and_wind(call):
+    start = ("--perturb-position", "0.5", "--perturb-swing", "0.3", "--perturb-tilt", "0.6", "--perturb-heading", "0", "--perturb-seed", "1")
+    plant = ("--plant-parameter", "lengths=0.6,0.81", "--plant-parameter", "payload_mass=0.5", "--wind-force", "2", "0", "-0.5", "--wind-start", "0.2")
+    done = call("simulate", "quadrotor_payload", "--reference", "hover", "--duration", "1", *start, *plant, "--json", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    initial = {name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()}
+    tilt, swing = (pytest.approx(0.6), "rad"), (pytest.approx(0.3), "rad")
+    assert initial == {"payload position": (pytest.approx(0.5), "m"), **{f"quad{i} attitude": tilt for i in (1, 2)}, **{f"link{i} direction": swing for i in (1, 2)}}
+    assert summary["plant_parameters"]["lengths"] == [0.6, 0.81]
+    assert summary["wind"] == {"force": [2.0, 0.0, -0.5], "start_s": 0.2, "duration_s": 0.0}
+    assert set(summary["monitored"]) == {"link1 tension", "link2 tension"}
+    assert 0 < summary["manifold_residual_max"] < 1e-14
+    saved = np.load(summary["files"]["results"])
+    assert saved["inputs"].shape == (100, 8) and "quad2_torque_z" in saved["input_names"]
 
 
 WRONG = {
@@ -118,18 +156,21 @@ WRONG = {
     "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
     "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
     "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
+    "tilt of what cannot tilt": (("snakeboard", "--perturb-tilt", "1"), "nothing that swings or tilts"),
+    "wind where there is none": (("snakeboard", "--wind-force", "1", "0", "0"), "has no wind"),
+    "wind without direction": (("quadrotor_payload", "--wind-force", "1"), "expected 3 arguments"),
+    "infinite wind": (("quadrotor_payload", "--wind-force", "1", "0", "inf"), "finite"),
+    "wind before the start": (("quadrotor_payload", "--wind-start", "-1"), ">= 0"),
+    "too few lengths": (("quadrotor_payload", "--plant-parameter", "lengths=0.6"), "2 numbers as in (0.6, 0.8), got 0.6"),
+    "several masses": (("quadrotor_payload", "--plant-parameter", "payload_mass=1,2"), "1 numbers as in 0.4"),
+    "limits that cannot hold the weight": (("quadrotor_payload", "--plant-parameter", "thrust_limit=5"), "cannot hold the weight"),
+    "half a turn": (("quadrotor_payload", "--reference", "hover", "--perturb-swing", "3.2"), "below half a turn"),
 }
 
 
 @pytest.mark.parametrize("arguments, expected", WRONG.values(), ids=WRONG)
-def test_bad_input_is_refused_before_anything_starts(arguments, expected, tmp_path, monkeypatch, capsys):
-    from nh_control.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    try:
-        code = main(["simulate", *arguments])
-    except SystemExit as stopped:
-        code = stopped.code
-    assert code == 2
-    assert expected in capsys.readouterr().err
+def test_bad_input_is_refused_before_anything_starts(arguments, expected, call, tmp_path):
+    refused = call("simulate", *arguments)
+    assert refused.returncode == 2
+    assert expected in refused.stderr
     assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import pytest
 from nh_control.control import LqrTracker
 from nh_control.integrators import midpoint
 from nh_control.scenarios import SNAKEBOARD, Perturbation, PlantOptions, UnknownName
+from nh_control.scenarios.snakeboard import GAITS
 from nh_control.simulation import closed_loop, convert
 from nh_control.spaces import Rn
 from nh_control.system import System
@@ -103,23 +104,10 @@ def test_past_the_end_of_a_reference_in_motion_the_actuators_are_released_and_lo
     assert (command.u == 0).all() and not command.saturated.any()
     np.testing.assert_allclose(command.error, 0, atol=1e-12)
     assert tracker.steps() == tracker.steps(12.0) == len(tracker.reference) and tracker.steps(3.0) == 300
-    with pytest.raises(ValueError, match=r"'forward' is finished after 12 s in motion that cannot be held, .* choose at most 12 s"):
+    with pytest.raises(ValueError, match=r"'forward' ends in motion after 12 s, .* a run may last that long, not 30 s"):
         tracker.steps(30.0)
-
-
-@pytest.mark.parametrize("integral", [False, True])
-def test_a_tracker_from_a_later_step_on_answers_as_one_of_the_whole_reference(trackers, integral):
-    whole = trackers["forward"][integral]
-    part = whole.along(whole.reference, 700)
-    memory, x = [None, None], whole.reference.states[700]
-    for k in range(700, 720):
-        commands = [tracker.command(k, x, m) for tracker, m in zip((whole, part), memory)]
-        np.testing.assert_array_equal(commands[0].u, commands[1].u)
-        memory, x = [c.memory for c in commands], whole.dsys.step(x, commands[0].u + [0.1, -0.2])
-    with pytest.raises(ValueError, match="begins at step 700, asked for step 699"):
-        part.command(699, x)
-    with pytest.raises(ValueError, match="start must be one of the reference's 1200 steps"):
-        whole.along(whole.reference, 1200)
+    rest = Trajectory(model.h, np.zeros((11, model.nx)), np.zeros((10, model.nu)))
+    assert LqrTracker(model, rest, *SNAKEBOARD.weights).steps(30.0) == 3000
 
 
 def test_prescribed_coordinates_have_no_limits_and_a_pushed_pendulum_is_kept_upright_by_its_pivot():
@@ -199,7 +187,8 @@ def test_references_are_feasible_and_stay_regular(model):
     for name in SNAKEBOARD.references:
         reference = SNAKEBOARD.reference(model, name)
         for k in range(0, len(reference), 7):
-            np.testing.assert_array_equal(model.step(reference.states[k], reference.inputs[k]), reference.states[k + 1])
+            miss = np.abs(model.local(reference.states[k + 1], model.step(reference.states[k], reference.inputs[k]))).max()
+            assert miss == 0 if name in GAITS else miss < 1e-9
         assert np.abs(reference.states[:, 1]).max() < 1.0
         assert (np.abs(reference.inputs) < model.system.input_limits[:, 1]).all()
 

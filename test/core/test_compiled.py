@@ -36,7 +36,7 @@ for system, method in (("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5")
     results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x), dsys.local(x, lin.x1), np.array(dsys.energy(x))]
     if system != "pendulum":
         results.append(dsys.constraint_residual(x, lin.x1))
-    out.append([f"{dsys}: {k}: " + " ".join(map(float.hex, r.ravel())) for k, r in enumerate(results)])
+    out.append([r.ravel().tolist() for r in results])
 print(json.dumps(out))
 """
 
@@ -59,11 +59,13 @@ def run(code, cache, **environment):
 
 
 @NEED_COMPILER
-def test_the_virtual_machine_gives_the_same_bits(tmp_path):
+def test_the_virtual_machine_gives_the_same_numbers(tmp_path):
+    """To round-off, not to the bit: native code has linear algebra of its own, the other way uses LAPACK."""
     native, native_log = run(RESULTS, tmp_path / "native")
     virtual, virtual_log = run(RESULTS, tmp_path / "virtual", NH_CONTROL_CC="")
     for ours, theirs in zip(json.loads(native), json.loads(virtual)):
-        assert ours == theirs
+        for a, b in zip(ours, theirs):
+            assert np.abs(np.subtract(a, b)).max() <= 1e-13 * np.abs(a).max()
     assert "LOG" not in native_log
     lines = [line for line in virtual_log.splitlines() if "LOG" in line]
     assert len(lines) == 1 and "no C compiler" in lines[0] and "virtual machine" in lines[0]

@@ -4,6 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
+from nh_control import compiled
+from nh_control.discrete import StepFailed
 from nh_control.integrators import midpoint
 from nh_control.spaces import Rn
 from nh_control.system import System
@@ -106,3 +108,72 @@ def test_what_cannot_be_combined_is_refused():
             velocity_constraint=lambda q: ca.horzcat(1, 0),
             holonomic_constraint=lambda q: q[0],
         )
+
+
+def test_multipliers_carry_the_weight_and_the_centrifugal_force(constrained):
+    """A rod at rest hangs by its weight, and a pendulum's rod pulls with m g cos(theta) + m l omega^2; h = |q|^2 - l^2 has the slope 2 q."""
+    rest = constrained.step([0.0, -LENGTH, 0.0, 0.0], [0.0])
+    np.testing.assert_allclose(constrained.multipliers(rest, [0.0]), [G * H / (2 * LENGTH)], rtol=1e-12)
+    errors = []
+    for h in (0.01, 0.005, 0.0025):
+        dsys = midpoint(rod(), h)
+        before, now, after = dsys.simulate(hanging(0.9, 1.5), np.zeros((round(0.3 / h) + 1, 1))).states[-3:]
+        cosine, speed = -now[1] / LENGTH, np.linalg.norm(after[:2] - before[:2]) / (2 * h)
+        errors.append(2 * LENGTH * dsys.multipliers(now, [0.0])[0] / h - (G * cosine + speed**2 / LENGTH))
+    np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 2.0, atol=0.1)
+
+
+def test_multipliers_have_exact_derivatives(constrained):
+    x, u = hanging(0.9, 0.5), np.array([0.3])
+    lin, lam, adjoint = constrained.linearize(x, u), np.array([0.3, -0.7, 1.1, 0.2]), np.array([0.8])
+    assert np.array_equal(lin.multipliers, constrained.multipliers(x, u)) and lin.multipliers_x.shape == (1, 4) and lin.multipliers_u.shape == (1, 1)
+
+    def at(w):
+        return constrained.retract(x, w[:4]), u + w[4:]
+
+    def slope(w):
+        moved = constrained.linearize(*at(w))
+        return adjoint @ np.hstack([moved.multipliers_x, moved.multipliers_u])
+
+    differences = jacobian(lambda w: constrained.multipliers(*at(w)), 5, 1e-2)
+    np.testing.assert_allclose(np.hstack([lin.multipliers_x, lin.multipliers_u]), differences, rtol=1e-9, atol=1e-11)
+    alone = constrained.hessian(x, u, lam, adjoint) - constrained.hessian(x, u, lam)
+    np.testing.assert_allclose(alone, jacobian(slope, 5, 1e-2), rtol=1e-6, atol=1e-8)
+    with pytest.raises(ValueError, match="multiplier adjoint must have shape"):
+        constrained.hessian(x, u, lam, [1.0, 2.0])
+
+
+def test_a_system_without_constraints_has_no_multipliers():
+    dsys = midpoint(crane(), H)
+    lin = dsys.linearize(np.zeros(4), [0.0])
+    assert dsys.multipliers(np.zeros(4), [0.0]).shape == (0,) and lin.multipliers_x.shape == (0, 4) and lin.multipliers_u.shape == (0, 1)
+    assert dsys.conditioning(np.zeros(4), [0.0]).constraint == 1.0
+
+
+def doubled(distance: float) -> System:
+    """A unit mass in the plane and another of 4 kg, with two constraints that become one where the distance vanishes."""
+    return System(
+        name="doubled",
+        space=Rn("x", "y", "z"),
+        lagrangian=lambda q, v: (v[0] ** 2 + v[1] ** 2 + 4 * v[2] ** 2) / 2,
+        holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] + distance * q[1]),
+    )
+
+
+def test_condition_numbers_tell_mass_matrix_and_constraints_apart():
+    """M = diag(1, 1, 4); Dh M^{-1} Dh^T = [[1, 1], [1, 1 + d^2]]."""
+    for d in (1.0, 1e-3):
+        found = midpoint(doubled(d), H).conditioning(np.zeros(6))
+        assert found.mass == pytest.approx(4.0, rel=1e-9)
+        assert found.constraint == pytest.approx(np.linalg.cond([[1, 1], [1, 1 + d**2]]), rel=1e-6)
+    with pytest.raises(StepFailed) as caught:
+        midpoint(doubled(0.0), H).step([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    assert caught.value.conditioning.mass == pytest.approx(4.0) and caught.value.conditioning.constraint > 1e15
+    assert "Dh M^-1 Dh^T" in str(caught.value)
+
+
+def test_prepare_leaves_nothing_to_compile(monkeypatch):
+    dsys = midpoint(rod(), 0.017).prepare()
+    monkeypatch.setattr(compiled, "Native", None)
+    x, u = hanging(0.3, 0.0), np.array([0.1])
+    dsys.step(x, u), dsys.linearize(x, u), dsys.hessian(x, u, np.ones(4)), dsys.energy(x)

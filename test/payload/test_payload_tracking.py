@@ -90,7 +90,8 @@ def test_the_wider_the_links_the_stiffer_two_of_them_hold_the_payload_across_the
     """Tensions grow with the angle, and with them what pushes the payload back before the quadrotors have moved."""
     plant, errors = windy(model, 1.3 * MASS), []
     for angle in np.radians([30, 60]):
-        tracker = eight[True].along(flat_reference(model, PATHS["figure_of_eight"](), Formation(angle)))
+        reference = flat_reference(model, PATHS["figure_of_eight"](), Formation(angle))
+        tracker = LqrTracker(model, reference, *SCENARIO.weights, disturbance_gain=SCENARIO.disturbance_gain, hold=True)
         errors.append(fly(plant, tracker, sudden(tracker, plant, [-2.0, 0, 0])))
     errors.append(fly(plant, eight[True], sudden(eight[True], plant, [-2.0, 0, 0])))
     assert errors[0] > 1.3 * errors[1] > 2.6 * errors[2], errors

@@ -14,7 +14,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
 
 TIMEOUT_S = 40.0
@@ -22,7 +22,7 @@ EVERYTHING = QoSProfile(depth=5000)
 
 
 class Probe:
-    """Keeps what the plant publishes: `joint_states`, `odometry`, `clock`, `commands`, and the last diagnostics of every node."""
+    """Keeps what the plant publishes: `joint_states`, `odometry`, `bodies`, `clock`, `commands`, and the last diagnostics of every node."""
 
     def __init__(self, domain: int):
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -31,19 +31,20 @@ class Probe:
         self.node = rclpy.create_node("probe", context=self.context)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self.joint_states = self.listen(JointState, "joint_states")
-        self.odometry = self.listen(Odometry, "odom")
-        self.commands = self.listen(JointState, "joint_commands")
-        self.clock = self.listen(Clock, "/clock")
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING)
         self._publisher = self.node.create_publisher(JointState, "joint_commands", 10)
+        self.commands = self.listen(JointState, "joint_commands")
+        self.clock = self.listen(Clock, "/clock")
+        self.odometry = self.listen(Odometry, "odom")
+        self.joint_states = self.listen(JointState, "joint_states")
+        self.bodies = self.listen(MultiDOFJointState, "multi_dof_joint_states")
         kinds = {"pause": SetBool, "reset": Trigger, "step": Trigger}
         self._clients = {name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()}
 
     def clear(self) -> None:
         """Forget what was published."""
-        for received in (self.joint_states, self.odometry, self.commands, self.clock):
+        for received in (self.joint_states, self.odometry, self.bodies, self.commands, self.clock):
             received.clear()
 
     def close(self) -> None:
@@ -102,6 +103,18 @@ class Probe:
         stamp = round(step * h * 1e9)
         self.wait(lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)), f"state {step}")
 
+    def wait_bodies(self, step: int, h: float) -> MultiDOFJointState:
+        """Wait for the state of bodies in space of this step or later."""
+        return self.wait(lambda: self.bodies and time_ns(self.bodies[-1]) >= round(step * h * 1e9) and self.bodies[-1], f"bodies {step}")
+
+    def wait_command(self, step: int, h: float) -> JointState:
+        """Wait for the command that answers the state of this step."""
+        return self.wait(lambda: by_step(self.commands, h).get(step), f"command {step}")
+
+    def wait_clock(self, step: int, h: float) -> None:
+        """Wait for the clock of this step."""
+        self.wait(lambda: self.clock and time_ns(self.clock[-1]) >= round(step * h * 1e9), f"clock {step}")
+
     def next_state(self) -> JointState:
         """Wait for a joint state that has not been looked at."""
         self.joint_states.clear()
@@ -144,3 +157,19 @@ def states(probe: Probe, h: float) -> np.ndarray:
         body = (pose.position.x, pose.position.y, pose.orientation.z, pose.orientation.w, twist.angular.z, twist.linear.x, twist.linear.y)
         rows.append([*joints[k].position, *joints[k].velocity, *body])
     return np.array(rows)
+
+
+def body_numbers(message: MultiDOFJointState) -> list[float]:
+    """Position, quaternion (wxyz), linear and angular velocity of all bodies in a row."""
+    row = []
+    for transform, twist in zip(message.transforms, message.twist):
+        p, o, v, w = transform.translation, transform.rotation, twist.linear, twist.angular
+        row += [p.x, p.y, p.z, o.w, o.x, o.y, o.z, v.x, v.y, v.z, w.x, w.y, w.z]
+    return row
+
+
+def body_states(probe: Probe, h: float) -> np.ndarray:
+    """Rows of `body_numbers` for all steps."""
+    bodies = by_step(probe.bodies, h)
+    assert sorted(bodies) == list(range(len(bodies)))
+    return np.array([body_numbers(bodies[k]) for k in range(len(bodies))])

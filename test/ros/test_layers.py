@@ -9,7 +9,7 @@ import nh_control
 
 PACKAGE = Path(nh_control.__file__).parent
 OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if "ros" not in path.relative_to(PACKAGE).parts[:1])
-ROS_FREE = ("command_gate", "pacing", "plant_report", "report", "simulated_plant", "state_estimate", "step_clock", "stepper", "tracker_report")
+ROS_FREE = ("command_gate", "pacing", "plant_report", "report", "simulated_plant", "state_estimate", "step_clock", "stepper", "tracker_report", "watch")
 
 
 def imported(path: Path) -> set[str]:

@@ -75,12 +75,13 @@ def test_pause_step_resume_reset(nodes, probe):
     assert not refused.success and "pause it first" in refused.message
     assert probe.call("pause", True).success
     probe.wait_mode("paused")
-    probe.spin(0.2)
+    step = int(probe.values()["step"])
+    probe.wait_clock(step, H)
     paused = len(probe.clock)
     probe.spin(0.3)
     assert len(probe.clock) == paused
     assert probe.call("step").success
-    probe.wait(lambda: len(probe.clock) > paused, "single step")
+    probe.wait_clock(step + 1, H)
     assert probe.call("reset").success
     probe.wait_value("step", "0")
     assert probe.values()["mode"] == "paused"
@@ -100,7 +101,7 @@ def test_single_step_in_lockstep_needs_its_command(nodes, probe):
 
 
 def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
-    from probe import by_step
+    from probe import by_step, time_ns
 
     plant = nodes.start("plant", {**LOCKSTEP, "step_s": 0.25, "reference": "forward", "plant.parameters.steer_torque_limit": 1e6})
     state = probe.next_state()
@@ -108,8 +109,8 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
         if "failed" in plant.log:
             break
         probe.command(state.header.stamp, (0.0, 300.0))
-        known = len(probe.joint_states)
-        probe.wait(lambda known=known: len(probe.joint_states) > known or "failed" in plant.log, "next state or failure")
+        answered = time_ns(state)
+        probe.wait(lambda answered=answered: time_ns(probe.joint_states[-1]) > answered or "failed" in plant.log, "next state or failure")
         state = probe.joint_states[-1]
     probe.wait_mode("failed")
     status = probe.diagnostics["plant"]
@@ -131,7 +132,7 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     from rclpy.parameter import Parameter
 
     nodes.start("tracker")
-    nodes.start("plant", {"wait_for": "[probe]"})
+    nodes.start("plant", {"wait_for": "[probe]", "duration_s": 1000.0})
     client = probe.node.create_client(SetParameters, "/plant/set_parameters")
 
     def change(name, value):

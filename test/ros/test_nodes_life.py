@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
 
 REFUSED = [
@@ -13,6 +14,11 @@ REFUSED = [
     ("plant", {"plant.parameters.mass": 1.0}, ["unknown parameter 'plant.parameters.mass'", "plant.parameters.m,", "plant.parameters.J"]),
     ("plant", {"plant.parameters.m": float("nan")}, ["'plant.parameters.m' must be a finite number", "nan"]),
     ("plant", {"plant.parameters.m": 0.1}, ["m l^2 = 0.4", "must exceed"]),
+    ("plant", {**HOVER, "plant.parameters.thrust_limit": 5.0}, ["2 thrusts of at most 5 N cannot hold the weight of 18.74 N"]),
+    ("plant", {**HOVER, "plant.parameters.lengths": "[0.6]"}, ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"]),
+    ("plant", {"wind.force": "[1.0, 0.0, 0.0]"}, ["snakeboard has no wind"]),
+    ("plant", {"wind.duration_s": -1.0}, ["'wind.duration_s' must be a finite number >= 0"]),
+    ("plant", {"perturb.swing": 0.1}, ["nothing that swings or tilts"]),
     ("plant", {"plant.integrator": "euler"}, ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"]),
     ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
@@ -43,7 +49,7 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
     file.write_text(
         "/**:\n  ros__parameters:\n    scenario: snakeboard\n    reference: forward\n    speed_factor: 0\n    lockstep: true\n    duration_s: 0.5\n"
         "    integral: true\n    rate_hz: 10\n    plant: {substeps: 2, parameters: {m: 1.05}}\n    perturb: {position: 0.1, seed: 7}\n"
-        f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, probe]\n"
+        f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, display, probe]\n"
     )
     started = [nodes.start(name, None, "--params-file", str(file)) for name in ("recorder", "tracker", "display", "plant")]
     probe.wait_mode("finished")
@@ -53,6 +59,7 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, probe, tmp_path, number):
     from rosbags.highlevel import AnyReader
+    from visualization_msgs.msg import MarkerArray
 
     bag = tmp_path / "bag"
     started = [
@@ -61,7 +68,8 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, pro
         nodes.start("display"),
         nodes.start("plant", {**LOCKSTEP, "speed_factor": 5.0, "wait_for": "[recorder, display]"}),
     ]
-    probe.wait(lambda: int(probe.values().get("step", 0)) > 100, "steps")
+    markers = probe.listen(MarkerArray, "markers")
+    probe.wait(lambda: int(probe.values().get("step", 0)) > 200 and len(markers) > 5, "steps and markers")
     for _ in range(2):
         for node in started:
             node.process.send_signal(number)

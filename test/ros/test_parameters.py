@@ -1,10 +1,13 @@
 """Checks of parameter values; how nodes refuse them is tested on nodes."""
 
+from dataclasses import asdict
+
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
-from nh_control.ros.parameters import DISPLAY, PLANT, RECORDER, TRACKER, Spec  # noqa: E402
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, RECORDER, TRACKER, Spec  # noqa: E402
 from nh_control.ros.process import UsageError  # noqa: E402
 
 
@@ -32,11 +35,23 @@ def test_an_integer_will_do_for_a_float():
         (Spec("on", False, ""), "yes", "true or false"),
         (Spec("name", "a", "", choices=("a", "b")), "c", "one of a, b"),
         (Spec("names", [], ""), [1, 2], "a list of strings"),
+        (Spec("force", (0.0, 0.0, 0.0), ""), [1.0, 2.0], "a list of 3 finite numbers"),
+        (Spec("force", (0.0, 0.0), ""), [1.0, float("nan")], "a list of 2 finite numbers"),
+        (Spec("force", (0.0, 0.0), ""), 1.0, "a list of 2 finite numbers"),
+        (Spec("force", (0.0, 0.0), ""), [True, False], "a list of 2 finite numbers"),
     ],
 )
 def test_other_values_are_refused(spec, value, text):
     with pytest.raises(UsageError, match=f"'{spec.name}' must be {text}, got"):
         spec.check(value)
+
+
+def test_lists_of_numbers_may_come_as_integers_or_arrays():
+    from array import array
+
+    for given in ([1, 2], (1.0, 2.0), array("d", [1.0, 2.0]), array("q", [1, 2])):
+        value = Spec("force", (0.0, 0.0), "").check(given)
+        assert value == (1.0, 2.0) and all(type(item) is float for item in value)
 
 
 def test_empty_lists_are_lists_of_strings():
@@ -57,5 +72,9 @@ def test_empty_lists_are_lists_of_strings():
         parameters = Parameters(node, PLANT)
         assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
         assert node.get_parameter("wait_for").type_ is Parameter.Type.STRING_ARRAY
+        assert parameters["wind.force"] == (0.0, 0.0, 0.0)
+        assert node.get_parameter("wind.force").type_ is Parameter.Type.DOUBLE_ARRAY
+        defaults = scenarios.get("quadrotor_payload").parameters
+        assert parameters.declare_fields(PLANT_PARAMETERS, defaults) == asdict(defaults)
     finally:
         context.shutdown()

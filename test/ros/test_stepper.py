@@ -16,11 +16,14 @@ from nh_control.ros.plant_report import PlantReport
 from nh_control.ros.simulated_plant import SimulatedPlant
 from nh_control.ros.step_clock import StepClock
 from nh_control.ros.stepper import Mode, Options, Refused, Stepper
+from nh_control.ros.watch import Watch
+from nh_control.scenarios import Monitor
 from nh_control.systems import pendulum
 
 H = 0.01
 CLOCK = StepClock(H)
 START = np.array([0.2, 0.5])
+UNWATCHED = Watch(None, None)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,10 @@ class Loop:
             assert time.monotonic() < deadline, (self.stepper.mode, self.plant.step)
             time.sleep(0.001)
 
+    def wait_mode(self, mode):
+        """Wait until the loop has told of the change to this mode, with its reason."""
+        self.wait(lambda: self.changes[-1:] == [mode])
+
     def close(self):
         self.inbox.close()
         self.thread.join(10)
@@ -128,7 +135,7 @@ def test_lockstep_makes_one_step_per_answer(loop, dsys):
         run.answer(k, 0.1 * k)
         for _ in range(2):
             x = dsys.step(x, [0.1 * k])
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
     assert run.plant.step == 20 and np.array_equal(run.plant.state, x)
 
 
@@ -145,7 +152,7 @@ def test_free_run_waits_for_the_first_answer_only(loop):
     time.sleep(0.05)
     assert run.plant.step == 0
     run.answer(0)
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
     assert run.plant.step == 50
     assert run.stepper.gate.fallback_steps == 45
 
@@ -156,7 +163,7 @@ def test_the_start_waits_for_subscribers(loop):
     run.wait(lambda: len(run.published) >= 2)
     assert run.plant.step == 0
     present.append(True)
-    run.wait(lambda: run.stepper.mode is Mode.FINISHED)
+    run.wait_mode(Mode.FINISHED)
 
 
 def test_pause_step_resume_reset(loop):
@@ -190,7 +197,7 @@ def test_single_step_in_lockstep_needs_its_answer(loop):
 def test_stop_fallback_pauses_and_resuming_awaits_an_answer(loop):
     run = loop(fallback="stop", timeout_steps=2)
     run.answer(0)
-    run.wait(lambda: run.stepper.mode is Mode.PAUSED)
+    run.wait_mode(Mode.PAUSED)
     assert run.plant.step == 2 and "fallback is stop" in run.stepper.reason
     run.inbox.call(run.stepper.resume)
     time.sleep(0.05)
@@ -205,10 +212,10 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
     run.wait(lambda: run.plant.step == 1)
     state = run.plant.state
     run.answer(1, 13.0)
-    run.wait(lambda: run.stepper.mode is Mode.FAILED)
+    run.wait_mode(Mode.FAILED)
     assert run.plant.step == 1 and np.array_equal(run.plant.state, state) and np.isfinite(state).all()
     assert "step 1 failed" in run.stepper.reason and "no luck" in run.stepper.reason and run.changes == [Mode.FAILED]
-    report = run.inbox.call(PlantReport(run.stepper).make)
+    report = run.inbox.call(PlantReport(run.stepper, UNWATCHED).make)
     assert report.level == "error" and run.stepper.reason in report.message
     for request in (run.stepper.pause, run.stepper.resume, run.stepper.single_step):
         with pytest.raises(Refused, match="reset it first"):
@@ -222,7 +229,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
 
 def test_reports_warn_about_what_is_new(loop):
     run = loop(lockstep=True)
-    report = PlantReport(run.stepper)
+    report = PlantReport(run.stepper, UNWATCHED)
     assert run.inbox.call(report.make).level == "ok"
     run.answer(0, names=("brake",))
     made = run.inbox.call(report.make)
@@ -231,6 +238,32 @@ def test_reports_warn_about_what_is_new(loop):
     time.sleep(1.1)
     made = run.inbox.call(report.make)
     assert made.level == "warn" and "waiting for the command that answers step 0" in made.message
+
+
+def test_a_disturbance_is_an_input_that_commands_do_not_reach(dsys):
+    pushed = SimulatedPlant(dsys, START, substeps=2, disturbance=lambda step: np.array([0.1 * step]))
+    other = SimulatedPlant(dsys, START, substeps=2)
+    for step in range(5):
+        pushed.advance(())
+        other.advance([0.1 * step])
+    assert np.array_equal(pushed.state, other.state) and pushed.inputs == [0.4]
+    pushed.reset()
+    pushed.advance(())
+    assert pushed.inputs == [0.0]
+
+
+def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
+    monitor = Monitor("grip", ("left", "right"), "N", lambda p, q, v, u: q + u - p, minimum=0.0, warning="a loose grip")
+    watch = Watch(monitor, 1.0)
+    assert watch.report() == ({}, "")
+    for step, q in enumerate([(9.0, 9.0), (4.0, 3.0), (4.0, 3.0), (0.5, 2.0), (5.0, 6.0)]):
+        watch.observe(step, np.array(q), np.zeros(1), np.zeros(2))
+    values, warning = watch.report()
+    assert values == {"grip left (N)": 4.0, "grip right (N)": 5.0, "lowest grip left (N)": -0.5, "lowest grip right (N)": 1.0}
+    assert warning == "1 steps with a loose grip (left)"
+    assert watch.report() == ({"grip left (N)": 4.0, "grip right (N)": 5.0, "lowest grip left (N)": 4.0, "lowest grip right (N)": 5.0}, "")
+    watch.observe(4, np.zeros(2), np.zeros(1), np.zeros(2))  # the same state again
+    assert watch.report()[1] == ""
 
 
 def test_the_initial_state_must_be_finite(dsys):

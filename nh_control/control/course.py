@@ -1,0 +1,138 @@
+"""Changes of the reference while it is tracked: a course of legs, and a navigator that plans the next leg beside the control loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nh_control.control.guidance import Guidance
+from nh_control.control.tracking import Command, Controller
+from nh_control.discrete import StepFailed
+from nh_control.trajectory import Trajectory
+
+LEAD_S = 1.0
+"""How far ahead the first leg is planned, until it is known how long planning takes."""
+ATTEMPTS = 5
+"""How often a leg is planned that was not ready in time, each time further ahead."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A `reference` from step `start` on, the `tracker` of this part of it, and the `guidance` that planned it, if any."""
+
+    start: int
+    reference: Trajectory
+    tracker: Controller
+    guidance: Guidance | None = None
+
+    @staticmethod
+    def plan(start: int, guidance: Guidance, wish: Callable[[Guidance, int], Trajectory], make_tracker: Callable[[Trajectory], Controller]) -> Leg:
+        """The leg from `start` on that a copy of the guidance plans for a wish; raises ValueError if the reference ends before, and what wish and `make_tracker` raise."""
+        guidance = copy(guidance)
+        reference = wish(guidance, start)
+        if len(reference) <= start:
+            raise ValueError(f"reference {reference.name!r} has {len(reference)} steps: nothing is left to follow from step {start} on")
+        rest = Trajectory(reference.h, reference.states[start:], reference.inputs[start:], reference.state_names, reference.input_names, reference.name)
+        return Leg(start, reference, make_tracker(rest), guidance)
+
+
+class Course:
+    """A controller along legs: at step k it is that of the last leg that has started. Not thread-safe: one thread owns a course."""
+
+    def __init__(self, tracker: Controller, guidance: Guidance | None = None):
+        self.dsys, self._first = tracker.dsys, Leg(0, tracker.reference, tracker, guidance)
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the first leg alone."""
+        self._legs, self.step = [self._first], 0
+
+    @property
+    def last(self) -> Leg:
+        """The last leg, whose reference begins with those of all before."""
+        return self._legs[-1]
+
+    def target(self, k: int) -> np.ndarray:
+        """Reference state at step k."""
+        leg = self._leg(k)
+        return leg.tracker.target(k - leg.start)
+
+    def command(self, k: int, x, memory: object | None = None) -> Command:
+        """Command for step k at state x (nx)."""
+        self.step, leg = k, self._leg(k)
+        return leg.tracker.command(k - leg.start, x, memory)
+
+    def add(self, leg: Leg) -> bool:
+        """Follow the leg once it starts, instead of all others that start then or later; False, and nothing changes, if it should have started already."""
+        if leg.start <= self.step:
+            return False
+        present = self._leg(self.step).start
+        self._legs = [other for other in self._legs if present <= other.start < leg.start] + [leg]
+        return True
+
+    def _leg(self, k: int) -> Leg:
+        """The last leg that has started at step k, which must not be one before the present leg."""
+        return next(leg for leg in reversed(self._legs) if leg.start <= k)
+
+
+class Navigator:
+    """Plans legs of a course in a thread of its own; the newest wish replaces one that is still being planned.
+
+    `plan(k)` of a wish makes the leg that starts at step k. Its outcome comes through `post`, in the thread that owns the course: `accepted(what, leg)` or
+    `refused(what, reason)`. A leg that is ready too late is planned again, further ahead.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        post: Callable[[Callable[[], None]], None],
+        accepted: Callable[[str, Leg], None],
+        refused: Callable[[str, str], None],
+        lead_s: float = LEAD_S,
+    ):
+        self._course, self._post, self._accepted, self._refused = course, post, accepted, refused
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="navigator")
+        self._lead = max(1, round(lead_s / course.dsys.h))
+        self._wish = 0
+
+    def request(self, what: str, plan: Callable[[int], Leg]) -> None:
+        """Plan a leg; `what` names it for people."""
+        self.forget()
+        self._submit(what, plan, attempt=1)
+
+    def forget(self) -> None:
+        """Drop what is being planned."""
+        self._wish += 1
+
+    def close(self) -> None:
+        """Wait until nothing is planned any more."""
+        self.forget()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _submit(self, what: str, plan: Callable[[int], Leg], attempt: int) -> None:
+        wish, asked = self._wish, self._course.step
+        future = self._executor.submit(plan, asked + self._lead)
+        future.add_done_callback(lambda done: self._post(partial(self._on_planned, wish, what, plan, attempt, asked, done)))
+
+    def _on_planned(self, wish: int, what: str, plan: Callable[[int], Leg], attempt: int, asked: int, planned: Future) -> None:
+        if wish != self._wish:
+            return
+        try:
+            leg = planned.result()
+        except (ValueError, StepFailed) as reason:
+            self._refused(what, str(reason))
+            return
+        passed = self._course.step - asked
+        if self._course.add(leg):
+            self._lead = max(1, 2 * passed)
+            self._accepted(what, leg)
+        elif attempt < ATTEMPTS:
+            self._lead = 2 * max(passed, self._lead)
+            self._submit(what, plan, attempt + 1)
+        else:
+            self._refused(what, f"planning took {passed} steps, longer than the {self._lead} steps it was ahead")

@@ -1,0 +1,104 @@
+"""State estimation on manifolds: the extended Kalman filter on a system's exact linearization, with covariances in local coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.compiled import Functions
+from nh_control.control.lqr import checked_weight
+from nh_control.control.tracking import Command, Controller
+from nh_control.discrete import DiscreteSystem
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is known of a state: the true one is `retract(x, e)` with an error e of mean zero and covariance P (ndx, ndx)."""
+
+    x: np.ndarray
+    P: np.ndarray
+
+
+class KalmanFilter:
+    """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from measurements with noise of covariance V.
+
+    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a vector h(x) as CasADi expression of the state: then
+    `y = h(x) + n`. Covariances are in the local coordinates of the estimate, and are carried to those of the next one by the exact derivative. On Rn
+    and a linear system it is the Kalman filter. Raises ValueError for covariances of wrong shape, W not semidefinite or V not definite.
+    """
+
+    def __init__(self, dsys: DiscreteSystem, W, V, measurement: Callable[[ca.SX], ca.SX] | None = None):
+        self.dsys, self._measurement = dsys, measurement
+        self.W = checked_weight("W", W, dsys.ndx)
+        self.V = checked_weight("V", V, len(self.expected(dsys.state_space.origin)) if measurement else dsys.system.space.nv)
+        if np.linalg.eigvalsh(self.V).min() <= 0:
+            raise ValueError(f"{dsys}: V must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(self.V).min():.1e}")
+
+    def predict(self, belief: Belief, u) -> Belief:
+        """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed."""
+        lin = self.dsys.linearize(belief.x, u)
+        return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + self.W)
+
+    def update(self, belief: Belief, y) -> Belief:
+        """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`, `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x."""
+        innovation, H = self._innovation(belief.x, np.asarray(y, dtype=float))
+        S = H @ belief.P @ H.T + self.V
+        K = np.linalg.solve(S, H @ belief.P).T
+        rest = np.eye(self.dsys.ndx) - K @ H
+        x, carry = self._functions("correct", belief.x, K @ innovation)
+        P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
+        return Belief(x[:, 0], (P + P.T) / 2)
+
+    def expected(self, x) -> np.ndarray:
+        """Measurement at the state x (nx) without noise."""
+        return self._functions("measure", x)[0][:, 0]
+
+    def _innovation(self, x, y) -> tuple[np.ndarray, np.ndarray]:
+        difference, H = self._functions("innovation", x, y)
+        return difference[:, 0], H
+
+    @cached_property
+    def _functions(self) -> Functions:
+        d = self.dsys
+        space, states = d.system.space, d.state_space
+        x, e, dx = ca.SX.sym("x", d.nx), ca.SX.sym("e", d.ndx), ca.SX.sym("dx", d.ndx)
+        if self._measurement is None:
+            expected, y = x[: space.nq], ca.SX.sym("y", space.nq)
+            difference, H = space.local(x[: space.nq], y), ca.SX.eye(d.ndx)[: space.nv, :]
+        else:
+            expected = ca.vertcat(self._measurement(x))
+            y = ca.SX.sym("y", expected.shape[0])
+            slope = ca.jacobian(ca.vertcat(self._measurement(states.retract(x, e))), e)
+            difference, H = y - expected, ca.substitute(slope, e, ca.SX.zeros(d.ndx))
+        corrected = states.retract(x, dx)
+        carry = ca.jacobian(states.local(corrected, states.retract(x, dx + e)), e)
+        return Functions(
+            f"{d.system.name}_kalman",
+            [
+                ca.Function("measure", [x], [expected], ["x"], ["y"]),
+                ca.Function("innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]),
+                ca.Function("correct", [x, dx], [corrected, ca.substitute(carry, e, ca.SX.zeros(d.ndx))], ["x", "dx"], ["x1", "carry"]),
+            ],
+        )
+
+
+class OutputFeedback:
+    """A controller that gets measurements, with a filter's estimate in place of the state.
+
+    Its memory is the belief before the next measurement, and the controller's own.
+    """
+
+    def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):
+        self.dsys, self.reference, self.target = controller.dsys, controller.reference, controller.target
+        self._controller, self._kalman, self._start = controller, kalman, start
+
+    def command(self, k: int, y, memory: tuple[Belief, object] | None = None) -> Command:
+        """Command for step k at the measurement y; the error is that of the estimate. Raises StepFailed."""
+        before, inner = memory or (self._start, None)
+        belief = self._kalman.update(before, y)
+        command = self._controller.command(k, belief.x, inner)
+        return Command(command.u, command.saturated, command.error, (self._kalman.predict(belief, command.u), command.memory))

@@ -1,0 +1,45 @@
+"""Which figures a run has, and the files they go to; matplotlib draws with Agg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from nh_control.experiment import Result
+from nh_control.figures import common, planar, spatial, sticks
+from nh_control.figures.style import STYLE
+from nh_control.scenarios import Scenario
+
+Draw = Callable[[Result], Figure]
+
+
+def figures(scenario: Scenario) -> dict[str, Draw]:
+    """The figures of a scenario's runs by name: bodies in space and planar bodies have a path, scenarios of joints alone what they look like, if
+    they say so."""
+    drawn: dict[str, Draw] = {}
+    if scenario.to_bodies is not None:
+        drawn = {"path": spatial.path, "states": spatial.states}
+    else:
+        path = planar.path if scenario.body is not None else sticks.path if scenario.look is not None else None
+        drawn = ({"path": path} if path else {}) | {"states": planar.states}
+    drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
+    if scenario.monitor is not None:
+        drawn[scenario.monitor.title.replace(" ", "_")] = common.monitored
+    return drawn
+
+
+def save_all(result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None) -> dict[str, str]:
+    """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before each."""
+    files = {}
+    with matplotlib.rc_context(STYLE):
+        for name, draw in figures(result.experiment.scenario).items():
+            progress(name)
+            figure = draw(result)
+            FigureCanvasAgg(figure)
+            files[name] = str(folder / f"{name}.png")
+            figure.savefig(files[name])
+    return files

@@ -1,0 +1,144 @@
+"""Figures of bodies in space: their paths in three dimensions, and their motion component by component."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from mpl_toolkits.mplot3d import Axes3D, proj3d
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+from transforms3d.quaternions import quat2mat
+
+from nh_control.experiment import Experiment, Result
+from nh_control.figures import style
+from nh_control.sketches import Shape, sketch
+
+VIEW = {"elev": 28, "azim": -62}
+SHOWN = 8
+FILL = 0.85
+"""Part of the axes' width or height that the box takes, the rest is for labels."""
+LABELS_IN, LEGEND_IN = 0.45, 0.55
+"""Heights of the labels below and of title and legend above, in inches."""
+
+
+def path(result: Result) -> Figure:
+    """Paths of the bodies, reference and shadow of the first, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
+    experiment, trajectory = result.experiment, result.loop.trajectory
+    run, target = (_positions(experiment, states) for states in (trajectory.states, result.targets))
+    clock = style.Clock(result, SHOWN)
+    drawn = [(sketch(experiment, trajectory.states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
+    low, high = _bounds(np.vstack([*run.values(), *target.values(), *(s.points for shapes, ghost, _ in drawn for s in shapes + ghost)]))
+    figure = Figure(figsize=(style.WIDTH, style.WIDTH))
+    axes = _axes(figure, low, high)
+    first, *others = run
+    axes.plot(*run[first].T, color=style.RUN, linewidth=2.2, label=f"{first}, {style.run_label(result)}", zorder=5)
+    axes.plot(*target[first].T, **style.DASHED, label="reference", zorder=6)
+    for name, color in zip(others, style.SERIES[1:]):
+        axes.plot(*run[name].T, color=color, linewidth=0.9, label=name, zorder=2)
+    axes.plot(*run[first][:, :2].T, low[2], color="#cccccc", linewidth=1.5, label="shadow", zorder=1)
+    for shapes, ghost, color in drawn:
+        _draw_ghost(axes, ghost)
+        _draw(axes, shapes, color)
+    for artist in (*axes.lines, *axes.collections):
+        artist.set_clip_on(False)
+    clock.bar(figure, cax=figure.add_axes([0.91, 0.2, 0.015, 0.55]))
+    figure.suptitle(style.title(result), x=0.02, y=1 - 0.08 / figure.get_figheight(), va="top", ha="left", fontsize=10)
+    figure.legend(handles=style.handles(axes), loc="upper left", bbox_to_anchor=(0.005, 1 - 0.25 / figure.get_figheight()), ncols=5, columnspacing=1.4)
+    return figure
+
+
+def states(result: Result) -> Figure:
+    """Position, velocity, direction of the body's z axis and angular velocity of every body by components, against the reference."""
+    experiment, trajectory = result.experiment, result.loop.trajectory
+    run, target = (_motions(experiment, table) for table in (trajectory.states, result.targets))
+    labels = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
+    figure = Figure(figsize=(max(style.WIDTH, 3.2 * len(run)), 7.2), layout="constrained")
+    panels = figure.subplots(len(labels), len(run), sharex=True, sharey="row", squeeze=False)
+    for column, (name, motion) in zip(panels.T, run.items()):
+        column[0].set_title(name)
+        for panel, values, expected in zip(column, motion, target[name]):
+            panel.set_visible(bool(np.ptp(values, axis=0).any()))
+            for color, value, reference in zip(style.AXES, values.T, expected.T):
+                panel.plot(trajectory.times, value, color=color)
+                panel.plot(trajectory.times, reference, **style.DASHED)
+        for panel in _visible(column)[-1:]:
+            panel.set_xlabel("time (s)")
+            panel.tick_params(labelbottom=True)
+    for row, label in zip(panels, labels):
+        for panel in _visible(row)[:1]:
+            panel.set_ylabel(label)
+            panel.tick_params(labelleft=True)
+    components = [Line2D([], [], color=color, label=f"{name}, {style.run_label(result)}") for name, color in zip("xyz", style.AXES)]
+    style.head(figure, result, [*components, Line2D([], [], **style.DASHED, label="reference")])
+    return figure
+
+
+def _visible(panels) -> list:
+    return [panel for panel in panels if panel.get_visible()]
+
+
+def _bodies(experiment: Experiment, states: np.ndarray):
+    model = experiment.model
+    for x in states:
+        yield experiment.scenario.to_bodies(experiment.plant.system.parameters, model.configuration(x), model.velocity(x))
+
+
+def _positions(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
+    """Positions (N, 3) of the bodies by name."""
+    return {name: motion[0] for name, motion in _motions(experiment, states).items()}
+
+
+def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
+    """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
+    out = {}
+    for column in zip(*_bodies(experiment, states)):
+        rows = [(b.position, b.linear_velocity, quat2mat(b.quaternion_wxyz)[:, 2], b.angular_velocity_body) for b in column]
+        out[column[0].frame] = tuple(np.array(values) for values in zip(*rows))
+    return out
+
+
+def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of a box around the points in which no side is shorter than a third of the longest."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = high - low
+    size = np.maximum(size, size.max() / 3) + 0.1
+    center = (low + high) / 2
+    return center - size / 2, center + size / 2
+
+
+def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
+    """Axes of a box with equal scales in all directions, in a figure that is made as high as they need."""
+    axes = figure.add_axes([0, 0, 1, 1], projection="3d", xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", computed_zorder=False)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    axes.set_box_aspect(high - low)
+    axes.view_init(**VIEW)
+    x, y, _ = proj3d.proj_transform(*np.array(list(product(*zip(low, high)))).T, axes.get_proj())
+    size = np.ptp(axes.transLimits.transform(np.column_stack([x, y])), axis=0)
+    axes.set_box_aspect(high - low, zoom=FILL / size.max())
+    axes.locator_params(nbins=6)
+    side, empty = 0.9 * style.WIDTH, 1 - FILL * size[1] / size.max()
+    height = side * (1 - empty) + LABELS_IN + LEGEND_IN
+    figure.set_size_inches(style.WIDTH, height)
+    axes.set_position([-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height])
+    return axes
+
+
+def _draw_ghost(axes: Axes3D, shapes: list[Shape]) -> None:
+    lines = [s.points for s in shapes if not (s.closed or s.color)]
+    _add(axes, Line3DCollection, lines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3)
+
+
+def _draw(axes: Axes3D, shapes: list[Shape], color) -> None:
+    lines = [s for s in shapes if not s.closed]
+    faces = [s for s in shapes if s.closed]
+    colors, fills = [s.color or color for s in lines], [(*color[:3], s.fill) for s in faces]
+    _add(axes, Line3DCollection, [s.points for s in lines], colors=colors, linewidths=[s.width for s in lines], zorder=4)
+    _add(axes, Poly3DCollection, [s.points for s in faces], facecolors=fills, edgecolors=[color], linewidths=0.6, zorder=3)
+
+
+def _add(axes: Axes3D, collection: type, parts: list[np.ndarray], **look) -> None:
+    """Add a collection unless it is empty, which matplotlib refuses."""
+    if parts:
+        axes.add_collection3d(collection(parts, **look))

@@ -1,0 +1,89 @@
+"""How figures look: colours, sizes, titles and legends that all of them share."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from nh_control.experiment import Result
+
+RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
+SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
+AXES = ("#d1495b", "#2a9d6f", RUN)
+"""Colours of x, y and z."""
+DASHED = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
+"""The reference."""
+WIDTH = 7.4
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.xmargin": 0.01,
+    "grid.color": "#e6e6e6",
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "savefig.dpi": 130,
+}
+
+
+def run_label(result: Result) -> str:
+    """What the run's curve is called."""
+    return "tracked" if result.feedback else "open loop"
+
+
+def title(result: Result) -> str:
+    """Scenario and reference, and whether the run was cut short."""
+    return f"{result.experiment.scenario.name}, {result.experiment.tracker.reference.name}" + " (stopped early)" * bool(result.stopped)
+
+
+def head(figure: Figure, result: Result, handles) -> None:
+    """Title at the left and a legend of the handles at the right of the figure's head."""
+    figure.align_ylabels()
+    figure.suptitle(title(result), x=0.02, ha="left", fontsize=10)
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+
+
+def handles(*panels: Axes) -> list:
+    """Handles of what the panels have a label for, each label once."""
+    labelled = {label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())}
+    return list(labelled.values())
+
+
+def keep_readable(panel: Axes) -> None:
+    """Show a constant as a line, not as magnified round-off."""
+    low, high = panel.get_ylim()
+    if high - low < 1e-6:
+        panel.set_ylim(low - 0.5, high + 0.5)
+
+
+def positive(value: np.ndarray) -> np.ndarray:
+    """Values for a logarithmic axis: what is not positive leaves a gap."""
+    return np.where(value > 0, value, np.nan)
+
+
+class Clock:
+    """Colours of the times of a run, and the nodes at which it is drawn."""
+
+    def __init__(self, result: Result, shown: int = 9):
+        trajectory = result.loop.trajectory
+        self._times, self._normalize = trajectory.times, Normalize(0, max(trajectory.duration, trajectory.h))
+        self._map = matplotlib.colormaps["viridis"]
+        self.nodes = np.unique(np.linspace(0, len(trajectory), shown).round().astype(int))
+
+    def color(self, k: int) -> tuple[float, float, float, float]:
+        """Colour of node k."""
+        return self._map(0.92 * self._normalize(self._times[k]))
+
+    def bar(self, figure: Figure, **place) -> Axes:
+        """Draw the scale, `place` is that of `Figure.colorbar`."""
+        bar = figure.colorbar(ScalarMappable(self._normalize, self._map), label="time (s)", **place)
+        bar.outline.set_visible(False)
+        return bar.ax

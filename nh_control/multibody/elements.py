@@ -1,0 +1,169 @@
+"""What acts between the frames of a tree: springs, dampers and inputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import casadi as ca
+import numpy as np
+
+from nh_control.multibody.kinematics import Kinematics, Point, Tree
+
+
+class Element(ABC):
+    """Something that contributes a potential energy or, by the virtual power of its forces, generalized forces; its numbers must be finite (ValueError)."""
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and not np.isfinite(value):
+                raise ValueError(f"{self}: {field.name} must be finite")
+
+    def potential(self, k: Kinematics) -> ca.SX:
+        """Potential energy (J) at k."""
+        return ca.SX(0)
+
+    def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
+        """Power (W) of the forces at k on the virtual velocities; linear in the latter."""
+        return ca.SX(0)
+
+
+@dataclass(frozen=True)
+class Spring(Element):
+    """Linear spring between two points (a `Point` or a frame's name), `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
+
+    With a rest length the points must not meet: there the force has no direction.
+    """
+
+    a: Point | str
+    b: Point | str
+    stiffness: float
+    rest_length: float = 0.0
+
+    def potential(self, k):
+        square = ca.sumsqr(k.position(self.a) - k.position(self.b))
+        return self.stiffness / 2 * (square if self.rest_length == 0 else (ca.sqrt(square) - self.rest_length) ** 2)
+
+
+@dataclass(frozen=True)
+class JointSpring(Element):
+    """Spring on a joint's coordinate, `V = stiffness (q - rest)^2 / 2`: torsion spring (N m/rad) or linear spring (N/m)."""
+
+    coordinate: str
+    stiffness: float
+    rest: float = 0.0
+
+    def potential(self, k):
+        return self.stiffness / 2 * (k.coordinate(self.coordinate) - self.rest) ** 2
+
+
+@dataclass(frozen=True)
+class Damper(Element):
+    """Linear damper between two points: force `-damping` times the rate of their distance, along their line, which they have while they do not meet; N s/m."""
+
+    a: Point | str
+    b: Point | str
+    damping: float
+
+    def power(self, k, virtual):
+        line = k.position(self.a) - k.position(self.b)
+        rate, virtual_rate = (ca.dot(line, m.velocity(self.a) - m.velocity(self.b)) for m in (k, virtual))
+        return -self.damping * rate * virtual_rate / ca.sumsqr(line)
+
+
+@dataclass(frozen=True)
+class JointDamper(Element):
+    """Viscous friction on a joint's coordinate, `-damping` times its rate; N m s/rad or N s/m."""
+
+    coordinate: str
+    damping: float
+
+    def power(self, k, virtual):
+        return -self.damping * k.rate(self.coordinate) * virtual.rate(self.coordinate)
+
+
+class Input(ABC):
+    """Inputs u (n) of a model, each with a name, a unit and limits."""
+
+    @abstractmethod
+    def names(self, tree: Tree) -> tuple[str, ...]:
+        """Names of the n inputs."""
+
+    @abstractmethod
+    def units(self, tree: Tree) -> tuple[str, ...]:
+        """Their units."""
+
+    @abstractmethod
+    def limits(self) -> np.ndarray:
+        """Their lower and upper limits, (n, 2)."""
+
+    @abstractmethod
+    def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
+        """Power (W) of the inputs u (n) on the virtual velocities."""
+
+
+@dataclass(frozen=True)
+class JointInput(Input):
+    """Torque (N m) or force (N) of an actuator on a joint's coordinate, named `<coordinate>_torque` or `<coordinate>_force` unless given a `name`.
+
+    `limit` is its largest size, or a pair (lower, upper).
+    """
+
+    coordinate: str
+    limit: float | tuple[float, float] = np.inf
+    name: str = ""
+
+    def names(self, tree):
+        return (self.name or f"{self.coordinate}_{tree.joint(self.coordinate).effort[0]}",)
+
+    def units(self, tree):
+        return (tree.joint(self.coordinate).effort[1],)
+
+    def limits(self):
+        return np.array([_pair(self.limit)])
+
+    def power(self, virtual, u):
+        return u[0] * virtual.rate(self.coordinate)
+
+
+WRENCH = ("torque_x", "torque_y", "torque_z", "force_x", "force_y", "force_z")
+
+
+@dataclass(frozen=True)
+class Wrench(Input):
+    """Torque (N m) on a frame and force (N) at a point of it, in the axes of the frame ("body") or of the world ("world"); inputs `<name>_<component>`.
+
+    `components` are some of torque_x ... force_z, `limit` is the largest size of each, or a pair (lower, upper).
+    """
+
+    name: str
+    point: Point | str
+    axes: str = "body"
+    components: Sequence[str] = WRENCH
+    limit: float | tuple[float, float] = np.inf
+
+    def __post_init__(self):
+        if self.axes not in ("body", "world"):
+            raise ValueError(f"wrench {self.name!r}: axes must be 'body' or 'world', got {self.axes!r}")
+        for component in self.components:
+            if component not in WRENCH:
+                raise ValueError(f"wrench {self.name!r}: unknown component {component!r}, choose some of {', '.join(WRENCH)}")
+
+    def names(self, tree):
+        return tuple(f"{self.name}_{component}" for component in self.components)
+
+    def units(self, tree):
+        return tuple("N m" if component.startswith("torque") else "N" for component in self.components)
+
+    def limits(self):
+        return np.array([_pair(self.limit)] * len(self.components))
+
+    def power(self, virtual, u):
+        twist = ca.vertcat(virtual.angular_velocity(self.point, self.axes), virtual.velocity(self.point, self.axes))
+        return ca.dot(u, twist[[WRENCH.index(component) for component in self.components]])
+
+
+def _pair(limit) -> tuple[float, float]:
+    return (-limit, limit) if np.isscalar(limit) else tuple(limit)

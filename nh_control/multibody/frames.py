@@ -1,0 +1,209 @@
+"""Frames of a tree: a constant placement in the parent, then a joint's motion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from nh_control import quaternion
+from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
+from nh_control.rotations import SE3, SO3
+from nh_control.spaces import SE2, Rn, Space
+
+WORLD = "world"
+"""Name of the root frame, which does not move."""
+ORIGIN = (0.0, 0.0, 0.0)
+UNTURNED = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+class Joint(ABC):
+    """How a frame moves in its placement: a configuration space and the relative motion there."""
+
+    effort = ("force", "N")
+    """Name and unit of the effort of a joint with one coordinate."""
+
+    @abstractmethod
+    def space(self, coordinate: str) -> Space:
+        """Space of the joint; `coordinate` names its one coordinate, or begins the names of several."""
+
+    @abstractmethod
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
+        """Relative motion at joint configuration q and velocity v."""
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No motion."""
+
+    def space(self, coordinate):
+        return Rn()
+
+    def motion(self, q, v):
+        return Motion.rest()
+
+
+@dataclass(frozen=True)
+class Revolute(Joint):
+    """Rotation about a constant axis, in rad, without bounds."""
+
+    axis: tuple[float, float, float]
+    effort = ("torque", "N m")
+
+    def space(self, coordinate):
+        return Rn(coordinate)
+
+    def motion(self, q, v):
+        axis = np.array(self.axis)
+        return Motion(rotation_about(axis, q), ca.SX(3, 1), ca.sparsify(ca.SX(axis)) * v, ca.SX(3, 1))
+
+
+@dataclass(frozen=True)
+class Prismatic(Joint):
+    """Translation along a constant axis, in m."""
+
+    axis: tuple[float, float, float]
+
+    def space(self, coordinate):
+        return Rn(coordinate)
+
+    def motion(self, q, v):
+        axis = ca.sparsify(ca.SX(np.array(self.axis)))
+        return Motion(ca.SX.eye(3), axis * q, ca.SX(3, 1), axis * v)
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """Motion in the plane normal to a constant axis, on SE(2): rotation about the axis, translation along the plane's x and y."""
+
+    axis: tuple[float, float, float]
+
+    def space(self, coordinate):
+        return SE2(tuple(f"{coordinate}_{c}" for c in ("theta", "x", "y")), tuple(f"{coordinate}_{c}" for c in ("omega", "v_forward", "v_side")))
+
+    def motion(self, q, v):
+        axis = np.array(self.axis)
+        plane = ca.sparsify(ca.DM(plane_axes(axis)))
+        return Motion(rotation_about(axis, q[0]), plane @ q[1:3], ca.sparsify(ca.SX(axis)) * v[0], plane @ v[1:3])
+
+
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """Rotation about a point, on SO(3)."""
+
+    def space(self, coordinate):
+        return SO3(f"{coordinate}_")
+
+    def motion(self, q, v):
+        return Motion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
+
+
+@dataclass(frozen=True)
+class Floating(Joint):
+    """Any motion, on SE(3)."""
+
+    def space(self, coordinate):
+        return SE3(f"{coordinate}_")
+
+    def motion(self, q, v):
+        return Motion(quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6])
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A joint's coordinate given by another one, `ratio * coordinate + offset`."""
+
+    coordinate: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Range of a joint's coordinate (rad or m) and its largest speed; for planners and controllers: the dynamics have no stops."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+
+    def __post_init__(self):
+        if not (self.lower <= self.upper and self.velocity >= 0):
+            raise ValueError(f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, {self.upper} and {self.velocity}")
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by its joint, whose coordinates are named after `coordinate`
+    (the frame's name by default). Make one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`."""
+
+    name: str
+    parent: str
+    joint: Joint
+    at: tuple[float, ...] = ORIGIN
+    rotation: tuple[tuple[float, ...], ...] = UNTURNED
+    coordinate: str = ""
+    mimic: Mimic | None = None
+    limits: Limits = NO_LIMITS
+
+    def __post_init__(self):
+        rotation = np.array(self.rotation, dtype=float)
+        if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9) or np.linalg.det(rotation) < 0:
+            raise ValueError(f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got {rotation.tolist()}")
+        object.__setattr__(self, "at", three_numbers(self.at, f"frame {self.name!r}: at"))
+        object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
+        object.__setattr__(self, "coordinate", self.coordinate or self.name)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the frame has no motion in its parent."""
+        return isinstance(self.joint, Fixed)
+
+
+def fixed(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED) -> Frame:
+    """A frame at a constant pose in its parent."""
+    return Frame(name, parent, Fixed(), at, rotation)
+
+
+def revolute(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
+    """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
+    return Frame(name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
+
+
+def prismatic(name: str, parent: str = WORLD, axis="x", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
+    """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
+    return Frame(name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
+
+
+def planar(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
+    """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y), velocities in its own axes."""
+    return Frame(name, parent, Planar(_axis(name, axis)), at, rotation, coordinate)
+
+
+def spherical(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
+    """A frame that turns about its origin; unit quaternion, body angular velocity."""
+    return Frame(name, parent, Spherical(), at, rotation, coordinate)
+
+
+def floating(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
+    """A frame that moves freely; unit quaternion and position, body velocity (omega, v)."""
+    return Frame(name, parent, Floating(), at, rotation, coordinate)
+
+
+def plane_axes(axis: np.ndarray) -> np.ndarray:
+    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for x, (z, x) for y."""
+    for i, unit in enumerate(np.eye(3)):
+        if np.array_equal(axis, unit):
+            return np.roll(np.eye(3), -i - 1, axis=1)[:, :2]
+    first = np.cross(axis, np.array(AXES["xyz"[int(np.argmin(np.abs(axis)))]]))
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(axis, first)], axis=1)
+
+
+def _axis(name: str, axis: str | Sequence[float]) -> tuple[float, ...]:
+    return tuple(unit_vector(axis, f"frame {name!r}").tolist())

@@ -1,0 +1,169 @@
+"""A tree of frames: its configuration space, and where its frames are and how they move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
+from nh_control.multibody.motion import Motion, constant, three_numbers
+from nh_control.spaces import Product, Rn, Space
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point fixed in a frame, `at` (3, m) in its axes."""
+
+    frame: str
+    at: Sequence[float] = ORIGIN
+
+    def __post_init__(self):
+        object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
+
+
+class Tree:
+    """Frames from the root on, and the space of their configurations: the joints on manifolds in their order, then one Rn of the joints with one coordinate,
+    in their order, and the prescribed ones last. A prescribed name that no joint has is a coordinate of its own.
+
+    Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there are no cycles.
+    """
+
+    def __init__(self, name: str, frames: Sequence[Frame], prescribed: Sequence[str]):
+        self.name, self.frames, self.prescribed = name, {f.name: f for f in frames}, tuple(prescribed)
+        self._check_frames(frames)
+        spaces = {f.coordinate: f.joint.space(f.coordinate) for f in frames if not (f.mimic or f.is_fixed)}
+        scalars = [c for c, space in spaces.items() if isinstance(space, Rn)]
+        poses = [space for space in spaces.values() if not isinstance(space, Rn)]
+        self._check_prescribed(scalars, poses)
+        self.scalars = (*(c for c in scalars if c not in self.prescribed), *self.prescribed)
+        for frame in frames:
+            if frame.mimic and frame.mimic.coordinate not in self.scalars:
+                raise ValueError(f"{name}: frame {frame.name!r} mimics the unknown coordinate {frame.mimic.coordinate!r}; {self._among(self.scalars)}")
+        if not (poses or self.scalars):
+            raise ValueError(f"{name}: the model has no coordinates; add a joint")
+        self.space: Space = _product(poses, self.scalars)
+        self._places = _places(spaces, poses, self.scalars)
+        self.anchors = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
+        for f in frames:
+            anchor, at, rotation = self.anchors[f.parent]
+            pose = at + rotation @ f.at, rotation @ np.array(f.rotation)
+            self.anchors[f.name] = (anchor, *pose) if f.is_fixed else (f.name, np.zeros(3), np.eye(3))
+
+    def place(self, coordinate: str) -> tuple[int, int]:
+        """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of that name."""
+        if coordinate not in self.scalars:
+            raise ValueError(f"{self.name}: unknown coordinate {coordinate!r}; {self._among(self.scalars)}")
+        place = self._places[coordinate]
+        return place[0].start, place[1].start
+
+    def joint(self, coordinate: str) -> Joint:
+        """The joint with this one coordinate; raises ValueError if there is none of that name."""
+        for frame in self.frames.values():
+            if frame.coordinate == coordinate and not frame.mimic and not frame.is_fixed:
+                return frame.joint
+        raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
+
+    def known(self, name: str) -> str:
+        """The name of a frame, itself; raises ValueError if no frame has it."""
+        if name not in self.anchors:
+            raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
+        return name
+
+    def relative(self, frame: Frame, q: ca.SX, v: ca.SX) -> Motion:
+        """Motion of a frame in its parent."""
+        placed = Motion.rest(frame.rotation, frame.at)
+        if frame.is_fixed:
+            return placed
+        at, rate = self._places[frame.mimic.coordinate if frame.mimic else frame.coordinate]
+        q, v = q[at], v[rate]
+        if frame.mimic:
+            q, v = frame.mimic.ratio * q + frame.mimic.offset, frame.mimic.ratio * v
+        return placed.then(frame.joint.motion(q, v))
+
+    def _check_frames(self, frames: Sequence[Frame]) -> None:
+        known, coordinates = [WORLD], []
+        for f in frames:
+            if f.name in known:
+                raise ValueError(f"{self.name}: two frames are named {f.name!r}")
+            if f.parent not in known:
+                raise ValueError(f"{self.name}: frame {f.name!r} has the unknown parent {f.parent!r}; a frame follows its parent, so far there are {known}")
+            if not (f.mimic or f.is_fixed) and f.coordinate in coordinates:
+                raise ValueError(f"{self.name}: frame {f.name!r} takes the coordinate {f.coordinate!r} of another; use a Mimic to follow it")
+            known.append(f.name)
+            coordinates.append(f.coordinate)
+
+    def _check_prescribed(self, scalars: Iterable[str], poses: Iterable[Space]) -> None:
+        taken = {name for space in poses for name in space.names}
+        for name in self.prescribed:
+            if self.prescribed.count(name) > 1:
+                raise ValueError(f"{self.name}: the coordinate {name!r} is prescribed twice")
+            if name in taken:
+                raise ValueError(f"{self.name}: {name!r} belongs to a joint with several coordinates, which cannot be prescribed; choose of {list(scalars)}")
+
+    def _among(self, names: Iterable[str]) -> str:
+        return f"choose one of {list(names)}"
+
+
+class Kinematics:
+    """Motions in the world of the frames of a tree at configuration q (nq) with velocity v (nw), by recursion from the root: O(N) expressions."""
+
+    def __init__(self, tree: Tree, q: ca.SX, v: ca.SX):
+        self._tree, self._q, self._v = tree, q, v
+        self._motions = {WORLD: Motion.rest()}
+        for name, frame in tree.frames.items():
+            self._motions[name] = self._motions[frame.parent].then(tree.relative(frame, q, v))
+
+    def motion(self, frame: str) -> Motion:
+        """Motion of a frame."""
+        return self._motions[self._tree.known(frame)]
+
+    def position(self, point: Point | str) -> ca.SX:
+        """Position (3) of a point, or of a frame's origin, in the world."""
+        frame, at = _of(point)
+        return self.motion(frame).point(at)
+
+    def velocity(self, point: Point | str, axes: str = "world") -> ca.SX:
+        """Velocity (3) of a point in the axes of the world, or of its frame for "body"."""
+        frame, at = _of(point)
+        motion = self.motion(frame)
+        velocity = motion.v + ca.cross(motion.omega, ca.SX(constant(at)))
+        return velocity if axes == "body" else motion.R @ velocity
+
+    def angular_velocity(self, point: Point | str, axes: str = "world") -> ca.SX:
+        """Angular velocity (3) of a point's frame in the axes of the world, or of the frame for "body"."""
+        motion = self.motion(_of(point)[0])
+        return motion.omega if axes == "body" else motion.R @ motion.omega
+
+    def rotation(self, point: Point | str) -> ca.SX:
+        """Rotation matrix (3, 3) of a point's frame."""
+        return self.motion(_of(point)[0]).R
+
+    def coordinate(self, name: str) -> ca.SX:
+        """A joint's one coordinate."""
+        return self._q[self._tree.place(name)[0]]
+
+    def rate(self, name: str) -> ca.SX:
+        """The rate of a joint's one coordinate."""
+        return self._v[self._tree.place(name)[1]]
+
+
+def _of(point: Point | str) -> tuple[str, Sequence[float]]:
+    return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+
+
+def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
+    factors = [*poses, Rn(*scalars)] if scalars else list(poses)
+    return factors[0] if len(factors) == 1 else Product(*factors)
+
+
+def _places(spaces: dict[str, Space], poses: Sequence[Space], scalars: Sequence[str]) -> dict[str, tuple[slice, slice]]:
+    """Where every coordinate, or every joint's several, stand in q and v."""
+    places, i, j = {}, 0, 0
+    for name, space in spaces.items():
+        if space in poses:
+            places[name] = slice(i, i + space.nq), slice(j, j + space.nw)
+            i, j = i + space.nq, j + space.nw
+    return places | {name: (slice(i + k, i + k + 1), slice(j + k, j + k + 1)) for k, name in enumerate(scalars)}

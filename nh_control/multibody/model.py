@@ -1,0 +1,221 @@
+"""A multibody system: a tree of frames with bodies, springs, dampers, inputs and constraints, as a `System`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from nh_control.multibody.bodies import Body, RigidMass
+from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.elements import Element, Input, JointInput
+from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.kinematics import Kinematics, Point, Tree
+from nh_control.multibody.motion import constant, three_numbers
+from nh_control.spaces import Space
+from nh_control.system import System
+
+
+class Pose(NamedTuple):
+    """Rotation matrix (3, 3) and position (3) of a frame in the world."""
+
+    rotation: np.ndarray
+    position: np.ndarray
+
+
+@dataclass(frozen=True)
+class Multibody:
+    """A mechanical system as a tree of `frames` (each after its parent; the root is "world") with `bodies`, `elements` (springs and dampers), `inputs` and `constraints`.
+
+    `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the
+    bodies' frames. Configurations are the joints' in the order of the frames, poses before the coordinates of an Rn, which ends with the prescribed ones: `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
+    `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and for coordinates that move no mass.
+    """
+
+    name: str
+    frames: Sequence[Frame]
+    bodies: Sequence[Body] = ()
+    elements: Sequence[Element] = ()
+    inputs: Sequence[Input] = ()
+    constraints: Sequence[Constraint] = ()
+    prescribed: Sequence[str] = ()
+    gravity: Sequence[float] = (0.0, 0.0, -9.81)
+
+    def __post_init__(self):
+        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
+        names = [c.name for c in self.constraints]
+        if len(set(names)) < len(names):
+            raise ValueError(f"{self.name}: constraint names must differ, got {names}")
+        names = [name for i in self.inputs for name in i.names(self.tree)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"{self.name}: input names must differ, got {names}")
+        self._check_parts()
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The frames with their configuration space."""
+        return Tree(self.name, self.frames, self.prescribed)
+
+    @property
+    def space(self) -> Space:
+        """Configuration space."""
+        return self.tree.space
+
+    @cached_property
+    def masses(self) -> tuple[RigidMass, ...]:
+        """What moves with every moving frame: bodies on frames that are fixed to each other are one."""
+        total: dict[str, RigidMass] = {}
+        for body in self.bodies:
+            moved = body.moved(*self.tree.anchors[body.frame])
+            total[moved.frame] = total[moved.frame] + moved if moved.frame in total else moved
+        total.pop(WORLD, None)
+        return tuple(total.values())
+
+    @cached_property
+    def system(self) -> System:
+        """The `System` of this model, whose `parameters` are the model."""
+        self._check_masses()
+        return System(
+            name=self.name,
+            space=self.space,
+            lagrangian=self._lagrangian,
+            inputs=tuple(name for i in self.inputs for name in i.names(self.tree)),
+            input_units=tuple(unit for i in self.inputs for unit in i.units(self.tree)),
+            input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
+            force=self._force if self.elements or self.inputs else None,
+            holonomic_constraint=self._constraint if self.constraints else None,
+            prescribed=self.prescribed,
+            parameters=self,
+        )
+
+    def kinematics(self, q, v) -> Kinematics:
+        """Motions of all frames as expressions of q (nq) and v (nw)."""
+        return Kinematics(self.tree, q, v)
+
+    def configuration(self, values: Mapping[str, float] = {}) -> np.ndarray:
+        """Configuration (nq) with the named numbers, the others as at the space's origin; raises ValueError for a name that is none."""
+        return self._named(self.space.origin, self.space.names, values)
+
+    def velocity(self, values: Mapping[str, float] = {}) -> np.ndarray:
+        """Velocity (nw) with the named numbers, the others zero; raises ValueError for a name that is none."""
+        return self._named(np.zeros(self.space.nw), self.space.velocity_names, values)
+
+    def poses(self, q) -> dict[str, Pose]:
+        """Poses of all frames at configuration q (nq) by name."""
+        columns = np.asarray(self._poses(self._checked(q))).T.reshape(-1, 4, 3)
+        return {name: Pose(c[:3].T, c[3]) for name, c in zip(self.tree.anchors, columns)}
+
+    def pose(self, q, frame: str) -> Pose:
+        """Pose of a frame at configuration q (nq); raises ValueError for an unknown frame."""
+        return self.poses(q)[self.tree.known(frame)]
+
+    def point(self, q, point: Point | str) -> np.ndarray:
+        """Position (3) in the world of a point, or of a frame's origin, at configuration q (nq)."""
+        point = point if isinstance(point, Point) else Point(point)
+        pose = self.pose(q, point.frame)
+        return pose.position + pose.rotation @ np.asarray(point.at)
+
+    def mass_matrix(self, q) -> np.ndarray:
+        """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed coordinates are the last."""
+        return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
+
+    def constraint_residuals(self, q) -> dict[str, np.ndarray]:
+        """h(q) of every constraint by name."""
+        k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
+        return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
+
+    def _lagrangian(self, q, v) -> ca.SX:
+        k = self.kinematics(q, v)
+        return self._kinetic(k) - self._potential(k)
+
+    def _kinetic(self, k: Kinematics) -> ca.SX:
+        energy = ca.SX(0)
+        for part in self.masses:
+            motion, inertia = k.motion(part.frame), constant(part.inertia)
+            energy += part.mass / 2 * ca.sumsqr(k.velocity(Point(part.frame, part.center), "body"))
+            energy += ca.dot(motion.omega, inertia @ motion.omega) / 2
+        return energy
+
+    def _potential(self, k: Kinematics) -> ca.SX:
+        gravity = constant(self.gravity)
+        weights = (part.mass * ca.dot(gravity, k.position(Point(part.frame, part.center))) for part in self.masses)
+        return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
+
+    def _force(self, q, v, u) -> ca.SX:
+        """Derivative of the power with respect to a virtual velocity."""
+        w = ca.SX.sym("w", self.space.nw)
+        k, virtual = self.kinematics(q, v), self.kinematics(q, w)
+        power = sum((e.power(k, virtual) for e in self.elements), ca.SX(0))
+        i = 0
+        for entry in self.inputs:
+            n = len(entry.names(self.tree))
+            power += entry.power(virtual, u[i : i + n])
+            i += n
+        return ca.gradient(power, w)
+
+    def _constraint(self, q) -> ca.SX:
+        k = self.kinematics(q, ca.SX(self.space.nw, 1))
+        return ca.vertcat(*(c.residual(k) for c in self.constraints))
+
+    def _check_parts(self) -> None:
+        for body in self.bodies:
+            self.tree.known(body.frame)
+        k = self.kinematics(*self._symbols)
+        for entry in self.inputs:
+            if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:
+                raise ValueError(f"{self.name}: the input on {entry.coordinate!r} would do nothing, its motion is prescribed")
+            entry.power(k, ca.SX(len(entry.names(self.tree)), 1))
+        for element in self.elements:
+            element.potential(k)
+            element.power(k, k)
+        for constraint in self.constraints:
+            constraint.residual(k)
+
+    def _check_masses(self) -> None:
+        """The mass matrix of the coordinates that are not prescribed must be regular, at a configuration where nothing is aligned."""
+        space, free = self.space, self.space.nw - len(self.prescribed)
+        mass = self.mass_matrix(space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv)))[:free, :free]
+        still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
+        if still:
+            raise ValueError(f"{self.name}: the velocities {still} move no mass; add a body with mass and inertia, or fix the frame")
+        scale = 1 / np.sqrt(np.diag(mass))
+        values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
+        if values[0] <= 1e-12:
+            involved = [space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)]
+            raise ValueError(f"{self.name}: the mass matrix is singular: the velocities {involved} together can move no mass; add a body's inertia between them")
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX]:
+        return ca.SX.sym("q", self.space.nq), ca.SX.sym("v", self.space.nw)
+
+    @cached_property
+    def _momentum(self) -> ca.Function:
+        q, v = self._symbols
+        return ca.Function("momentum", [q, v], [ca.densify(ca.gradient(self._kinetic(self.kinematics(q, v)), v))])
+
+    @cached_property
+    def _poses(self) -> ca.Function:
+        q, v = self._symbols
+        k = self.kinematics(q, v)
+        columns = [ca.vertcat(ca.vec(k.motion(name).R), k.motion(name).p) for name in self.tree.anchors]
+        return ca.Function("poses", [q], [ca.densify(ca.horzcat(*columns))])
+
+    def _checked(self, q) -> np.ndarray:
+        q = np.asarray(q, dtype=float)
+        if q.shape != (self.space.nq,):
+            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
+        return q
+
+    def _named(self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]) -> np.ndarray:
+        out = np.array(start)
+        for name, value in values.items():
+            if name not in names:
+                raise ValueError(f"{self.name}: unknown name {name!r}; choose of {list(names)}")
+            out[names.index(name)] = value
+        return out

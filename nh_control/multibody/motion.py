@@ -1,0 +1,71 @@
+"""Pose and velocity of a frame, and how they pass from a frame to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def constant(values) -> ca.DM:
+    """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros: expressions stay small."""
+    values = np.asarray(values, dtype=float)
+    return ca.sparsify(ca.DM(np.where(np.abs(values) < 1e-15 * np.abs(values).max(initial=0.0), 0.0, values)))
+
+
+def three_numbers(values: Sequence[float], what: str) -> tuple[float, ...]:
+    """The values as a tuple; raises ValueError unless they are three finite numbers."""
+    array = np.array(values, dtype=float)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ValueError(f"{what} must be three finite numbers, got {values}")
+    return tuple(array.tolist())
+
+
+def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
+    """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError for anything else."""
+    if isinstance(axis, str):
+        name = axis.removeprefix("-")
+        if name not in AXES:
+            raise ValueError(f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or give three numbers")
+        return np.array(AXES[name]) * (-1.0 if axis.startswith("-") else 1.0)
+    vector = np.array(three_numbers(axis, f"{where}: axis"))
+    if not vector.any():
+        raise ValueError(f"{where}: the axis must not be zero")
+    return vector / np.linalg.norm(vector)
+
+
+def rotation_about(axis: np.ndarray, angle) -> ca.SX:
+    """Rotation matrix (3, 3) about a constant unit vector a: `a a^T + cos(angle) (I - a a^T) + sin(angle) hat(a)`."""
+    along = np.outer(axis, axis)
+    return ca.SX(constant(along)) + ca.cos(angle) * constant(np.eye(3) - along) + ca.sin(angle) * constant(np.cross(np.eye(3), axis))
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Pose of a frame in another, rotation `R` (3, 3) and position `p` (3), and its velocity relative to that other in its own axes, angular `omega` (3) and
+    linear `v` (3); expressions with structural zeros."""
+
+    R: ca.SX
+    p: ca.SX
+    omega: ca.SX
+    v: ca.SX
+
+    @staticmethod
+    def rest(rotation=None, position=None) -> Motion:
+        """No motion: a constant rotation (3, 3) and position (3), both none by default."""
+        rotation = ca.SX.eye(3) if rotation is None else ca.SX(constant(rotation))
+        return Motion(rotation, ca.SX(3, 1) if position is None else ca.SX(constant(position)), ca.SX(3, 1), ca.SX(3, 1))
+
+    def then(self, relative: Motion) -> Motion:
+        """Motion of a frame that moves by `relative` in this one: `R R', p + R p', R'^T omega + omega', R'^T (v + omega x p') + v'`."""
+        r = relative
+        carried = self.v + ca.cross(self.omega, r.p)
+        return Motion(self.R @ r.R, self.p + self.R @ r.p, r.R.T @ self.omega + r.omega, r.R.T @ carried + r.v)
+
+    def point(self, offset) -> ca.SX:
+        """Position (3) in the outer frame of a point given in this one."""
+        return self.p + self.R @ constant(offset)

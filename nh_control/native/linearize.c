@@ -1,0 +1,15 @@
+/* First derivatives of a step by the implicit function theorem, after the generated function call_first(x, u, z, x1, r_z, r_w, g_w, g_z), w = (dx, u):
+ *   dz = -r_z^{-1} r_w,  AB = g_w + g_z dz. */
+int nh_linearize(int (*step)(double *const *), double *const *a)
+{
+    const int status = step(a);
+    if (status != CONVERGED) return status;
+    double *dz = a[DZ];
+    call_first(a[X], a[U], a[Z], a[X1], a[R_Z], dz, a[AB], a[G_Z]);
+    memcpy(a[FACTORS], a[R_Z], sizeof(double) * N_Z * N_Z);
+    if (factor(N_Z, a[FACTORS], (int *)a[PIVOTS])) return SINGULAR;
+    for (int i = 0; i < N_Z * N_W; ++i) dz[i] = -dz[i];
+    substitute_rows(N_Z, N_W, a[FACTORS], (const int *)a[PIVOTS], dz);
+    multiply_add(N_DX, N_Z, N_W, 1.0, a[G_Z], N_Z, dz, a[AB]);
+    return CONVERGED;
+}

@@ -1,0 +1,153 @@
+"""Figures 3 and 4 of [johnson2014 VIII-A]: swing-up of a pendulum by trajectory optimization, then tracked by LQR.
+
+Run `python -m nh_control.papers.johnson2014 --output DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from nh_control.control import LqrTracker
+from nh_control.control.costs import quadratic
+from nh_control.control.optimize import Optimum, bar, optimize
+from nh_control.discrete import DiscreteSystem
+from nh_control.figures.style import OPEN, RUN, STYLE, TARGET
+from nh_control.integrators import midpoint
+from nh_control.output import folder
+from nh_control.progress import Progress
+from nh_control.simulation import closed_loop
+from nh_control.systems import pendulum
+from nh_control.trajectory import Trajectory
+
+STEP_S, STEPS = 0.1, 100
+Q, R = np.diag([1000.0, 1.0]), np.array([[50.0]])
+TOLERANCE = 1e-6
+PERTURBED = np.array([1.0, 1.0])
+
+
+def model() -> DiscreteSystem:
+    """The pendulum under the midpoint rule with the paper's forces, `F- = u dt`, `F+ = 0`."""
+    return midpoint(pendulum(), STEP_S, "left")
+
+
+def infeasible_reference() -> Trajectory:
+    """The step from hanging to standing, (35), at zero momentum and torque."""
+    states = np.zeros((STEPS + 1, 2))
+    states[STEPS // 2 :, 0] = np.pi
+    return Trajectory(STEP_S, states, np.zeros((STEPS, 1)), ("theta", "p_theta"), ("torque",), "infeasible reference (35)")
+
+
+def swing_up(method: str, monitor=None) -> Optimum:
+    """The feasible trajectory closest to (35) in the weights Q, R, found from the pendulum at rest by "newton" or "steepest" descent."""
+    dsys = model()
+    hanging = Trajectory(STEP_S, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
+    return optimize(dsys, quadratic(dsys, infeasible_reference(), Q, R), hanging, np.eye(2), np.eye(1), method, tolerance=TOLERANCE, monitor=monitor)
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Figure 3: both optimizations."""
+
+    newton: Optimum
+    steepest: Optimum
+
+    def numbers(self) -> dict:
+        """What the figure shows, as plain values; `descents` is the paper's number of iterations."""
+        return {
+            kind: {
+                "cost": result.cost,
+                "descents": len(result.history) - 1,
+                "newton_steps": sum(i.kind == "newton" for i in result.history),
+                "converged": result.converged,
+            }
+            for kind, result in (("newton", self.newton), ("steepest", self.steepest))
+        } | {"paper": {"newton": {"descents": 14}, "steepest": {"descents": 653}}}
+
+    def draw(self) -> Figure:
+        """The descent that is left over the iterations, both axes logarithmic."""
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.add_subplot(xlabel="iteration", ylabel="descent  −DJ ζ", title="Swing-up of a pendulum: convergence", xscale="log", yscale="log")
+        for result, label in ((self.steepest, "first order: steepest descent"), (self.newton, "second order: Newton")):
+            axes.plot(1 + np.arange(len(result.history)), [max(i.descent, 1e-14) for i in result.history], ".-", label=label)
+        axes.axhline(TOLERANCE, color=TARGET, linewidth=1.0, linestyle=":")
+        axes.set_ylim(bottom=1e-9)
+        axes.legend(loc="lower left")
+        return figure
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Figure 4: the feasible reference, and the motion from a perturbed start with and without feedback."""
+
+    reference: Trajectory
+    closed: Trajectory
+    opened: Trajectory
+
+    def numbers(self) -> dict:
+        """Largest deviations from the reference, in rad and kg m^2/s, over the last half and at the end."""
+        out = {}
+        for name, run in (("closed_loop", self.closed), ("open_loop", self.opened)):
+            error = np.abs(run.states - self.reference.states).max(axis=1)
+            out[name] = {"last_half": float(error[STEPS // 2 :].max()), "end": float(error[-1])}
+        return out
+
+    def draw(self) -> Figure:
+        """Angles over time."""
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.add_subplot(xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback")
+        runs = (
+            (infeasible_reference(), "infeasible reference", {"color": TARGET, "linestyle": ":"}),
+            (self.opened, "open loop", {"color": OPEN}),
+            (self.reference, "feasible reference", {"color": TARGET, "linestyle": "--"}),
+            (self.closed, "closed loop", {"color": RUN}),
+        )
+        for run, label, style in runs:
+            axes.plot(run.times, run.states[:, 0], label=label, **style)
+        axes.legend()
+        return figure
+
+
+def figure_3(progress: Progress | None = None) -> Convergence:
+    """Newton's method against steepest descent on the same problem from the same start."""
+    return Convergence(*(swing_up(method, progress and bar(progress, f"{method} descent", TOLERANCE)) for method in ("newton", "steepest")))
+
+
+def figure_4(reference: Trajectory) -> Tracking:
+    """LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start without feedback; the weights are those of the optimization."""
+    dsys = model()
+    tracker = LqrTracker(dsys, reference, Q, R)
+    closed, opened = (closed_loop(dsys, tracker, PERTURBED, STEPS, feedback=feedback).trajectory for feedback in (True, False))
+    return Tracking(reference, closed, opened)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write figure_3.png, figure_4.png and numbers.json into a folder; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m nh_control.papers.johnson2014", description=__doc__.splitlines()[0])
+    parser.add_argument("--output", default=None, metavar="DIR", help="folder of the results (default: a new nh_control_output/johnson2014)")
+    parser.add_argument("--overwrite", action="store_true", help="replace results in a given --output")
+    args = parser.parse_args(argv)
+    out: Path = folder("johnson2014", args.output, args.overwrite)
+    with Progress() as progress:
+        convergence = figure_3(progress)
+    tracking = figure_4(convergence.newton.trajectory)
+    numbers = {"figure_3": convergence.numbers(), "figure_4": tracking.numbers()}
+    with rc_context(STYLE):
+        for name, result in (("figure_3", convergence), ("figure_4", tracking)):
+            figure = result.draw()
+            FigureCanvasAgg(figure)
+            figure.savefig(out / f"{name}.png")
+    (out / "numbers.json").write_text(json.dumps(numbers, indent=2) + "\n")
+    print(f"{out}: figure_3.png, figure_4.png, numbers.json")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,144 @@
+"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings, stabilized by LQR about a motion of its strings.
+
+Run `python -m nh_control.papers.johnson2014_marionette --output DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from nh_control.conditioning import Conditioning, require_regular
+from nh_control.discrete import DiscreteSystem
+from nh_control.figures import sticks
+from nh_control.figures.style import OPEN, RUN, STYLE, TARGET
+from nh_control.output import folder
+from nh_control.progress import Progress
+from nh_control.scenarios import Perturbation
+from nh_control.scenarios.marionette import MARIONETTE, perturbed
+from nh_control.simulation import ClosedLoop, closed_loop
+
+TURN_RAD = 0.1
+TEXT, CODE = "torso turned by 0.1 rad", "end of a run with still strings"
+"""The perturbed starts: as the text of the paper says, and as its published program does."""
+COORDINATES = 22
+
+
+@dataclass(frozen=True)
+class Stabilization:
+    """The closed and the open loop from every perturbed start, about the reference; `conditioning` is the worst along the latter."""
+
+    dsys: DiscreteSystem
+    runs: Mapping[str, tuple[ClosedLoop, ClosedLoop]]
+    reference: ClosedLoop
+    conditioning: Conditioning
+
+    def error(self, run: ClosedLoop) -> np.ndarray:
+        """Norm (N + 1) of the error of the 22 coordinates that move freely, in m and rad together, as published."""
+        return np.linalg.norm(run.errors[:, :COORDINATES], axis=1)
+
+    def torso(self, run: ClosedLoop) -> np.ndarray:
+        """Rotation (N + 1) of the torso about the vertical, in rad."""
+        return run.trajectory.states[:, self.dsys.state_names.index("torso_rz")]
+
+    def numbers(self) -> dict:
+        """What the figures show, as plain values."""
+        starts = {}
+        for start, runs in self.runs.items():
+            errors = [self.error(run) for run in runs]
+            starts[start] = {
+                name: {"sum": float(e.sum()), "start": float(e[0]), "half": float(e[len(e) // 2]), "end": float(e[-1]), "constraint": self.violation(run)}
+                for name, run, e in zip(("closed_loop", "open_loop"), runs, errors)
+            }
+        model = {"states": self.dsys.ndx, "inputs": self.dsys.nu, "constraints": self.dsys.system.n_holonomic, "steps": len(self.reference.trajectory)}
+        condition = {"M": self.conditioning.mass, "Dh M^-1 Dh^T": self.conditioning.constraint}
+        return {"model": model, "reference": {"constraint": self.violation(self.reference), "condition": condition}, **starts}
+
+    def violation(self, run: ClosedLoop) -> float:
+        """Largest |h| (m^2) at the nodes of a run."""
+        q = ca.SX.sym("q", self.dsys.system.space.nq)
+        h = ca.Function("h", [q], [self.dsys.system.holonomic_constraint(q)])
+        return max(float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max()) for x in run.trajectory.states)
+
+    def figure_5(self) -> Figure:
+        """The marionette at its start and during the motion."""
+        look, states = MARIONETTE.look(MARIONETTE.parameters), self.reference.trajectory.states
+        return sticks.draw(look, [(f"t = {k * self.dsys.h:g} s", look.poses(MARIONETTE.parameters, states[k]), None) for k in (0, 85, 170, 250, 335)])
+
+    def figure_6(self) -> Figure:
+        """Norm of the error for both starts."""
+        figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+        panels = figure.subplots(len(self.runs), 1, sharex=True)
+        for panel, (start, runs) in zip(panels, self.runs.items()):
+            for run, label, color in zip(runs, ("closed loop", "open loop"), (RUN, OPEN)):
+                panel.plot(run.trajectory.times, self.error(run), color=color, label=label)
+            panel.set(title=f"Marionette: {start}", ylabel="error (m, rad)")
+        panels[0].legend()
+        panels[-1].set_xlabel("time (s)")
+        return figure
+
+    def figure_7(self) -> Figure:
+        """The torso's rotation about the vertical for the start of the paper's text."""
+        figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+        axes = figure.add_subplot(xlabel="time (s)", ylabel="torso about the vertical (rad)", title=f"Marionette: {TEXT}")
+        closed, opened = self.runs[TEXT]
+        for run, label, style in (
+            (opened, "open loop", {"color": OPEN}),
+            (closed, "closed loop", {"color": RUN}),
+            (self.reference, "reference", {"color": TARGET, "linestyle": "--", "linewidth": 1.1}),
+        ):
+            axes.plot(run.trajectory.times, self.torso(run), label=label, **style)
+        axes.legend()
+        return figure
+
+
+def stabilization() -> Stabilization:
+    """The experiment with the published weights, 100 on configurations and 1 on everything else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
+    dsys = MARIONETTE.model()
+    reference = MARIONETTE.reference(dsys, "published")
+    tracker = MARIONETTE.tracker(dsys, reference)
+    still = dsys.simulate(reference.states[0], np.tile(reference.inputs[0], (1000, 1)))
+    starts = {TEXT: perturbed(dsys, reference.states[0], Perturbation(heading=TURN_RAD)), CODE: still.states[-1]}
+
+    def run(x, feedback: bool) -> ClosedLoop:
+        loop = closed_loop(dsys, tracker, x, len(reference), feedback=feedback)
+        if loop.failure is not None:
+            raise loop.failure
+        return loop
+
+    runs = {name: (run(x, True), run(x, False)) for name, x in starts.items()}
+    return Stabilization(dsys, runs, run(reference.states[0], False), require_regular(dsys, reference))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write figure_5.png, figure_6.png, figure_7.png and numbers.json into a folder; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m nh_control.papers.johnson2014_marionette", description=__doc__.splitlines()[0])
+    parser.add_argument("--output", default=None, metavar="DIR", help="folder of the results (default: a new nh_control_output/johnson2014_marionette)")
+    parser.add_argument("--overwrite", action="store_true", help="replace results in a given --output")
+    args = parser.parse_args(argv)
+    out: Path = folder("johnson2014_marionette", args.output, args.overwrite)
+    with Progress() as progress:
+        progress.phase("simulating the marionette with and without feedback")
+        result = stabilization()
+    names = ("figure_5", "figure_6", "figure_7")
+    with rc_context(STYLE):
+        for name in names:
+            figure = getattr(result, name)()
+            FigureCanvasAgg(figure)
+            figure.savefig(out / f"{name}.png")
+    (out / "numbers.json").write_text(json.dumps(result.numbers(), indent=2) + "\n")
+    print(f"{out}: {', '.join(f'{name}.png' for name in names)}, numbers.json")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,118 @@
+"""Goals and trajectories on topics, which the tracker follows, and the reference that comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+from geometry_msgs.msg import Pose, PoseStamped
+from nav_msgs.msg import Path
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from nh_control.control.course import Course, Leg, Navigator
+from nh_control.control.guidance import Guidance
+from nh_control.ros import conversions, wishes
+from nh_control.ros.inbox import Inbox
+from nh_control.ros.model import Model
+from nh_control.ros.state_codecs import Codec
+from nh_control.ros.tracker_report import TrackerReport
+from nh_control.trajectory import Trajectory
+
+QUEUE = 10
+PATH_POSES = 300
+"""Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
+
+
+class Guide:
+    """Takes wishes for the motion of the body that `paths` shows, of a scenario with a guidance, and keeps its path up to date."""
+
+    def __init__(self, node: Node, inbox: Inbox, model: Model, course: Course, integral: bool, report: TrackerReport, paths: PathPublisher):
+        self._model, self._course, self._report, self._paths, self._log = model, course, report, paths, node.get_logger()
+        self._body, self._integral, self._path = paths.body, integral, None
+        self._navigator = Navigator(course, inbox.post, self._accepted, self._refused)
+        inbox.subscribe(PoseStamped, "goal", self._on_goal, QUEUE)
+        inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self._on_trajectory, QUEUE)
+
+    def forget(self) -> None:
+        """Drop what is being planned, and show the course's reference again: the run has started anew."""
+        self._navigator.forget()
+        self._paths.publish(self._paths.message(self._course.last.reference))
+
+    def close(self) -> None:
+        """End planning."""
+        self._navigator.close()
+
+    def _on_goal(self, message: PoseStamped) -> None:
+        present = self._paths.pose(self._course.target(self._course.step))
+        try:
+            position = wishes.goal(message, self._body, self._now, height=present.position.z)
+        except conversions.ConversionError as reason:
+            self._refused("goal", str(reason))
+            return
+        x, y, z = position
+        self._request(f"goal ({x:.3g}, {y:.3g}, {z:.3g})", lambda guidance, k: guidance.to_goal(k, position))
+
+    def _on_trajectory(self, message: MultiDOFJointTrajectory) -> None:
+        try:
+            plan = wishes.trajectory(message, self._body, self._now, self._model.dsys.h)
+        except conversions.ConversionError as reason:
+            self._refused("trajectory", str(reason))
+            return
+        self._request(f"trajectory of {len(message.points)} points", plan)
+
+    def _request(self, what: str, plan: Callable[[Guidance, int], Trajectory]) -> None:
+        scenario, dsys = self._model.scenario, self._model.dsys
+
+        def leg(k: int) -> Leg:
+            planned = Leg.plan(k, self._course.last.guidance, plan, lambda rest: scenario.tracker(dsys, rest, self._integral))
+            self._path = self._paths.message(planned.reference, k, PATH_POSES)
+            return planned
+
+        self._navigator.request(what, leg)
+
+    def _accepted(self, what: str, leg: Leg) -> None:
+        self._report.accept()
+        self._log.info(f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = {leg.reference.duration:.3f} s")
+        self._paths.publish(self._path)
+
+    def _refused(self, what: str, reason: str) -> None:
+        self._report.refuse_wish(f"{what} refused: {reason}")
+        self._log.warning(f"{what} refused: {reason}")
+
+    @property
+    def _now(self) -> int:
+        return self._model.clock.stamp(self._course.step)
+
+
+class PathPublisher:
+    """The path of a codec's first body on the latched topic `reference`."""
+
+    def __init__(self, node: Node, model: Model, codec: Codec):
+        self._model, self._codec = model, codec
+        self.body = wishes.Body(codec.odometry[0].child_frame_id, codec.odometry[0].header.frame_id)
+        self._publisher = node.create_publisher(Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+
+    def publish(self, path: Path) -> None:
+        """Publish a path made by `message`."""
+        self._publisher.publish(path)
+
+    def pose(self, x: np.ndarray) -> Pose:
+        """Pose of the body at a state x (nx)."""
+        pose = Pose()
+        self._codec.place(self._model.dsys.configuration(x), pose)
+        return pose
+
+    def message(self, reference: Trajectory, start: int = 0, poses: int = 0) -> Path:
+        """The path from step `start` on, with about `poses` poses (0: one at every step)."""
+        path = Path()
+        path.header.frame_id = self.body.parent
+        stride = ceil((len(reference) + 1 - start) / poses) if poses else 1
+        for k in sorted({*range(start, len(reference) + 1, stride), len(reference)}):
+            pose = PoseStamped(pose=self.pose(reference.states[k]))
+            pose.header.frame_id = self.body.parent
+            conversions.set_time(pose.header.stamp, self._model.clock.stamp(k))
+            path.poses.append(pose)
+        return path

@@ -1,0 +1,29 @@
+"""What scenarios of joints alone share: initial errors, and references that end at rest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.discrete import DiscreteSystem
+from nh_control.scenarios.scenario import Perturbation
+from nh_control.trajectory import Trajectory
+
+
+def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, sliding: tuple[str, ...] = ()) -> np.ndarray:
+    """State x (nx) with every joint turned by `heading`, those named in `sliding` moved by `position`, and every momentum scaled.
+
+    Raises ValueError for an error only quadrotors can have.
+    """
+    if perturbation.swing or perturbation.tilt:
+        raise ValueError(f"the joints of {model.system.name} turn by `heading` and slide by `position`: leave swing and tilt at 0")
+    names, nv = model.state_space.tangent_names, model.system.space.nv
+    signs = np.ones(model.ndx) if perturbation.seed < 0 else np.random.default_rng(perturbation.seed).choice([-1.0, 1.0], model.ndx)
+    joints = np.array([perturbation.position if name in sliding else perturbation.heading for name in names[:nv]])
+    momenta = model.local(np.concatenate([x[: model.system.space.nq], np.zeros(model.nx - model.system.space.nq)]), x)[nv:]
+    return model.retract(x, signs * np.concatenate([joints, perturbation.momentum * momenta]))
+
+
+def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:
+    """The trajectory with the equilibrium (x, u), which it reaches but for round-off, for its last step."""
+    states = np.vstack([trajectory.states[:-1], x, x])
+    return Trajectory(trajectory.h, states, np.vstack([trajectory.inputs, u]), trajectory.state_names, trajectory.input_names, trajectory.name)

@@ -1,0 +1,52 @@
+"""The pendulum scenario: the swing-up of [johnson2014 VIII-A] by trajectory optimization, tracked and held by LQR."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.control.costs import quadratic
+from nh_control.control.optimize import optimize
+from nh_control.discrete import DiscreteSystem
+from nh_control.integrators import midpoint
+from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.scenarios.pendulum_look import look
+from nh_control.scenarios.scenario import Joint, Scenario
+from nh_control.systems import PendulumParameters, pendulum
+from nh_control.trajectory import Trajectory
+
+JUMP_S, DURATION_S = 5.0, 12.0
+"""When the reference jumps, and when it ends: so much later that the optimum stands still but for round-off."""
+
+Q, R = np.diag([10000.0, 10.0]), np.array([[500.0]])
+"""Weights per second: those of the paper at its step of 0.1 s."""
+
+
+def swing_up(dsys: DiscreteSystem) -> Trajectory:
+    """The feasible trajectory closest to a jump from hanging to standing, (35), at the model's step; raises ValueError if it does not converge."""
+    steps = round(DURATION_S / dsys.h)
+    states = np.zeros((steps + 1, 2))
+    states[round(JUMP_S / dsys.h) :, 0] = np.pi
+    jump = Trajectory(dsys.h, states, np.zeros((steps, 1)))
+    cost = quadratic(dsys, jump, dsys.h * Q, dsys.h * R)
+    result = optimize(dsys, cost, jump, dsys.h * Q, dsys.h * R)
+    if not result.converged:
+        raise ValueError(f"{dsys}: no swing-up found ({result.reason}); choose another step")
+    return ending_at_rest(result.trajectory, states[-1], np.zeros(1))
+
+
+PENDULUM_SWING_UP = Scenario(
+    name="pendulum_swing_up",
+    title="Pendulum swinging up",
+    parameters=PendulumParameters(),
+    make_system=pendulum,
+    integrators={"midpoint": midpoint, "midpoint_left": partial(midpoint, forcing="left")},
+    references={"swing_up": swing_up},
+    weights=(np.diag([20.0, 0.2]), np.eye(1), None),
+    perturb=perturbed,
+    joints=(Joint("pendulum_joint", "theta"),),
+    look=look,
+    step_s=0.02,
+    hold=True,
+)

@@ -1,0 +1,93 @@
+"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings whose upper ends and lengths are moved at will."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from nh_control.multibody import WORLD, Body, Distance, Frame, JointDamper, Multibody, fixed, prismatic, revolute
+from nh_control.system import System
+from nh_control.systems.parameters import require_positive
+
+JOINTS = {"T": prismatic, "R": revolute}
+PARTS = ("pelvis", "head", "femur", "tibia", "humerus", "radius")
+
+
+@cache
+def model_data() -> dict:
+    """The published model as numbers: frames, bodies, strings, coordinates in their order, and the experiment; its keys explain themselves."""
+    return json.loads(resources.files("nh_control").joinpath("data/marionette.json").read_text())
+
+
+@dataclass(frozen=True)
+class MarionetteParameters:
+    """Masses (kg) of the parts, each side's one, inertias in proportion to them; `damping` (N m s/rad, N s/m) of every coordinate of the body; g in m/s^2."""
+
+    pelvis: float = 10.0
+    head: float = 0.75
+    femur: float = 1.5
+    tibia: float = 1.5
+    humerus: float = 0.5
+    radius: float = 0.5
+    damping: float = 0.2
+    g: float = 9.8
+
+    def __post_init__(self):
+        require_positive(self, *PARTS)
+        if not (np.isfinite([self.damping, self.g]).all() and self.damping >= 0):
+            raise ValueError(f"MarionetteParameters: damping must be finite and not negative and g finite, got {self.damping} and {self.g}")
+
+
+def marionette(parameters: MarionetteParameters = MarionetteParameters()) -> System:
+    """The marionette as a `System` with 22 coordinates of its body, 6 strings and 18 prescribed coordinates; no forces as inputs."""
+    return marionette_model(parameters).system
+
+
+def marionette_model(parameters: MarionetteParameters = MarionetteParameters()) -> Multibody:
+    """The tree of frames: every string's upper end slides along x and y of the plane z = 2 m, its length enters its constraint only."""
+    data, names = model_data(), frame_names()
+    frames = [_frame(entry, names) for entry in data["frames"][1:]]
+    bodies = [_body(names[entry["index"]], entry["inertia"], parameters) for entry in data["frames"] if "inertia" in entry]
+    strings = [Distance(c["name"], c["frame1"], c["frame2"], c["distance_config"]) for c in data["constraints"]]
+    return Multibody(
+        name="marionette",
+        frames=frames,
+        bodies=bodies,
+        elements=[JointDamper(name, parameters.damping) for name in data["dynamic_configs"]],
+        constraints=strings,
+        prescribed=data["kinematic_configs"],
+        gravity=(0.0, 0.0, -parameters.g),
+    )
+
+
+def initial_configuration() -> np.ndarray:
+    """The published start (40): limbs bent, every string vertical and taut."""
+    return np.array(model_data()["initial_configuration"]["q0"])
+
+
+def frame_names() -> list[str]:
+    """Names of the frames in the data's order; a frame without one is named after its coordinate or its number."""
+    return [WORLD, *(entry["name"] or entry.get("config") or f"frame_{entry['index']}" for entry in model_data()["frames"][1:])]
+
+
+def _frame(entry: dict, names: list[str]) -> Frame:
+    name, parent, kind = names[entry["index"]], names[entry["parent"]], entry["type"]
+    if kind == "CONST_TXYZ":
+        return fixed(name, parent, entry["xyz"])
+    make, axis = JOINTS[kind[0]], kind[1].lower()
+    if "config" in entry:
+        return make(name, parent, axis, coordinate=entry["config"])
+    along = np.eye(3)["xyz".index(axis)]
+    if kind[0] == "T":
+        return fixed(name, parent, entry["value"] * along)
+    return fixed(name, parent, rotation=Rotation.from_rotvec(entry["value"] * along).as_matrix())
+
+
+def _body(frame: str, published: dict, parameters: MarionetteParameters) -> Body:
+    mass = next(getattr(parameters, part) for part in PARTS if part in frame)
+    return Body(frame, mass, inertia=[published[key] * mass / published["m"] for key in ("Ixx", "Iyy", "Izz")])

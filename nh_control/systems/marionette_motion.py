@@ -1,0 +1,58 @@
+"""Motions of the marionette: its strings are moved, the rest follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from nh_control.constraints import minimize_potential_energy
+from nh_control.discrete import DiscreteSystem
+from nh_control.systems.marionette import initial_configuration
+from nh_control.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class StringMotion:
+    """Prescribed coordinates that swing about their start by `amplitudes` (m) as `a sin(frequency t)`, frequency in rad/s, over `duration` s.
+
+    It starts in the published configuration, or, `from_rest`, in the equilibrium under it.
+    """
+
+    amplitudes: Mapping[str, float]
+    frequency: float
+    duration: float
+    from_rest: bool = False
+
+    def inputs(self, dsys: DiscreteSystem, q0) -> np.ndarray:
+        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given `sin(frequency k h)`, as published."""
+        system = dsys.system
+        times = dsys.h * np.arange(round(self.duration / dsys.h))
+        values = np.tile(q0[system.n_rho :], (len(times), 1))
+        for name, amplitude in self.amplitudes.items():
+            values[:, system.prescribed.index(name)] += amplitude * np.sin(self.frequency * times)
+        return values
+
+    def reference(self, dsys: DiscreteSystem) -> Trajectory:
+        """The motion under these strings: discretely feasible because it is simulated."""
+        q0 = initial_configuration()
+        if self.from_rest:
+            q0 = minimize_potential_energy(dsys.system, q0)
+        return dsys.simulate(released(dsys, q0), self.inputs(dsys, q0))
+
+
+LIMBS = {"left_leg_string-length": -0.1, "right_leg_string-length": 0.1, "left_arm_string-length": 0.1, "right_arm_string-length": -0.1}
+
+PUBLISHED = StringMotion(LIMBS, frequency=0.6 * np.pi, duration=10.01)
+"""The experiment of [johnson2014 VIII-B]: its loop over floating-point times makes 1001 steps of 0.01 s."""
+
+
+def released(dsys: DiscreteSystem, q) -> np.ndarray:
+    """State (nx) after two equal configurations q (nq): no velocity, `p = D2 Ld(q, q) = h/2 dL/dq`, as the published experiment starts."""
+    system = dsys.system
+    q_ = ca.SX.sym("q", system.space.nq)
+    force = ca.Function("force", [q_], [system.gradients(q_, ca.SX.zeros(system.space.nw))[0]])(q)
+    momenta = dsys.h / 2 * np.asarray(force)[: system.n_rho, 0]
+    return np.concatenate([q, momenta, np.zeros(len(system.prescribed))])

@@ -1,0 +1,94 @@
+"""Figures follow from what a scenario declares; here that of joints alone, and bodies in space without a hint how they look."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.experiment import Experiment, Result
+from nh_control.figures import save_all
+from nh_control.figures.gallery import figures
+from nh_control.integrators import midpoint
+from nh_control.scenarios import Joint, Perturbation, Scenario
+from nh_control.summary import summarize, table
+from nh_control.systems import PendulumParameters, pendulum
+
+
+def swing(model):
+    return model.simulate(model.state([0.5], [0.0]), np.zeros((50, 1)))
+
+
+def lifted(model, x, perturbation):
+    return model.retract(x, [perturbation.position, 0.0])
+
+
+PENDULUM = Scenario(
+    name="pendulum",
+    title="A pendulum",
+    parameters=PendulumParameters(),
+    make_system=pendulum,
+    integrators={"midpoint": midpoint},
+    references={"swing": swing},
+    weights=(np.eye(2), np.eye(1), np.eye(2)),
+    perturb=lifted,
+    joints=(Joint("pivot", "theta"),),
+)
+
+
+def result(monkeypatch, scenario, **options):
+    monkeypatch.setattr(scenarios, "get", lambda name: scenario)
+    experiment = Experiment.make(scenario.name, **options)
+    loop = experiment.run()
+    return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
+
+
+def test_joints_alone_have_all_figures_but_a_path(monkeypatch, tmp_path):
+    run = result(monkeypatch, PENDULUM)
+    files = save_all(run, tmp_path)
+    assert set(files) == {"states", "inputs", "energy", "error"}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
+    panels = figures(PENDULUM)["states"](run).axes
+    assert [panel.get_ylabel() for panel in panels] == ["θ (rad)", "p of θ (kg m²/s)"]
+
+
+def test_summary_of_joints_alone_leaves_out_what_there_is_not(monkeypatch):
+    summary = summarize(result(monkeypatch, PENDULUM))
+    assert list(summary["error"]["parts"]) == ["θ"]
+    part = summary["error"]["parts"]["θ"]
+    assert part["unit"] == "rad" and part["initial"] == pytest.approx(0.1) and part["final"] < part["rms"] < part["largest"]
+    assert summary["monitored"] == {} and summary["wind"] is None
+    assert summary["constraint_residual_max_m"] is None and summary["manifold_residual_max"] is None
+    labels = table(summary).columns[0]._cells
+    assert "  θ" in labels and not {"constraint residual", "distance from manifold", "wind"} & set(labels)
+
+
+@pytest.fixture(scope="module")
+def short_hover():
+    """The quadrotors with payload for half a second, without a hint how they look."""
+    return replace(scenarios.get("quadrotor_payload"), name="unknown")
+
+
+def test_bodies_in_space_have_a_path_in_space_even_without_a_sketch(monkeypatch, tmp_path, short_hover):
+    run = result(monkeypatch, short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(0.5, tilt=0.5))
+    assert set(save_all(run, tmp_path)) == {"path", "states", "inputs", "energy", "error", "tension"}
+    drawn = figures(short_hover)["path"](run)
+    space, bar = drawn.axes
+    assert (space.name, bar.get_ylabel()) == ("3d", "time (s)")
+    sides = np.diff([space.get_xlim(), space.get_ylim(), space.get_zlim()], axis=1)[:, 0]
+    np.testing.assert_allclose(space._box_aspect / space._box_aspect[0], sides / sides[0], rtol=1e-9)
+    labels = [line.get_label() for line in space.lines]
+    assert {"payload, tracked", "reference", "quad1", "quad2", "shadow"} <= set(labels)
+    path = np.array(space.lines[labels.index("payload, tracked")].get_data_3d()).T
+    np.testing.assert_allclose(path, run.loop.trajectory.states[:, :3], atol=1e-12)
+
+
+def test_inputs_are_drawn_with_their_limits_near_or_named(monkeypatch, short_hover):
+    run = result(monkeypatch, short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(tilt=1.0))
+    panels = {panel.get_ylabel(): panel for panel in figures(short_hover)["inputs"](run).axes}
+    thrust, torque = panels["quad1 thrust (N)"], panels["quad1 torque x (N m)"]
+    saturated = run.loop.saturated.sum(axis=0)
+    assert saturated[1] > 0 == saturated[0]
+    assert thrust.get_title(loc="right") == "limits 0 ... 30"
+    assert torque.get_title(loc="right") == f"{saturated[1]} of 50 steps at the limit"
+    assert [line.get_ydata()[0] for line in torque.lines if line.get_label() == "limit"] == [-5.0, 5.0]

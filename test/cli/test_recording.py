@@ -1,0 +1,101 @@
+"""Recordings are read back without ROS: bodies in space, missing steps, and what is no run."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+from transforms3d.quaternions import quat2mat
+
+from nh_control import recording, scenarios, topics
+
+STORE = get_typestore(Stores.LATEST)
+TYPES = STORE.types
+
+
+@pytest.fixture(scope="module")
+def payload():
+    """The scenario, its model, and a motion of five steps: states (6, nx) and inputs (5, nu)."""
+    scenario = scenarios.get("quadrotor_payload")
+    model = scenario.model()
+    rng = np.random.default_rng(0)
+    space = model.system.space
+    start = model.retract(np.r_[space.origin, np.zeros(space.nw)], rng.normal(scale=0.5, size=model.ndx))
+    trajectory = model.simulate(start, np.tile([10.0, 0.1, -0.1, 0.2], (5, 2)))
+    return scenario, model, trajectory
+
+
+def header(k, h, frame="odom"):
+    sec, nanosec = divmod(round(k * h * 1e9), 10**9)
+    return TYPES["std_msgs/msg/Header"](TYPES["builtin_interfaces/msg/Time"](sec, nanosec), frame)
+
+
+def multi_dof(k, model, bodies):
+    vector = TYPES["geometry_msgs/msg/Vector3"]
+    transforms, twists = [], []
+    for body in bodies:
+        w, x, y, z = body.quaternion_wxyz
+        rotation = TYPES["geometry_msgs/msg/Quaternion"](x, y, z, w)
+        transforms.append(TYPES["geometry_msgs/msg/Transform"](vector(*body.position), rotation))
+        linear = quat2mat(body.quaternion_wxyz).T @ body.linear_velocity
+        twists.append(TYPES["geometry_msgs/msg/Twist"](vector(*linear), vector(*body.angular_velocity_body)))
+    return TYPES["sensor_msgs/msg/MultiDOFJointState"](header(k, model.h), [b.frame for b in bodies], transforms, twists, [])
+
+
+def command(k, model, u):
+    none = np.zeros(0)
+    return TYPES["sensor_msgs/msg/JointState"](header(k, model.h), list(model.inputs), none, none, np.asarray(u, float))
+
+
+def write(folder, scenario, model, trajectory, steps):
+    """Record the states of these steps and the commands that answer them, in this order."""
+    kinds = {topic: topics.recorded(scenario)[topic] for topic in ("multi_dof_joint_states", "joint_commands")}
+    with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        connections = {topic: bag.add_connection(f"/test/{topic}", kind, typestore=STORE) for topic, kind in kinds.items()}
+
+        def add(topic, message, time):
+            bag.write(connections[topic], time, STORE.serialize_cdr(message, kinds[topic]))
+
+        for time, k in enumerate(steps):
+            x = trajectory.states[k]
+            bodies = scenario.to_bodies(scenario.parameters, model.configuration(x), model.velocity(x))
+            add("multi_dof_joint_states", multi_dof(k, model, bodies), 10 * time)
+            if k < len(trajectory):
+                add("joint_commands", command(k, model, trajectory.inputs[k] + k), 10 * time + 1)
+
+
+def test_bodies_in_space_hold_the_state(payload, tmp_path):
+    scenario, model, trajectory = payload
+    write(tmp_path / "bag", scenario, model, trajectory, range(6))
+    read = recording.read(tmp_path / "bag", scenario, model)
+    assert read.missing == 0
+    np.testing.assert_allclose(read.q, [model.configuration(x) for x in trajectory.states], atol=1e-13)
+    np.testing.assert_allclose(read.v, [model.velocity(x) for x in trajectory.states], atol=1e-12)
+    np.testing.assert_array_equal(read.inputs, trajectory.inputs + np.arange(5)[:, None])
+
+
+def test_missing_steps_are_interpolated_on_the_manifold_and_inputs_held(payload, tmp_path):
+    scenario, model, trajectory = payload
+    write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 4, 5])
+    read = recording.read(tmp_path / "bag", scenario, model)
+    assert read.missing == 2 and len(read.q) == 6
+    space, (q1, q4) = model.system.space, (model.configuration(trajectory.states[k]) for k in (1, 4))
+    assert max(np.abs(space.retract(q, np.zeros(space.nv)) - q).max() for q in read.q) < 1e-15
+    np.testing.assert_allclose(read.q[2:4], [space.retract(q1, t * space.local(q1, q4)) for t in (1 / 3, 2 / 3)], atol=1e-12)
+    np.testing.assert_array_equal(read.inputs[:, 0], trajectory.inputs[:, 0] + [0, 1, 1, 1, 4])
+
+
+def test_the_last_run_counts(payload, tmp_path):
+    scenario, model, trajectory = payload
+    write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 2, 3, 0, 1, 2])
+    read = recording.read(tmp_path / "bag", scenario, model)
+    assert len(read.q) == 3 and read.missing == 0
+
+
+@pytest.mark.parametrize(("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one 2")])
+def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
+    scenario, model, trajectory = payload
+    write(tmp_path / "bag", scenario, model, trajectory, steps)
+    with pytest.raises(recording.RecordingError, match=text):
+        recording.read(tmp_path / "bag", scenario, model)

@@ -1,0 +1,213 @@
+"""Changes of the reference in flight: which leg commands at which step, and planning beside the control loop."""
+
+import queue
+import threading
+
+import numpy as np
+import pytest
+
+from nh_control.control import Command
+from nh_control.control.course import ATTEMPTS, Course, Leg, Navigator
+from nh_control.discrete import StepFailed
+from nh_control.trajectory import Trajectory
+
+H = 0.1
+
+
+class System:
+    """All that a course needs of a discrete system."""
+
+    h = H
+
+
+class Follower:
+    """A controller whose command is its reference's state and the step it was asked for."""
+
+    dsys = System()
+
+    def __init__(self, reference):
+        self.reference = reference
+
+    def target(self, k):
+        return self.reference.states[min(k, len(self.reference))]
+
+    def command(self, k, x, memory=None):
+        return Command(np.array([self.target(k)[0], k]), np.zeros(2, bool), np.zeros(1), memory)
+
+
+def reference(*values, name="reference"):
+    """A reference through these numbers."""
+    states = np.array(values, dtype=float)[:, None]
+    return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
+
+
+class Guided:
+    """A guidance that counts its plans."""
+
+    plans = 0
+
+    def to(self, k, value, length):
+        """A reference of `value` from k on, zero before."""
+        self.plans += 1
+        return reference(*np.where(np.arange(length + 1) < k, 0.0, value))
+
+
+GUIDANCE = Guided()
+
+
+def leg(start, length=20, value=1.0):
+    """A leg of `value` from `start` on, from zero before."""
+    return Leg.plan(start, GUIDANCE, lambda guidance, k: guidance.to(k, value, length), Follower)
+
+
+@pytest.fixture
+def course():
+    return Course(Follower(reference(*np.zeros(11))), GUIDANCE)
+
+
+def test_a_leg_commands_from_its_start_with_its_own_count(course):
+    assert course.add(leg(5, value=7.0))
+    commands = [course.command(k, None).u for k in range(8)]
+    assert [u[0] for u in commands] == [0.0] * 5 + [7.0] * 3
+    assert [u[1] for u in commands] == [0, 1, 2, 3, 4, 0, 1, 2]
+    assert course.target(100) == 7.0
+    assert len(course.last.reference) == 20
+
+
+def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(course):
+    course.add(leg(5))
+    assert course.last.guidance.plans == 1 and GUIDANCE.plans == 0
+    course.reset()
+    assert course.last.guidance is GUIDANCE
+
+
+def test_memory_is_carried_over(course):
+    course.add(leg(1))
+    assert course.command(1, None, "estimate").memory == "estimate"
+
+
+def test_a_leg_that_should_have_started_is_not_added(course):
+    course.command(5, None)
+    assert not course.add(leg(5))
+    assert course.target(9) == 0.0
+    assert course.add(leg(6))
+    assert course.target(9) == 1.0
+
+
+def test_a_new_leg_replaces_those_that_start_later(course):
+    course.add(leg(8, value=8.0))
+    course.add(leg(4, value=4.0))
+    assert [float(course.target(k)[0]) for k in (3, 4, 8, 15)] == [0.0, 4.0, 4.0, 4.0]
+    course.add(leg(10, value=10.0))
+    assert [float(course.target(k)[0]) for k in (8, 9, 10)] == [4.0, 4.0, 10.0]
+
+
+def test_reset_forgets_all_legs(course):
+    course.add(leg(2))
+    course.command(4, None)
+    course.reset()
+    assert course.step == 0 and course.target(5) == 0.0 and len(course.last.reference) == 10
+
+
+def test_a_reference_that_ends_before_the_leg_is_refused():
+    with pytest.raises(ValueError, match="'reference' has 20 steps: nothing is left to follow from step 20 on"):
+        leg(20)
+
+
+class Owner:
+    """The thread that owns a course: what its navigator posted, and what became of it."""
+
+    def __init__(self, course, lead_s=0.5):
+        self.inbox, self.outcomes = queue.SimpleQueue(), []
+        self.course = course
+        self.navigator = Navigator(course, self.inbox.put, lambda *o: self.outcomes.append(o), lambda *o: self.outcomes.append(o), lead_s)
+
+    def serve(self):
+        """Handle what is posted next."""
+        self.inbox.get(timeout=10)()
+
+
+@pytest.fixture
+def owner(course):
+    owner = Owner(course)
+    yield owner
+    owner.navigator.close()
+
+
+def test_a_leg_is_planned_ahead_and_followed(owner):
+    owner.course.command(2, None)
+    owner.navigator.request("goal", leg)
+    owner.serve()
+    ((what, made),) = owner.outcomes
+    assert (what, made.start) == ("goal", 7)
+    assert owner.course.target(7) == 1.0 and owner.course.target(6) == 0.0
+
+
+@pytest.mark.parametrize("error", [ValueError("too fast"), StepFailed("system", H, "too fast", 1.0, 1.0, 3, 1e9)])
+def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
+    def plan(k):
+        raise error
+
+    owner.navigator.request("goal", plan)
+    owner.serve()
+    ((what, reason),) = owner.outcomes
+    assert what == "goal" and "too fast" in reason
+    assert owner.course.target(15) == 0.0
+
+
+def test_an_error_in_planning_is_not_swallowed(owner):
+    owner.navigator.request("goal", lambda k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        owner.serve()
+
+
+def test_a_leg_that_is_late_is_planned_again_further_ahead(owner):
+    asked, may_finish = [], threading.Semaphore(0)
+
+    def plan(k):
+        asked.append(k)
+        assert may_finish.acquire(timeout=10)
+        return leg(k, length=100)
+
+    owner.navigator.request("goal", plan)
+    for step in (6, 12):
+        owner.course.command(step, None)
+        may_finish.release()
+        owner.serve()
+    ((_, made),) = owner.outcomes
+    assert asked == [5, 6 + 12] and made.start == 18
+
+
+def test_planning_that_is_always_late_is_given_up(owner):
+    def plan(k):
+        owner.course.command(k + 1, None)  # as if time passed
+        return leg(k, length=10_000)
+
+    owner.navigator.request("goal", plan)
+    for _ in range(ATTEMPTS):
+        owner.serve()
+    ((_, reason),) = owner.outcomes
+    assert "planning took" in reason
+
+
+def test_the_newest_wish_counts(owner):
+    go = threading.Event()
+
+    def slow(k):
+        assert go.wait(10)
+        return leg(k, value=5.0)
+
+    owner.navigator.request("first", slow)
+    owner.navigator.request("second", lambda k: leg(k, value=6.0))
+    go.set()
+    owner.serve()
+    owner.serve()
+    assert [what for what, _ in owner.outcomes] == ["second"]
+    assert owner.course.target(15) == 6.0
+
+
+def test_a_forgotten_wish_has_no_outcome(owner):
+    owner.navigator.request("goal", leg)
+    owner.navigator.forget()
+    owner.serve()
+    assert owner.outcomes == [] and owner.course.target(15) == 0.0

@@ -1,0 +1,98 @@
+"""Robots from URDF files as scenarios."""
+
+import numpy as np
+import pytest
+from transforms3d.quaternions import quat2mat
+
+from nh_control import scenarios
+from nh_control.multibody import UrdfError
+from nh_control.scenarios import Perturbation, PlantOptions
+from nh_control.scenarios.urdf import DEFAULT
+from nh_control.simulation import closed_loop
+
+TEXT = DEFAULT.read_text()
+PASSIVE = TEXT.replace('effort="20"', 'effort="0"').replace('effort="10"', 'effort="0"')
+
+
+def test_the_default_robot_is_held_at_rest_and_returns_there():
+    scenario = scenarios.get("urdf")
+    model = scenario.model()
+    tracker = scenario.tracker(model, scenario.reference(model))
+    start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
+    np.testing.assert_allclose(model.local(tracker.reference.states[0], start)[:2], [0.2, 0.2])
+    run = closed_loop(scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2})), tracker, start, 400)
+    assert np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])[:2]).max() <= 1e-3
+
+
+def test_the_plant_may_be_heavier_than_its_file():
+    scenario = scenarios.get("urdf")
+    model = scenario.model()
+    light, heavy = model, scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.5}))
+    x = light.state([0.3, -0.2], [0.5, 0.1])
+    np.testing.assert_allclose(heavy.state([0.3, -0.2], [0.5, 0.1])[2:], 1.5 * x[2:], rtol=1e-14)
+    assert scenario.parameters.mass_scale == 1.0
+
+
+def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends():
+    model = scenarios.from_urdf(TEXT.replace('lower="-2.8"', 'lower="0.4"')).model()
+    reference = scenarios.from_urdf(TEXT.replace('lower="-2.8"', 'lower="0.4"')).reference(model)
+    np.testing.assert_allclose(reference.states[0][:2], [0.0, 0.4], atol=1e-12)
+    assert np.abs(reference.inputs[0]).max() > 0.1
+
+
+def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
+    scenario = scenarios.get("urdf", base="floating")
+    assert [joint.name for joint in scenario.joints] == ["shoulder", "elbow"] and list(scenario.references) == ["free"]
+    model = scenario.model()
+    run = scenario.reference(model)
+    t = run.duration
+    assert run.states[-1][6] == pytest.approx(-9.81 * t**2 / 2, rel=1e-12)
+    space = model.system.space
+    rng = np.random.default_rng(1)
+    q, v = space.retract(space.origin, rng.normal(size=space.nv)), rng.normal(size=space.nw)
+    (body,) = scenario.to_bodies(None, q, v)
+    assert (body.frame, body.parent) == ("base_link", "world")
+    np.testing.assert_allclose(body.linear_velocity, quat2mat(q[:4]) @ v[3:6])
+    base_q, base_v = scenario.from_bodies([body])
+    np.testing.assert_allclose(base_q, q[:7], atol=1e-15)
+    np.testing.assert_allclose(base_v, v[:6], atol=1e-15)
+    moved = scenario.perturb(model, model.state(q, v), Perturbation(position=0.1, heading=0.2, momentum=0.5))
+    np.testing.assert_allclose(model.local(model.state(q, v), moved)[[2, 4, 6, 7]], [0.2, 0.1, 0.2, 0.2], atol=1e-12)
+
+
+def test_a_robot_without_actuators_moves_freely():
+    scenario = scenarios.from_urdf(PASSIVE)
+    model = scenario.model()
+    assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
+    with pytest.raises(ValueError, match="without inputs .* leave the tracker out"):
+        scenario.tracker(model, scenario.reference(model))
+
+
+def test_the_skeleton_joins_the_frames():
+    scenario = scenarios.get("urdf")
+    look = scenario.look(scenario.parameters)
+    poses = look.poses(scenario.parameters, np.array([0.3, 0.5]))
+    assert look.parent == "base_link" and look.trail == "lower_link"
+    rod = poses["lower_link rod"]
+    np.testing.assert_allclose(rod.position, (poses["upper_link"].position + poses["lower_link"].position) / 2, atol=1e-15)
+    along = poses["lower_link"].position - poses["upper_link"].position
+    np.testing.assert_allclose(rod.rotation[:, 2], along / np.linalg.norm(along), atol=1e-15)
+    assert {shape.frame for shape in look.shapes} <= set(poses)
+    for pose in poses.values():
+        np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-14)
+        assert np.linalg.det(pose.rotation) > 0
+
+
+def test_what_cannot_be_a_scenario_is_refused():
+    planar = TEXT.replace('type="continuous"', 'type="planar"')
+    with pytest.raises(ValueError, match="only its base may float"):
+        scenarios.from_urdf(planar)
+    with pytest.raises(UrdfError, match="well-formed"):
+        scenarios.from_urdf("<robot")
+    with pytest.raises(FileNotFoundError):
+        scenarios.get("urdf", "no_such.urdf")
+    with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
+        scenarios.get("snakeboard", "robot.urdf")
+    with pytest.raises(ValueError, match="swing"):
+        scenario = scenarios.get("urdf")
+        scenario.perturb(scenario.model(), np.zeros(4), Perturbation(swing=0.1))

@@ -1,0 +1,86 @@
+"""Direct collocation: it satisfies the discrete equations, agrees with the projection operator, keeps bounds and end conditions."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from optimal_cases import pushed_ball, wandering
+
+from nh_control.control import lqr
+from nh_control.control.collocation import collocate, resample
+from nh_control.control.costs import Cost, quadratic
+from nh_control.control.optimize import optimize
+from nh_control.integrators import midpoint, rdp
+from nh_control.papers import johnson2014
+from nh_control.systems import pendulum, snakeboard
+from nh_control.trajectory import Trajectory
+
+
+def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
+    dsys, hanging = johnson2014.model(), Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
+    result = collocate(dsys, quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R), hanging)
+    projected = johnson2014.swing_up("newton")
+    assert result.converged and "Solve_Succeeded" in result.reason
+    assert result.cost == pytest.approx(projected.cost, rel=1e-11)
+    np.testing.assert_allclose(result.trajectory.states, projected.trajectory.states, atol=1e-6)
+    lqr.linearize_along(dsys, result.trajectory, gap=1e-8)
+    assert result.history[-1].descent < 1e-8
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("make", [lambda: midpoint(pushed_ball(), 0.05), lambda: rdp(snakeboard(), 0.1, "cay")], ids=["sphere", "snakeboard by rdp"])
+def test_it_agrees_with_the_projection_operator_on_manifolds(make):
+    dsys = make()
+    desired, start = wandering(dsys, 15, np.random.default_rng(4)), wandering(dsys, 15, np.random.default_rng(5))
+    guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
+    cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
+    projected, collocated = optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu)), collocate(dsys, cost, guess)
+    assert projected.converged and collocated.converged
+    assert collocated.cost == pytest.approx(projected.cost, rel=1e-9)
+    for x, y in zip(collocated.trajectory.states, projected.trajectory.states):
+        np.testing.assert_allclose(dsys.local(x, y), 0, atol=1e-4)
+
+
+def test_bounds_are_those_that_the_barrier_tends_to():
+    dsys, steps = midpoint(pendulum(), 0.1), 30
+    desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
+    rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
+    cost, limits = quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)), {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
+    bounded, walled = collocate(dsys, cost, rest, limits=limits), optimize(dsys, cost, rest, np.eye(2), np.eye(1), limits=limits)
+    assert bounded.converged and walled.converged
+    assert bounded.trajectory.inputs.max() == pytest.approx(9, abs=1e-6) and bounded.trajectory.states[:, 1].max() == pytest.approx(1.5, abs=1e-6)
+    assert 0 < walled.cost - bounded.cost < 1e-4 * bounded.cost
+    np.testing.assert_allclose(walled.trajectory.states, bounded.trajectory.states, atol=1e-3)
+
+
+def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
+    dsys = midpoint(pushed_ball(), 0.1)
+    start = wandering(dsys, 20, np.random.default_rng(6))
+    effort, end = Cost(lambda x, u, w: ca.sumsqr(u)), dsys.retract(start.states[0], np.array([0.4, -0.3, 0.0, 0.0]))
+    whole, part = collocate(dsys, effort, start, end), collocate(dsys, effort, start, end, fixed=dsys.state_space.tangent_names[:2])
+    assert whole.converged and part.converged and part.cost < whole.cost
+    np.testing.assert_allclose(dsys.local(end, whole.trajectory.states[-1]), 0, atol=1e-9)
+    left = dsys.local(end, part.trajectory.states[-1])
+    assert np.abs(left[:2]).max() < 1e-9 and np.abs(left[2:]).max() > 1e-3
+
+
+def test_what_cannot_be_is_said():
+    dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((6, 2)), np.zeros((5, 1)))
+    effort = Cost(lambda x, u, w: ca.sumsqr(u))
+    result = collocate(dsys, effort, rest, end=[np.pi, 0.0], limits={"torque": (-0.1, 0.1)})
+    assert not result.converged and "Infeasible" in result.reason
+    for arguments, text in (
+        ({"end": [0.0]}, r"end must be a state of shape \(2,\)"),
+        ({"end": [0.0, 0.0], "fixed": ["phi"]}, "coordinates fixed among"),
+        ({"limits": {"phi": (0, 1)}}, "no state or input 'phi'"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            collocate(dsys, effort, rest, **arguments)
+    with pytest.raises(ValueError, match="has 3 states"):
+        collocate(dsys, effort, Trajectory(0.1, np.zeros((6, 3)), np.zeros((5, 1))))
+
+
+def test_resampled_guesses_keep_times_and_held_inputs():
+    coarse = Trajectory(0.1, np.arange(6.0)[:, None], np.arange(5.0)[:, None])
+    fine = resample(coarse, 0.025)
+    np.testing.assert_allclose(fine.states[:, 0], np.arange(21) / 4)
+    np.testing.assert_array_equal(fine.inputs[:, 0], np.repeat(np.arange(5.0), 4))

@@ -1,0 +1,101 @@
+"""Scenarios whose references are optimized: they begin and end at rest, within limits, and are tracked by a plant that is not the model."""
+
+import numpy as np
+import pytest
+from optimal_cases import optimized
+
+from nh_control.control import lqr
+from nh_control.scenarios import Perturbation, PlantOptions, get
+from nh_control.simulation import closed_loop, convert
+
+EXACT = Perturbation()
+SWING_UPS = ("pendulum_swing_up", "cart_pole")
+
+
+def run(name, parameters, perturbation=EXACT, integral=False, reference="", more=0):
+    scenario, model, target = optimized(name, reference)
+    plant = scenario.plant(model, PlantOptions(parameters=parameters))
+    x0 = convert(scenario.perturb(model, target.states[0], perturbation), model, plant)
+    return closed_loop(plant, scenario.tracker(model, target, integral), x0, len(target) + more)
+
+
+@pytest.mark.parametrize("name", SWING_UPS)
+@pytest.mark.parametrize("step_s", [0.0, 0.05])
+def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
+    _, model, reference = optimized(name, step_s=step_s)
+    lqr.linearize_along(model, reference)
+    angle = model.state_names.index("theta")
+    standing = np.where(np.arange(model.nx) == angle, np.pi, 0.0)
+    np.testing.assert_array_equal(reference.states[0], np.zeros(model.nx))
+    np.testing.assert_allclose(reference.states[-1], standing, atol=1e-15)
+    assert model.step(standing, np.zeros(1)) == pytest.approx(standing, abs=1e-12)
+    limits = model.system.input_limits
+    assert (limits[:, 0] < reference.inputs.min(axis=0)).all() and (reference.inputs.max(axis=0) < limits[:, 1]).all()
+
+
+def test_the_cart_stays_on_its_track_and_swings_more_than_once():
+    """The force cannot lift the pole at once: the cart turns around on the way."""
+    _, _, reference = optimized("cart_pole")
+    speed = np.diff(reference.states[:, 0])
+    assert np.abs(reference.states[:, 0]).max() < 1 and np.abs(reference.inputs).max() <= 9 + 1e-6
+    assert np.count_nonzero(np.diff(np.sign(speed[np.abs(speed) > 1e-4]))) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("pendulum_swing_up", {"m": 1.1}), ("cart_pole", {"m_pole": 0.33}), ("cart_pole", {"m_cart": 1.1})]
+)
+def test_swing_ups_succeed_and_hold_with_a_wrong_model_and_start(name, parameters):
+    loop = run(name, parameters, Perturbation(position=0.1, heading=0.1, momentum=0.1), more=300)
+    assert loop.failure is None and not loop.saturated.any()
+    assert np.abs(loop.errors[-1]).max() < 2e-3 < np.abs(loop.errors).max()
+
+
+@pytest.mark.parametrize("name", SWING_UPS)
+def test_initial_errors_of_joints(name):
+    scenario = get(name)
+    model = scenario.model()
+    x = model.state_space.origin + 1.0
+    dx = model.local(x, scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5)))
+    expected = {"x": 0.2, "theta": 0.1}
+    np.testing.assert_allclose(dx, [expected.get(n, 0.5) for n in model.state_space.tangent_names])
+    drawn = model.local(x, scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5, seed=3)))
+    np.testing.assert_allclose(np.abs(drawn), dx)
+    with pytest.raises(ValueError, match="leave swing and tilt at 0"):
+        scenario.perturb(model, x, Perturbation(swing=0.1))
+
+
+@pytest.mark.parametrize(
+    ("integrator", "step_s"), [("midpoint", 0.05), *(pytest.param(i, 0.01, marks=pytest.mark.slow) for i in ("midpoint", "rdp_exp", "rdp_cay"))]
+)
+def test_parking_is_exact_in_the_model(integrator, step_s):
+    _, model, reference = optimized("snakeboard", "parking_optimal", integrator, step_s)
+    np.testing.assert_array_equal(reference.states[0], np.zeros(8))
+    end = model.simulate(reference.states[0], reference.inputs).states[-1]
+    assert np.abs(end[1:] - [0, 0, 0, 1, 0, 0, 0]).max() < 1e-10
+    assert np.abs(reference.states[:, 1]).max() <= 0.8 + 1e-6
+    assert model.h / 2 * np.sum(reference.inputs**2) == pytest.approx(43.9, abs=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integral", [False, True], ids=["plain", "with disturbance estimate"])
+@pytest.mark.parametrize("parameter", ["m", "I", "J"])
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_parking_is_tracked_with_a_model_error_of_five_percent(integral, parameter, factor):
+    """Position error below 5 cm all the way; J hardly matters."""
+    scenario = get("snakeboard")
+    wrong = factor * getattr(scenario.parameters, parameter)
+    loop = run("snakeboard", {parameter: wrong}, integral=integral, reference="parking_optimal")
+    position = np.hypot(*loop.errors[:, 3:5].T)
+    assert loop.failure is None and not loop.saturated.any()
+    assert position.max() < 0.05 and position[-1] < 0.02
+
+
+def test_what_is_drawn_is_where_the_model_says():
+    """The ends of the rods, in the x-z plane, from their pivots."""
+    for name, q, end, pivot in (("pendulum_swing_up", [0.7], "end", "pivot"), ("cart_pole", [0.3, 0.7], "pole_end", "track")):
+        scenario = get(name)
+        poses = scenario.look(scenario.parameters).poses(scenario.parameters, np.array(q))
+        l, x = scenario.parameters.l, q[0] if len(q) == 2 else 0.0
+        np.testing.assert_allclose(poses[end].position - poses[pivot].position, [x + l * np.sin(0.7), 0, -l * np.cos(0.7)], atol=1e-15)
+        assert {shape.frame for shape in scenario.look(scenario.parameters).shapes} <= set(poses)
+    np.testing.assert_allclose(poses["push"].rotation[:, 2], [1, 0, 0], atol=1e-15)

@@ -1,0 +1,44 @@
+"""The swing-up of [johnson2014 VIII-A]: its optimum, the counts of Fig. 3 and the closed loop of Fig. 4."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nh_control.control import lqr
+from nh_control.papers import johnson2014
+
+OPTIMUM = 13297.378895
+"""Of the issue, to its digits."""
+
+
+@pytest.fixture(scope="module")
+def newton():
+    return johnson2014.swing_up("newton")
+
+
+def test_newton_finds_the_optimum_in_the_paper_s_number_of_descents(newton):
+    assert newton.converged
+    assert newton.cost == pytest.approx(OPTIMUM, abs=1e-6)
+    assert len(newton.history) - 1 == pytest.approx(14, abs=2)
+    assert {i.kind for i in newton.history} == {"newton", "quasi", ""}
+    assert [i.kind for i in newton.history[-4:-1]] == ["newton"] * 3
+    lqr.linearize_along(johnson2014.model(), newton.trajectory, gap=1e-12)
+    assert abs(newton.trajectory.states[-1, 0] - np.pi) < 0.01
+
+
+def test_feedback_brings_the_perturbed_start_back(newton):
+    tracking = johnson2014.figure_4(newton.trajectory)
+    np.testing.assert_array_equal(tracking.closed.states[0], [1.0, 1.0])
+    numbers = tracking.numbers()
+    assert numbers["closed_loop"]["end"] < 1e-6 and numbers["closed_loop"]["last_half"] < 0.05
+    assert numbers["open_loop"]["last_half"] > 1
+
+
+@pytest.mark.slow
+def test_figures_and_numbers_come_out_and_steepest_descent_is_slow(tmp_path):
+    assert johnson2014.main(["--output", str(tmp_path)]) == 0
+    assert {f.name for f in tmp_path.iterdir()} == {"figure_3.png", "figure_4.png", "numbers.json"}
+    numbers = json.loads((tmp_path / "numbers.json").read_text())["figure_3"]
+    assert numbers["steepest"]["cost"] == pytest.approx(OPTIMUM, abs=1e-6)
+    assert 400 < numbers["steepest"]["descents"] < 900

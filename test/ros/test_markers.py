@@ -1,0 +1,99 @@
+"""Markers of what scenarios look like."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from transforms3d.euler import euler2mat  # noqa: E402
+from transforms3d.quaternions import quat2mat  # noqa: E402
+from visualization_msgs.msg import Marker  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros import conversions  # noqa: E402
+from nh_control.ros.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
+
+SCENARIO = scenarios.get("quadrotor_payload")
+LOOK = SCENARIO.look(SCENARIO.parameters)
+
+
+def configuration(seed=0):
+    """Payload and quadrotors anywhere."""
+    space = SCENARIO.model().system.space
+    return space.retract(space.origin, np.random.default_rng(seed).normal(size=space.nv))
+
+
+def points(marker):
+    """Points of a marker, (N, 3)."""
+    return np.array([conversions.xyz(point) for point in marker.points])
+
+
+@pytest.mark.parametrize("name", scenarios.names())
+def test_everything_that_a_look_names_exists(name):
+    scenario = scenarios.get(name)
+    model, look = scenario.model(), scenario.look(scenario.parameters)
+    poses = look.poses(scenario.parameters, model.system.space.origin)
+    assert {shape.frame for shape in look.shapes} | {look.trail} | set(look.outline) <= poses.keys()
+    assert {frame for cable in look.cables for frame in (cable.start, cable.end)} | {arrow.frame for arrow in look.arrows} <= poses.keys()
+    assert {arrow.input for arrow in look.arrows} <= set(model.inputs)
+    assert {cable.monitored for cable in look.cables} <= set(scenario.monitor.names if scenario.monitor else ())
+    for pose in poses.values():
+        np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-12)
+    drawing = Drawing("plant", look, 0.5)
+    drawing.place(poses)
+    assert all(np.linalg.norm(conversions.wxyz(m.pose.orientation)) == pytest.approx(1) and min(conversions.xyz(m.scale)) > 0 for m in drawing.markers)
+
+
+def test_frames_are_where_the_bodies_are():
+    q = configuration()
+    poses = LOOK.poses(SCENARIO.parameters, q)
+    for body in SCENARIO.to_bodies(SCENARIO.parameters, q, np.zeros(15)):
+        np.testing.assert_allclose(poses[body.frame].position, body.position)
+        np.testing.assert_allclose(poses[body.frame].rotation, quat2mat(body.quaternion_wxyz))
+
+
+def test_shapes_move_with_their_frames():
+    board = scenarios.get("snakeboard")
+    look = board.look(board.parameters)
+    drawing = Drawing("plant", look, 1.0)
+    drawing.place(look.poses(board.parameters, np.array([0.7, 0.3, 1.1, 2.0, -1.0])))
+    l, turn = board.parameters.l, euler2mat(1.1, 0.0, 0.0, "rzyx")
+    for shape, marker in zip(look.shapes, drawing.markers):
+        angle = {"board": 0.0, "rotor": 0.7, "rear_truck": 0.3, "front_truck": -0.3}[shape.frame]
+        hinge = np.array([{"rear_truck": -l, "front_truck": l}.get(shape.frame, 0.0), 0.0, 0.0])
+        expected = [2.0, -1.0, 0.0] + turn @ (hinge + euler2mat(angle, 0.0, 0.0, "rzyx") @ shape.offset)
+        np.testing.assert_allclose(conversions.xyz(marker.pose.position), expected, atol=1e-12)
+        np.testing.assert_allclose(quat2mat(conversions.wxyz(marker.pose.orientation)), euler2mat(1.1 + angle, 0.0, shape.roll, "rzyx"), atol=1e-12)
+
+
+def test_a_slack_cable_is_thin_and_red():
+    lines, poses = Lines(LOOK), LOOK.poses(SCENARIO.parameters, configuration())
+    lines.place(poses, slack=["link2"])
+    taut, slack, outline = lines.markers
+    assert taut.scale.x > 2 * slack.scale.x and slack.color.r > 0.8 and taut.color.r < 0.3
+    for marker, quad, length in ((taut, "quad1", 0.6), (slack, "quad2", 0.8)):
+        np.testing.assert_allclose(points(marker), [poses["payload"].position, poses[quad].position])
+        assert np.linalg.norm(np.diff(points(marker), axis=0)) == pytest.approx(length)
+    assert len(points(outline)) == 3
+    lines.place(poses, slack=[])
+    assert slack.scale.x == taut.scale.x and slack.color == taut.color
+
+
+def test_arrows_are_as_long_as_their_inputs_are_large():
+    arrows, poses = Arrows(LOOK), LOOK.poses(SCENARIO.parameters, configuration())
+    arrows.place(poses, {"quad1_thrust": 9.37})
+    first, second = arrows.markers
+    assert (first.action, second.action) == (Marker.ADD, Marker.DELETE)
+    start, end = points(first)
+    np.testing.assert_allclose(end - start, 0.4 * poses["quad1"].rotation[:, 2], rtol=1e-3)
+
+
+def test_a_trail_follows_its_frame_in_space():
+    trail, q = Trail(LOOK), configuration()
+    for k in range(5):
+        q[:3] = [0.0, 0.0, 0.015 * k]
+        trail.place(LOOK.poses(SCENARIO.parameters, q))
+    (marker,) = trail.markers
+    np.testing.assert_allclose(points(marker)[:, 2], [0.0, 0.03, 0.06])
+    trail.clear()
+    assert trail.markers == []

@@ -1,0 +1,242 @@
+"""States in messages: there and back for joints, planar bodies and bodies in space, and what is refused."""
+
+import math
+import sys
+import types
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from geometry_msgs.msg import Pose  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
+from transforms3d.quaternions import quat2mat  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros import conversions  # noqa: E402
+from nh_control.ros.conversions import ConversionError  # noqa: E402
+from nh_control.ros.state_codecs import JointCodec, codecs  # noqa: E402
+from nh_control.ros.state_reader import StateReader  # noqa: E402
+from nh_control.ros.transforms import transform_broadcaster  # noqa: E402
+
+BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
+numbers = st.floats(-1e3, 1e3)
+five = st.lists(numbers, min_size=5, max_size=5)
+
+
+def board(velocities=True):
+    """Codecs of joints and body of the snakeboard."""
+    return codecs(BOARD, BOARD.model(), velocities)
+
+
+def quads(velocities=True):
+    """Codec of payload and quadrotors."""
+    (codec,) = codecs(QUADS, QUADS.model(), velocities)
+    return codec
+
+
+def motion(seed=0):
+    """Configuration and velocity of payload and quadrotors, far from hover."""
+    rng, model = np.random.default_rng(seed), QUADS.model()
+    q = model.system.space.retract(model.system.space.origin, rng.normal(size=model.system.space.nv))
+    return q.tolist(), model.velocity(model.state(q, rng.normal(size=model.system.space.nw))).tolist()
+
+
+JOINTS, BODY = board()
+
+
+@given(five, five)
+def test_states_of_joints_and_a_planar_body_survive_the_messages(q, v):
+    q1, v1 = [0.0, 0.0, q[2] + 1.0, 0.0, 0.0], [0.0] * 5
+    for codec in (JOINTS, BODY):
+        codec.write(q, v)
+        assert codec.read(codec.message, q1, v1)
+    assert v1 == v and q1[:2] == q[:2] and q1[3:] == q[3:]
+    assert q1[2] == pytest.approx(q[2], abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_states_of_bodies_in_space_survive_the_messages(seed):
+    codec, (q, v) = quads(), motion(seed)
+    codec.write(q, v)
+    q1, v1 = [0.0] * len(q), [0.0] * len(v)
+    assert codec.read(codec.message, q1, v1)
+    np.testing.assert_allclose(q1, q, atol=1e-14)
+    np.testing.assert_allclose(v1, v, atol=1e-13)
+
+
+def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
+    codec, (q, v) = quads(), motion()
+    codec.write(q, v)
+    bodies = QUADS.to_bodies(QUADS.parameters, np.array(q), np.array(v))
+    assert [topic for topic, _ in codec.outgoing] == ["multi_dof_joint_states", "payload/odom", "quad1/odom", "quad2/odom"]
+    assert codec.message.header.frame_id == "odom" and codec.message.joint_names == ["payload", "quad1", "quad2"]
+    for i, (body, odometry) in enumerate(zip(bodies, codec.odometry)):
+        assert (odometry.header.frame_id, odometry.child_frame_id) == ("odom", body.frame)
+        assert odometry.twist.twist == codec.message.twist[i]
+        assert odometry.pose.pose.orientation == codec.message.transforms[i].rotation
+        np.testing.assert_array_equal(conversions.xyz(odometry.pose.pose.position), body.position)
+        turn = quat2mat(body.quaternion_wxyz)
+        np.testing.assert_allclose(turn @ conversions.xyz(odometry.twist.twist.linear), body.linear_velocity, atol=1e-14)
+        np.testing.assert_array_equal(conversions.xyz(odometry.twist.twist.angular), body.angular_velocity_body)
+
+
+def test_without_velocities_they_are_left_alone():
+    for codec, (q, v) in ((board(False)[0], ([1.0] * 5, [0.0] * 5)), (board(False)[1], ([1.0] * 5, [0.0] * 5)), (quads(False), motion())):
+        codec.write(q, v)
+        q1, v1 = list(q), [7.0] * len(v)
+        assert not codec.read(codec.message, q1, v1)
+        assert isinstance(codec.message, Odometry) or v1 == [7.0] * len(v)
+
+
+def test_joints_and_bodies_in_any_order_among_others():
+    message = JointState(name=["front_truck_joint", "bell", "rotor_joint", "rear_truck_joint"], position=[-0.3, 9.0, 1.5, 0.3])
+    q = [0.0] * 5
+    JOINTS.read(message, q, [0.0] * 5)
+    assert q == [1.5, 0.3, 0.0, 0.0, 0.0]
+    codec, (q, v) = quads(), motion()
+    codec.write(q, v)
+    whole = codec.message
+    message = MultiDOFJointState(header=whole.header, joint_names=["quad2", "camera", "quad1", "payload"])
+    message.transforms, message.twist = ([part[i] for i in (2, 0, 1, 0)] for part in (whole.transforms, whole.twist))
+    q1, v1 = [0.0] * len(q), [0.0] * len(v)
+    assert codec.read(message, q1, v1)
+    np.testing.assert_allclose(np.r_[q1, v1], np.r_[q, v], atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (JointState(name=["rotor_joint"], position=[0.0]), "rear_truck_joint"),
+        (JointState(name=JOINTS.names, position=[0.0, 0.0]), "2 positions"),
+        (JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0]), "1 velocities"),
+        (JointState(name=JOINTS.names, position=[0.0, math.nan, 0.0]), "not finite"),
+        (JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0, math.inf, 0.0]), "not finite"),
+        (JointState(), "rotor_joint"),
+    ],
+)
+def test_unusable_joint_states_are_refused(message, text):
+    with pytest.raises(ConversionError, match=text):
+        JOINTS.read(message, [0.0] * 5, [0.0] * 5)
+
+
+def test_unusable_odometry_is_refused():
+    message = Odometry()
+    message.pose.pose.position.x = math.nan
+    with pytest.raises(ConversionError, match="not finite"):
+        BODY.read(message, [0.0] * 5, [0.0] * 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda m: m.joint_names.pop(), "2 names, 3 transforms"),
+        (lambda m: m.twist.pop(), "2 twists"),
+        (lambda m: m.joint_names.__setitem__(1, "drone"), "without .'quad1'."),
+        (lambda m: setattr(m.header, "frame_id", "map"), "in the frame 'map'; expected 'odom'"),
+        (lambda m: setattr(m.transforms[1].translation, "y", math.nan), "value of quad1 that is not finite"),
+        (lambda m: setattr(m.twist[2].angular, "z", math.inf), "value of quad2 that is not finite"),
+        (lambda m: setattr(m.transforms[2].rotation, "w", 7.0), "orientation of quad2 is no unit quaternion"),
+        (lambda m: setattr(m.transforms[2].rotation, "w", math.nan), "orientation of quad2 is no unit quaternion"),
+        (lambda m: setattr(m.transforms[1], "translation", m.transforms[0].translation), "quad1 is at the payload"),
+    ],
+)
+def test_unusable_states_of_bodies_are_refused(change, text):
+    codec = quads()
+    codec.write(*motion())
+    codec.message.joint_names = list(codec.message.joint_names)
+    change(codec.message)
+    q, v = [1.0] * 17, [2.0] * 15
+    with pytest.raises(ConversionError, match=text):
+        codec.read(codec.message, q, v)
+    assert q == [1.0] * 17 and v == [2.0] * 15
+
+
+def test_measurements_off_the_manifold_are_put_on_it():
+    """Orientations count up to sign and a little noise, and cables are as long as they are."""
+    codec, (q, v) = quads(), motion()
+    codec.write(q, v)
+    for part in "wxyz":
+        rotation = codec.message.transforms[1].rotation
+        setattr(rotation, part, -1.003 * getattr(rotation, part))
+    payload, quad2 = (codec.message.transforms[i].translation for i in (0, 2))
+    for part in "xyz":
+        setattr(quad2, part, getattr(payload, part) + 1.1 * (getattr(quad2, part) - getattr(payload, part)))
+    q1, v1 = [0.0] * len(q), [0.0] * len(v)
+    codec.read(codec.message, q1, v1)
+    np.testing.assert_allclose(q1[3:7], -np.array(q[3:7]), atol=1e-14)
+    np.testing.assert_allclose(q1[:3] + q1[7:], q[:3] + q[7:], atol=1e-14)
+    model = QUADS.model()
+    hover = QUADS.reference(model, "hover")
+    tracker = QUADS.tracker(model, hover)
+    same = model.state(q1, v)
+    np.testing.assert_allclose(tracker.command(0, same).error, tracker.command(0, model.state(q, v)).error, atol=1e-12)
+
+
+class Topics:
+    """Stands in for an inbox: what was subscribed to."""
+
+    def __init__(self):
+        self.callbacks = {}
+
+    def subscribe(self, message_type, topic, callback, queue):
+        """Keep the callback."""
+        self.callbacks[topic] = callback
+
+
+def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
+    topics, received = Topics(), []
+    StateReader(topics, (JOINTS, BODY), received.append, 10)
+    joints, body = JointState(), Odometry()
+    topics.callbacks["joint_states"](joints)
+    assert received == []
+    body.header.stamp.sec = 1
+    topics.callbacks["odom"](body)
+    assert received == []
+    late = JointState()
+    late.header.stamp.sec = 1
+    topics.callbacks["joint_states"](late)
+    assert received == [10**9]
+
+
+def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
+    for codec in (quads(), JointCodec(BOARD.joints, BOARD.model().system.space)):
+        topics, received = Topics(), []
+        StateReader(topics, (codec,), received.append, 10, prefix="reference/")
+        topics.callbacks[f"reference/{codec.topic}"](codec.message)
+        assert received == [0]
+
+
+def test_the_first_body_is_placed():
+    (q, _), pose = motion(), Pose()
+    quads().place(q, pose)
+    assert (pose.position.x, pose.position.y, pose.position.z, pose.orientation.w) == (*q[:3], 1.0)
+    BODY.place([0.0, 0.0, 0.6, 1.5, -2.5], pose)
+    assert (pose.position.x, pose.position.y) == (1.5, -2.5) and conversions.yaw(pose.orientation) == pytest.approx(0.6)
+
+
+def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
+    sent = []
+    broadcaster = type("TransformBroadcaster", (), {"__init__": lambda self, node: None, "sendTransform": lambda self, t: sent.extend(t)})
+    monkeypatch.setitem(sys.modules, "tf2_ros", types.SimpleNamespace(TransformBroadcaster=broadcaster))
+    codec, (q, v) = quads(), motion()
+    broadcast = transform_broadcaster(None, codec.odometry)
+    codec.write(q, v)
+    broadcast()
+    assert [(t.header.frame_id, t.child_frame_id) for t in sent] == [("odom", "payload"), ("odom", "quad1"), ("odom", "quad2")]
+    for transform, truth in zip(sent, codec.message.transforms):
+        assert transform.transform == truth
+
+
+def test_without_tf_one_line_says_so(monkeypatch):
+    lines = []
+    monkeypatch.setitem(sys.modules, "tf2_ros", None)
+    node = types.SimpleNamespace(get_logger=lambda: types.SimpleNamespace(info=lines.append))
+    transform_broadcaster(node, BODY.odometry)()
+    assert len(lines) == 1 and "install tf2_ros" in lines[0]
+    transform_broadcaster(node, ())()
+    assert len(lines) == 1

@@ -1,0 +1,37 @@
+"""Robots whose URDF files are in packages on PyPI."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROBOTS = {
+    "ur3e": ("airo_models", "arms/ur3e/ur3e.urdf"),
+    "ur5e": ("airo_models", "arms/ur5e/ur5e.urdf"),
+    "robotiq_2f_85": ("airo_models", "grippers/robotiq_2f_85/urdf/robotiq_2f_85.urdf"),
+    "upkie": ("upkie_description", "urdf/upkie.urdf"),
+    "cookie": ("cookie_description", "urdf/cookie.urdf"),
+    "jvrc1": ("jvrc_description", "urdf/jvrc1.urdf"),
+}
+"""Package and file: two arms, a gripper with mimic joints, two wheeled bipeds, a humanoid with mimic joints."""
+
+
+def robot_file(name: str) -> Path:
+    """The robot's URDF; skips the test where the package is missing."""
+    package, file = ROBOTS[name]
+    spec = find_spec(package)
+    if spec is None:
+        pytest.skip(f"needs the package {package}, see the extra urdf_test")
+    return Path(spec.submodule_search_locations[0]) / file
+
+
+INERTIAL = '<inertial><origin xyz="0.1 0.2 -0.1" rpy="0.3 0.1 0.2"/><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0" iyy="0.4" iyz="0.02" izz="0.2"/></inertial>'
+EVERY_JOINT = f"""<robot name="every_joint">
+{"".join(f'<link name="{name}">{INERTIAL}</link>' for name in "abcdef")}
+<joint name="glide" type="planar"><parent link="a"/><child link="b"/><origin xyz="1 0 0" rpy="0.1 0.2 0.3"/><axis xyz="0 0 1"/></joint>
+<joint name="spin" type="continuous"><parent link="b"/><child link="c"/><origin xyz="0 1 0" rpy="0.4 0 0"/><axis xyz="0 0.6 0.8"/></joint>
+<joint name="fly" type="floating"><parent link="c"/><child link="d"/><origin xyz="0 0 1"/></joint>
+<joint name="push" type="prismatic"><parent link="d"/><child link="e"/><axis xyz="1 2 2"/><limit effort="5" velocity="1" lower="-1" upper="1"/></joint>
+<joint name="weld" type="fixed"><parent link="e"/><child link="f"/><origin xyz="0 1 0" rpy="0 0.5 0"/></joint>
+</robot>"""
+"""A tree with every type of joint."""
