@@ -32,7 +32,10 @@ class Leg:
 
     @staticmethod
     def plan(start: int, guidance: Guidance, wish: Callable[[Guidance, int], Trajectory], make_tracker: Callable[[Trajectory], Controller]) -> Leg:
-        """The leg from `start` on that a copy of the guidance plans for a wish; raises ValueError if the reference ends before, and what wish and `make_tracker` raise."""
+        """The leg from `start` on that a copy of the guidance plans for a wish.
+
+        Raises ValueError if the reference ends before, and what `wish` and `make_tracker` raise.
+        """
         guidance = copy(guidance)
         reference = wish(guidance, start)
         if len(reference) <= start:
