@@ -44,48 +44,80 @@ class Controller(Protocol):
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end the command is zero and the error is to the last state.
+    """`u = clip(u_d - K local(x_d, x), limits)` along a reference from its step `start` on.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
-    the last state.
-    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
-    `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
-    that removes what a wrong mass does to the momenta.
+    the last state. Without, the motion is finished at the end: the actuators are released (u = 0), and `steps` refuses a longer run.
+    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not
+    predict, `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
+    that removes what a wrong mass or a steady wind does to the momenta. `limits` (nu, 2) are those of the system if not given.
     """
 
     def __init__(
-        self, dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf=None, limits=None, disturbance_gain: float = 0.0, hold: bool = False
+        self,
+        dsys: DiscreteSystem,
+        reference: Trajectory,
+        Q,
+        R,
+        Qf=None,
+        limits=None,
+        disturbance_gain: float = 0.0,
+        hold: bool = False,
+        start: int = 0,
     ):
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
-        self.dsys, self.reference, self.disturbance_gain, self.hold = dsys, reference, disturbance_gain, hold
-        self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+        if not 0 <= start < len(reference):
+            raise ValueError(f"start must be one of the reference's {len(reference)} steps, got {start}")
+        self.dsys, self.reference, self.disturbance_gain, self.hold, self.start = dsys, reference, disturbance_gain, hold, start
+        self.limits = _system_limits(dsys) if limits is None else np.asarray(limits, dtype=float)
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
+        self._weights = Q, R, Qf
+        ahead = Trajectory(reference.h, reference.states[start:], reference.inputs[start:], name=reference.name)
         end = lqr.infinite_horizon(dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE) if hold else None
         if disturbance_gain == 0:
-            self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
+            self.gains = lqr.finite_horizon(dsys, ahead, Q, R, end.P if hold else Qf)
             self._disturbance_gains = None
         else:
-            self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf, end)
+            self.gains, self._disturbance_gains = _disturbance_gains(dsys, ahead, Q, R, Qf, end)
+
+    def along(self, reference: Trajectory, start: int = 0) -> LqrTracker:
+        """The same tracker along another reference, for the steps from `start` on only, which saves computing gains of the past."""
+        return LqrTracker(self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold, start)
+
+    def steps(self, duration_s: float = 0.0) -> int:
+        """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one beyond the end of a reference that is not held."""
+        steps = round(duration_s / self.dsys.h) if duration_s else len(self.reference)
+        if steps > len(self.reference) and not self.hold:
+            raise ValueError(
+                f"{self.dsys}: reference {self.reference.name!r} is finished after {self.reference.duration:g} s in motion that cannot be held, "
+                f"a run cannot last {duration_s:g} s: choose at most {self.reference.duration:g} s"
+            )
+        return steps
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
     def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
-        """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
+        """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero).
+
+        Raises ValueError for a step before `start`.
+        """
+        if k < self.start:
+            raise ValueError(f"{self.dsys}: this tracker begins at step {self.start}, asked for step {k}")
         error = self.dsys.local(self.target(k), x)
         if k >= len(self.reference) and not self.hold:
             u, memory = np.zeros(self.dsys.nu), None
         else:
             k = min(k, len(self.reference) - 1)
-            u = self.reference.inputs[k] - self.gains.K[k] @ error
+            u = self.reference.inputs[k] - self.gains.K[k - self.start] @ error
             if self._disturbance_gains is not None:
                 memory = self._estimate(np.asarray(x, float), memory)
-                u = u - self._disturbance_gains[k] @ memory.disturbance
+                u = u - self._disturbance_gains[k - self.start] @ memory.disturbance
         clipped = np.clip(u, self.limits[:, 0], self.limits[:, 1])
         if memory is not None:
             memory = self._predict(x, clipped, memory)
@@ -96,7 +128,7 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        surprise = self.dsys.local(memory.predicted, x)[-self.dsys.system.n_rho :]
+        surprise = self.dsys.local(memory.predicted, x)[_momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
 
     def _predict(self, x, u, memory: DisturbanceEstimate) -> DisturbanceEstimate:
@@ -105,8 +137,18 @@ class LqrTracker:
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
         d = np.zeros(self.dsys.ndx)
-        d[-self.dsys.system.n_rho :] = memory.disturbance
+        d[_momenta(self.dsys)] = memory.disturbance
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
+
+
+def _system_limits(dsys: DiscreteSystem) -> np.ndarray:
+    """Limits (nu, 2) of the forces; next values of prescribed coordinates have none."""
+    return np.vstack([dsys.system.input_limits, np.tile([-np.inf, np.inf], (len(dsys.system.prescribed), 1))])
+
+
+def _momenta(dsys: DiscreteSystem) -> slice:
+    """Where the momenta that forces change (n_rho) are in the local coordinates of the states."""
+    return slice(dsys.system.space.nv, dsys.system.space.nv + dsys.system.n_rho)
 
 
 def _disturbance_gains(
@@ -114,22 +156,22 @@ def _disturbance_gains(
 ) -> tuple[lqr.Gains, np.ndarray]:
     """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu, n_rho).
 
-    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d to
-    the momenta.
+    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E
+    from d to the momenta.
     """
-    n, d = dsys.ndx, dsys.system.n_rho
+    n, d, rho = dsys.ndx, dsys.system.n_rho, _momenta(dsys)
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
     A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
-    A_d[:, :n, :n], A_d[:, n - d : n, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
+    A_d[:, :n, :n], A_d[:, rho, n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
     terminal = np.pad(Qf, pad)
     if end is not None:
         closed = A[-1] - B[-1] @ end.K
         terminal[:n, :n] = end.P
-        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, n - d :])
+        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, rho])
         terminal[n:, :n] = terminal[:n, n:].T
     gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]
