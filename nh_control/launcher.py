@@ -87,6 +87,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         "lockstep": options.lockstep,
         "duration_s": experiment.steps * experiment.model.h,
         "on_finish": "exit",
+        **({"fallback": "hold"} if experiment.scenario.hold else {}),  # what must be held would fall under no command
         "integral": experiment.integral,
         **({"output": str(folder / RECORDING), "wait_for": ["recorder"]} if options.record else {}),
     }

@@ -56,7 +56,7 @@ def states(result: Result) -> Figure:
     for panel, name, value, target in zip(panels, model.state_names, trajectory.states.T, targets.T):
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
-        panel.set_ylabel(state_label(name, units))
+        panel.set_ylabel(state_label(name, units), fontsize=9 if columns == 2 else 6)
         style.keep_readable(panel)
     for panel in panels[model.nx :]:
         panel.set_visible(False)

@@ -33,7 +33,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Shape:
-    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), with its center at `offset` (m) of a frame and rolled (rad) about the frame's x."""
+    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), its center at `offset` (m) of a frame, rolled (rad) about the frame's x."""
 
     kind: str
     extents: Vector

@@ -1,7 +1,5 @@
 """Runs of plant and tracker in processes of their own: topics, lock-step, real time, other plants, encoders only."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -109,16 +107,7 @@ def test_topics_are_complete_and_valid(nodes, probe):
 def test_real_time_keeps_its_rate(nodes, probe):
     nodes.start("tracker")
     nodes.start("plant", {"wait_for": "[probe]", **PERTURBED})
-
-    def next_report() -> tuple[float, int]:
-        known = probe.diagnostics.get("plant")
-        probe.wait(lambda: probe.diagnostics.get("plant") is not known and int(probe.values()["step"]) > 20, "report of a running plant")
-        return time.monotonic(), int(probe.values()["step"]) + int(probe.values()["missed_steps"])
-
-    begun, first = next_report()
-    while time.monotonic() < begun + 3:
-        ended, last = next_report()
-    assert last - first == pytest.approx(100 * (ended - begun), rel=0.03)  # a machine that does other things as well may miss steps
+    assert probe.paced_rate(3.0) == pytest.approx(100, rel=0.03)
 
 
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
