@@ -299,6 +299,8 @@ SHOWN = {
     "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
+    "cart_pole": {"MarkerArray": "/markers"},
+    "pendulum_swing_up": {"MarkerArray": "/markers"},
 }
 
 

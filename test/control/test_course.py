@@ -8,7 +8,7 @@ import pytest
 
 from nh_control.control import Command
 from nh_control.control.course import ATTEMPTS, Course, Leg, Navigator
-from nh_control.discrete import StepFailed
+from nh_control.discrete import Conditioning, StepFailed
 from nh_control.trajectory import Trajectory
 
 H = 0.1
@@ -145,7 +145,7 @@ def test_a_leg_is_planned_ahead_and_followed(owner):
     assert owner.course.target(7) == 1.0 and owner.course.target(6) == 0.0
 
 
-@pytest.mark.parametrize("error", [ValueError("too fast"), StepFailed("system", H, "too fast", 1.0, 1.0, 3, 1e9)])
+@pytest.mark.parametrize("error", [ValueError("too fast"), StepFailed("system", H, "too fast", 1.0, 1.0, 3, Conditioning(1e9, 1.0, 1.0))])
 def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
     def plan(k):
         raise error
