@@ -54,11 +54,11 @@ class Experiment:
         options = replace(options, wind=gust is not None)
         plant = chosen.plant(model, options)
         target = chosen.reference(model, reference)
-        steps = round(duration_s / model.h) if duration_s else len(target)
-        if not (len(target) and steps):
+        if not len(target) or 0 < duration_s <= model.h / 2:
             raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
+        tracker = chosen.tracker(model, target, integral)
         x0 = chosen.perturb(model, target.states[0], perturbation)
-        return Experiment(chosen, model, plant, chosen.tracker(model, target, integral), integrator, options, perturbation, x0, steps, gust)
+        return Experiment(chosen, model, plant, tracker, integrator, options, perturbation, x0, tracker.steps(duration_s), gust)
 
     @property
     def integral(self) -> bool:
