@@ -77,6 +77,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
     wind = {} if experiment.gust is None else {"wind": {**asdict(experiment.gust), "force": list(experiment.gust.force)}}
     return {
         "scenario": experiment.scenario.name,
+        **experiment.scenario.source,
         "reference": experiment.tracker.reference.name,
         "integrator": experiment.integrator,
         "step_s": experiment.model.h,

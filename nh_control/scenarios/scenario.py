@@ -138,6 +138,7 @@ class Scenario:
     guidance                `guidance(model, reference)` replans one of the `references` in flight
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
+    source                  what the nodes need besides its name to make it again, by parameter
     """
 
     name: str
@@ -159,6 +160,7 @@ class Scenario:
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
+    source: Mapping[str, str] = field(default_factory=dict)
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""

@@ -66,6 +66,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         look=partial(look, model),
         step_s=0.005,
         hold=held,
+        source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},
     )
 
 

@@ -40,7 +40,7 @@ PENDULUM = Scenario(
 
 def result(monkeypatch, scenario, **options):
     monkeypatch.setattr(scenarios, "get", lambda name: scenario)
-    experiment = Experiment.make(scenario.name, **options)
+    experiment = Experiment.make(scenario, **options)
     loop = experiment.run()
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 

@@ -48,6 +48,17 @@ def test_list_for_machines(call):
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
+def test_the_robot_of_a_urdf_file_is_held(call):
+    from nh_control.scenarios.urdf import DEFAULT
+
+    robot = ("--urdf", str(DEFAULT), "--duration", "2", "--no-plots", "--json")
+    done = call("simulate", "urdf", *robot)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["error"]["reduction"] > 1e6
+    assert "snakeboard' takes no robot" in call("simulate", "snakeboard", *robot).stderr
+    assert "nowhere.urdf" in call("simulate", "urdf", "--urdf", "nowhere.urdf").stderr
+
+
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simulate")
