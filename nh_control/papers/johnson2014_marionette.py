@@ -105,7 +105,7 @@ class Stabilization:
 
 
 def stabilization() -> Stabilization:
-    """The experiment with the published weights, 100 on configurations and 1 on everything else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
+    """The experiment with the published weights, 100 on configurations and 1 on all else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
     dsys = MARIONETTE.model()
     reference = MARIONETTE.reference(dsys, "published")
     tracker = MARIONETTE.tracker(dsys, reference)

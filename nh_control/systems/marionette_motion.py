@@ -63,7 +63,7 @@ def released(dsys: DiscreteSystem, q) -> np.ndarray:
 
 
 def tensions(dsys: DiscreteSystem, trajectory: Trajectory) -> np.ndarray:
-    """Mean tensions (N, 6) of the strings in N over the steps of a trajectory, negative where one would have to push: `2 d lam / h` for `h = |a - b|^2 - d^2`."""
+    """Tensions (N, 6) of the strings in N over the steps of a trajectory, negative where one would push: `2 d lam / h` for the constraint `|a - b|^2 - d^2`."""
     names = dsys.system.space.names
     lengths = [names.index(f"{c['name']}-length") for c in model_data()["constraints"]]
     impulses = np.array([dsys.multipliers(x, u) for x, u in zip(trajectory.states, trajectory.inputs)])

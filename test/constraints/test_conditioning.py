@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from linkages import G, bead, rod, spherical
+
 from nh_control import compiled
 from nh_control.conditioning import ILL_CONDITIONED, SingularStep, require_regular
 from nh_control.discrete import Conditioning, StepFailed

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from linkages import G, lamp, rod, sling
+
 from nh_control.constraints import NotConsistent, consistent_velocity, minimize_potential_energy, satisfy_constraints
 from nh_control.integrators import midpoint
 from nh_control.spaces import Rn

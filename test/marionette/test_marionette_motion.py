@@ -5,6 +5,7 @@ import numpy as np
 import published
 import pytest
 from differences import derivative, second_derivative
+
 from nh_control.conditioning import require_regular
 from nh_control.constraints import minimize_potential_energy
 from nh_control.control import lqr
