@@ -1,4 +1,4 @@
-"""Launch the robot of a URDF file, `urdf:=/path/to/robot.urdf`: plant, tracker, robot model, rviz and, on request, a recording; see nh_control/ros/bringup.py."""
+"""Launch the robot of a URDF file, `urdf:=/path/to/robot.urdf`: plant, tracker, robot model, rviz and, on request, a recording; see ros/bringup.py."""
 from pathlib import Path
 
 from nh_control.ros import bringup

@@ -64,6 +64,8 @@ def _add_command(commands, name: str, text: str) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("scenario", metavar="SCENARIO", help="what to run; `nh_control list` shows all")
+    add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf (default: a double pendulum)")
+    add("--base", choices=("fixed", "floating"), default="fixed", help="whether the root link of that robot is fixed or floating")
     add("--reference", default="", metavar="NAME", help="motion to track (default: the scenario's first)")
     add("--integrator", default="", metavar="NAME", help="integrator of the tracker's model (default: the scenario's first)")
     add("--step", type=_number(0, open_=True), default=0.0, metavar="S", help="step of model and commands in s (default: the scenario's)")
@@ -240,6 +242,7 @@ def _recorded(experiment, folder: Path, wall_s: float, stopped: str, error: str)
 
 
 def _experiment(args, progress):
+    from nh_control import scenarios
     from nh_control.discrete import StepFailed
     from nh_control.experiment import Experiment
     from nh_control.scenarios import Gust, Perturbation, PlantOptions
@@ -249,8 +252,9 @@ def _experiment(args, progress):
     gust = Gust(tuple(args.wind_force), args.wind_start, args.wind_duration) if any(args.wind_force) else None
     try:
         options = PlantOptions(args.plant_integrator, args.plant_substeps, dict(args.plant_parameter))
-        return Experiment.make(args.scenario, args.reference, args.integrator, args.step, options, perturbation, args.integral, args.duration, gust)
-    except (ValueError, StepFailed) as error:
+        scenario = scenarios.get(args.scenario, args.urdf, args.base)
+        return Experiment.make(scenario, args.reference, args.integrator, args.step, options, perturbation, args.integral, args.duration, gust)
+    except (ValueError, OSError, StepFailed) as error:
         raise UsageError(str(error)) from error
 
 

@@ -29,8 +29,8 @@ class SingularStep(ArithmeticError):
 def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditioning:
     """Worst condition numbers of M and Dh M^{-1} Dh^T along a trajectory.
 
-    Raises SingularStep at the first step with one above SINGULAR, and StepFailed where the step cannot even be solved; logs a warning, with step and remedy, for
-    the worst one above ILL_CONDITIONED.
+    Raises SingularStep at the first step with one above SINGULAR, and StepFailed where the step cannot even be solved; logs a warning, with step and remedy,
+    for the worst one above ILL_CONDITIONED.
     """
     worst, at = Conditioning(1.0, 1.0, 1.0), 0
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):

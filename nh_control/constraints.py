@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import null_space
 
+from nh_control.lagrangian import inertia
 from nh_control.system import System
 
 TOLERANCE = 1e-12
@@ -65,9 +66,9 @@ def consistent_velocity(system: System, q, v) -> np.ndarray:
     if v.shape != (system.space.nw,) or not np.isfinite(v).all():
         raise ValueError(f"{system.name}: velocity must be {system.space.nw} finite numbers, got {v.tolist()}")
     q_, v_ = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
-    expressions = [_constraint(system, q_), *system.inertia(q_, system.momentum(q_, v_))]
-    h, matrix, momentum, basis, prescribed = (np.asarray(value) for value in ca.Function("inertia", [q_, v_], expressions)(q, v))
-    h, n = h[:, 0], system.n_rho
+    x, h = ca.Function("state", [q_, v_], [ca.vertcat(q_, system.momentum(q_, v_)), _constraint(system, q_)])(q, v)
+    matrix, momentum, basis, prescribed = (np.asarray(value) for value in inertia(system)(x))
+    h, n = np.asarray(h)[:, 0], system.n_rho
     if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
         raise NotConsistent(f"{system.name}: q does not satisfy the constraints, h = {h.tolist()}; start from satisfy_constraints(system, q)", h, q)
     condition = np.linalg.cond(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:])) if len(h) else 1.0

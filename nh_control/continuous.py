@@ -12,8 +12,8 @@ from nh_control.system import System
 class ContinuousSystem:
     """Hamel's equations `d/dt l_y = l_q + ad*_y l_y + F + C^T lam,  C y = 0`, with `l(q, y) = L(q, frame(q) y)` and y (nv) the components of the velocity.
 
-    `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity constraints and the slopes of the holonomic ones. With J(e) the derivative of
-    `local(q, .)` at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in CasADi's virtual machine.
+    `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity constraints and the slopes of the holonomic ones. With J(e) the
+    derivative of `local(q, .)` at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in CasADi's virtual machine.
     Raises ValueError for a system with prescribed coordinates, whose accelerations would have to be given.
     """
 

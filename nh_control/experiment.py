@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nh_control import quantities, scenarios
+from nh_control import quantities
 from nh_control.control import LqrTracker
 from nh_control.discrete import DiscreteSystem
 from nh_control.scenarios import Gust, Perturbation, PlantOptions, Scenario
@@ -34,7 +34,7 @@ class Experiment:
 
     @staticmethod
     def make(
-        scenario: str,
+        scenario: Scenario,
         reference: str = "",
         integrator: str = "",
         step_s: float = 0.0,
@@ -48,17 +48,16 @@ class Experiment:
 
         Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference cannot be simulated.
         """
-        chosen = scenarios.get(scenario)
-        model = chosen.model(integrator, step_s)
-        _require_sizes(chosen, options.parameters)
+        model = scenario.model(integrator, step_s)
+        _require_sizes(scenario, options.parameters)
         options = replace(options, wind=gust is not None)
-        plant = chosen.plant(model, options)
-        target = chosen.reference(model, reference)
-        steps = round(duration_s / model.h) if duration_s else len(target)
-        if not (len(target) and steps):
+        plant = scenario.plant(model, options)
+        target = scenario.reference(model, reference)
+        if not len(target) or 0 < duration_s <= model.h / 2:
             raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
-        x0 = chosen.perturb(model, target.states[0], perturbation)
-        return Experiment(chosen, model, plant, chosen.tracker(model, target, integral), integrator, options, perturbation, x0, steps, gust)
+        tracker = scenario.tracker(model, target, integral)
+        x0 = scenario.perturb(model, target.states[0], perturbation)
+        return Experiment(scenario, model, plant, tracker, integrator, options, perturbation, x0, tracker.steps(duration_s), gust)
 
     @property
     def integral(self) -> bool:

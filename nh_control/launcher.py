@@ -77,6 +77,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
     wind = {} if experiment.gust is None else {"wind": {**asdict(experiment.gust), "force": list(experiment.gust.force)}}
     return {
         "scenario": experiment.scenario.name,
+        **experiment.scenario.source,
         "reference": experiment.tracker.reference.name,
         "integrator": experiment.integrator,
         "step_s": experiment.model.h,
@@ -87,6 +88,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         "lockstep": options.lockstep,
         "duration_s": experiment.steps * experiment.model.h,
         "on_finish": "exit",
+        **({"fallback": "hold"} if experiment.scenario.hold else {}),  # what must be held would fall under no command
         "integral": experiment.integral,
         **({"output": str(folder / RECORDING), "wait_for": ["recorder"]} if options.record else {}),
     }
@@ -95,8 +97,8 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
 def run(experiment: Experiment, options: Options, folder: Path, running: Callable[[], None] = lambda: None) -> bool:
     """Run the nodes until the plant has finished; returns False if SIGINT or SIGTERM ended the run early.
 
-    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all nodes are up. Raises NodeFailed if a node ends before the plant has
-    finished, or the plant cannot go on. All nodes have ended when this returns or raises; the recorder is the last to end.
+    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all nodes are up. Raises NodeFailed if a node ends before the plant
+    has finished, or the plant cannot go on. All nodes have ended when this returns or raises; the recorder is the last to end.
     """
     file = folder / "parameters.yaml"
     file.write_text(_yaml({"/**": {"ros__parameters": parameters(experiment, options, folder)}}))

@@ -13,6 +13,7 @@ from nh_control.scenarios import Scenario
 from nh_control.spaces import SE2, Product, Rn, Space
 
 SYMBOLS = {"psi": "ψ", "phi": "φ", "theta": "θ", "alpha": "α", "rho_1": "ρ₁", "rho_2": "ρ₂", "rho_3": "ρ₃"}
+TOGETHER = {"m": "lengths", "rad": "angles"}
 MOMENTUM_UNITS = {"m": "kg m/s", "rad": "kg m²/s"}
 
 
@@ -84,15 +85,15 @@ def _vector_parts(scenario: Scenario, factor: Rn, q: np.ndarray, targets: np.nda
     for unit in dict.fromkeys(units.values()):
         names = [name for name in factor.names if units[name] == unit]
         at = [factor.names.index(name) for name in names]
-        yield Part(_vector_name(names), unit, _distance(q[:, at], targets[:, at]))
+        yield Part(_vector_name(names, unit), unit, _distance(q[:, at], targets[:, at]))
 
 
-def _vector_name(names: list[str]) -> str:
-    """What coordinates are called together: `payload` for payload_x, payload_y, payload_z, else their symbols."""
+def _vector_name(names: list[str], unit: str) -> str:
+    """What coordinates are called together: `payload position` for payload_x, payload_y, payload_z, else their symbols while they are few."""
     common = os.path.commonprefix(names).rpartition("_")[0]
     if common and len(names) > 1:
         return f"{common} position"
-    return ", ".join(SYMBOLS.get(name, name) for name in names) if len(names) <= 3 else "coordinates"
+    return ", ".join(SYMBOLS.get(name, name) for name in names) if len(names) <= 3 else TOGETHER[unit]
 
 
 def _pose_parts(_, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:

@@ -68,7 +68,9 @@ class _Reader:
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem):
         self._scenario, self._model, self._space = scenario, model, model.system.space
-        self._joints = {j.name: (self._space.names.index(j.coordinate), j.sign) for j in scenario.joints}
+        self._joints = {
+            j.name: (self._space.names.index(j.coordinate), self._space.velocity_names.index(f"{j.coordinate}_dot"), j.sign) for j in scenario.joints
+        }
         readers = {"joint_states": self._joint_state, "odom": self._odometry, "multi_dof_joint_states": self._multi_dof}
         self._states = {topic: readers[topic] for topic in topics.states(scenario)}
         self.topics = {topic: self._reader_of(topic) for topic in self._states} | {"joint_commands": self._command, "diagnostics": self._diagnostic}
@@ -96,8 +98,8 @@ class _Reader:
     def _joint_state(self, message, node: _Node) -> None:
         for name, position, velocity in zip(message.name, message.position, message.velocity):
             if name in self._joints:
-                coordinate, sign = self._joints[name]
-                node.q[coordinate], node.v[coordinate] = sign * position, sign * velocity
+                coordinate, rate, sign = self._joints[name]
+                node.q[coordinate], node.v[rate] = sign * position, sign * velocity
 
     def _odometry(self, message, node: _Node) -> None:
         i = self._space.names.index(self._scenario.body.coordinates[0])
@@ -113,7 +115,8 @@ class _Reader:
             position, linear, angular = (np.array([v.x, v.y, v.z]) for v in (transform.translation, twist.linear, twist.angular))
             wxyz = np.array([transform.rotation.w, transform.rotation.x, transform.rotation.y, transform.rotation.z])
             bodies.append(BodyState(name, message.header.frame_id, position, wxyz, quat2mat(wxyz) @ linear, angular))
-        node.q[:], node.v[:] = self._scenario.from_bodies(bodies)
+        q, v = self._scenario.from_bodies(bodies)
+        node.q[: len(q)], node.v[: len(v)] = q, v
 
     def _command(self, message, _) -> None:
         values = dict(zip(message.name, message.effort))

@@ -1,117 +1,109 @@
-"""How systems look: outlines and lines, in the plane or in space, for figures."""
+"""How a run is drawn in figures: the solids, cables and outline of the scenario's look, body axes, and the paths that bodies leave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
+from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
 from nh_control.experiment import Experiment
 from nh_control.scenarios import BodyState
+from nh_control.scenarios.look import Color, Look, Pose, Shape
 
-ARM_M, ROTOR_M, AXIS_M = 0.17, 0.1, 0.22
-"""Drawn sizes of a quadrotor: half its diagonal, a rotor's radius, the body axes."""
+AXIS_M = 0.22
 AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
+CIRCLE = np.column_stack([np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)])
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Points (n, 2) or (n, 3) in m of a line of `width` (pt) or, if `closed`, of an outline filled with opacity `fill`; `color` overrules the system's."""
+class Solid:
+    """Faces, (n, 3) each in m, with their color and opacity."""
 
-    points: np.ndarray
-    closed: bool = False
-    fill: float = 0.0
-    width: float = 1.2
-    color: str = ""
+    faces: list[np.ndarray]
+    color: Color
+    opacity: float
 
 
-def sketch(experiment: Experiment, x: np.ndarray) -> list[Shape]:
-    """Shapes of the plant in state x (nx) of the model: in space if the scenario has bodies there, else in the plane, the body's outline first.
+@dataclass(frozen=True)
+class Sketch:
+    """What is seen in one state: solids, cables and outlines as lines (n, 3) in m, and body axes as lines with their color."""
 
-    Without a hint for the scenario bodies in space are their axes and a planar body is an arrow.
-    """
-    scenario, model, parameters = experiment.scenario, experiment.model, experiment.plant.system.parameters
+    solids: list[Solid] = field(default_factory=list)
+    cables: list[np.ndarray] = field(default_factory=list)
+    outlines: list[np.ndarray] = field(default_factory=list)
+    axes: list[tuple[np.ndarray, str]] = field(default_factory=list)
+
+    @property
+    def points(self) -> np.ndarray:
+        """All points (n, 3)."""
+        solids = [face for solid in self.solids for face in solid.faces]
+        return np.vstack([np.empty((0, 3)), *solids, *self.cables, *self.outlines, *(line for line, _ in self.axes)])
+
+
+def sketch(experiment: Experiment, x: np.ndarray) -> Sketch:
+    """The plant in state x (nx) of the model; axes are drawn for bodies on which inputs act or, without a look, for all."""
+    scenario, parameters, q = experiment.scenario, experiment.plant.system.parameters, experiment.model.configuration(x)
+    bodies = _bodies(experiment, x)
+    if scenario.look is None:
+        return Sketch(axes=[line for body in bodies for line in _axes(body)])
+    look = scenario.look(parameters)
+    poses = look.poses(parameters, q)
+    driven = {arrow.frame for arrow in look.arrows}
+    return Sketch(
+        [Solid(_placed(_faces(shape), shape, poses[shape.frame]), shape.color, shape.opacity) for shape in look.shapes],
+        [np.array([poses[cable.start].position, poses[cable.end].position]) for cable in look.cables],
+        _outlines(look, poses),
+        [line for body in bodies if body.frame in driven for line in _axes(body)],
+    )
+
+
+def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
+    """Positions (N, 3) at states (N, nx), by name: of bodies in space, of the planar body, or of the frame that leaves the look's trail."""
+    scenario, parameters, model = experiment.scenario, experiment.plant.system.parameters, experiment.model
     if scenario.to_bodies is not None:
-        bodies = {body.frame: body for body in scenario.to_bodies(parameters, model.configuration(x), model.velocity(x))}
-        return _SPATIAL.get(scenario.name, _axes_of_all)(bodies)
-    q = dict(zip(model.state_names, x))
-    theta, px, py = (q[c] for c in scenario.body.coordinates)
-    make = _PLANAR.get(scenario.name, _arrow)
-    return [replace(s, points=_placed(s.points, theta, px, py)) for s in make(parameters, q)]
+        columns = list(zip(*(_bodies(experiment, x) for x in states)))
+        return {column[0].frame: np.array([body.position for body in column]) for column in columns}
+    if scenario.body is not None:
+        xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
+        return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
+    look = scenario.look(parameters)
+    return {look.trail: np.array([look.poses(parameters, model.configuration(x))[look.trail].position for x in states])}
 
 
-def _axes_of_all(bodies: Mapping[str, BodyState]) -> list[Shape]:
-    return [shape for body in bodies.values() for shape in _axes(body)]
+def _bodies(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+    model, to_bodies = experiment.model, experiment.scenario.to_bodies
+    return () if to_bodies is None else to_bodies(experiment.plant.system.parameters, model.configuration(x), model.velocity(x))
 
 
-def _axes(body: BodyState) -> list[Shape]:
+def _axes(body: BodyState) -> list[tuple[np.ndarray, str]]:
     directions = quat2mat(body.quaternion_wxyz).T
-    return [Shape(np.array([body.position, body.position + AXIS_M * e]), width=1.3, color=color) for e, color in zip(directions, AXIS_COLORS)]
+    return [(np.array([body.position, body.position + AXIS_M * e]), color) for e, color in zip(directions, AXIS_COLORS)]
 
 
-def _quadrotors_with_payload(bodies: Mapping[str, BodyState]) -> list[Shape]:
-    """The payload as an octahedron, links, and quadrotors as crossed arms with four rotors and body axes."""
-    payload, *quadrotors = bodies.values()
-    links = [Shape(np.array([payload.position, body.position]), width=1.4) for body in quadrotors]
-    return [*_octahedron(payload.position, 0.06), *links, *(shape for body in quadrotors for shape in _quadrotor(body))]
+def _outlines(look: Look, poses: dict[str, Pose]) -> list[np.ndarray]:
+    return [np.array([poses[frame].position for frame in (*look.outline, look.outline[0])])] if look.outline else []
 
 
-def _quadrotor(body: BodyState) -> list[Shape]:
-    turn = quat2mat(body.quaternion_wxyz)
-    tips = ARM_M * np.array([[1, 1, 0], [-1, 1, 0], [-1, -1, 0], [1, -1, 0]]) / np.sqrt(2)
-    rotor = np.column_stack([_circle(ROTOR_M), np.zeros(25)])
-    arms = [Shape(body.position + tips[[i, i + 2]] @ turn.T, width=1.6) for i in (0, 1)]
-    rotors = [Shape(body.position + (tip + rotor) @ turn.T, closed=True, fill=0.3) for tip in tips]
-    return [*arms, *rotors, *_axes(body)]
+def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarray]:
+    turn = axangle2mat([1.0, 0.0, 0.0], shape.roll)
+    return [pose.position + (np.array(shape.offset) + face @ turn.T) @ pose.rotation.T for face in faces]
 
 
-def _octahedron(center: np.ndarray, radius: float) -> list[Shape]:
-    corners = [[np.array([[sx, 0, 0], [0, sy, 0], [0, 0, sz]]) for sx in (-1, 1)] for sy in (-1, 1) for sz in (-1, 1)]
-    return [Shape(center + radius * corner, closed=True, fill=0.8) for pair in corners for corner in pair]
+def _faces(shape: Shape) -> list[np.ndarray]:
+    """Faces of a shape about its center: six of a box, both ends of a cylinder, and three circles for a sphere."""
+    half = np.array(shape.extents) / 2
+    if shape.kind == "box":
+        corners = {signs: half * signs for signs in product((-1, 1), repeat=3)}
+        return [np.array([corners[_corner(axis, side, *ab)] for ab in ((-1, -1), (1, -1), (1, 1), (-1, 1))]) for axis in range(3) for side in (-1, 1)]
+    if shape.kind == "cylinder":
+        return [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
+    return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
 
 
-_SPATIAL: dict[str, Callable[[Mapping[str, BodyState]], list[Shape]]] = {"quadrotor_payload": _quadrotors_with_payload}
-
-
-def _arrow(parameters, q) -> list[Shape]:
-    return [Shape(np.array([[-0.2, -0.08], [0.2, 0], [-0.2, 0.08]]), closed=True, fill=0.2)]
-
-
-def _snakeboard(p, q) -> list[Shape]:
-    """Deck, rear truck turned by phi, front truck (dark) by -phi, and the rotor turned by psi with a dark end."""
-    deck = Shape(_capsule(p.l, 0.05 * p.l), closed=True, fill=0.08)
-    rear, front = _truck(0.16 * p.l, 0.25), _truck(0.16 * p.l, 0.9)
-    bar = np.array([[-0.3 * p.l, 0], [0.3 * p.l, 0]])
-    rotor = [Shape(bar)] + [Shape(end + _circle(0.06 * p.l), closed=True, fill=fill) for end, fill in zip(bar, (0.15, 0.9))]
-    placed = ((rear, q["phi"], -p.l), (front, -q["phi"], p.l), (rotor, q["psi"], 0.0))
-    return [deck] + [replace(s, points=_placed(s.points, angle, at, 0.0)) for shapes, angle, at in placed for s in shapes]
-
-
-_PLANAR = {"snakeboard": _snakeboard}
-
-
-def _truck(half_track: float, fill: float) -> list[Shape]:
-    wheels = [Shape(_box(0.6 * half_track, 0.22 * half_track) + [0, side * half_track], closed=True, fill=fill) for side in (-1, 1)]
-    return [Shape(np.array([[0, -half_track], [0, half_track]])), *wheels]
-
-
-def _placed(points: np.ndarray, angle: float, x: float, y: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return points @ np.array([[c, s], [-s, c]]) + [x, y]
-
-
-def _circle(radius: float) -> np.ndarray:
-    angles = np.linspace(0, 2 * np.pi, 25)
-    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-def _box(half_length: float, half_width: float) -> np.ndarray:
-    return np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * [half_length, half_width]
-
-
-def _capsule(half_length: float, radius: float) -> np.ndarray:
-    angles = np.linspace(-np.pi / 2, np.pi / 2, 13)
-    front = radius * np.column_stack([np.cos(angles), np.sin(angles)]) + [half_length, 0]
-    return np.vstack([front, -front])
+def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, int, int]:
+    signs = [a, b]
+    signs.insert(axis, side)
+    return tuple(signs)

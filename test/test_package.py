@@ -298,6 +298,9 @@ SHOWN = {
     "snakeboard": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"},
     "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
     "urdf": {"MarkerArray": "/markers"},
+    "marionette": {"MarkerArray": "/markers"},
+    "cart_pole": {"MarkerArray": "/markers"},
+    "pendulum_swing_up": {"MarkerArray": "/markers"},
 }
 
 

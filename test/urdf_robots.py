@@ -25,9 +25,11 @@ def robot_file(name: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / file
 
 
-INERTIAL = '<inertial><origin xyz="0.1 0.2 -0.1" rpy="0.3 0.1 0.2"/><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0" iyy="0.4" iyz="0.02" izz="0.2"/></inertial>'
+LINK = """<link name="{}"><inertial>
+<origin xyz="0.1 0.2 -0.1" rpy="0.3 0.1 0.2"/><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0" iyy="0.4" iyz="0.02" izz="0.2"/>
+</inertial></link>"""
 EVERY_JOINT = f"""<robot name="every_joint">
-{"".join(f'<link name="{name}">{INERTIAL}</link>' for name in "abcdef")}
+{"".join(LINK.format(name) for name in "abcdef")}
 <joint name="glide" type="planar"><parent link="a"/><child link="b"/><origin xyz="1 0 0" rpy="0.1 0.2 0.3"/><axis xyz="0 0 1"/></joint>
 <joint name="spin" type="continuous"><parent link="b"/><child link="c"/><origin xyz="0 1 0" rpy="0.4 0 0"/><axis xyz="0 0.6 0.8"/></joint>
 <joint name="fly" type="floating"><parent link="c"/><child link="d"/><origin xyz="0 0 1"/></joint>

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from nh_control.control.guidance import Guidance
-from nh_control.control.tracking import Command, Controller
+from nh_control.control.tracking import Command, LqrTracker
 from nh_control.discrete import StepFailed
 from nh_control.trajectory import Trajectory
 
@@ -23,29 +23,23 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Leg:
-    """A `reference` from step `start` on, the `tracker` of this part of it, and the `guidance` that planned it, if any."""
+    """A `tracker` that takes over at step `start`, and the `guidance` that planned its reference, if any."""
 
     start: int
-    reference: Trajectory
-    tracker: Controller
+    tracker: LqrTracker
     guidance: Guidance | None = None
 
-    @staticmethod
-    def plan(start: int, guidance: Guidance, wish: Callable[[Guidance, int], Trajectory], make_tracker: Callable[[Trajectory], Controller]) -> Leg:
-        """The leg from `start` on that a copy of the guidance plans for a wish; raises ValueError if the reference ends before, and what wish and `make_tracker` raise."""
-        guidance = copy(guidance)
-        reference = wish(guidance, start)
-        if len(reference) <= start:
-            raise ValueError(f"reference {reference.name!r} has {len(reference)} steps: nothing is left to follow from step {start} on")
-        rest = Trajectory(reference.h, reference.states[start:], reference.inputs[start:], reference.state_names, reference.input_names, reference.name)
-        return Leg(start, reference, make_tracker(rest), guidance)
+    def next(self, start: int, wish: Callable[[Guidance, int], Trajectory]) -> Leg:
+        """The leg from `start` on that a copy of this one's guidance plans for a wish, with the same tracker along it; raises what these raise."""
+        guidance = copy(self.guidance)
+        return Leg(start, self.tracker.along(wish(guidance, start), start), guidance)
 
 
 class Course:
     """A controller along legs: at step k it is that of the last leg that has started. Not thread-safe: one thread owns a course."""
 
-    def __init__(self, tracker: Controller, guidance: Guidance | None = None):
-        self.dsys, self._first = tracker.dsys, Leg(0, tracker.reference, tracker, guidance)
+    def __init__(self, tracker: LqrTracker, guidance: Guidance | None = None):
+        self.dsys, self._first = tracker.dsys, Leg(0, tracker, guidance)
         self.reset()
 
     def reset(self) -> None:
@@ -54,18 +48,17 @@ class Course:
 
     @property
     def last(self) -> Leg:
-        """The last leg, whose reference begins with those of all before."""
+        """The last leg, whose reference begins with those of the legs before."""
         return self._legs[-1]
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k."""
-        leg = self._leg(k)
-        return leg.tracker.target(k - leg.start)
+        return self._leg(k).tracker.target(k)
 
     def command(self, k: int, x, memory: object | None = None) -> Command:
         """Command for step k at state x (nx)."""
-        self.step, leg = k, self._leg(k)
-        return leg.tracker.command(k - leg.start, x, memory)
+        self.step = k
+        return self._leg(k).tracker.command(k, x, memory)
 
     def add(self, leg: Leg) -> bool:
         """Follow the leg once it starts, instead of all others that start then or later; False, and nothing changes, if it should have started already."""

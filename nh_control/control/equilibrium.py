@@ -23,9 +23,9 @@ class NoEquilibrium(ValueError):
 
 
 def equilibrium(dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with the exact linearization, steps halved until the motion decreases.
+    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with exact derivatives, steps halved until the motion decreases.
 
-    Where there are many equilibria each change (dx, du) is the least one that solves `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; the coordinates
+    Where there are many equilibria each change (dx, du) is the least one that solves `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates
     and inputs named in `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, and ValueError for a name that is neither.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)

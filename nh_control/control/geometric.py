@@ -37,10 +37,10 @@ class GeometricGains:
 
 
 class GeometricController:
-    """Payload along a path by the links' tensions, links to their formation by the thrusts across them, attitudes to the thrusts [celledoni2021 6.2, reference 50].
+    """Payload along a path by the links' tensions, links to their formation by the thrusts across them, attitudes to the thrusts [celledoni2021 6.2].
 
-    The formation turns with the wanted force on the payload. Past the end of the path its last point is held. `saturated` and the limits are those of `LqrTracker`;
-    the error is to the flat motion on the same path.
+    The formation turns with the wanted force on the payload. Past the end of the path its last point is held. `saturated` and the limits are those of
+    `LqrTracker`; the error is to the flat motion on the same path.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ def _moment(p: QuadrotorPayloadParameters, gains: GeometricGains, attitude, omeg
 def _force_law(p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains) -> ca.Function:
     """Wanted thrust vectors in our frame (3, n), and for the attitudes along them quaternions (4, n), body rates (3, n) and their derivatives (3, n).
 
-    The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are derivatives along the motion of s under these forces, for which
-    `y'' = g e3 + a` exactly:
+    The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are derivatives along the motion of s under these forces, for
+    which `y'' = g e3 + a` exactly:
         F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3);  Qd = columns -F x (F x s_d), -F x s_d, -F, each normalized;  q_d,i = Qd r_i
         mu_i = (F . q_i) q_i / ((r_i . e3) |sum r|);  a = sum mu_i / m_y;  w_d = q_d x q_d';  e_q = q_d x q;  e_w = w + hat(q)^2 w_d
         u = mu + m l |w|^2 q + m q q^T a + m l q x (-k_q e_q - k_w e_w - (q . w_d) q' - hat(q)^2 w_d') - m hat(q)^2 a

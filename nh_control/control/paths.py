@@ -16,7 +16,7 @@ ORDER = 6
 
 @dataclass(frozen=True)
 class Path:
-    """A path of `duration` s: `jets(times)` are position (m) and its time derivatives up to order 6 at times (N), (N, 7, 3). Past its end it stays where it is."""
+    """A path of `duration` s: `jets(times)` are position (m) and its derivatives up to order 6 at times (N), (N, 7, 3). Past its end it stays where it is."""
 
     duration: float
     jets: Callable[[Sequence[float]], np.ndarray]

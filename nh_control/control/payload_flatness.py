@@ -97,12 +97,14 @@ def flat_reference(
     States of the flat motion at the nodes and its inputs at the middles of the steps are projected with weights that favor the payload's position; the result
     differs from the path by O(h^2). Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as fast as freely.
     """
+    hover = _flat_map(dsys.system.parameters, formation)("flat", np.zeros(3 * (ORDER + 1)))[2].T
+    _require_within_limits(dsys, [0.0], hover, f"hover with links at {np.degrees(formation.angle):.3g} degrees", "choose links closer to the vertical")
     nodes = dsys.h * np.arange(round((path.duration + settle_s) / dsys.h) + 1)
     motion = flat_motion(dsys.system.parameters, path, nodes, formation)
     middles = nodes[:-1] + dsys.h / 2
     inputs = flat_motion(dsys.system.parameters, path, middles, formation).u
     _require_tight(dsys, nodes, path)
-    _require_within_limits(dsys, middles, inputs)
+    _require_within_limits(dsys, middles, inputs, "the path", "make it slower")
     states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
     if start is not None:
         states[0] = start
@@ -119,11 +121,11 @@ def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
         raise InfeasiblePath(f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables go slack at g = {g:g} m/s^2, make it slower")
 
 
-def _require_within_limits(dsys: DiscreteSystem, times, inputs: np.ndarray) -> None:
+def _require_within_limits(dsys: DiscreteSystem, times, inputs: np.ndarray, what: str, remedy: str) -> None:
     lower, upper = dsys.system.input_limits.T
     excess = np.maximum(lower - inputs, inputs - upper)
     k, i = np.unravel_index(np.argmax(excess), excess.shape)
     if excess[k, i] > 0:
         raise InfeasiblePath(
-            f"{dsys}: the path needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, allowed are {lower[i]:g} ... {upper[i]:g}: make it slower"
+            f"{dsys}: {what} needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, allowed are {lower[i]:g} ... {upper[i]:g}: {remedy}"
         )

@@ -44,14 +44,13 @@ class Controller(Protocol):
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference; past its end forces are zero, prescribed coordinates stay, and the error is to the last
-    state.
+    """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
-    the last state.
-    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
-    `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
-    that removes what a wrong mass does to the momenta.
+    the last state. Without, forces are zero past the end and prescribed coordinates stay; `steps` refuses longer runs unless the motion rests there.
+    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not
+    predict, `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
+    that removes what a wrong mass or a steady wind does to the momenta.
     """
 
     def __init__(
@@ -75,6 +74,20 @@ class LqrTracker:
             self._disturbance_gains = None
         else:
             self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf, end)
+
+    def steps(self, duration_s: float = 0.0) -> int:
+        """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one beyond an end that is in motion."""
+        steps = round(duration_s / self.dsys.h) if duration_s else len(self.reference)
+        if steps > len(self.reference) and not (self.hold or self._rests_at_end()):
+            raise ValueError(
+                f"{self.dsys}: reference {self.reference.name!r} ends in motion after {self.reference.duration:g} s, which nothing would control from there: "
+                f"a run may last that long, not {duration_s:g} s"
+            )
+        return steps
+
+    def _rests_at_end(self) -> bool:
+        x = self.reference.states[-1]
+        return np.abs(self.dsys.local(x, self.dsys.step(x, self.dsys.idle(x)))).max() <= lqr.FEASIBLE
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""
@@ -136,8 +149,8 @@ def _disturbance_gains(
 ) -> tuple[lqr.Gains, np.ndarray]:
     """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu, n_rho).
 
-    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d to
-    the momenta.
+    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d
+    to the momenta.
     """
     n, d = dsys.ndx, dsys.system.n_rho
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)

@@ -10,7 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nh_control.experiment import Result
-from nh_control.figures import common, planar, spatial, sticks
+from nh_control.figures import common, planar, spatial
+from nh_control.figures.path import path
 from nh_control.figures.style import STYLE
 from nh_control.scenarios import Scenario
 
@@ -18,14 +19,11 @@ Draw = Callable[[Result], Figure]
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
-    """The figures of a scenario's runs by name: bodies in space and planar bodies have a path, scenarios of joints alone what they look like, if
-    they say so."""
+    """The figures of a scenario's runs by name; joints alone have a path if the scenario says what it looks like."""
     drawn: dict[str, Draw] = {}
-    if scenario.to_bodies is not None:
-        drawn = {"path": spatial.path, "states": spatial.states}
-    else:
-        path = planar.path if scenario.body is not None else sticks.path if scenario.look is not None else None
-        drawn = ({"path": path} if path else {}) | {"states": planar.states}
+    if scenario.body or scenario.to_bodies or scenario.look:
+        drawn["path"] = path
+    drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
     if scenario.monitor is not None:
         drawn[scenario.monitor.title.replace(" ", "_")] = common.monitored

@@ -1,4 +1,4 @@
-"""Figures of what moves in the plane or by joints: the path seen from above, and every state."""
+"""Figures of what moves in a plane or by joints: the path, and every state."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from scipy.spatial import ConvexHull
 
 from nh_control.experiment import Result
 from nh_control.figures import style
 from nh_control.quantities import coordinate_units, state_label
-from nh_control.sketches import Shape, sketch
+from nh_control.sketches import Sketch, Solid, sketch
+
+FILL = 0.2
+"""Opacity of solids."""
 
 
-def path(result: Result) -> Figure:
-    """The body's path over the reference's, cusps marked, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
-    trajectory, targets, model = result.loop.trajectory, result.targets, result.experiment.model
-    theta, x, y = (model.state_names.index(c) for c in result.experiment.scenario.body.coordinates)
-    xy, target_xy, clock = trajectory.states[:, [x, y]], targets[:, [x, y]], style.Clock(result)
-    drawn = [(k, sketch(result.experiment, trajectory.states[k]), sketch(result.experiment, targets[k])) for k in clock.nodes]
-    low, high = _bounds(np.vstack([xy, target_xy, *(s.points for _, shapes, ghost in drawn for s in shapes + ghost)]))
+def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray], plane: tuple[int, int]) -> Figure:
+    """The path over the reference's, cusps marked, and the system at equal intervals of time: edged by time, its ghost on the reference dashed.
+
+    `run` and `target` are the track (N + 1, 3), seen along the axis that is not in `plane`.
+    """
+    experiment, states, plane = result.experiment, result.loop.trajectory.states, list(plane)
+    (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
+    xy, target_xy = track[:, plane], expected[:, plane]
+    drawn = [(sketch(experiment, states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
+    low, high = _bounds(np.vstack([xy, target_xy, *(s.points[:, plane] for shapes, ghost, _ in drawn for s in (shapes, ghost))]))
     ratio = (high[1] - low[1]) / (high[0] - low[0])
     width = style.WIDTH if ratio > 0.4 else 1.4 * style.WIDTH
     figure = Figure(figsize=(width, 0.82 * width * ratio + 0.8), layout="compressed")
-    axes = figure.add_subplot(aspect="equal", xlabel="x (m)", ylabel="y (m)", title=style.title(result))
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    for k, shapes, ghost in drawn:
-        axes.fill(*ghost[0].points.T, facecolor="none", edgecolor=style.TARGET, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
-        _draw(axes, shapes, clock.color(k))
+    labels = {f"{axis}label": f"{'xyz'[i]} (m)" for axis, i in zip("xy", plane)}
+    axes = figure.add_subplot(aspect="equal", title=style.title(result), xlim=(low[0], high[0]), ylim=(low[1], high[1]), **labels)
+    for shapes, ghost, color in drawn:
+        _draw(axes, shapes, ghost, color, plane)
     axes.plot(*xy.T, color=style.RUN, linewidth=2.2, label=style.run_label(result), zorder=4)
     axes.plot(*target_xy.T, **style.DASHED, label="reference", zorder=5)
-    cusps = _cusps(xy, trajectory.states[:, theta])
+    cusps = [] if experiment.scenario.body is None else _cusps(xy, states[:, experiment.model.state_names.index(experiment.scenario.body.coordinates[0])])
     if len(cusps):
         axes.plot(*xy[cusps].T, "o", color="white", markeredgecolor=style.RUN, markersize=5, label="cusps", zorder=6)
     bar = clock.bar(figure, ax=axes, fraction=0.03, pad=0.01, aspect=50 * ratio)
@@ -43,17 +49,18 @@ def states(result: Result) -> Figure:
     """Every state against the reference."""
     trajectory, targets, model = result.loop.trajectory, result.targets, result.experiment.model
     units = coordinate_units(result.experiment.scenario, model.system.space)
-    rows = -(-model.nx // 2)
-    figure = Figure(figsize=(style.WIDTH, 1.35 * rows + 0.6), layout="constrained")
-    panels = figure.subplots(rows, 2, sharex=True, squeeze=False).T.ravel()
+    columns = max(2, -(-model.nx // 12))
+    rows = -(-model.nx // columns)
+    figure = Figure(figsize=(max(style.WIDTH, 2.6 * columns), 1.35 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
     for panel, name, value, target in zip(panels, model.state_names, trajectory.states.T, targets.T):
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
-        panel.set_ylabel(state_label(name, units))
+        panel.set_ylabel(state_label(name, units), fontsize=9 if columns == 2 else 6)
         style.keep_readable(panel)
     for panel in panels[model.nx :]:
         panel.set_visible(False)
-    for panel in panels[[rows - 1, model.nx - 1]]:
+    for panel in {*panels[rows - 1 : model.nx : rows], panels[model.nx - 1]}:
         panel.set_xlabel("time (s)")
         panel.tick_params(labelbottom=True)
     style.head(figure, result, style.handles(panels[0]))
@@ -75,9 +82,16 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return center - size / 2, center + size / 2
 
 
-def _draw(axes: Axes, shapes: list[Shape], color) -> None:
-    for shape in shapes:
-        if shape.closed:
-            axes.fill(*shape.points.T, facecolor=(*color[:3], shape.fill), edgecolor=color, linewidth=0.9, zorder=2)
-        else:
-            axes.plot(*shape.points.T, color=color, linewidth=shape.width, solid_capstyle="round", zorder=3)
+def _draw(axes: Axes, shapes: Sketch, ghost: Sketch, color, plane: list[int]) -> None:
+    """Draw the solids' silhouettes, the first one of the ghost dashed."""
+    for solid in ghost.solids[:1]:
+        axes.fill(*_silhouette(solid, plane).T, facecolor="none", edgecolor=style.TARGET, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
+    for solid in shapes.solids:
+        axes.fill(*_silhouette(solid, plane).T, facecolor=(*solid.color, FILL * solid.opacity), edgecolor=color, linewidth=0.9, zorder=2)
+    for line in (*shapes.cables, *shapes.outlines):
+        axes.plot(*line[:, plane].T, color=color, linewidth=1.2, zorder=3)
+
+
+def _silhouette(solid: Solid, plane: list[int]) -> np.ndarray:
+    points = np.vstack(solid.faces)[:, plane]
+    return points[ConvexHull(points).vertices]

@@ -13,23 +13,23 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control.experiment import Experiment, Result
 from nh_control.figures import style
-from nh_control.sketches import Shape, sketch
+from nh_control.sketches import Sketch, sketch
 
 VIEW = {"elev": 28, "azim": -62}
 SHOWN = 8
-FILL = 0.85
+FILL = 0.3
+"""Opacity of solids."""
+BOX = 0.85
 """Part of the axes' width or height that the box takes, the rest is for labels."""
 LABELS_IN, LEGEND_IN = 0.45, 0.55
 """Heights of the labels below and of title and legend above, in inches."""
 
 
-def path(result: Result) -> Figure:
-    """Paths of the bodies, reference and shadow of the first, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
-    experiment, trajectory = result.experiment, result.loop.trajectory
-    run, target = (_positions(experiment, states) for states in (trajectory.states, result.targets))
-    clock = style.Clock(result, SHOWN)
-    drawn = [(sketch(experiment, trajectory.states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
-    low, high = _bounds(np.vstack([*run.values(), *target.values(), *(s.points for shapes, ghost, _ in drawn for s in shapes + ghost)]))
+def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> Figure:
+    """Tracks (N + 1, 3), reference and shadow of the first, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
+    experiment, states, clock = result.experiment, result.loop.trajectory.states, style.Clock(result, SHOWN)
+    drawn = [(sketch(experiment, states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
+    low, high = _bounds(np.vstack([*run.values(), *target.values(), *(s.points for shapes, ghost, _ in drawn for s in (shapes, ghost))]))
     figure = Figure(figsize=(style.WIDTH, style.WIDTH))
     axes = _axes(figure, low, high)
     first, *others = run
@@ -85,11 +85,6 @@ def _bodies(experiment: Experiment, states: np.ndarray):
         yield experiment.scenario.to_bodies(experiment.plant.system.parameters, model.configuration(x), model.velocity(x))
 
 
-def _positions(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
-    """Positions (N, 3) of the bodies by name."""
-    return {name: motion[0] for name, motion in _motions(experiment, states).items()}
-
-
 def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
     out = {}
@@ -116,26 +111,25 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     axes.view_init(**VIEW)
     x, y, _ = proj3d.proj_transform(*np.array(list(product(*zip(low, high)))).T, axes.get_proj())
     size = np.ptp(axes.transLimits.transform(np.column_stack([x, y])), axis=0)
-    axes.set_box_aspect(high - low, zoom=FILL / size.max())
+    axes.set_box_aspect(high - low, zoom=BOX / size.max())
     axes.locator_params(nbins=6)
-    side, empty = 0.9 * style.WIDTH, 1 - FILL * size[1] / size.max()
+    side, empty = 0.9 * style.WIDTH, 1 - BOX * size[1] / size.max()
     height = side * (1 - empty) + LABELS_IN + LEGEND_IN
     figure.set_size_inches(style.WIDTH, height)
     axes.set_position([-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height])
     return axes
 
 
-def _draw_ghost(axes: Axes3D, shapes: list[Shape]) -> None:
-    lines = [s.points for s in shapes if not (s.closed or s.color)]
-    _add(axes, Line3DCollection, lines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3)
+def _draw_ghost(axes: Axes3D, ghost: Sketch) -> None:
+    _add(axes, Line3DCollection, ghost.cables + ghost.outlines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3)
 
 
-def _draw(axes: Axes3D, shapes: list[Shape], color) -> None:
-    lines = [s for s in shapes if not s.closed]
-    faces = [s for s in shapes if s.closed]
-    colors, fills = [s.color or color for s in lines], [(*color[:3], s.fill) for s in faces]
-    _add(axes, Line3DCollection, [s.points for s in lines], colors=colors, linewidths=[s.width for s in lines], zorder=4)
-    _add(axes, Poly3DCollection, [s.points for s in faces], facecolors=fills, edgecolors=[color], linewidths=0.6, zorder=3)
+def _draw(axes: Axes3D, shapes: Sketch, color) -> None:
+    faces = [(face, (*solid.color, FILL * solid.opacity)) for solid in shapes.solids for face in solid.faces]
+    _add(axes, Poly3DCollection, [face for face, _ in faces], facecolors=[fill for _, fill in faces], edgecolors=[color], linewidths=0.5, zorder=3)
+    _add(axes, Line3DCollection, shapes.cables, colors=[color], linewidths=1.4, zorder=4)
+    _add(axes, Line3DCollection, shapes.outlines, colors=[color], linewidths=0.7, zorder=4)
+    _add(axes, Line3DCollection, [line for line, _ in shapes.axes], colors=[axis for _, axis in shapes.axes], linewidths=1.3, zorder=4)
 
 
 def _add(axes: Axes3D, collection: type, parts: list[np.ndarray], **look) -> None:

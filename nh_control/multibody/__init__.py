@@ -23,6 +23,7 @@ from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
 __all__ = [
-    "WORLD", "Body", "Coincident", "Damper", "Distance", "Frame", "JointDamper", "JointInput", "JointSpring", "Kinematics", "Limits", "Mimic", "Multibody", "Point",
-    "PointOnPlane", "Pose", "Spring", "UrdfError", "Wrench", "fixed", "floating", "load_urdf", "planar", "prismatic", "revolute", "spherical",
+    "Body", "Coincident", "Damper", "Distance", "Frame", "JointDamper", "JointInput", "JointSpring", "Kinematics", "Limits", "Mimic", "Multibody",
+    "Point", "PointOnPlane", "Pose", "Spring", "UrdfError", "WORLD", "Wrench", "fixed", "floating", "load_urdf", "planar", "prismatic", "revolute",
+    "spherical",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ TRIANGLE_TOLERANCE = 1e-6
 class Body:
     """A rigid body on a frame: `mass` (kg), `center` of mass (3, m) and `inertia` (kg m^2) about it, in the frame's axes.
 
-    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); without it the body is a point mass. Raises ValueError for a mass that is not positive,
-    a tensor that is not symmetric and positive definite, and a principal inertia above the sum of the others, which no distribution of mass has;
+    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); without it the body is a point mass. Raises ValueError for a mass that is not
+    positive, a tensor that is not symmetric and positive definite, and a principal inertia above the sum of the others, which no distribution of mass has;
     `accept_any_inertia` leaves out the last two checks, for data that are known to be wrong.
     """
 

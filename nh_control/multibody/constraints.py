@@ -27,7 +27,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Distance(Constraint):
-    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` is in m, or the name of a coordinate, as of a string that is reeled in."""
+    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` is in m, or the name of a coordinate, as of a string reeled in."""
 
     a: Point | str
     b: Point | str

@@ -12,7 +12,7 @@ import numpy as np
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
 
-class Element(ABC):
+class Element:
     """Something that contributes a potential energy or, by the virtual power of its forces, generalized forces; its numbers must be finite (ValueError)."""
 
     def __post_init__(self):

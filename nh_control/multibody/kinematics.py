@@ -66,6 +66,12 @@ class Tree:
                 return frame.joint
         raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Prescribed coordinates that no joint has."""
+        joints = {f.coordinate for f in self.frames.values() if not (f.mimic or f.is_fixed)}
+        return tuple(name for name in self.prescribed if name not in joints)
+
     def known(self, name: str) -> str:
         """The name of a frame, itself; raises ValueError if no frame has it."""
         if name not in self.anchors:
@@ -90,9 +96,11 @@ class Tree:
                 raise ValueError(f"{self.name}: two frames are named {f.name!r}")
             if f.parent not in known:
                 raise ValueError(f"{self.name}: frame {f.name!r} has the unknown parent {f.parent!r}; a frame follows its parent, so far there are {known}")
-            if not (f.mimic or f.is_fixed) and f.coordinate in coordinates:
-                raise ValueError(f"{self.name}: frame {f.name!r} takes the coordinate {f.coordinate!r} of another; use a Mimic to follow it")
             known.append(f.name)
+            if f.mimic or f.is_fixed:
+                continue
+            if f.coordinate in coordinates:
+                raise ValueError(f"{self.name}: frame {f.name!r} takes the coordinate {f.coordinate!r} of another; use a Mimic to follow it")
             coordinates.append(f.coordinate)
 
     def _check_prescribed(self, scalars: Iterable[str], poses: Iterable[Space]) -> None:

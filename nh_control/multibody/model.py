@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.multibody.bodies import Body, RigidMass
-from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.constraints import Constraint, Distance
 from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
@@ -29,10 +29,11 @@ class Pose(NamedTuple):
 
 @dataclass(frozen=True)
 class Multibody:
-    """A mechanical system as a tree of `frames` (each after its parent; the root is "world") with `bodies`, `elements` (springs and dampers), `inputs` and `constraints`.
+    """A mechanical system as a tree of `frames`, each after its parent, from "world" on, with `bodies`, `elements` (springs, dampers), `inputs`, `constraints`.
 
     `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the
-    bodies' frames. Configurations are the joints' in the order of the frames, poses before the coordinates of an Rn, which ends with the prescribed ones: `prescribed` names coordinates that are moved at will; a name that no joint has is a coordinate of its own, e.g. a string's length.
+    bodies' frames. Configurations are those of the joints in the order of the frames, poses first, then an Rn of the joints with one coordinate.
+    `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s length, which no joint has, is a coordinate of its own.
     `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
@@ -176,6 +177,9 @@ class Multibody:
             element.power(k, k)
         for constraint in self.constraints:
             constraint.residual(k)
+        for name in self.tree.own:
+            if name not in {c.length for c in self.constraints if isinstance(c, Distance)}:
+                raise ValueError(f"{self.name}: the prescribed coordinate {name!r} is neither that of a joint nor the length of a Distance")
 
     def _check_masses(self) -> None:
         """The mass matrix of the coordinates that are not prescribed must be regular, at a configuration where nothing is aligned."""
@@ -188,7 +192,7 @@ class Multibody:
         values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
         if values[0] <= 1e-12:
             involved = [space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)]
-            raise ValueError(f"{self.name}: the mass matrix is singular: the velocities {involved} together can move no mass; add a body's inertia between them")
+            raise ValueError(f"{self.name}: the mass matrix is singular: the velocities {involved} together move no mass; add inertia between them")
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:

@@ -36,10 +36,10 @@ def load_urdf(
 ) -> Multibody:
     """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates those of the joints.
 
-    `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a configuration on SE(3), named after the root link). Inputs are the efforts of
-    the joints in `actuated`, by default of all with one coordinate but mimics and those with an effort limit of 0, within their limits. Damping acts; friction does not (a
-    warning says so). Ranges and speeds are read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no body can have is an
-    error, else a warning. Raises UrdfError for what is no URDF or is not supported, OSError for a file that cannot be read.
+    `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a configuration on SE(3), named after the root link). Inputs are the
+    efforts of the joints in `actuated`, by default of all with one coordinate but mimics and those with an effort limit of 0, in their limits. Damping acts;
+    friction does not (a warning says so). Ranges and speeds are read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
+    body can have is an error, else a warning. Raises UrdfError for what is no URDF or is not supported, OSError for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")

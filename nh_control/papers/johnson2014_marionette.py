@@ -26,6 +26,7 @@ from nh_control.progress import Progress
 from nh_control.scenarios import Perturbation
 from nh_control.scenarios.marionette import MARIONETTE, perturbed
 from nh_control.simulation import ClosedLoop, closed_loop
+from nh_control.systems.marionette_motion import tensions
 
 TURN_RAD = 0.1
 TEXT, CODE = "torso turned by 0.1 rad", "end of a run with still strings"
@@ -59,9 +60,11 @@ class Stabilization:
                 name: {"sum": float(e.sum()), "start": float(e[0]), "half": float(e[len(e) // 2]), "end": float(e[-1]), "constraint": self.violation(run)}
                 for name, run, e in zip(("closed_loop", "open_loop"), runs, errors)
             }
+        lowest = tensions(self.dsys, self.reference.trajectory).min(axis=1)
+        slack = {"lowest_tension_N": float(lowest.min()), "steps_in_which_a_string_would_push": np.flatnonzero(lowest < 0).tolist()}
         model = {"states": self.dsys.ndx, "inputs": self.dsys.nu, "constraints": self.dsys.system.n_holonomic, "steps": len(self.reference.trajectory)}
         condition = {"M": self.conditioning.mass, "Dh M^-1 Dh^T": self.conditioning.constraint}
-        return {"model": model, "reference": {"constraint": self.violation(self.reference), "condition": condition}, **starts}
+        return {"model": model, "reference": {"constraint": self.violation(self.reference), "condition": condition, **slack}, **starts}
 
     def violation(self, run: ClosedLoop) -> float:
         """Largest |h| (m^2) at the nodes of a run."""
@@ -102,7 +105,7 @@ class Stabilization:
 
 
 def stabilization() -> Stabilization:
-    """The experiment with the published weights, 100 on configurations and 1 on everything else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
+    """The experiment with the published weights, 100 on configurations and 1 on all else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
     dsys = MARIONETTE.model()
     reference = MARIONETTE.reference(dsys, "published")
     tracker = MARIONETTE.tracker(dsys, reference)

@@ -52,7 +52,7 @@ class Argument:
 
 
 def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDescription:
-    """The launch description of the scenario `name`, with `<name>.yaml` and `<name>.rviz` from the folder `config`, and a robot model if there is a URDF file."""
+    """The launch description of the scenario `name`, with `<name>.yaml` and `<name>.rviz` from the folder `config`, and a robot model if there is a URDF."""
     scenario = scenarios.get(name)
     arguments = [*options(scenario, config, urdf is not None), *parameters(scenario)]
 

@@ -30,9 +30,7 @@ class Display:
         self._inbox, self._model = inbox, Model.of(parameters)
         self._period_s = 1 / parameters["rate_hz"]
         scenario, dsys = self._model.scenario, self._model.dsys
-        if scenario.look is None:
-            raise process.UsageError(f"{scenario.name} does not say what it looks like: leave the display out, or give the scenario a `look`")
-        look = self._look = scenario.look(scenario.parameters)
+        look = self._look = scenario.drawn()
         shown = codecs(scenario, dsys)
         self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
         self._target: list[float] | None = None

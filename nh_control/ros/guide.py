@@ -29,9 +29,9 @@ PATH_POSES = 300
 class Guide:
     """Takes wishes for the motion of the body that `paths` shows, of a scenario with a guidance, and keeps its path up to date."""
 
-    def __init__(self, node: Node, inbox: Inbox, model: Model, course: Course, integral: bool, report: TrackerReport, paths: PathPublisher):
+    def __init__(self, node: Node, inbox: Inbox, model: Model, course: Course, report: TrackerReport, paths: PathPublisher):
         self._model, self._course, self._report, self._paths, self._log = model, course, report, paths, node.get_logger()
-        self._body, self._integral, self._path = paths.body, integral, None
+        self._body, self._path = paths.body, None
         self._navigator = Navigator(course, inbox.post, self._accepted, self._refused)
         inbox.subscribe(PoseStamped, "goal", self._on_goal, QUEUE)
         inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self._on_trajectory, QUEUE)
@@ -39,7 +39,7 @@ class Guide:
     def forget(self) -> None:
         """Drop what is being planned, and show the course's reference again: the run has started anew."""
         self._navigator.forget()
-        self._paths.publish(self._paths.message(self._course.last.reference))
+        self._paths.publish(self._paths.message(self._course.last.tracker.reference))
 
     def close(self) -> None:
         """End planning."""
@@ -64,18 +64,16 @@ class Guide:
         self._request(f"trajectory of {len(message.points)} points", plan)
 
     def _request(self, what: str, plan: Callable[[Guidance, int], Trajectory]) -> None:
-        scenario, dsys = self._model.scenario, self._model.dsys
-
         def leg(k: int) -> Leg:
-            planned = Leg.plan(k, self._course.last.guidance, plan, lambda rest: scenario.tracker(dsys, rest, self._integral))
-            self._path = self._paths.message(planned.reference, k, PATH_POSES)
+            planned = self._course.last.next(k, plan)
+            self._path = self._paths.message(planned.tracker.reference, k, PATH_POSES)
             return planned
 
         self._navigator.request(what, leg)
 
     def _accepted(self, what: str, leg: Leg) -> None:
         self._report.accept()
-        self._log.info(f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = {leg.reference.duration:.3f} s")
+        self._log.info(f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = {leg.tracker.reference.duration:.3f} s")
         self._paths.publish(self._path)
 
     def _refused(self, what: str, reason: str) -> None:

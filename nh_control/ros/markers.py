@@ -94,6 +94,8 @@ class Trail:
 
     def place(self, poses: Mapping[str, Pose]) -> None:
         """Lengthen the line to the frame's place, if that is far enough from its end."""
+        if not self._frame:
+            return
         points, place = self._marker.points, poses[self._frame].position
         if not points or np.linalg.norm(place - conversions.xyz(points[-1])) >= TRAIL_SPACING_M:
             points += _points([place])

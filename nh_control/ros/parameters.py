@@ -102,7 +102,7 @@ PLANT = SHARED + (
     Spec("wait_for_tracker", True, "Wait for the command that answers the first state before the run starts."),
     Spec("wait_for", [], "Names of nodes that must have subscribed to all state messages before the run starts, e.g. a recorder."),
     Spec("duration_s", 0.0, "Simulated time after which the run is finished in s; 0 is the length of the reference.", minimum=0.0),
-    Spec("on_finish", "stay", "At the end of the run, stay at the last state, exit, or continue without end, e.g. for goals.", choices=("stay", "exit", "continue")),
+    Spec("on_finish", "stay", "At the end of the run, stay there, exit, or continue without end, e.g. for goals.", choices=("stay", "exit", "continue")),
     Spec("perturb.position", 0.0, "Offset of the initial position from the reference's in m."),
     Spec("perturb.heading", 0.0, "Offset of the initial heading in rad."),
     Spec("perturb.momentum", 0.0, "Relative offset of the initial momenta."),
@@ -158,7 +158,10 @@ class Parameters:
         self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
 
     def declare_fields(self, prefix: str, defaults) -> dict[str, float | tuple[float, ...]]:
-        """Declare the fields of a dataclass of numbers, or tuples of numbers, as parameters `prefix + field`; returns their values. Raises UsageError for other fields."""
+        """Declare the fields of a dataclass of numbers and tuples of numbers as parameters `prefix + field`; returns their values.
+
+        Raises UsageError for other fields.
+        """
         names = [field.name for field in fields(defaults)] if defaults is not None else []
         for name in self._overrides:
             if name.startswith(prefix) and name.removeprefix(prefix) not in names:

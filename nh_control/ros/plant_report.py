@@ -56,9 +56,10 @@ class PlantReport:
             return "warn", f"waiting for the command that answers step {stepper.plant.step} for {stepper.awaited_s:.0f} s: is the tracker running?"
         troubles = [(rejected, "commands rejected"), (fallback, f"steps with the fallback ({gate.fallback.value})"), (missed, "steps missed")]
         told = [f"{count} {what}" for count, what in troubles if count] + ([warning] if warning else [])
+        present = stepper.mode.value + (f": {stepper.reason}" if stepper.reason else "")
         if told:
-            return "warn", ", ".join(told) + " since the last report"
-        return "ok", stepper.mode.value + (f": {stepper.reason}" if stepper.reason else "")
+            return "warn", ", ".join(told) + f" since the last report; {present}"
+        return "ok", present
 
     def _rate(self, steps: int) -> float:
         now = time.monotonic()

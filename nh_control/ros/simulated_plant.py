@@ -13,8 +13,8 @@ from nh_control.simulation import advance
 class SimulatedPlant:
     """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over the period.
 
-    Its last inputs may be a `disturbance(step)` that commands do not reach. `advance` either succeeds as a whole or leaves the state as it was. Raises ValueError for
-    an initial state that is not finite.
+    Its last inputs may be a `disturbance(step)` that commands do not reach. `advance` either succeeds as a whole or leaves the state as it was.
+    Raises ValueError for an initial state that is not finite.
     """
 
     def __init__(self, dsys: DiscreteSystem, initial: np.ndarray, substeps: int = 1, disturbance: Callable[[int], np.ndarray] | None = None):

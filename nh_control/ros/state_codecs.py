@@ -180,8 +180,8 @@ class SpatialCodec:
     def read(self, message: MultiDOFJointState, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether there are twists.
 
-        Orientations count up to sign and are normalized, bodies are put at their right distances in the directions measured. Raises ConversionError for missing bodies,
-        wrong lengths or frames, values that are not finite and orientations that are no unit quaternions.
+        Orientations count up to sign and are normalized, bodies are put at their right distances in the directions measured.
+        Raises ConversionError for missing bodies, wrong lengths or frames, values that are not finite and orientations that are no unit quaternions.
         """
         transforms, twists = message.transforms, message.twist
         if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):

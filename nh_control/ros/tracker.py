@@ -51,7 +51,7 @@ class Tracker:
         self._message = conversions.command_message(model.dsys.inputs)
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._target = TargetPublisher(node, shown)
-        self._guide = self._make_guide(node, parameters["integral"], [codec for codec in shown if codec.odometry])
+        self._guide = self._make_guide(node, [codec for codec in shown if codec.odometry])
         self._forget()
         self._states = StateReader(inbox, shown, self._on_state, QUEUE)
         self._diagnostics = Diagnostics(node, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report))
@@ -69,13 +69,13 @@ class Tracker:
         if self._guide is not None:
             self._guide.close()
 
-    def _make_guide(self, node: Node, integral: bool, bodies: list) -> Guide | None:
+    def _make_guide(self, node: Node, bodies: list) -> Guide | None:
         """Publish the path of the reference, if the scenario has bodies, and follow wishes, if it has a guidance."""
         if not bodies:
             return None
         paths = PathPublisher(node, self._model, bodies[0])
         paths.publish(paths.message(self._model.reference))
-        return Guide(node, self._inbox, self._model, self._course, integral, self._report, paths) if self._course.last.guidance else None
+        return Guide(node, self._inbox, self._model, self._course, self._report, paths) if self._course.last.guidance else None
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""

@@ -46,8 +46,9 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
 def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float) -> Callable[[Guidance, int], Trajectory]:
     """The plan, from a guidance and the step at which it starts, of a trajectory of the body; with stamp 0 times count from the start, whenever that is.
 
-    Positions and, if there are any, velocities count, in the parent frame's axes; orientations and accelerations do not. Raises ConversionError for another frame or
-    body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from 0 or later; the plan raises it where that is too late.
+    Positions and, if there are any, velocities count, in the parent frame's axes; orientations and accelerations do not. Raises ConversionError for another
+    frame or body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from 0 or later; the plan raises it where its
+    first point is due before it can start.
     """
     _require_frame(message, body)
     if list(message.joint_names) != [body.name]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,11 @@ class Pose:
     position: np.ndarray
     rotation: np.ndarray
 
+    @staticmethod
+    def planar(theta: float, x: float, y: float) -> Pose:
+        """The pose of a planar body on the ground."""
+        return Pose(np.array([x, y, 0.0]), axangle2mat([0.0, 0.0, 1.0], theta))
+
     def turned(self, angle: float, hinge: Vector, axis: Vector = (0.0, 0.0, 1.0)) -> Pose:
         """The frame at `hinge` (m) of this one, turned by `angle` (rad) about an axis."""
         return Pose(self.position + self.rotation @ hinge, self.rotation @ axangle2mat(axis, angle))
@@ -28,7 +33,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Shape:
-    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), with its center at `offset` (m) of a frame and rolled (rad) about the frame's x."""
+    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), its center at `offset` (m) of a frame, rolled (rad) about the frame's x."""
 
     kind: str
     extents: Vector
@@ -63,13 +68,19 @@ class Arrow:
 class Look:
     """Everything that is drawn: `poses(parameters, q)` are the frames by name at configuration q (nq), in the frame `parent`.
 
-    `trail` is the frame that leaves one, `outline` those that a thin closed line joins.
+    `trail` is the frame that leaves one ("" for none), `outline` those that a thin closed line joins.
     """
 
     parent: str
     poses: Callable[[object, np.ndarray], Mapping[str, Pose]]
     shapes: tuple[Shape, ...]
-    trail: str
+    trail: str = ""
     cables: tuple[Cable, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     outline: tuple[str, ...] = ()
+
+
+def balls(parent: str, poses: Callable[[object, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]) -> Look:
+    """What is drawn of frames of which nothing better is known; the first leaves a trail."""
+    frames = tuple(frames)
+    return Look(parent, poses, tuple(Shape("sphere", (0.3, 0.3, 0.3), ORANGE, frame) for frame in frames), trail=frames[0] if frames else "")

@@ -18,8 +18,8 @@ SWAY = {f"{side}_{limb}_string-{axis}": a for side in ("left", "right") for limb
 
 MOTIONS = {
     "published": PUBLISHED,
-    "step": StringMotion(LIMBS, frequency=np.pi, duration=8.0, from_rest=True),
-    "sway": StringMotion(SWAY, frequency=0.8 * np.pi, duration=7.5, from_rest=True),
+    "step": StringMotion(LIMBS, frequency=0.8 * np.pi, duration=10.0, ramp=2.0, from_rest=True),
+    "sway": StringMotion(SWAY, frequency=0.8 * np.pi, duration=7.5, ramp=2.0, from_rest=True),
 }
 """published is that of [johnson2014 VIII-B]; step lifts legs and arms in turn, sway moves hands and legs to and fro, both from rest."""
 

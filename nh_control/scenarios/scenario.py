@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
+from transforms3d.quaternions import quat2mat
 
 from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.discrete import DiscreteSystem
-from nh_control.scenarios.look import Look
+from nh_control.scenarios.look import Look, Pose, balls
 from nh_control.system import System
 from nh_control.trajectory import Trajectory
 
@@ -24,7 +25,7 @@ class UnknownName(ValueError):
 
 @dataclass(frozen=True)
 class Joint:
-    """A one-dof joint as ROS shows it: its `name`, the `coordinate` it follows, the sign it follows it with, and its `unit`, m for one that slides."""
+    """A one-dof joint as ROS shows it: `name`, the `coordinate` it follows, the sign it follows it with, and its `unit`, m for one that slides."""
 
     name: str
     coordinate: str
@@ -43,8 +44,8 @@ class Body:
 
 @dataclass(frozen=True)
 class BodyState:
-    """A body in space as ROS shows it: `frame` in `parent`, `position` (3) in m and `linear_velocity` (3) in m/s in the parent's axes, unit `quaternion_wxyz` (4),
-    `angular_velocity_body` (3) in rad/s in the body's axes."""
+    """A body in space as ROS shows it: `frame` in `parent`, `position` (3) in m and `linear_velocity` (3) in m/s in the parent's axes,
+    unit `quaternion_wxyz` (4), `angular_velocity_body` (3) in rad/s in the body's axes."""
 
     frame: str
     parent: str
@@ -68,7 +69,7 @@ class Monitor:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and, where there are links and quadrotors, `swing` and `tilt` (rad).
+    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and of links and quadrotors `swing` and `tilt` (rad).
 
     With seed < 0 the body is moved to its left, turned left and sped up; otherwise the directions and the signs are drawn from the seed.
     """
@@ -127,10 +128,17 @@ class PlantOptions:
 class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is the default.
 
-    `weights` is (Q, R, Qf) in local coordinates, `disturbance_gain` the tracker's when its integral action is on, `hold` whether references end at rest and are held
-    there (then Qf is None). `perturb(model, x, perturbation)` is the state x with that initial error. What is seen is either a planar `body` with `joints`, or bodies in
-    space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`. `make_windy_system` makes the system with external forces as further inputs,
-    `monitor` says what else is worth watching, `guidance(model, reference)` replans one of the `references` in flight, `look(parameters)` is what is drawn.
+    weights                 (Q, R, Qf) in local coordinates; Qf is None with `hold`
+    perturb                 `perturb(model, x, perturbation)` is the state x (nx) with that initial error
+    joints, body            what is seen: one-dof joints and a planar body, either or both, or else
+    to_bodies, from_bodies  bodies in space: `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`, without the joints that follow
+    make_windy_system       the system with external forces as further inputs
+    monitor                 what else is worth watching
+    look                    `look(parameters)` is what is drawn; balls for bodies without it
+    guidance                `guidance(model, reference)` replans one of the `references` in flight
+    disturbance_gain        that of the tracker when its integral action is on
+    hold                    whether references end at rest and are held there
+    source                  what the nodes need besides its name to make it again, by parameter
     """
 
     name: str
@@ -152,6 +160,7 @@ class Scenario:
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
+    source: Mapping[str, str] = field(default_factory=dict)
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is the default); raises UnknownName, ValueError."""
@@ -182,6 +191,24 @@ class Scenario:
     def tracker(self, model: DiscreteSystem, reference: Trajectory, integral: bool = False) -> LqrTracker:
         """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if `integral`."""
         return LqrTracker(model, reference, *self.weights, disturbance_gain=self.disturbance_gain if integral else 0.0, hold=self.hold)
+
+    def drawn(self) -> Look:
+        """The look of the nominal system: `look`, or else a ball for every body; nothing of joints alone."""
+        if self.look is not None:
+            return self.look(self.parameters)
+        if self.to_bodies is not None:
+            space = self.make_system(self.parameters).space
+            rest = np.zeros(space.nw)
+            bodies = self.to_bodies(self.parameters, space.origin, rest)
+
+            def poses(parameters, q):
+                return {body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz)) for body in self.to_bodies(parameters, q, rest)}
+
+            return balls(bodies[0].parent, poses, (body.frame for body in bodies))
+        if self.body is not None:
+            at = self.make_system(self.parameters).space.names.index(self.body.coordinates[0])
+            return balls(self.body.parent, lambda _, q: {self.body.frame: Pose.planar(*q[at : at + 3])}, [self.body.frame])
+        return balls("", lambda parameters, q: {}, ())
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         integrator = integrator or next(iter(self.integrators))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from transforms3d.axangles import axangle2mat
 
 from nh_control.scenarios.look import ORANGE, RUBBER, STEEL, WOOD, Look, Pose, Shape
 from nh_control.systems import SnakeboardParameters
@@ -12,7 +11,7 @@ from nh_control.systems import SnakeboardParameters
 def poses(parameters: SnakeboardParameters, q: np.ndarray) -> dict[str, Pose]:
     """The board, its rotor and its trucks at configuration (psi, phi, theta, x, y)."""
     psi, phi, theta, x, y = q
-    board = Pose(np.array([x, y, 0.0]), axangle2mat([0.0, 0.0, 1.0], theta))
+    board = Pose.planar(theta, x, y)
     return {
         "board": board,
         "rotor": board.turned(psi, (0.0, 0.0, 0.0)),

@@ -41,9 +41,9 @@ class UrdfParameters:
 def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or floating base.
 
-    A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as close to it as their ranges allow; where it has fewer actuators than joints, at an
-    equilibrium near there. Any other robot starts there and moves freely. Joints and a floating base are shown. Raises UrdfError, OSError, and ValueError for a
-    robot with further floating or planar joints.
+    A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as close to it as their ranges allow; where it has fewer actuators
+    than joints, at an equilibrium near there. Any other robot starts there and moves freely. Joints and a floating base are shown. Raises UrdfError, OSError,
+    and ValueError for a robot with further floating or planar joints.
     """
     model = load_urdf(file or DEFAULT, base)
     poses = model.space.nq - len(model.tree.scalars)
@@ -66,12 +66,13 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         look=partial(look, model),
         step_s=0.005,
         hold=held,
+        source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},
     )
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a floating base turned and moved to its left by as much, and every momentum scaled; random
-    signs with a seed. Raises ValueError for an error only quadrotors can have."""
+    """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a floating base turned and moved to its left by as much, and every
+    momentum scaled; random signs with a seed. Raises ValueError for an error only quadrotors can have."""
     if perturbation.swing or perturbation.tilt:
         raise ValueError("a robot has no links or quadrotors that swing or tilt: leave swing and tilt at 0")
     space, robot = model.system.space, model.system.parameters

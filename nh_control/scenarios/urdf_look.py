@@ -15,7 +15,7 @@ THINNEST = 0.01
 
 
 def look(model: Multibody, parameters: object = None) -> Look:
-    """Rods from every frame to the joints and centres of mass on it, an orange ball at every joint, a ball of wood at every centre of mass; thickness goes with the longest rod."""
+    """Rods from frames to the joints and centres of mass on them, orange balls at the joints, brown ones at the centres of mass, scaled by the longest rod."""
     joints = [(f.parent, f"{f.name} rod", np.array(f.at)) for f in model.frames]
     masses = [(b.frame, f"{b.frame} mass", np.array(b.center)) for b in model.bodies]
     lengths = [np.linalg.norm(end) for _, _, end in (*joints, *masses)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from nh_control.constraints import minimize_potential_energy
 from nh_control.discrete import DiscreteSystem
-from nh_control.systems.marionette import initial_configuration
+from nh_control.systems.marionette import initial_configuration, model_data
 from nh_control.trajectory import Trajectory
 
 
@@ -18,21 +18,25 @@ from nh_control.trajectory import Trajectory
 class StringMotion:
     """Prescribed coordinates that swing about their start by `amplitudes` (m) as `a sin(frequency t)`, frequency in rad/s, over `duration` s.
 
-    It starts in the published configuration, or, `from_rest`, in the equilibrium under it.
+    The swing grows over the first `ramp` s; without a ramp, as published, the strings start with a jerk, for which some would have to push. It starts in the
+    published configuration, or, `from_rest`, in the equilibrium under it.
     """
 
     amplitudes: Mapping[str, float]
     frequency: float
     duration: float
+    ramp: float = 0.0
     from_rest: bool = False
 
     def inputs(self, dsys: DiscreteSystem, q0) -> np.ndarray:
-        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given `sin(frequency k h)`, as published."""
+        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given the swing at k h, as published."""
         system = dsys.system
         times = dsys.h * np.arange(round(self.duration / dsys.h))
+        part = np.minimum(times / self.ramp, 1) if self.ramp else np.ones(len(times))
+        growth = part**2 * (3 - 2 * part)
         values = np.tile(q0[system.n_rho :], (len(times), 1))
         for name, amplitude in self.amplitudes.items():
-            values[:, system.prescribed.index(name)] += amplitude * np.sin(self.frequency * times)
+            values[:, system.prescribed.index(name)] += amplitude * growth * np.sin(self.frequency * times)
         return values
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
@@ -56,3 +60,11 @@ def released(dsys: DiscreteSystem, q) -> np.ndarray:
     force = ca.Function("force", [q_], [system.gradients(q_, ca.SX.zeros(system.space.nw))[0]])(q)
     momenta = dsys.h / 2 * np.asarray(force)[: system.n_rho, 0]
     return np.concatenate([q, momenta, np.zeros(len(system.prescribed))])
+
+
+def tensions(dsys: DiscreteSystem, trajectory: Trajectory) -> np.ndarray:
+    """Tensions (N, 6) of the strings in N over the steps of a trajectory, negative where one would push: `2 d lam / h` for the constraint `|a - b|^2 - d^2`."""
+    names = dsys.system.space.names
+    lengths = [names.index(f"{c['name']}-length") for c in model_data()["constraints"]]
+    impulses = np.array([dsys.multipliers(x, u) for x, u in zip(trajectory.states, trajectory.inputs)])
+    return 2 * trajectory.states[:-1, lengths] * impulses / dsys.h

@@ -15,10 +15,10 @@ def accelerations(parameters: QuadrotorPayloadParameters, q, w, omega, force, to
 
     `Mq (v' + g e3) = sum q_i (q_i . f_i + m_i l_i |w_i|^2) + f_y,  Mq = m_y I + sum m_i q_i q_i^T`
     `w_i' = q_i x (f_i / m_i - v' - g e3) / l_i,  J Omega_i' = M_i - Omega_i x J Omega_i`
-    with link directions q (n, 3) from the payload to the quadrotors, `q_i' = w_i x q_i`, inertial angular velocities w (n, 3) normal to q, body angular velocities
-    omega (n, 3), world forces f (n, 3) on the quadrotors without gravity and f_y (3) on the payload, body torques M (n, 3).
-    z up: the paper's e3 points down and its q_i to the payload, so `e3 -> -e3, q_i -> -q_i` and its `u_i = -T_i R_i e3` is the thrust along our body z. Its w_i are
-    inertial, not in body frames as the text says (corrected).
+    with link directions q (n, 3) from the payload to the quadrotors, `q_i' = w_i x q_i`, inertial angular velocities w (n, 3) normal to q, body angular
+    velocities omega (n, 3), world forces f (n, 3) on the quadrotors without gravity and f_y (3) on the payload, body torques M (n, 3).
+    z up: the paper's e3 points down and its q_i to the payload, so `e3 -> -e3, q_i -> -q_i` and its `u_i = -T_i R_i e3` is the thrust along our body z. Its w_i
+    are inertial, not in body frames as the text says (corrected).
     """
     p, l = parameters, np.array(parameters.lengths)[:, None]
     mass = p.payload_mass * np.eye(3) + p.quadrotor_mass * q.T @ q

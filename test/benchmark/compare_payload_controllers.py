@@ -20,7 +20,7 @@ from nh_control.systems import Formation, link_tensions
 
 PATH = paths.parabola()
 STEPS = 500
-ACROSS, START_PLANE = Formation(np.pi / 6, azimuth=-np.pi / 2), Formation(np.pi / 6, azimuth=np.pi)
+ACROSS, START_PLANE = Formation(np.pi / 6, azimuth=-np.pi / 2), Formation(np.radians(50), azimuth=np.pi)
 SEEDS = 40
 
 

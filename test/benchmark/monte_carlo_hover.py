@@ -1,7 +1,7 @@
 """Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away with links swung by 30 and quadrotors tilted by 60 degrees, times a scale.
 
-Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--processes N]`. A start counts as recovered if after 8 s the payload is
-within 1 cm of its place. Directions are drawn from the seeds 0, 1, ..., so a run repeats exactly.
+Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--processes N]`. A start counts as recovered if after 8 s the payload
+is within 1 cm of its place. Directions are drawn from the seeds 0, 1, ..., so a run repeats exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real time over DDS: plant and tracker of the quadrotor payload in two processes, missed steps and jitter; `python test/benchmark/real_time_payload.py --help`."""
+"""Real time over DDS: plant and tracker of the quadrotor payload in two processes, missed steps and jitter; `--help` shows how to run it."""
 
 from __future__ import annotations
 

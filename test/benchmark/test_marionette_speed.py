@@ -12,9 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-import nh_control
 import numpy as np
 import pytest
+
+import nh_control
 from nh_control import compiled
 from nh_control.integrators import midpoint
 from nh_control.systems.marionette import marionette

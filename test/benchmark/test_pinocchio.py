@@ -1,7 +1,7 @@
 """Time of a variational step, and of its linearization, beside Pinocchio's forward dynamics of the same robot in the same run, from Python.
 
-Run with `python -m pytest test/benchmark/test_pinocchio.py -s`. Pinocchio's step is semi-implicit Euler, `v1 = v + h aba(q, v, tau), q1 = integrate(q, h v1)`, explicit and
-of first order; ours is the implicit midpoint rule of second order, solved to round-off, and its linearization is that of the whole step, where
+Run with `python -m pytest test/benchmark/test_pinocchio.py -s`. Pinocchio's step is semi-implicit Euler, `v1 = v + h aba(q, v, tau), q1 = integrate(q, h v1)`,
+explicit and of first order; ours is the implicit midpoint rule of second order, solved to round-off, and its linearization is that of the whole step, where
 `computeABADerivatives` gives those of the acceleration only. Asserted is only that both accelerate the joints alike.
 """
 

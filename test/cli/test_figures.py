@@ -1,4 +1,4 @@
-"""Figures follow from what a scenario declares; here that of joints alone, and bodies in space without a hint how they look."""
+"""Figures follow from what a scenario declares; here joints alone, with a look and without, and bodies in space without one."""
 
 from dataclasses import replace
 
@@ -11,6 +11,8 @@ from nh_control.figures import save_all
 from nh_control.figures.gallery import figures
 from nh_control.integrators import midpoint
 from nh_control.scenarios import Joint, Perturbation, Scenario
+from nh_control.scenarios.look import Cable, Look, Pose, Shape
+from nh_control.sketches import sketch
 from nh_control.summary import summarize, table
 from nh_control.systems import PendulumParameters, pendulum
 
@@ -38,7 +40,7 @@ PENDULUM = Scenario(
 
 def result(monkeypatch, scenario, **options):
     monkeypatch.setattr(scenarios, "get", lambda name: scenario)
-    experiment = Experiment.make(scenario.name, **options)
+    experiment = Experiment.make(scenario, **options)
     loop = experiment.run()
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 
@@ -50,6 +52,30 @@ def test_joints_alone_have_all_figures_but_a_path(monkeypatch, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
     panels = figures(PENDULUM)["states"](run).axes
     assert [panel.get_ylabel() for panel in panels] == ["θ (rad)", "p of θ (kg m²/s)"]
+
+
+def hanging(parameters, q):
+    pivot = Pose(np.array([0.0, 0.0, 2.0]), np.eye(3)).turned(q[0], (0.0, 0.0, 0.0), (0.0, -1.0, 0.0))
+    return {"rod": pivot, "end": pivot.turned(0.0, (0.0, 0.0, -1.0))}
+
+
+def look(parameters):
+    shapes = [Shape(kind, (0.1, 0.2, 1.0), (1.0, 0.0, 0.0), "rod", (0.0, 0.0, -0.5), roll=np.pi) for kind in ("box", "cylinder", "sphere")]
+    return Look("odom", hanging, tuple(shapes), trail="end", cables=(Cable("rod", "end", ""),))
+
+
+def test_joints_alone_are_seen_from_the_side_in_which_they_move(monkeypatch, tmp_path):
+    shown = replace(PENDULUM, look=look)
+    run = result(monkeypatch, shown)
+    assert "path" in save_all(run, tmp_path)
+    axes = figures(shown)["path"](run).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_aspect()) == ("x (m)", "z (m)", 1.0)
+    (path,) = [line for line in axes.lines if line.get_label() == "tracked"]
+    angle = run.loop.trajectory.states[:, 0]
+    np.testing.assert_allclose(np.column_stack(path.get_data()), np.column_stack([np.sin(angle), 2 - np.cos(angle)]), atol=1e-12)
+    for state, outline in zip(run.loop.trajectory.states[[0, -1]], (axes.patches[3], axes.patches[-3])):
+        end = sketch(run.experiment, state).cables[0][1]
+        assert outline.get_path().contains_point(0.9 * end[[0, 2]] + [0, 0.2])
 
 
 def test_summary_of_joints_alone_leaves_out_what_there_is_not(monkeypatch):
@@ -65,11 +91,11 @@ def test_summary_of_joints_alone_leaves_out_what_there_is_not(monkeypatch):
 
 @pytest.fixture(scope="module")
 def short_hover():
-    """The quadrotors with payload for half a second, without a hint how they look."""
-    return replace(scenarios.get("quadrotor_payload"), name="unknown")
+    """The quadrotors with payload, not saying what they look like."""
+    return replace(scenarios.get("quadrotor_payload"), look=None)
 
 
-def test_bodies_in_space_have_a_path_in_space_even_without_a_sketch(monkeypatch, tmp_path, short_hover):
+def test_bodies_in_space_have_a_path_in_space_even_without_a_look(monkeypatch, tmp_path, short_hover):
     run = result(monkeypatch, short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(0.5, tilt=0.5))
     assert set(save_all(run, tmp_path)) == {"path", "states", "inputs", "energy", "error", "tension"}
     drawn = figures(short_hover)["path"](run)

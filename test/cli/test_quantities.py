@@ -24,6 +24,12 @@ def test_coordinates_of_one_unit_are_one_part():
     assert quantities.coordinate_units(SLIDER, space) == {"x": "m", "theta": "rad"}
 
 
+def test_many_coordinates_are_lengths_and_angles():
+    arms = Scenario("arms", "", None, None, {}, {}, (), None, joints=tuple(Joint(name, name, unit="m" if name < "e" else "rad") for name in "abcdefgh"))
+    got = parts(arms, Rn(*"abcdefgh"), np.ones(8), np.zeros(8))
+    assert got == {"lengths": ("m", pytest.approx(2.0)), "angles": ("rad", pytest.approx(2.0))}
+
+
 def test_planar_body_has_position_heading_and_the_rest():
     board = scenarios.get("snakeboard")
     got = parts(board, Product(Rn("psi", "phi"), SE2()), [0.3, 0.4, 1.0, 3.0, 4.0], [0, 0, 0.75, 0, 0])

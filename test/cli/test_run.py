@@ -78,6 +78,7 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == summary["ros"]["states_missing_in_recording"] == 0
     folder = tmp_path / summary["output"]
     assert {file.name for file in folder.iterdir()} == {"results.npz", "summary.json", "parameters.yaml", "recording", "logs"}
+    assert ('fallback: "hold"' in (folder / "parameters.yaml").read_text()) == (scenario == "quadrotor_payload")
     assert not alive(folder)
 
 

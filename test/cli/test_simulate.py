@@ -48,6 +48,17 @@ def test_list_for_machines(call):
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
+def test_the_robot_of_a_urdf_file_is_held(call):
+    from nh_control.scenarios.urdf import DEFAULT
+
+    robot = ("--urdf", str(DEFAULT), "--duration", "2", "--no-plots", "--json")
+    done = call("simulate", "urdf", *robot)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["error"]["reduction"] > 1e6
+    assert "snakeboard' takes no robot" in call("simulate", "snakeboard", *robot).stderr
+    assert "nowhere.urdf" in call("simulate", "urdf", "--urdf", "nowhere.urdf").stderr
+
+
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simulate")
@@ -131,7 +142,8 @@ def test_bodies_in_space_have_errors_tensions_and_wind(call):
     summary = json.loads(done.stdout)
     initial = {name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()}
     tilt, swing = (pytest.approx(0.6), "rad"), (pytest.approx(0.3), "rad")
-    assert initial == {"payload position": (pytest.approx(0.5), "m"), **{f"quad{i} attitude": tilt for i in (1, 2)}, **{f"link{i} direction": swing for i in (1, 2)}}
+    turns = {name: turn for i in (1, 2) for name, turn in ((f"quad{i} attitude", tilt), (f"link{i} direction", swing))}
+    assert initial == {"payload position": (pytest.approx(0.5), "m"), **turns}
     assert summary["plant_parameters"]["lengths"] == [0.6, 0.81]
     assert summary["wind"] == {"force": [2.0, 0.0, -0.5], "start_s": 0.2, "duration_s": 0.0}
     assert set(summary["monitored"]) == {"link1 tension", "link2 tension"}

@@ -1,6 +1,7 @@
 """Small systems with holonomic constraints, some of which become singular [johnson2014 VII]."""
 
 import casadi as ca
+
 from nh_control.rotations import SO3
 from nh_control.spaces import Product, Rn
 from nh_control.system import System

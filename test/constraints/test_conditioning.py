@@ -6,12 +6,20 @@ import casadi as ca
 import numpy as np
 import pytest
 from linkages import G, bead, rod, spherical
+
+from nh_control import compiled
 from nh_control.conditioning import ILL_CONDITIONED, SingularStep, require_regular
 from nh_control.discrete import Conditioning, StepFailed
 from nh_control.integrators import midpoint
 from nh_control.trajectory import Trajectory
 
 R = 0.8
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """A few steps of many systems are not worth compiling."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def at(theta, phi=0.0):

@@ -8,7 +8,7 @@ import pytest
 
 from nh_control.control import Command
 from nh_control.control.course import ATTEMPTS, Course, Leg, Navigator
-from nh_control.discrete import StepFailed
+from nh_control.discrete import Conditioning, StepFailed
 from nh_control.trajectory import Trajectory
 
 H = 0.1
@@ -21,17 +21,23 @@ class System:
 
 
 class Follower:
-    """A controller whose command is its reference's state and the step it was asked for."""
+    """A tracker whose command is its reference's state and the step it was asked for."""
 
     dsys = System()
 
-    def __init__(self, reference):
-        self.reference = reference
+    def __init__(self, reference, start=0):
+        self.reference, self.start = reference, start
+
+    def along(self, reference, start):
+        """The same along another reference."""
+        return Follower(reference, start)
 
     def target(self, k):
+        """The reference's state."""
         return self.reference.states[min(k, len(self.reference))]
 
     def command(self, k, x, memory=None):
+        """Target and step."""
         return Command(np.array([self.target(k)[0], k]), np.zeros(2, bool), np.zeros(1), memory)
 
 
@@ -57,7 +63,7 @@ GUIDANCE = Guided()
 
 def leg(start, length=20, value=1.0):
     """A leg of `value` from `start` on, from zero before."""
-    return Leg.plan(start, GUIDANCE, lambda guidance, k: guidance.to(k, value, length), Follower)
+    return Leg(0, Follower(reference(0.0, 0.0)), GUIDANCE).next(start, lambda guidance, k: guidance.to(k, value, length))
 
 
 @pytest.fixture
@@ -65,13 +71,14 @@ def course():
     return Course(Follower(reference(*np.zeros(11))), GUIDANCE)
 
 
-def test_a_leg_commands_from_its_start_with_its_own_count(course):
+def test_a_leg_commands_from_its_start(course):
     assert course.add(leg(5, value=7.0))
     commands = [course.command(k, None).u for k in range(8)]
     assert [u[0] for u in commands] == [0.0] * 5 + [7.0] * 3
-    assert [u[1] for u in commands] == [0, 1, 2, 3, 4, 0, 1, 2]
+    assert [u[1] for u in commands] == list(range(8))
+    assert course.last.tracker.start == 5
     assert course.target(100) == 7.0
-    assert len(course.last.reference) == 20
+    assert len(course.last.tracker.reference) == 20
 
 
 def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(course):
@@ -106,12 +113,7 @@ def test_reset_forgets_all_legs(course):
     course.add(leg(2))
     course.command(4, None)
     course.reset()
-    assert course.step == 0 and course.target(5) == 0.0 and len(course.last.reference) == 10
-
-
-def test_a_reference_that_ends_before_the_leg_is_refused():
-    with pytest.raises(ValueError, match="'reference' has 20 steps: nothing is left to follow from step 20 on"):
-        leg(20)
+    assert course.step == 0 and course.target(5) == 0.0 and len(course.last.tracker.reference) == 10
 
 
 class Owner:
@@ -143,7 +145,7 @@ def test_a_leg_is_planned_ahead_and_followed(owner):
     assert owner.course.target(7) == 1.0 and owner.course.target(6) == 0.0
 
 
-@pytest.mark.parametrize("error", [ValueError("too fast"), StepFailed("system", H, "too fast", 1.0, 1.0, 3, 1e9)])
+@pytest.mark.parametrize("error", [ValueError("too fast"), StepFailed("system", H, "too fast", 1.0, 1.0, 3, Conditioning(1e9, 1.0, 1.0))])
 def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
     def plan(k):
         raise error

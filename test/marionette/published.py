@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import nh_control
 import numpy as np
+
+import nh_control
 
 DATA = json.loads((Path(nh_control.__file__).parent / "data" / "marionette.json").read_text())
 NAMES = DATA["dynamic_configs"] + DATA["kinematic_configs"]

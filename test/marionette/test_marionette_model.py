@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import published
 import pytest
+
 from nh_control.systems.marionette import MarionetteParameters, frame_names, initial_configuration, marionette, marionette_model
 
 

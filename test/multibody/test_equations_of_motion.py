@@ -70,7 +70,12 @@ def test_a_payload_on_links_between_rotors_moves_by_newtons_and_eulers_equations
 def test_a_rod_keeps_its_length():
     """A mass at distance l from the origin, pushed: the acceleration along the rod is that of the circle, across it that of gravity and push."""
     rod = System(
-        "rod", Rn("x", "z"), lambda q, v: ca.sumsqr(v) / 2 - 9.8 * q[1], ("push",), lambda q, v, u: ca.vertcat(u, 0), holonomic_constraint=lambda q: ca.sumsqr(q) - 0.49
+        name="rod",
+        space=Rn("x", "z"),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2 - 9.8 * q[1],
+        inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u, 0),
+        holonomic_constraint=lambda q: ca.sumsqr(q) - 0.49,
     )
     angle, omega, push = 0.6, 1.7, 2.0
     radial, across = np.array([np.sin(angle), -np.cos(angle)]), np.array([np.cos(angle), np.sin(angle)])

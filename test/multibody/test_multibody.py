@@ -191,7 +191,8 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
 
 
 def test_bodies_on_frames_fixed_to_each_other_move_as_one():
-    dumbbell = Multibody("dumbbell", [revolute("bar", axis="y"), fixed("end", "bar", at=(0, 0, -2.0))], [Body("bar", 1.0, center=(0, 0, 1.0)), Body("end", 3.0)])
+    frames = [revolute("bar", axis="y"), fixed("end", "bar", at=(0, 0, -2.0))]
+    dumbbell = Multibody("dumbbell", frames, [Body("bar", 1.0, center=(0, 0, 1.0)), Body("end", 3.0)])
     (mass,) = dumbbell.masses
     assert mass.mass == 4.0
     np.testing.assert_allclose(mass.center, [0, 0, -1.25], atol=1e-15)

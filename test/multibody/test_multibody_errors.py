@@ -44,6 +44,7 @@ WRONG = {
     "two constraints of one name": (dict(constraints=[Distance("c", "hand", "world", 1.0)] * 2), ["constraint names"]),
     "a prescribed pose": (dict(frames=[floating("hand")], prescribed=["hand_x"]), ["'hand_x'", "several coordinates"]),
     "a coordinate prescribed twice": (dict(prescribed=["upper", "upper"]), ["'upper'", "twice"]),
+    "a prescribed coordinate that is nothing": (dict(prescribed=["uper"]), ["'uper'", "neither"]),
     "gravity of the wrong size": (dict(gravity=(0, -9.8)), ["gravity"]),
     "no coordinates": (dict(frames=[fixed("hand")]), ["no coordinates"]),
 }
@@ -105,3 +106,8 @@ def test_wrong_parts_are_refused(make, words):
     with pytest.raises(ValueError) as error:
         make()
     assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_frame_that_does_not_move_leaves_its_name_to_a_coordinate():
+    frames = [fixed("upper"), revolute("hand", "upper", axis="y", coordinate="upper")]
+    assert arm(frames=frames, bodies=[Body("hand", 1.0, center=(0, 0, -1))]).space.names == ("upper",)

@@ -72,12 +72,11 @@ def test_the_joints_with_inputs_may_be_chosen():
 
 def test_an_inertia_is_turned_and_moved_by_its_origin():
     """A cube of two different halves, by one inertial and by two links welded together."""
-    turned = '<inertial><origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.03" izz="0.5"/></inertial>'
-    straight = turned.replace(' rpy="0.4 0.5 0.6"', "").replace("0.1 0.2 0.3", "0 0 0")
+    origin = '<origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/>'
+    straight = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.03" izz="0.5"/></inertial>'
+    turned = straight.replace("<mass", f"{origin}<mass")
     one = load_urdf(robot(link("base", turned)), base="floating")
-    two = load_urdf(
-        robot(link("base", ""), link("core", straight), joint("weld", "fixed", "base", "core", '<origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/>')), base="floating"
-    )
+    two = load_urdf(robot(link("base", ""), link("core", straight), joint("weld", "fixed", "base", "core", origin)), base="floating")
     q = one.space.retract(one.space.origin, np.arange(6) / 5)
     masses = [ContinuousSystem(model.system).mass_matrix(q) for model in (one, two)]
     np.testing.assert_allclose(*masses, rtol=0, atol=1e-15)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from transforms3d.quaternions import quat2mat
+from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.multibody import UrdfError
@@ -66,6 +67,19 @@ def test_a_robot_without_actuators_moves_freely():
     assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
     with pytest.raises(ValueError, match="without inputs .* leave the tracker out"):
         scenario.tracker(model, scenario.reference(model))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ur3e", "robotiq_2f_85", "upkie", "cookie"])
+def test_real_robots_are_held_as_they_are(name):
+    """On a fixed base, by the scenario's weights and within the actuators' limits."""
+    scenario = scenarios.from_urdf(robot_file(name))
+    model = scenario.model()
+    tracker = scenario.tracker(model, scenario.reference(model))
+    start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.1))
+    run = closed_loop(model, tracker, start, 400)
+    assert np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])).max() <= 1e-8
+    assert run.saturated.sum() <= 5
 
 
 def test_the_skeleton_joins_the_frames():

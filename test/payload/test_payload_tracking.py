@@ -9,7 +9,7 @@ from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.scenarios import Perturbation, PlantOptions
 from nh_control.scenarios.quadrotor_payload import PATHS, weights
 from nh_control.simulation import closed_loop, convert
-from nh_control.systems import QuadrotorPayloadParameters, quadrotor_payload
+from nh_control.systems import Formation, QuadrotorPayloadParameters, link_tensions, quadrotor_payload
 from nh_control.trajectory import Trajectory
 
 pytestmark = pytest.mark.slow
@@ -78,23 +78,33 @@ def test_thirty_percent_of_payload_mass_are_compensated_by_the_disturbance_estim
     assert errors[True] < errors[False] / 2
 
 
-_LIMIT = "two links hold nothing across their plane until the quadrotors stand upwind: bang-bang inputs that know the gust at once still let it go {} cm"
-_LIGHT = "the gust almost lifts a payload of 2.7 N: at a tension of 0.4 N per link the compensation, linear about 1.9 N, is far off (22 cm)"
-GUSTS = [
-    (0.7, "along the quadrotors", ()),
-    (1.3, "along the quadrotors", ()),
-    (1.3, "up", ()),
-    (0.7, "up", pytest.mark.xfail(reason=_LIGHT, strict=True)),
-    (1.3, "across the quadrotors", pytest.mark.xfail(reason=_LIMIT.format(13), strict=True)),
-    (0.7, "across the quadrotors", pytest.mark.xfail(reason=_LIMIT.format(25), strict=True)),
-]
-
-
-@pytest.mark.parametrize(("mass", "axis"), [pytest.param(mass, axis, marks=marks) for mass, axis, marks in GUSTS])
+@pytest.mark.parametrize("mass", [0.7, 1.3])
+@pytest.mark.parametrize("axis", AXES)
 def test_figure_of_eight_with_thirty_percent_of_mass_and_a_sudden_gust_of_two_newtons(model, eight, mass, axis):
     plant = windy(model, mass * MASS)
     for force in (2.0, -2.0):
         assert fly(plant, eight[True], sudden(eight[True], plant, force * np.eye(3)[AXES[axis]])) < 0.15
+
+
+def test_the_wider_the_links_the_stiffer_two_of_them_hold_the_payload_across_their_plane(model, eight):
+    """Tensions grow with the angle, and with them what pushes the payload back before the quadrotors have moved."""
+    plant, errors = windy(model, 1.3 * MASS), []
+    for angle in np.radians([30, 60]):
+        reference = flat_reference(model, PATHS["figure_of_eight"](), Formation(angle))
+        tracker = LqrTracker(model, reference, *SCENARIO.weights, disturbance_gain=SCENARIO.disturbance_gain, hold=True)
+        errors.append(fly(plant, tracker, sudden(tracker, plant, [-2.0, 0, 0])))
+    errors.append(fly(plant, eight[True], sudden(eight[True], plant, [-2.0, 0, 0])))
+    assert errors[0] > 1.3 * errors[1] > 2.6 * errors[2], errors
+
+
+def test_links_stay_tight_in_the_gust(model, eight):
+    plant, tracker = windy(model, 0.7 * MASS), eight[True]
+    for axis in range(3):
+        gust = sudden(tracker, plant, 2 * np.eye(3)[axis])
+        run = closed_loop(plant, tracker, convert(tracker.reference.states[0], model, plant), 950, disturbance=gust[:950]).trajectory
+        for k in range(590, 950):
+            x = convert(run.states[k], model, plant)
+            assert link_tensions(plant.system.parameters, plant.configuration(x), plant.velocity(x), np.r_[run.inputs[k], gust[k]]).min() > 2.0
 
 
 @pytest.mark.parametrize("mass", [0.7, 1.3])
@@ -109,7 +119,7 @@ def test_three_quadrotors_hold_the_payload_against_the_gust_from_every_side(mass
 
 
 def test_the_estimate_finds_the_force_of_a_steady_wind(model, hover):
-    """Its momentum per step appears on the payload's coordinates. The gains answer it to first order, so a few percent of the offset without an estimate remain."""
+    """Its momentum per step appears on the payload's coordinates; the gains answer it to first order, so a few percent of the offset without one remain."""
     plant, wind = SCENARIO.plant(model, PlantOptions(wind=True)), np.array([0.5, -1.0, 0.3])
     commands = []
     for tracker in (hover, SCENARIO.tracker(model, hover.reference, integral=True)):

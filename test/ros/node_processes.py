@@ -59,11 +59,12 @@ class Nodes:
             "NO_COLOR": "1",
         }
 
-    def start(self, name: str, parameters: dict | None = None, *arguments: str) -> NodeProcess:
-        """Start a node with parameters."""
+    def start(self, name: str, parameters: dict | None = None, *arguments: str, script: Path | None = None) -> NodeProcess:
+        """Start a node with parameters; a script is given the node's name to run."""
         given = [text for key, value in (parameters or {}).items() for text in ("-p", f"{key}:={_yaml(value)}")]
         log = self._folder / f"{name}_{len(self._started)}.log"
-        command = [sys.executable, "-m", f"nh_control.ros.{name}", "--ros-args", *given, *arguments]
+        program = ["-m", f"nh_control.ros.{name}"] if script is None else [str(script), name]
+        command = [sys.executable, *program, "--ros-args", *given, *arguments]
         with open(log, "wb") as file:
             process = subprocess.Popen(command, env=self._environment, stdout=file, stderr=file, start_new_session=True)
         self._started.append(NodeProcess(process, log))

@@ -107,6 +107,20 @@ class Probe:
         """Wait for the state of bodies in space of this step or later."""
         return self.wait(lambda: self.bodies and time_ns(self.bodies[-1]) >= round(step * h * 1e9) and self.bodies[-1], f"bodies {step}")
 
+    def paced_rate(self, seconds: float) -> float:
+        """Steps made and missed by a running plant per second of wall time, over so many seconds or more: its rate on a machine that has time for it."""
+
+        def next_report() -> tuple[float, int]:
+            known = self.diagnostics.get("plant")
+            self.wait(lambda: self.diagnostics.get("plant") is not known and int(self.values()["step"]) > 20, "report of a running plant")
+            return time.monotonic(), int(self.values()["step"]) + int(self.values()["missed_steps"])
+
+        begun, first = next_report()
+        ended, last = next_report()
+        while ended < begun + seconds:
+            ended, last = next_report()
+        return (last - first) / (ended - begun)
+
     def wait_command(self, step: int, h: float) -> JointState:
         """Wait for the command that answers the state of this step."""
         return self.wait(lambda: by_step(self.commands, h).get(step), f"command {step}")

@@ -1,5 +1,7 @@
 """Markers of what scenarios look like."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,9 +33,9 @@ def points(marker):
 @pytest.mark.parametrize("name", scenarios.names())
 def test_everything_that_a_look_names_exists(name):
     scenario = scenarios.get(name)
-    model, look = scenario.model(), scenario.look(scenario.parameters)
+    model, look = scenario.model(), scenario.drawn()
     poses = look.poses(scenario.parameters, model.system.space.origin)
-    assert {shape.frame for shape in look.shapes} | {look.trail} | set(look.outline) <= poses.keys()
+    assert {shape.frame for shape in look.shapes} | {look.trail or look.shapes[0].frame} | set(look.outline) <= poses.keys()
     assert {frame for cable in look.cables for frame in (cable.start, cable.end)} | {arrow.frame for arrow in look.arrows} <= poses.keys()
     assert {arrow.input for arrow in look.arrows} <= set(model.inputs)
     assert {cable.monitored for cable in look.cables} <= set(scenario.monitor.names if scenario.monitor else ())
@@ -42,6 +44,26 @@ def test_everything_that_a_look_names_exists(name):
     drawing = Drawing("plant", look, 0.5)
     drawing.place(poses)
     assert all(np.linalg.norm(conversions.wxyz(m.pose.orientation)) == pytest.approx(1) and min(conversions.xyz(m.scale)) > 0 for m in drawing.markers)
+
+
+@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
+def test_without_a_look_bodies_are_balls(name):
+    scenario = replace(scenarios.get(name), look=None)
+    bodies = {"snakeboard": ["base_link"], "quadrotor_payload": ["payload", "quad1", "quad2"]}[name]
+    look, q = scenario.drawn(), np.linspace(0.1, 0.5, 5) if name == "snakeboard" else configuration()
+    drawing = Drawing("plant", look, 1.0)
+    drawing.place(look.poses(scenario.parameters, q))
+    assert [shape.frame for shape in look.shapes] == bodies and look.parent == "odom" and look.trail == bodies[0]
+    place = [0.4, 0.5, 0.0] if name == "snakeboard" else q[:3]
+    np.testing.assert_allclose(conversions.xyz(drawing.markers[0].pose.position), place)
+
+
+def test_of_joints_alone_nothing_is_drawn():
+    scenario = replace(scenarios.get("snakeboard"), look=None, body=None)
+    look = scenario.drawn()
+    trail = Trail(look)
+    trail.place(look.poses(scenario.parameters, np.zeros(5)))
+    assert Drawing("plant", look, 1.0).markers == trail.markers == Lines(look).markers == Arrows(look).markers == []
 
 
 def test_frames_are_where_the_bodies_are():

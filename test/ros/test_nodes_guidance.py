@@ -68,6 +68,7 @@ def flight(nodes, probe):
 BAD_GOALS = {
     "goal refused: position [0.0, nan, 1.0] is not finite": {"position": (0.0, math.nan, 1.0)},
     "goal refused: in the frame 'map'; expected 'odom'": {"position": (0.0, 0.0, 1.0), "frame": "map"},
+    "goal (1e+06, 0, 1) refused: no way to the goal": {"position": (1e6, 0.0, 1.0)},
     "s in the past: send it with the present simulation time": {"position": (0.0, 0.0, 1.0), "stamp_s": 0.01},
 }
 BAD_TRAJECTORIES = {

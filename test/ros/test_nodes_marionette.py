@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from nh_control import scenarios
 from nh_control.scenarios import Perturbation
 from nh_control.simulation import closed_loop

@@ -151,6 +151,7 @@ def test_a_slack_cable_is_a_warning(nodes, probe):
     assert float(probe.values()["lowest tension link1 (N)"]) < -1
 
 
+@pytest.mark.slow
 def test_wind_is_no_command(nodes, probe):
     nodes.start("plant", {**HOVER, "lockstep": True, "speed_factor": 0.0, **WIND})
     first = probe.wait_bodies(0, H)

@@ -1,7 +1,5 @@
 """Runs of plant and tracker in processes of their own: topics, lock-step, real time, other plants, encoders only."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -109,16 +107,7 @@ def test_topics_are_complete_and_valid(nodes, probe):
 def test_real_time_keeps_its_rate(nodes, probe):
     nodes.start("tracker")
     nodes.start("plant", {"wait_for": "[probe]", **PERTURBED})
-
-    def next_report() -> tuple[float, int]:
-        known = probe.diagnostics.get("plant")
-        probe.wait(lambda: probe.diagnostics.get("plant") is not known and int(probe.values()["step"]) > 20, "report of a running plant")
-        return time.monotonic(), int(probe.values()["step"]) + int(probe.values()["missed_steps"])
-
-    begun, first = next_report()
-    while time.monotonic() < begun + 3:
-        ended, last = next_report()
-    assert last - first == pytest.approx(100 * (ended - begun), rel=0.03)  # a machine that does other things as well may miss steps
+    assert probe.paced_rate(3.0) == pytest.approx(100, rel=0.03)
 
 
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
@@ -144,3 +133,28 @@ def test_integral_action_runs_and_repeats_over_dds(nodes, probe):
     with_integral = run(nodes, probe, 200, heavy, {"integral": True})
     assert np.isfinite(with_integral).all()
     assert np.abs(with_integral - expected(200, parameters={"m": 1.1})).max() > 1e-6
+
+
+@pytest.mark.slow
+def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes, probe):
+    from pathlib import Path
+
+    from pendulum_nodes import PENDULUM
+    from probe import by_step
+    from visualization_msgs.msg import MarkerArray
+
+    script = Path(__file__).parent / "pendulum_nodes.py"
+    markers = probe.listen(MarkerArray, "markers")
+    started = [nodes.start(name, {"scenario": "pendulum"}, script=script) for name in ("tracker", "display")]
+    plant = nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, display]", "scenario": "pendulum", "perturb.heading": 0.2}, script=script)
+    probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
+    model = PENDULUM.model()
+    tracker = PENDULUM.tracker(model, PENDULUM.reference(model))
+    start = PENDULUM.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
+    run = closed_loop(model, tracker, start, 200)
+    states = by_step(probe.joint_states, H)
+    received = np.array([[*states[k].position, *states[k].velocity] for k in range(201)])
+    assert np.abs(received - [[x[0], model.velocity(x)[0]] for x in run.trajectory.states]).max() < 1e-9
+    probe.wait(lambda: markers, "markers")
+    assert markers[-1].markers == [] and not probe.odometry and not probe.bodies
+    assert [node.end() for node in (plant, *started)] == [0, 0, 0]

@@ -16,7 +16,7 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
 from transforms3d.quaternions import quat2mat  # noqa: E402
 
-from nh_control import scenarios  # noqa: E402
+from nh_control import scenarios, topics  # noqa: E402
 from nh_control.ros import conversions  # noqa: E402
 from nh_control.ros.conversions import ConversionError  # noqa: E402
 from nh_control.ros.state_codecs import JointCodec, codecs  # noqa: E402
@@ -240,3 +240,12 @@ def test_without_tf_one_line_says_so(monkeypatch):
     assert len(lines) == 1 and "install tf2_ros" in lines[0]
     transform_broadcaster(node, ())()
     assert len(lines) == 1
+
+
+@pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
+def test_topics_are_those_that_are_declared(scenario):
+    made = codecs(scenario, scenario.model())
+    found = {codec.topic: f"{codec.message_type.__module__.split('.')[0]}/msg/{codec.message_type.__name__}" for codec in made}
+    assert found == topics.states(scenario)
+    bodies = [topic for codec in made for topic, _ in codec.outgoing if topic not in found]
+    assert bodies == topics.odometry(scenario)

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from nh_control.discrete import StepFailed
+from nh_control.discrete import Conditioning, StepFailed
 from nh_control.integrators import midpoint
 from nh_control.ros.command_gate import CommandGate
 from nh_control.ros.pacing import Pacer
@@ -43,7 +43,7 @@ class Breakable:
     def step(self, x, u):
         """The step, or its failure."""
         if u[0] == 13:
-            raise StepFailed(str(self._dsys), self._dsys.h, "no luck", 1.0, 1.0, 25, 1e9)
+            raise StepFailed(str(self._dsys), self._dsys.h, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
         return self._dsys.step(x, u)
 
 

@@ -1,0 +1,24 @@
+"""The path of a run, seen as suits it: planar bodies from above, what moves in a vertical plane from its side, joints as stick figures, bodies in space."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nh_control.experiment import Result
+from nh_control.figures import planar, spatial, sticks
+from nh_control.sketches import tracks
+
+FLAT_M = 1e-9
+
+
+def path(result: Result) -> Figure:
+    """Paths over the reference's and the system at equal intervals of time."""
+    experiment = result.experiment
+    run, target = (tracks(experiment, states) for states in (result.loop.trajectory.states, result.targets))
+    if experiment.scenario.body is not None:
+        return planar.path(result, run, target, (0, 1))
+    flat = len(run) == 1 and all(np.ptp(track[:, 1]) < FLAT_M for track in (*run.values(), *target.values()))
+    if flat:
+        return planar.path(result, run, target, (0, 2))
+    return sticks.path(result) if experiment.scenario.to_bodies is None else spatial.path(result, run, target)
