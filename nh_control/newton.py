@@ -1,14 +1,17 @@
 """Damped simplified Newton iteration with a tolerance relative to the residual's own terms; `native/newton.c` is its compiled twin.
 
 A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum_w |dr_i/dw| |w|` over w = (x, u, z): the change of r_i under
-a relative perturbation of its arguments, so TARGET is a few units of round-off whatever the physical scale. Unknowns below SMALL max |z| count as that
-much, because a row whose own unknowns are all zero, like the rotations of a body that falls, still carries the others' round-off. The factors of a Jacobian are
-used again as long as a step with them shrinks the residual at least by REFRESH; a step that fails with old factors is tried with new ones. A row that a new Jacobian
-no longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation and is accepted too. Steps are halved until the largest row decreases relative to its size before, or
-to the larger of its sizes before and after: along the Newton direction a row may shrink more slowly than its size.
-The last residual is corrected for once more, with the factors at hand and without looking at what is left: rows accepted at TARGET have residuals of one sign, step after step, which
-would add up to a drift of the momenta that the integrators conserve (measured: 130 times as much over 1e5 steps of a heavy top). For the same reason the iteration
-ends where the rate of the last step foretells a hundredth of TARGET after that correction.
+a relative perturbation of its arguments, so TARGET is a few units of round-off whatever the physical scale. Unknowns below SMALL max |z| count
+as that much, because a row whose own unknowns are all zero, like the rotations of a body that falls, still carries the others' round-off.
+
+The factors of a Jacobian are used again as long as a step with them shrinks the residual at least by REFRESH; a step that fails with old factors is
+tried with new ones. Steps are halved until the largest row decreases relative to its size before, or to the larger of its sizes before and after: along the
+Newton direction a row may shrink more slowly than its size. A row that a new Jacobian no longer shrinks below ACCEPT * s_i has met the round-off of its own
+evaluation and is accepted too.
+
+The last residual is corrected for once more, with the factors at hand and without looking at what is left: rows accepted at TARGET have residuals of
+one sign, step after step, which would add up to a drift of the momenta that the integrators conserve (measured: 130 times as much over 1e5 steps of a
+heavy top). For the same reason the iteration ends where the rate of the last step foretells a hundredth of TARGET after that correction.
 """
 
 from __future__ import annotations
@@ -48,8 +51,8 @@ class NewtonResult:
 
 
 def newton(residual: Callable, jacobian: Callable, scale: np.ndarray, r: np.ndarray, r_z: np.ndarray, z: np.ndarray) -> NewtonResult:
-    """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)` returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in
-    `r_z`; `scale` is the part of s that is fixed."""
+    """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)` returns r (nz) and `jacobian(z)` r_z (nz, nz), which is
+    kept in `r_z`; `scale` is the part of s that is fixed."""
 
     def sizes(z):
         unknowns = np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))

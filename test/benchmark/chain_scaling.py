@@ -2,8 +2,8 @@
 
     python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--output nh_control_output/chain_scaling]
 
-The chain: N links of 1 m with 1 kg at their ends in the plane, joint angles relative to the link before, its Lagrangian a recursion of body-frame velocities from
-the base outwards, 22 N operations. h = 0.01 s, free swing under gravity from velocities for which the largest momentum is about --momentum kg m^2/s.
+The chain: N links of 1 m with 1 kg at their ends in the plane, joint angles relative to the link before, its Lagrangian a recursion of body-frame
+velocities from the base outwards. h = 0.01 s, free swing under gravity from velocities for which the largest momentum is about --momentum kg m^2/s.
 Times are this thread's processor time a step, medians over the motion; the tolerance is the package's own, 16 units of round-off relative to the
 terms of every row. The line "DART" is what the linear-time variational integrator of DART reports on its authors' machine, per step, without
 derivatives; only its order of magnitude compares.
@@ -29,11 +29,12 @@ H, G = 0.01, 9.81
 
 
 def revolute_chain(n: int) -> System:
-    """Planar chain of n links: `omega_i = omega_{i-1} + q_i'`, velocity of the end of link i in its own axes `(v_x, v_y)_i = R(q_i)^T (v_x, v_y)_{i-1} + (0, omega_i)`."""
+    """Planar chain of n links: `omega_i = omega_{i-1} + q_i'`, velocity of the end of link i in its own axes
+    `(v_x, v_y)_i = R(q_i)^T (v_x, v_y)_{i-1} + (0, omega_i)`."""
 
     def lagrangian(q, v):
-        sine, cosine, omega, vx, vy, height, total = 0, -1, 0, 0, 0, 0, 0  # link axes: x along the link, hanging down at q = 0
-        up, side = -1, 0  # vertical components of the link's axes
+        omega, vx, vy, height, total = 0, 0, 0, 0, 0
+        up, side = -1, 0  # vertical components of a link's axes, x along the link, which hangs down at q = 0
         for i in range(n):
             s, c = ca.sin(q[i]), ca.cos(q[i])
             omega = omega + v[i]
