@@ -63,7 +63,8 @@ class System:
         if limits.shape == (self.nu, 2):
             limits = np.vstack([limits, np.tile([-np.inf, np.inf], (n - self.nu, 1))])
         if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
-            raise ValueError(f"{self.name}: input_limits must be ({self.nu} or {n}, 2) with lower < upper, got {limits.tolist()}")
+            shapes = " or ".join(f"({rows}, 2)" for rows in sorted({self.nu, n}))
+            raise ValueError(f"{self.name}: input_limits must be {shapes} with lower < upper, got {limits.tolist()}")
         limits.setflags(write=False)
         object.__setattr__(self, "input_limits", limits)
         self._check_prescribed()
