@@ -46,11 +46,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable between the origins of two frames; it is shown slack while the value called `monitored` of the scenario's monitor is too low."""
+    """A cable between the origins of two frames; it is shown slack while the value called `monitored` of the scenario's monitor, if any, is too low."""
 
     start: str
     end: str
-    monitored: str
+    monitored: str = ""
     diameter: float = 0.015
 
 

@@ -39,7 +39,7 @@ def look(_: MarionetteParameters) -> Look:
         *(Shape("sphere", (CONTROL_M,) * 3, ORANGE, string.b) for string in strings),
         *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, string.a) for string in strings),
     ]
-    cables = tuple(Cable(string.a, string.b, string.name, STRING_M) for string in strings)
+    cables = tuple(Cable(string.a, string.b, diameter=STRING_M) for string in strings)
     return Look(parent=WORLD, poses=poses, shapes=tuple(parts), trail="pelvis", cables=cables)
 
 

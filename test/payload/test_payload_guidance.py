@@ -1,11 +1,11 @@
 """Goals and trajectories given in flight: the references that come of them, and the refusals."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
 from nh_control.control import LqrTracker, paths
-from nh_control.control.course import Course, Leg
+from nh_control.control.course import Course
 from nh_control.control.guidance import Guidance
 from nh_control.control.lqr import FEASIBLE
 from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
@@ -99,13 +99,13 @@ def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities(
 
 def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     dsys, line = model(2), reference_along_the_line(2)
-    make_tracker = partial(LqrTracker, dsys, Q=lqr_weights(2)[0], R=lqr_weights(2)[1], disturbance_gain=0.5, hold=True)
-    course = Course(make_tracker(line), guidance())
+    tracker = LqrTracker(dsys, line, *lqr_weights(2)[:2], disturbance_gain=0.5, hold=True)
+    course = Course(tracker, guidance())
     x, memory, errors = dsys.retract(line.states[0], 0.02 * np.random.default_rng(0).normal(size=dsys.ndx)), None, []
     for k in range(900):
         if k in (MIDWAY, MIDWAY + 100):
             goal = [1.0, 1.5, 1.5] if k == MIDWAY else [-0.5, 0.0, 1.0]
-            assert course.add(Leg.plan(k + 5, course.last.guidance, lambda pilot, start, goal=goal: pilot.to_goal(start, goal), make_tracker))
+            assert course.add(course.last.next(k + 5, lambda pilot, start, goal=goal: pilot.to_goal(start, goal)))
         command = course.command(k, x, memory)
         memory, x = command.memory, dsys.step(x, command.u)
         errors.append(np.linalg.norm(command.error[:3]))

@@ -38,7 +38,7 @@ def test_everything_that_a_look_names_exists(name):
     assert {shape.frame for shape in look.shapes} | {look.trail or look.shapes[0].frame} | set(look.outline) <= poses.keys()
     assert {frame for cable in look.cables for frame in (cable.start, cable.end)} | {arrow.frame for arrow in look.arrows} <= poses.keys()
     assert {arrow.input for arrow in look.arrows} <= set(model.inputs)
-    assert {cable.monitored for cable in look.cables} <= set(scenario.monitor.names if scenario.monitor else ())
+    assert {cable.monitored for cable in look.cables} <= {"", *(scenario.monitor.names if scenario.monitor else ())}
     for pose in poses.values():
         np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-12)
     drawing = Drawing("plant", look, 0.5)

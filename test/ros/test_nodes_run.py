@@ -104,6 +104,7 @@ def test_topics_are_complete_and_valid(nodes, probe):
     assert {"error_norm", "error: psi", "steps_saturated"} <= probe.values("tracker").keys()
 
 
+@pytest.mark.slow  # on its own: the default run keeps all processors busy
 def test_real_time_keeps_its_rate(nodes, probe):
     nodes.start("tracker")
     nodes.start("plant", {"wait_for": "[probe]", **PERTURBED})
