@@ -28,9 +28,10 @@ def start(name, h):
 
 
 @cache
-def long_run(name, h):
-    """States of 1e5 steps without inputs from a seeded state, and their energies at every seventh."""
+def long_run(name, h, shift=0.0):
+    """States of 1e5 steps without inputs from a seeded state, its momenta larger by the factor 1 + shift, and their energies at every seventh."""
     dsys, x = start(name, h)
+    x[dsys.system.space.nq :] *= 1 + shift
     states = dsys.simulate(x, np.zeros((LONG, dsys.nu))).states
     return dsys, states, np.array([dsys.energy(x) for x in states[::7]])
 
@@ -127,7 +128,8 @@ def test_the_free_payload_keeps_all_its_momenta():
 @pytest.mark.parametrize("name, h", [("rigid_body", 0.05), ("heavy_top", 0.01), ("fast_top", 5e-4), ("pendulum_1", 0.02), ("pendulum_2", 0.01), ("payload_afloat", 0.01)])
 def test_energy_is_bounded_without_drift(name, h):
     """Over 1e5 steps a line fitted to the error rises by less than a twentieth of its envelope in the first tenth; and the envelope of the last tenth, and
-    that of the whole run, are that of the first tenth up to 10 and 20 %."""
+    that of the whole run, are that of the first tenth up to 10 and 20 %. The line is fitted to the mean error of five motions that start apart by round-off:
+    the heavy top's is chaotic, and single ones rise or fall by up to a twelfth."""
     _, _, energy = long_run(name, h)
     error = energy - energy[0]
     tenth = len(error) // 10
@@ -135,7 +137,8 @@ def test_energy_is_bounded_without_drift(name, h):
     assert 1e-9 * np.abs(energy).max() < envelope < 0.1 * np.abs(energy).max()
     assert np.ptp(error[-tenth:]) <= 1.1 * envelope
     assert np.ptp(error) <= 1.2 * envelope
-    slope = np.polyfit(np.linspace(0, 1, len(error)), error, 1)[0]
+    mean = np.mean([error, *(np.subtract(e, e[0]) for e in (long_run(name, h, k * 1e-13)[2] for k in range(1, 5)))], axis=0)
+    slope = np.polyfit(np.linspace(0, 1, len(mean)), mean, 1)[0]
     assert abs(slope) <= 0.05 * envelope
 
 
