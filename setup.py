@@ -61,7 +61,7 @@ setup(
             *(f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'" for wheel in ROS_WHEELS),
         ],
         "urdf_test": ["pin", "airo-models", "cookie-description", "jvrc-description", "upkie-description"],  # robots, and Pinocchio to check them against
-        "test": [*PLOT, "hypothesis", "pytest", "pyyaml"],
+        "test": [*PLOT, "hypothesis", "pytest", "pytest-xdist", "pyyaml"],
     },
     entry_points={
         "console_scripts": [

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 BENCHMARKS = Path(__file__).parent / "benchmark"
@@ -19,6 +20,13 @@ for variable, folder in (
     os.environ[variable] = os.environ.get(variable) or str(SCRATCH / folder)
 settings.register_profile("nh_control", deadline=None, derandomize=True, database=None)
 settings.load_profile("nh_control")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup), whatever else runs beside them."""
+    for item in items:
+        if item.path.name.startswith("test_nodes") or item.path.name == "test_run.py":
+            item.add_marker(pytest.mark.xdist_group("nodes"))
 
 
 def pytest_unconfigure():

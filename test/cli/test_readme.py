@@ -37,7 +37,7 @@ def test_both_commands_for_a_fresh_machine_are_one_line_and_install_what_exists(
     with pytest.raises(SystemExit, match="0"):
         main(["run", "--help"])
     assert commands[0].endswith("&& .venv/bin/nh_control run snakeboard")
-    assert commands[1].endswith("&& .venv/bin/python -m pytest")
+    assert commands[1].endswith("&& .venv/bin/python -m pytest -n 2 --dist loadgroup")
 
 
 def test_the_options_it_names_exist(capsys):
