@@ -1,9 +1,10 @@
 /* Small dense matrices, row by row: LU factors with partial pivoting and what a step and its derivatives do with them.
- * Sizes are constants, N_Z unknowns and N_W variables: compilers make more of small ones. Inner loops run along rows without reductions, so that compilers vectorize them without reordering a sum: the bits do not depend on the processor. */
+ * Sizes are constants, N_Z unknowns and N_W variables: compilers make more of small ones. Inner loops run along rows without reductions, so that compilers vectorize them
+ * without reordering a sum: the bits do not depend on the processor. Small systems gain nothing from wider registers. */
 #include <math.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define FOR_EVERY_PROCESSOR __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EVERY_PROCESSOR

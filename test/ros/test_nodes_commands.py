@@ -127,6 +127,7 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
     assert probe.values()["mode"] == "running"
 
 
+@pytest.mark.slow
 def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter

@@ -33,6 +33,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_refusals_say_what_is_valid(nodes):
     batch = 4  # at a time
     for begin in range(0, len(REFUSED), batch):

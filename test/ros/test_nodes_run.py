@@ -129,6 +129,7 @@ def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     assert len(probe.wait_command(300, H).effort) == 2
 
 
+@pytest.mark.slow
 def test_integral_action_runs_and_repeats_over_dds(nodes, probe):
     heavy = {"plant.parameters.m": 1.1}
     with_integral = run(nodes, probe, 200, heavy, {"integral": True})
