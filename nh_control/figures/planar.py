@@ -15,6 +15,8 @@ from nh_control.sketches import Sketch, Solid, sketch
 
 FILL = 0.2
 """Opacity of solids."""
+TALLEST = 1.2
+"""Height of a path's axes over their width, at most."""
 
 
 def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray], plane: tuple[int, int]) -> Figure:
@@ -27,6 +29,8 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     xy, target_xy = track[:, plane], expected[:, plane]
     drawn = [(sketch(experiment, states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
     low, high = _bounds(np.vstack([xy, target_xy, *(s.points[:, plane] for shapes, ghost, _ in drawn for s in (shapes, ghost))]))
+    margin = np.array([max(0.0, (high[1] - low[1]) / TALLEST - (high[0] - low[0])) / 2, 0.0])
+    low, high = low - margin, high + margin
     ratio = (high[1] - low[1]) / (high[0] - low[0])
     width = style.WIDTH if ratio > 0.4 else 1.4 * style.WIDTH
     figure = Figure(figsize=(width, 0.82 * width * ratio + 0.8), layout="compressed")
