@@ -20,10 +20,15 @@ from nh_control.ros.state_reader import StateReader
 from nh_control.ros.target_publisher import PREFIX
 
 GHOST = 0.25
+LATECOMERS_S = 0.5
+"""How often to look for new subscribers while nothing moves."""
 
 
 class Display:
-    """Draws the newest state at most `rate_hz` times per second of wall time; states in between are not even read."""
+    """Draws the newest state at most `rate_hz` times per second of wall time; states in between are not even read.
+
+    The last state of a plant that pauses or has finished is drawn again for those who come late.
+    """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
         parameters = Parameters(node, DISPLAY)
@@ -34,7 +39,7 @@ class Display:
         shown = codecs(scenario, dsys)
         self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
         self._target: list[float] | None = None
-        self._time_ns, self._fresh, self._inputs = 0, False, {}
+        self._time_ns, self._fresh, self._inputs = -1, False, {}
         self._plant, self._ghost = Drawing("plant", look, 1.0), Drawing("reference", look, GHOST)
         self._lines, self._arrows, self._trail = Lines(look), Arrows(look), Trail(look)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
@@ -45,9 +50,11 @@ class Display:
 
     def work(self) -> None:
         """Draw, sleep a frame, and so on."""
+        seen_by = 0
         while not self._inbox.closed:
-            self._inbox.serve(None)
-            if self._fresh:
+            self._inbox.serve(LATECOMERS_S)
+            before, seen_by = seen_by, self._publisher.get_subscription_count()
+            if self._fresh or (self._time_ns >= 0 and seen_by > before):
                 self._fresh = False
                 self._draw()
                 time.sleep(self._period_s)

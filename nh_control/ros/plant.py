@@ -76,7 +76,7 @@ class Plant:
         inputs = model.dsys.inputs
         gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]), lambda: plant.idle)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
-        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed)
+        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed, self._latecomers)
 
     def _make_plant(self) -> SimulatedPlant:
         p, model = self._parameters, self._model
@@ -111,6 +111,10 @@ class Plant:
     def _all_subscribed(self) -> bool:
         """Whether the nodes of the parameter `wait_for` have subscribed to the states."""
         return self._states.subscribed(self._parameters["wait_for"])
+
+    def _latecomers(self) -> bool:
+        """Whether somebody has come who does not know the state."""
+        return self._states.latecomers()
 
     def _on_change(self) -> None:
         stepper = self._stepper

@@ -41,7 +41,7 @@ class Recorder:
         except (WriterError, OSError) as error:
             raise process.UsageError(f"cannot record to {path}: {error} Remove it, or choose another folder with the parameter 'output'.") from error
         store = get_typestore(Stores.LATEST)
-        for topic, type_name, message_type in types:
+        for topic, type_name, message_type in reversed(types):  # states last: when a plant sees their subscriber, all others are there
             latched = topic in LATCHED
             durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
             name = node.resolve_topic_name(topic)

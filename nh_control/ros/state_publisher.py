@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy
 from rosgraph_msgs.msg import Clock
 
 from nh_control.discrete import DiscreteSystem
 from nh_control.ros import conversions
+from nh_control.ros.listeners import listeners
 from nh_control.ros.state_codecs import codecs
 from nh_control.ros.transforms import transform_broadcaster
 from nh_control.scenarios import Scenario
@@ -27,6 +27,7 @@ class StatePublisher:
         self._publishers = [(node.create_publisher(type(message), topic, UNSENT), message) for topic, message in outgoing]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
+        self._heard_by = [0] * len(self._publishers)
         self._broadcast = transform_broadcaster(node, [message for codec in self._codecs for message in codec.odometry])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
@@ -35,19 +36,23 @@ class StatePublisher:
             conversions.set_time(message_stamp, stamp)
         for codec in self._codecs:
             codec.write(q, v)
-        for publisher, message in self._publishers:
+        for i, (publisher, message) in enumerate(self._publishers):
+            self._heard_by[i] = publisher.get_subscription_count()
             publisher.publish(message)
         self._broadcast()
 
     def subscribed(self, names: Iterable[str]) -> bool:
-        """Whether each of these nodes has subscribed to all messages that hold the state, and their publishers are matched with all known subscriptions that take volatile messages.
-
-        The graph of nodes knows a subscription before its publisher is matched with it, and only from then on nothing is lost.
-        """
+        """Whether each of these nodes hears all messages that hold the state, and every known listener those that it has subscribed to."""
         wanted = set(names)
         for publisher, _ in self._publishers if wanted else ():
-            subscriptions = self._node.get_subscriptions_info_by_topic(publisher.topic_name)
-            known = [s for s in subscriptions if s.qos_profile.durability is DurabilityPolicy.VOLATILE]
-            if publisher.get_subscription_count() < len(known) or (publisher.topic_name in self._topics and not wanted <= {s.node_name for s in known}):
+            heard_by = listeners(self._node, publisher)
+            if heard_by is None or (publisher.topic_name in self._topics and not wanted <= heard_by):
                 return False
         return True
+
+    def latecomers(self) -> bool:
+        """Whether a message has subscribers that it had not when it was last published, or when this was last asked."""
+        now = [publisher.get_subscription_count() for publisher, _ in self._publishers]
+        more = any(count > before for count, before in zip(now, self._heard_by))
+        self._heard_by = now
+        return more

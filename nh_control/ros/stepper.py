@@ -51,7 +51,8 @@ class Stepper:
     """Steps a plant by commands and deadlines in `run`; all other methods are to be called through the inbox, in the same thread.
 
     `publish` is called with every new state, and again every REPUBLISH_S while a command for it is awaited, so a controller that
-    starts late or again gets the pending state. `changed` is called when mode or reason change. The first step waits until `ready` returns true.
+    starts late or again gets the pending state; a plant that does not run publishes its state again when `latecomers` returns true. `changed` is
+    called when mode or reason change. The first step waits until `ready` returns true.
     """
 
     def __init__(
@@ -64,10 +65,11 @@ class Stepper:
         publish: Callable[[], None],
         changed: Callable[[], None],
         ready: Callable[[], bool] = lambda: True,
+        latecomers: Callable[[], bool] = lambda: False,
     ):
         self.plant, self.gate, self.pacer, self.options = plant, gate, pacer, options
         self.mode, self.reason = Mode.RUNNING, ""
-        self._publish, self._changed, self._ready = publish, changed, ready
+        self._publish, self._changed, self._ready, self._latecomers = publish, changed, ready, latecomers
         self._inbox, self._started = inbox, False
         self._needs_answer, self._absent = options.wait_for_tracker, True
         self._republish_at = 0.0
@@ -133,7 +135,9 @@ class Stepper:
         self._show()
         while not self._inbox.closed:
             if self.mode is not Mode.RUNNING:
-                self._inbox.serve(None)
+                if self._latecomers():
+                    self._show(republish=True)
+                self._inbox.serve(REPUBLISH_S)
             elif self.awaiting:
                 self._await_command()
             elif (remaining_s := self.pacer.remaining_s()) > 0:
@@ -149,7 +153,9 @@ class Stepper:
         if remaining_s > 0:
             self._inbox.serve(remaining_s)
         else:
-            self._started = self._started or self._ready()
+            if not self._started and self._ready():
+                self._started = True
+                self.gate.clear()  # whoever came last is to get the answer to the first state, too
             self._show(republish=True)
             self._absent = True
         if self._absent and not self.awaiting:

@@ -15,6 +15,7 @@ from nh_control.ros import conversions, process
 from nh_control.ros.diagnostics import Diagnostics
 from nh_control.ros.guide import Guide, PathPublisher
 from nh_control.ros.inbox import Inbox
+from nh_control.ros.listeners import listeners
 from nh_control.ros.model import Model
 from nh_control.ros.parameters import TRACKER, Parameters
 from nh_control.ros.state_codecs import codecs
@@ -26,6 +27,8 @@ from nh_control.ros.tracker_report import TrackerReport
 QUEUE = 10
 UNSENT = 1000
 """Commands kept for subscribers that are slow to acknowledge them, such as a recorder."""
+MATCHED_S = 1.0
+"""How long an answer may wait until it reaches all that listen, among them a recorder."""
 SWITCH_S = 2e-4
 """How long a thread that plans may keep the interpreter from the one that answers."""
 
@@ -39,7 +42,7 @@ class Tracker:
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         sys.setswitchinterval(SWITCH_S)
-        self._inbox = inbox
+        self._node, self._inbox, self._patient = node, inbox, True
         parameters = Parameters(node, TRACKER)
         self._model = model = Model.of(parameters)
         guidance = model.scenario.guidance(model.dsys, model.reference) if model.scenario.guidance else None
@@ -79,13 +82,15 @@ class Tracker:
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""
-        arrived = time.perf_counter()
         k = self._model.clock.step(stamp)
         if k is None:
             self._report.refuse(f"stamp {stamp * 1e-9:.9f} s is no multiple of the step {self._model.dsys.h:g} s: give both nodes the same step_s")
             return
         if k < self._last:
             self._start_anew()
+        if self._last in (-1, k):
+            self._await_listeners()  # the plant waits too, perhaps for them
+        arrived = time.perf_counter()
         try:
             measurement = self._measure(k)
         except conversions.ConversionError as error:
@@ -97,6 +102,13 @@ class Tracker:
         self._publisher.publish(self._message)
         self._report.answered(time.perf_counter() - arrived)
         self._target.publish(self._course, k, stamp)
+
+    def _await_listeners(self) -> None:
+        """Wait until all known listeners hear the commands; if one has not been matched in time, never again: it may be incompatible."""
+        deadline = time.monotonic() + MATCHED_S
+        while self._patient and listeners(self._node, self._publisher) is None:
+            self._patient = time.monotonic() < deadline
+            time.sleep(1e-3)
 
     @property
     def _last(self) -> int:

@@ -18,7 +18,7 @@ REFUSED = [
     ("plant", {**HOVER, "plant.parameters.lengths": "[0.6]"}, ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"]),
     ("plant", {"wind.force": "[1.0, 0.0, 0.0]"}, ["snakeboard has no wind"]),
     ("plant", {"wind.duration_s": -1.0}, ["'wind.duration_s' must be a finite number >= 0"]),
-    ("plant", {"perturb.swing": 0.1}, ["nothing that swings or tilts"]),
+    ("plant", {"perturb.swing": 0.1}, ["snakeboard", "leave swing and tilt at 0"]),
     ("plant", {"plant.integrator": "euler"}, ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"]),
     ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
@@ -115,6 +115,27 @@ def test_plant_finishes_and_exits_when_asked(nodes):
     assert plant.wait(30) == 0
     assert "finished at step 50" in plant.log and "steps/s" in plant.log
     assert tracker.end() == 0
+
+
+def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
+    from probe import Probe
+    from visualization_msgs.msg import MarkerArray
+
+    tracker = nodes.start("tracker")
+    nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
+    probe.wait_mode("finished")
+    assert tracker.end() == 0
+    nodes.start("display")
+    markers = probe.listen(MarkerArray, "markers")
+    probe.wait(lambda: markers, "markers")
+    known = markers[-1]
+    assert (known.markers[0].header.stamp.sec, known.markers[0].header.stamp.nanosec) == (0, 500_000_000)
+    late = Probe(probe.node.context.get_domain_id())
+    try:
+        seen = late.listen(MarkerArray, "markers")
+        assert late.wait(lambda: seen, "markers")[-1] == known
+    finally:
+        late.close()
 
 
 def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(nodes, probe):

@@ -148,6 +148,7 @@ def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes,
     script = Path(__file__).parent / "pendulum_nodes.py"
     markers = probe.listen(MarkerArray, "markers")
     started = [nodes.start(name, {"scenario": "pendulum"}, script=script) for name in ("tracker", "display")]
+    probe.wait_publishers("markers", "joint_commands")
     plant = nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, display]", "scenario": "pendulum", "perturb.heading": 0.2}, script=script)
     probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
     model = PENDULUM.model()

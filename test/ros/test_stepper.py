@@ -83,7 +83,7 @@ class QueueInbox:
 class Loop:
     """A stepper in its thread; `published` are (step, state)."""
 
-    def __init__(self, dsys, lockstep=False, wait_for_tracker=True, last_step=1000, speed=0.0, timeout_steps=5, fallback="zero", ready=lambda: True):
+    def __init__(self, dsys, lockstep=False, wait_for_tracker=True, last_step=1000, speed=0.0, timeout_steps=5, fallback="zero", **conditions):
         self.published, self.changes = [], []
         self.inbox = QueueInbox()
         self.plant = SimulatedPlant(dsys, START, substeps=2)
@@ -91,7 +91,7 @@ class Loop:
         options = Options(lockstep, wait_for_tracker, last_step)
         show = lambda: self.published.append((self.plant.step, self.plant.state))  # noqa: E731
         change = lambda: self.changes.append(self.stepper.mode)  # noqa: E731
-        self.stepper = Stepper(self.plant, gate, Pacer(H, speed), options, self.inbox, show, change, ready)
+        self.stepper = Stepper(self.plant, gate, Pacer(H, speed), options, self.inbox, show, change, **conditions)
         self.thread = threading.Thread(target=self.stepper.run, daemon=True)
         self.thread.start()
 
@@ -164,6 +164,32 @@ def test_the_start_waits_for_subscribers(loop):
     assert run.plant.step == 0
     present.append(True)
     run.wait_mode(Mode.FINISHED)
+
+
+def test_an_answer_from_before_all_have_come_is_asked_for_again(loop):
+    present = []
+    run = loop(lockstep=True, ready=lambda: bool(present))
+    run.answer(0, 0.1)
+    run.wait(lambda: len(run.published) >= 2)
+    present.append(True)
+    run.wait(lambda: not run.stepper.gate.answers(0))
+    known = len(run.published)
+    run.wait(lambda: len(run.published) > known)
+    assert run.plant.step == 0
+    run.answer(0, 0.2)
+    run.wait(lambda: run.published[-1][0] == 1)
+
+
+def test_who_comes_after_the_end_is_told_the_last_state(loop):
+    late = []
+    run = loop(wait_for_tracker=False, last_step=5, latecomers=lambda: bool(late) and late.pop())
+    run.wait_mode(Mode.FINISHED)
+    published = len(run.published)
+    time.sleep(0.3)
+    assert len(run.published) == published
+    late.append(True)
+    run.wait(lambda: len(run.published) == published + 1)
+    assert run.published[-1][0] == 5
 
 
 def test_pause_step_resume_reset(loop):
