@@ -26,16 +26,18 @@ def collocate(
     barrier_start: float = 0.1,
     verbose: bool = False,
 ) -> Optimum:
-    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, x_{k+1} = g(x_k, u_k, z_k)`, the guess's first state and the limits, by IPOPT.
+    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`, the guess's first state and the limits, by IPOPT.
 
-    With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be
+    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold and no constraint says the same twice. With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be
     feasible; from one close to the optimum a small `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to
     `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not. Limits, and the
     domain of the model, hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
     """
     if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
         raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {dsys.nx} and {dsys.nu}")
-    program, greatest = _program(dsys, cost, len(guess), end, fixed)
+    x, u, z = (ca.MX.sym(name, n, len(guess)) for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z)))
+    w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
+    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, limits or {})
     options = {
         "ipopt.tol": tolerance,
         "ipopt.constr_viol_tol": tolerance,
@@ -45,31 +47,44 @@ def collocate(
         "ipopt.sb": "yes",
         "print_time": False,
     }
-    solver = ca.nlpsol("dmoc", "ipopt", program, options)
-    lower, upper = bounds(dsys, limits or {})[0].T
-    unknowns = [_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs)]
-    start = np.concatenate([guess.states.ravel(), guess.inputs.ravel(), *unknowns])
-    solution = solver(x0=start, lbx=_box(dsys, guess, lower, -np.inf), ubx=_box(dsys, guess, upper, np.inf), lbg=0, ubg=greatest)
+    solver = ca.nlpsol("dmoc", "ipopt", {"x": w, "f": _total(dsys, cost, X, u), "g": constraints}, options)
+    unknowns = [_unknowns(dsys, state, held) for state, held in zip(guess.states, guess.inputs)]
+    start = np.concatenate([np.zeros(x.numel()), guess.inputs.ravel(), *unknowns])
+    box = np.full((w.numel(), 2), [-np.inf, np.inf])
+    box[x.numel() : x.numel() + u.numel()] = np.tile(bounds(dsys, limits or {})[0][dsys.nx :], (len(guess), 1))
+    solution = solver(x0=start, lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
     stats = solver.stats()
-    states, inputs, _ = np.split(np.asarray(solution["x"]).ravel(), [guess.states.size, guess.states.size + guess.inputs.size])
-    trajectory = Trajectory(dsys.h, states.reshape(-1, dsys.nx), inputs.reshape(-1, dsys.nu), dsys.state_names, dsys.inputs, guess.name)
+    states, inputs = ca.Function("found", [w], [X, u])(solution["x"])
+    trajectory = Trajectory(dsys.h, np.asarray(states.T), np.asarray(inputs.T), dsys.state_names, dsys.inputs, guess.name)
     return Optimum(trajectory, float(solution["f"]), bool(stats["success"]), f"IPOPT: {stats['return_status']}", _history(stats["iterations"]))
 
 
-def _program(dsys: DiscreteSystem, cost: Cost, steps: int, end, fixed) -> tuple[dict, np.ndarray]:
-    """The nonlinear program over all states, inputs and unknowns, and the upper bounds of its constraints, whose lower bounds are zero."""
-    X, U, Z = (ca.MX.sym(name, n, count) for name, n, count in (("X", dsys.nx, steps + 1), ("U", dsys.nu, steps), ("Z", dsys.method.n_z, steps)))
+def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
+    """The guess's first state and the others moved by dx, as columns; a guess beside its manifold is first brought there."""
+    x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
+    retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
+    there = np.array([dsys.retract(state, np.zeros(dsys.ndx)) for state in guess.states[1:]])
+    return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(there.T), dx))
+
+
+def _constraints(dsys: DiscreteSystem, X, U, Z, end, fixed, limits: Limits) -> tuple[ca.MX, np.ndarray, np.ndarray]:
+    """Constraints and their bounds: the equations of all steps, the end condition, the model's domain and the limits of states."""
+    x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
+    local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
     _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
+    steps = U.shape[1]
     reached, domain = readout.map(steps)(X[:, :-1], U, Z)
-    equations = ca.vertcat(ca.vec(residual.map(steps)(X[:, :-1], U, Z)), ca.vec(X[:, 1:] - reached), _end_condition(dsys, X[:, -1], end, fixed))
-    program = {"x": ca.vertcat(ca.vec(X), ca.vec(U), ca.vec(Z)), "f": _total(dsys, cost, X, U), "g": ca.vertcat(equations, ca.vec(domain))}
-    return program, np.repeat([0.0, np.inf], [equations.shape[0], domain.numel()])
-
-
-def _box(dsys: DiscreteSystem, guess: Trajectory, bound: np.ndarray, free: float) -> np.ndarray:
-    """Bounds of the program's variables: the first state is given, the unknowns are free."""
-    steps = len(guess)
-    return np.concatenate([guess.states[0], np.tile(bound[: dsys.nx], steps), np.tile(bound[dsys.nx :], steps), np.full(dsys.method.n_z * steps, free)])
+    both = bounds(dsys, limits)[0][: dsys.nx]
+    limited = np.flatnonzero(np.isfinite(both).any(axis=1))
+    parts = [
+        (residual.map(steps)(X[:, :-1], U, Z), 0, 0),
+        (local.map(steps)(X[:, 1:], reached), 0, 0),
+        (_end_condition(dsys, X[:, -1], end, fixed), 0, 0),
+        (domain, 0, np.inf),
+        *((X[int(i), 1:], *both[i]) for i in limited),
+    ]
+    lower, upper = (np.concatenate([np.full(part.numel(), bound[k]) for part, *bound in parts]) for k in range(2))
+    return ca.veccat(*(part for part, *_ in parts)), lower, upper
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:

@@ -63,6 +63,29 @@ def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     assert np.abs(left[:2]).max() < 1e-9 and np.abs(left[2:]).max() > 1e-3
 
 
+def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
+    """In the redundant coordinates of unit vectors IPOPT gave up on 5 of these 8."""
+    dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
+    for seed in (1, 2, 4, 5):
+        moved = wandering(dsys, 20, np.random.default_rng(seed))
+        end = dsys.retract(moved.states[0], np.array([0.4, -0.3, 0.0, 0.0]))
+        for guess in (moved, dsys.simulate(moved.states[0], np.zeros((20, dsys.nu)))):
+            result = collocate(dsys, effort, guess, end)
+            assert result.converged, (seed, result.reason)
+            np.testing.assert_allclose(dsys.local(end, result.trajectory.states[-1]), 0, atol=1e-9)
+            lqr.linearize_along(dsys, result.trajectory)
+
+
+def test_a_guess_beside_the_manifold_is_one_all_the_same():
+    dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
+    guess = wandering(dsys, 10, np.random.default_rng(3))
+    beside = Trajectory(dsys.h, np.vstack([guess.states[:1], 1.1 * guess.states[1:]]), guess.inputs)
+    found = [collocate(dsys, effort, g, guess.states[-1]) for g in (guess, beside)]
+    assert all(result.converged for result in found)
+    np.testing.assert_allclose(np.linalg.norm(found[1].trajectory.states[:, :3], axis=1), 1, atol=1e-14)
+    assert found[1].cost == pytest.approx(found[0].cost, rel=1e-9)
+
+
 def test_what_cannot_be_is_said():
     dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((6, 2)), np.zeros((5, 1)))
     effort = Cost(lambda x, u, w: ca.sumsqr(u))
