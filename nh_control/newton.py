@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dgesv, dgetrf, dgetrs
 TARGET = 16 * float(np.finfo(float).eps)
 ACCEPT = 1e-10
 SMALL = 1e-3
-REFRESH = 0.05
+REFRESH = 0.15
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
 
