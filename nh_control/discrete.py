@@ -40,7 +40,8 @@ class Conditioning:
     """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld without constraints and multipliers (`mass`); of
     Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1 without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
 
-    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if these are larger.
+    A step that turns a constraint by a right angle makes a single one singular, too: the last counts from the lengths of Dh in the metric of M, if
+    these are larger.
     """
 
     jacobian: float
@@ -198,7 +199,7 @@ class DiscreteSystem:
         return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
 
     def state(self, q, v) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the velocity constraints is dropped, orthogonally in the mass metric."""
+        """State (nx) of configuration q (nq) and velocity v (nw); what of v the velocity constraints do not allow is dropped, orthogonally in the mass metric."""
         return self._state("state", q, v)[0][:, 0]
 
     def configuration(self, x) -> np.ndarray:
@@ -290,9 +291,6 @@ class DiscreteSystem:
         places = self.method.multipliers
         return slice(places.start, places.stop)
 
-    def _split(self, x):
-        return x[: self.system.space.nq], x[self.system.space.nq :]
-
     @cached_property
     def _inertia(self) -> Functions:
         return Functions(f"{self.system.name}_inertia", [inertia(self.system)])
@@ -301,8 +299,7 @@ class DiscreteSystem:
     def _state(self) -> Functions:
         s = self.system
         x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
-        (q, _), (q1, _) = self._split(x), self._split(x1)
-        v = ca.SX.sym("v", s.space.nw)
+        q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
         d = self._step_space.local(q, q1)
         middle = self._step_space.retract(q, self._alpha * d)
         return Functions(

@@ -27,11 +27,12 @@ class ClosedLoop:
 def advance(plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int) -> tuple[np.ndarray, np.ndarray]:
     """States before and after the last of `substeps` steps of the plant, in which forces are held and prescribed coordinates move evenly to their values in u;
     raises StepFailed."""
-    start, moved = plant.idle(x), np.arange(plant.nu) >= plant.nu - len(plant.system.prescribed)
-    before = after = x
-    for part in np.arange(1, substeps + 1) / substeps:
-        before, after = after, plant.step(after, np.where(moved, start + part * (u - start), u) if part < 1 else u)
-    return before, after
+    before, forces = x, plant.system.nu
+    if substeps > 1:
+        start = plant.idle(x)[forces:]
+        for part in np.arange(1, substeps) / substeps:
+            before = plant.step(before, np.concatenate([u[:forces], start + part * (u[forces:] - start)]))
+    return before, plant.step(before, u)
 
 
 def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np.ndarray:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nh_control.experiment import Result
 from nh_control.figures import common, planar, spatial
 from nh_control.figures.path import path
-from nh_control.figures.style import STYLE
+from nh_control.figures.style import save
 from nh_control.scenarios import Scenario
 
 Draw = Callable[[Result], Figure]
@@ -33,11 +32,8 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
 def save_all(result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None) -> dict[str, str]:
     """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before each."""
     files = {}
-    with matplotlib.rc_context(STYLE):
-        for name, draw in figures(result.experiment.scenario).items():
-            progress(name)
-            figure = draw(result)
-            FigureCanvasAgg(figure)
-            files[name] = str(folder / f"{name}.png")
-            figure.savefig(files[name])
+    for name, draw in figures(result.experiment.scenario).items():
+        progress(name)
+        files[name] = str(folder / f"{name}.png")
+        save(partial(draw, result), folder / f"{name}.png")
     return files

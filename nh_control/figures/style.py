@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -32,6 +36,14 @@ STYLE = {
     "lines.linewidth": 1.5,
     "savefig.dpi": 130,
 }
+
+
+def save(draw: Callable[[], Figure], file: Path) -> None:
+    """Draw a figure in this style, with Agg, into a file."""
+    with matplotlib.rc_context(STYLE):
+        figure = draw()
+        FigureCanvasAgg(figure)
+        figure.savefig(file)
 
 
 def run_label(result: Result) -> str:

@@ -5,23 +5,18 @@ Run `python -m nh_control.papers.johnson2014 --output DIR`.
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nh_control.control import LqrTracker
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import Optimum, bar, optimize
 from nh_control.discrete import DiscreteSystem
-from nh_control.figures.style import OPEN, RUN, STYLE, TARGET
+from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.integrators import midpoint
-from nh_control.output import folder
+from nh_control.papers import command
 from nh_control.progress import Progress
 from nh_control.simulation import closed_loop
 from nh_control.systems import pendulum
@@ -128,25 +123,16 @@ def figure_4(reference: Trajectory) -> Tracking:
     return Tracking(reference, closed, opened)
 
 
+def experiments(progress: Progress) -> command.Results:
+    """Both figures with their numbers."""
+    convergence = figure_3(progress)
+    tracking = figure_4(convergence.newton.trajectory)
+    return {"figure_3": convergence.draw, "figure_4": tracking.draw}, {"figure_3": convergence.numbers(), "figure_4": tracking.numbers()}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write figure_3.png, figure_4.png and numbers.json into a folder; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m nh_control.papers.johnson2014", description=__doc__.splitlines()[0])
-    parser.add_argument("--output", default=None, metavar="DIR", help="folder of the results (default: a new nh_control_output/johnson2014)")
-    parser.add_argument("--overwrite", action="store_true", help="replace results in a given --output")
-    args = parser.parse_args(argv)
-    out: Path = folder("johnson2014", args.output, args.overwrite)
-    with Progress() as progress:
-        convergence = figure_3(progress)
-    tracking = figure_4(convergence.newton.trajectory)
-    numbers = {"figure_3": convergence.numbers(), "figure_4": tracking.numbers()}
-    with rc_context(STYLE):
-        for name, result in (("figure_3", convergence), ("figure_4", tracking)):
-            figure = result.draw()
-            FigureCanvasAgg(figure)
-            figure.savefig(out / f"{name}.png")
-    (out / "numbers.json").write_text(json.dumps(numbers, indent=2) + "\n")
-    print(f"{out}: figure_3.png, figure_4.png, numbers.json")
-    return 0
+    return command.run("johnson2014", __doc__.splitlines()[0], experiments, argv)
 
 
 if __name__ == "__main__":

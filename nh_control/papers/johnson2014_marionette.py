@@ -5,23 +5,18 @@ Run `python -m nh_control.papers.johnson2014_marionette --output DIR`.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nh_control.conditioning import Conditioning, require_regular
 from nh_control.discrete import DiscreteSystem
 from nh_control.figures import sticks
-from nh_control.figures.style import OPEN, RUN, STYLE, TARGET
-from nh_control.output import folder
+from nh_control.figures.style import OPEN, RUN, TARGET
+from nh_control.papers import command
 from nh_control.progress import Progress
 from nh_control.scenarios import Perturbation
 from nh_control.scenarios.marionette import MARIONETTE, perturbed
@@ -122,25 +117,16 @@ def stabilization() -> Stabilization:
     return Stabilization(dsys, runs, run(reference.states[0], False), require_regular(dsys, reference))
 
 
+def experiments(progress: Progress) -> command.Results:
+    """All figures with their numbers."""
+    progress.phase("simulating the marionette with and without feedback")
+    result = stabilization()
+    return {name: getattr(result, name) for name in ("figure_5", "figure_6", "figure_7")}, result.numbers()
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write figure_5.png, figure_6.png, figure_7.png and numbers.json into a folder; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m nh_control.papers.johnson2014_marionette", description=__doc__.splitlines()[0])
-    parser.add_argument("--output", default=None, metavar="DIR", help="folder of the results (default: a new nh_control_output/johnson2014_marionette)")
-    parser.add_argument("--overwrite", action="store_true", help="replace results in a given --output")
-    args = parser.parse_args(argv)
-    out: Path = folder("johnson2014_marionette", args.output, args.overwrite)
-    with Progress() as progress:
-        progress.phase("simulating the marionette with and without feedback")
-        result = stabilization()
-    names = ("figure_5", "figure_6", "figure_7")
-    with rc_context(STYLE):
-        for name in names:
-            figure = getattr(result, name)()
-            FigureCanvasAgg(figure)
-            figure.savefig(out / f"{name}.png")
-    (out / "numbers.json").write_text(json.dumps(result.numbers(), indent=2) + "\n")
-    print(f"{out}: {', '.join(f'{name}.png' for name in names)}, numbers.json")
-    return 0
+    return command.run("johnson2014_marionette", __doc__.splitlines()[0], experiments, argv)
 
 
 if __name__ == "__main__":

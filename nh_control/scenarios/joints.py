@@ -14,13 +14,20 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, 
 
     Raises ValueError for an error only quadrotors can have.
     """
-    if perturbation.swing or perturbation.tilt:
-        raise ValueError(f"the joints of {model.system.name} turn by `heading` and slide by `position`: leave swing and tilt at 0")
-    names, nv = model.state_space.tangent_names, model.system.space.nv
+    names = model.system.space.tangent_names
+    return displaced(model, x, perturbation, np.array([perturbation.position if name in sliding else perturbation.heading for name in names]))
+
+
+def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, change: np.ndarray) -> np.ndarray:
+    """State x (nx) with its configuration changed by `change` (nv) and every momentum scaled; with a seed, the sign of each is drawn.
+
+    Raises ValueError for an error only quadrotors can have.
+    """
+    perturbation.refuse_links(model.system.name)
+    nq, nv = model.system.space.nq, model.system.space.nv
     signs = np.ones(model.ndx) if perturbation.seed < 0 else np.random.default_rng(perturbation.seed).choice([-1.0, 1.0], model.ndx)
-    joints = np.array([perturbation.position if name in sliding else perturbation.heading for name in names[:nv]])
-    momenta = model.local(np.concatenate([x[: model.system.space.nq], np.zeros(model.nx - model.system.space.nq)]), x)[nv:]
-    return model.retract(x, signs * np.concatenate([joints, perturbation.momentum * momenta]))
+    momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
+    return model.retract(x, signs * np.concatenate([change, perturbation.momentum * momenta]))
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:

@@ -39,13 +39,8 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     With seed < 0 the torso moves along y. Raises ValueError for an error only quadrotors can have, NotConsistent for one the strings do not allow.
     """
     p, system = perturbation, model.system
-    if p.swing or p.tilt:
-        raise ValueError("a marionette has no links or quadrotors: leave swing and tilt at 0")
-    direction, signs = np.array([0.0, 1.0]), np.ones(1 + system.n_rho)
-    if p.seed >= 0:
-        draw = np.random.default_rng(p.seed)
-        angle = draw.uniform(0, 2 * np.pi)
-        direction, signs = np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], len(signs))
+    p.refuse_links(system.name)
+    direction, signs = p.drawn(1 + system.n_rho)
     moved = {"torso_tx": p.position * direction[0], "torso_ty": p.position * direction[1], "torso_rz": signs[0] * p.heading}
     state, q = np.array(x, dtype=float), model.configuration(x)
     for name, change in moved.items():

@@ -86,6 +86,19 @@ class Perturbation:
             if not np.isfinite(getattr(self, f.name)):
                 raise ValueError(f"Perturbation.{f.name} must be finite, got {getattr(self, f.name)}")
 
+    def drawn(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Horizontal direction (2) of the position's error and n signs: left and positive, or drawn from the seed."""
+        if self.seed < 0:
+            return np.array([0.0, 1.0]), np.ones(n)
+        draw = np.random.default_rng(self.seed)
+        angle = draw.uniform(0, 2 * np.pi)
+        return np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], n)
+
+    def refuse_links(self, name: str) -> None:
+        """Raise ValueError for an error that only links and quadrotors can have, which `name` has not."""
+        if self.swing or self.tilt:
+            raise ValueError(f"{name} has no links or quadrotors that swing or tilt: leave swing and tilt at 0")
+
 
 @dataclass(frozen=True)
 class Gust:

@@ -96,14 +96,9 @@ def _swings(dsys: DiscreteSystem) -> Trajectory:
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
     """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError for an error only quadrotors can have."""
-    if perturbation.swing or perturbation.tilt:
-        raise ValueError("a snakeboard has nothing that swings or tilts: leave swing and tilt at 0")
+    perturbation.refuse_links(model.system.name)
     theta = model.state_space.tangent_names.index("theta")
-    direction, signs = np.array([0.0, 1.0]), np.ones(1 + model.system.n_rho)
-    if perturbation.seed >= 0:
-        draw = np.random.default_rng(perturbation.seed)
-        angle = draw.uniform(0, 2 * np.pi)
-        direction, signs = np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], len(signs))
+    direction, signs = perturbation.drawn(1 + model.system.n_rho)
     dx = np.zeros(model.ndx)
     dx[theta] = signs[0] * perturbation.heading
     dx[theta + 1 : theta + 3] = perturbation.position * direction

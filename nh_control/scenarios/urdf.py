@@ -14,6 +14,7 @@ from nh_control.control import equilibrium
 from nh_control.discrete import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.multibody import WORLD, Multibody, load_urdf
+from nh_control.scenarios.joints import displaced
 from nh_control.scenarios.scenario import BodyState, Joint, Perturbation, Scenario
 from nh_control.scenarios.urdf_look import look
 from nh_control.spaces import Rn
@@ -73,18 +74,14 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
     """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a floating base turned and moved to its left by as much, and every
     momentum scaled; random signs with a seed. Raises ValueError for an error only quadrotors can have."""
-    if perturbation.swing or perturbation.tilt:
-        raise ValueError("a robot has no links or quadrotors that swing or tilt: leave swing and tilt at 0")
     space, robot = model.system.space, model.system.parameters
-    dx = np.zeros(model.ndx)
+    change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
         slides = robot.tree.joint(coordinate).effort[1] == "N"
-        dx[robot.tree.place(coordinate)[1]] = perturbation.position if slides else perturbation.heading
+        change[robot.tree.place(coordinate)[1]] = perturbation.position if slides else perturbation.heading
     if not isinstance(space, Rn):
-        dx[2], dx[4] = perturbation.heading, perturbation.position
-    dx[space.nv :] = perturbation.momentum * x[space.nq :]
-    signs = 1.0 if perturbation.seed < 0 else np.random.default_rng(perturbation.seed).choice([-1.0, 1.0], model.ndx)
-    return model.retract(x, signs * dx)
+        change[2], change[4] = perturbation.heading, perturbation.position
+    return displaced(model, x, perturbation, change)
 
 
 def _system(model: Multibody, parameters: UrdfParameters) -> System:
@@ -118,7 +115,7 @@ def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.n
     mass = model.mass_matrix(model.configuration())
     n, limits = model.space.nv, np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)])
     largest = np.abs(limits).max(axis=1)
-    slow = np.linalg.inv(mass) / LARGE_RATE
+    slow = np.linalg.solve(mass, np.eye(n)) / LARGE_RATE
     Q = np.block([[np.eye(n) / LARGE_ERROR**2, np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
     R = np.diag(1 / np.where(np.isfinite(largest), largest, LARGE_EFFORT) ** 2)
     return Q, R, None if held else Q

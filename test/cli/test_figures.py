@@ -38,15 +38,14 @@ PENDULUM = Scenario(
 )
 
 
-def result(monkeypatch, scenario, **options):
-    monkeypatch.setattr(scenarios, "get", lambda name: scenario)
+def result(scenario, **options):
     experiment = Experiment.make(scenario, **options)
     loop = experiment.run()
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 
 
-def test_joints_alone_have_all_figures_but_a_path(monkeypatch, tmp_path):
-    run = result(monkeypatch, PENDULUM)
+def test_joints_alone_have_all_figures_but_a_path(tmp_path):
+    run = result(PENDULUM)
     files = save_all(run, tmp_path)
     assert set(files) == {"states", "inputs", "energy", "error"}
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
@@ -64,9 +63,9 @@ def look(parameters):
     return Look("odom", hanging, tuple(shapes), trail="end", cables=(Cable("rod", "end", ""),))
 
 
-def test_joints_alone_are_seen_from_the_side_in_which_they_move(monkeypatch, tmp_path):
+def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path):
     shown = replace(PENDULUM, look=look)
-    run = result(monkeypatch, shown)
+    run = result(shown)
     assert "path" in save_all(run, tmp_path)
     axes = figures(shown)["path"](run).axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_aspect()) == ("x (m)", "z (m)", 1.0)
@@ -78,8 +77,8 @@ def test_joints_alone_are_seen_from_the_side_in_which_they_move(monkeypatch, tmp
         assert outline.get_path().contains_point(0.9 * end[[0, 2]] + [0, 0.2])
 
 
-def test_summary_of_joints_alone_leaves_out_what_there_is_not(monkeypatch):
-    summary = summarize(result(monkeypatch, PENDULUM))
+def test_summary_of_joints_alone_leaves_out_what_there_is_not():
+    summary = summarize(result(PENDULUM))
     assert list(summary["error"]["parts"]) == ["θ"]
     part = summary["error"]["parts"]["θ"]
     assert part["unit"] == "rad" and part["initial"] == pytest.approx(0.1) and part["final"] < part["rms"] < part["largest"]
@@ -95,8 +94,8 @@ def short_hover():
     return replace(scenarios.get("quadrotor_payload"), look=None)
 
 
-def test_bodies_in_space_have_a_path_in_space_even_without_a_look(monkeypatch, tmp_path, short_hover):
-    run = result(monkeypatch, short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(0.5, tilt=0.5))
+def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, short_hover):
+    run = result(short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(0.5, tilt=0.5))
     assert set(save_all(run, tmp_path)) == {"path", "states", "inputs", "energy", "error", "tension"}
     drawn = figures(short_hover)["path"](run)
     space, bar = drawn.axes
@@ -109,8 +108,8 @@ def test_bodies_in_space_have_a_path_in_space_even_without_a_look(monkeypatch, t
     np.testing.assert_allclose(path, run.loop.trajectory.states[:, :3], atol=1e-12)
 
 
-def test_inputs_are_drawn_with_their_limits_near_or_named(monkeypatch, short_hover):
-    run = result(monkeypatch, short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(tilt=1.0))
+def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):
+    run = result(short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(tilt=1.0))
     panels = {panel.get_ylabel(): panel for panel in figures(short_hover)["inputs"](run).axes}
     thrust, torque = panels["quad1 thrust (N)"], panels["quad1 torque x (N m)"]
     saturated = run.loop.saturated.sum(axis=0)

@@ -168,7 +168,7 @@ WRONG = {
     "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
     "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
     "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
-    "tilt of what cannot tilt": (("snakeboard", "--perturb-tilt", "1"), "nothing that swings or tilts"),
+    "tilt of what cannot tilt": (("snakeboard", "--perturb-tilt", "1"), "leave swing and tilt at 0"),
     "wind where there is none": (("snakeboard", "--wind-force", "1", "0", "0"), "has no wind"),
     "wind without direction": (("quadrotor_payload", "--wind-force", "1"), "expected 3 arguments"),
     "infinite wind": (("quadrotor_payload", "--wind-force", "1", "0", "inf"), "finite"),
