@@ -23,20 +23,29 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Leg:
-    """A `tracker` that takes over at step `start`, and the `guidance` that planned its reference, if any."""
+    """A `tracker` whose reference begins at step `start` of the course, and the `guidance` that planned it, if any."""
 
     start: int
     tracker: LqrTracker
     guidance: Guidance | None = None
 
+    @property
+    def end(self) -> int:
+        """Step of the course at which the reference ends."""
+        return self.start + len(self.tracker.reference)
+
     def next(self, start: int, wish: Callable[[Guidance, int], Trajectory]) -> Leg:
-        """The leg from `start` on that a copy of this one's guidance plans for a wish, with the same tracker along it; raises what these raise."""
+        """The leg from step `start` of the course on that a copy of this one's guidance plans for `wish(guidance, step of this leg)`, with the same tracker
+        along it; raises what these raise."""
         guidance = copy(self.guidance)
-        return Leg(start, self.tracker.along(wish(guidance, start), start), guidance)
+        return Leg(start, self.tracker.along(wish(guidance, start - self.start)), guidance)
 
 
 class Course:
-    """A controller along legs: at step k it is that of the last leg that has started. Not thread-safe: one thread owns a course."""
+    """A controller along legs: at step k it is that of the last leg that has started. Legs that are over are forgotten.
+
+    Not thread-safe: one thread owns a course; others may ask for `leg`.
+    """
 
     def __init__(self, tracker: LqrTracker, guidance: Guidance | None = None):
         self.dsys, self._first = tracker.dsys, Leg(0, tracker, guidance)
@@ -46,31 +55,28 @@ class Course:
         """Back to the first leg alone."""
         self._legs, self.step = [self._first], 0
 
-    @property
-    def last(self) -> Leg:
-        """The last leg, whose reference begins with those of the legs before."""
-        return self._legs[-1]
+    def leg(self, k: int) -> Leg:
+        """The last leg that has started at step k, which must not be one before the present leg."""
+        return next(leg for leg in reversed(self._legs) if leg.start <= k)
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k."""
-        return self._leg(k).tracker.target(k)
+        leg = self.leg(k)
+        return leg.tracker.target(k - leg.start)
 
     def command(self, k: int, x, memory: object | None = None) -> Command:
         """Command for step k at state x (nx)."""
         self.step = k
-        return self._leg(k).tracker.command(k, x, memory)
+        leg = self.leg(k)
+        return leg.tracker.command(k - leg.start, x, memory)
 
     def add(self, leg: Leg) -> bool:
         """Follow the leg once it starts, instead of all others that start then or later; False, and nothing changes, if it should have started already."""
         if leg.start <= self.step:
             return False
-        present = self._leg(self.step).start
+        present = self.leg(self.step).start
         self._legs = [other for other in self._legs if present <= other.start < leg.start] + [leg]
         return True
-
-    def _leg(self, k: int) -> Leg:
-        """The last leg that has started at step k, which must not be one before the present leg."""
-        return next(leg for leg in reversed(self._legs) if leg.start <= k)
 
 
 class Navigator:

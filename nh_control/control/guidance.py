@@ -26,8 +26,8 @@ SAMPLES = 100
 class Guidance:
     """The present reference and the path it follows, from which every accepted goal or trajectory goes on; a refused one leaves them as they are.
 
-    References count steps from the start of the flight, so up to step k the new one is the old one; k may lie ahead, which leaves time for planning.
-    Goals are reached with at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of the inputs, which feedback needs as well.
+    Steps count from the start of the present reference, and a new one begins at the step k at which it leaves that; k may lie ahead, which leaves time for
+    planning. Goals are reached with at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of the inputs, which feedback needs as well.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Guidance:
     ):
         self.dsys, self.reference, self.formation = dsys, reference, formation
         self.acceleration, self.margin = acceleration, margin
-        self._paths = [(0, path)]
+        self._path = path
 
     def to_goal(self, k: int, position) -> Trajectory:
         """Reference that leaves the present one at step k and comes to rest with the payload at `position` (3) in m, as fast as acceleration and margin allow.
@@ -76,8 +76,7 @@ class Guidance:
         """Position and six derivatives (7, 3) of the present path at step k."""
         if not k >= 0:
             raise ValueError(f"step must be at least 0, got {k}")
-        start, path = next((start, path) for start, path in reversed(self._paths) if start <= k)
-        return path.jets([(k - start) * self.dsys.h])[0]
+        return self._path.jets([k * self.dsys.h])[0]
 
     def _gentle(self, make: Callable[[float], Path]) -> Path:
         """The shortest of the paths `make(duration)` that keeps to acceleration and margin, or the one that is nearest to it."""
@@ -105,18 +104,14 @@ class Guidance:
         return loads.max() / max(1.0, loads[0])
 
     def _follow(self, k: int, path: Path) -> Trajectory:
-        """The present reference up to step k, held past its end, and the motion along the path from there; becomes the present one."""
+        """The motion along the path from the state of the present reference at step k, held past its end; becomes the present one."""
         old = self.reference
-        held = np.minimum(np.arange(k + 1), len(old))
-        states, inputs = old.states[held], old.inputs[np.minimum(held[:-1], len(old) - 1)]
         try:
-            new = flat_reference(self.dsys, path, self.formation, name=old.name, start=states[k])
+            new = flat_reference(self.dsys, path, self.formation, name=old.name, start=old.states[min(k, len(old))])
         except StepFailed as failure:
             raise InfeasiblePath(f"the path is too swift for steps of {self.dsys.h:g} s: {failure}") from None
-        joined = Trajectory(old.h, np.vstack([states, new.states[1:]]), np.vstack([inputs, new.inputs]), old.state_names, old.input_names, old.name)
-        self.reference = joined
-        self._paths = [(start, earlier) for start, earlier in self._paths if start < k] + [(k, path)]
-        return joined
+        self.reference, self._path = new, path
+        return new
 
 
 def _require_points(times, positions, velocities) -> None:

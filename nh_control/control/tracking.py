@@ -44,7 +44,7 @@ class Controller(Protocol):
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference from its step `start` on.
+    """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
     the last state. Without, forces are zero past the end and prescribed coordinates stay; `steps` refuses longer runs unless the motion rests there.
@@ -63,7 +63,6 @@ class LqrTracker:
         limits=None,
         disturbance_gain: float = 0.0,
         hold: bool = False,
-        start: int = 0,
     ):
         if not dsys.nu:
             raise ValueError(f"{dsys}: a system without inputs cannot be made to track; leave the tracker out")
@@ -71,26 +70,23 @@ class LqrTracker:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
-        if not 0 <= start < len(reference):
-            raise ValueError(f"start must be one of the reference's {len(reference)} steps, got {start}")
-        self.dsys, self.reference, self.disturbance_gain, self.hold, self.start = dsys, reference, disturbance_gain, hold, start
+        self.dsys, self.reference, self.disturbance_gain, self.hold = dsys, reference, disturbance_gain, hold
         self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
         self._weights = Q, R, Qf
-        ahead = Trajectory(reference.h, reference.states[start:], reference.inputs[start:], name=reference.name)
         constrained = dsys.system.n_holonomic > 0
         self._impulses = [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         end = lqr.infinite_horizon(dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE) if hold else None
         if disturbance_gain == 0:
-            self.gains = lqr.finite_horizon(dsys, ahead, Q, R, end.P if hold else Qf)
+            self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
             self._disturbance_gains = None
         else:
-            self.gains, self._disturbance_gains = _disturbance_gains(dsys, ahead, Q, R, Qf, end)
+            self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf, end)
 
-    def along(self, reference: Trajectory, start: int = 0) -> LqrTracker:
-        """The same tracker along another reference, for the steps from `start` on only, which saves computing gains of the past."""
-        return LqrTracker(self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold, start)
+    def along(self, reference: Trajectory) -> LqrTracker:
+        """The same tracker along another reference."""
+        return LqrTracker(self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold)
 
     def steps(self, duration_s: float = 0.0) -> int:
         """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one beyond an end that is in motion."""
@@ -115,22 +111,17 @@ class LqrTracker:
         return self.dsys.local(self.target(k), self._comparable(k, x))
 
     def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
-        """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero).
-
-        Raises ValueError for a step before `start`.
-        """
-        if k < self.start:
-            raise ValueError(f"{self.dsys}: this tracker begins at step {self.start}, asked for step {k}")
+        """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
         x = self._comparable(k, x)
         error = self.dsys.local(self.target(k), x)
         if k >= len(self.reference) and not self.hold:
             u, memory = self.dsys.idle(x), None
         else:
             k = min(k, len(self.reference) - 1)
-            u = self.reference.inputs[k] - self.gains.K[k - self.start] @ error
+            u = self.reference.inputs[k] - self.gains.K[k] @ error
             if self._disturbance_gains is not None:
                 memory = self._estimate(k, x, memory)
-                u = u - self._disturbance_gains[k - self.start] @ memory.disturbance
+                u = u - self._disturbance_gains[k] @ memory.disturbance
         clipped = np.clip(u, self.limits[:, 0], self.limits[:, 1])
         if memory is not None:
             memory = self._predict(x, clipped, memory)

@@ -39,7 +39,7 @@ class Guide:
     def forget(self) -> None:
         """Drop what is being planned, and show the course's reference again: the run has started anew."""
         self._navigator.forget()
-        self._paths.publish(self._paths.message(self._course.last.tracker.reference))
+        self._paths.publish(self._paths.message(self._course.leg(0).tracker.reference))
 
     def close(self) -> None:
         """End planning."""
@@ -53,7 +53,7 @@ class Guide:
             self._refused("goal", str(reason))
             return
         x, y, z = position
-        self._request(f"goal ({x:.3g}, {y:.3g}, {z:.3g})", lambda guidance, k: guidance.to_goal(k, position))
+        self._request(f"goal ({x:.3g}, {y:.3g}, {z:.3g})", lambda guidance, k, _: guidance.to_goal(k, position))
 
     def _on_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         try:
@@ -63,9 +63,9 @@ class Guide:
             return
         self._request(f"trajectory of {len(message.points)} points", plan)
 
-    def _request(self, what: str, plan: Callable[[Guidance, int], Trajectory]) -> None:
+    def _request(self, what: str, plan: Callable[[Guidance, int, int], Trajectory]) -> None:
         def leg(k: int) -> Leg:
-            planned = self._course.last.next(k, plan)
+            planned = self._course.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
             self._path = self._paths.message(planned.tracker.reference, k, PATH_POSES)
             return planned
 
@@ -73,7 +73,7 @@ class Guide:
 
     def _accepted(self, what: str, leg: Leg) -> None:
         self._report.accept()
-        self._log.info(f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = {leg.tracker.reference.duration:.3f} s")
+        self._log.info(f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = {leg.end * self._model.dsys.h:.3f} s")
         self._paths.publish(self._path)
 
     def _refused(self, what: str, reason: str) -> None:
@@ -104,13 +104,13 @@ class PathPublisher:
         return pose
 
     def message(self, reference: Trajectory, start: int = 0, poses: int = 0) -> Path:
-        """The path from step `start` on, with about `poses` poses (0: one at every step)."""
+        """The path of a reference that begins at step `start`, with about `poses` poses (0: one at every step)."""
         path = Path()
         path.header.frame_id = self.body.parent
-        stride = ceil((len(reference) + 1 - start) / poses) if poses else 1
-        for k in sorted({*range(start, len(reference) + 1, stride), len(reference)}):
+        stride = ceil((len(reference) + 1) / poses) if poses else 1
+        for k in sorted({*range(0, len(reference) + 1, stride), len(reference)}):
             pose = PoseStamped(pose=self.pose(reference.states[k]))
             pose.header.frame_id = self.body.parent
-            conversions.set_time(pose.header.stamp, self._model.clock.stamp(k))
+            conversions.set_time(pose.header.stamp, self._model.clock.stamp(start + k))
             path.poses.append(pose)
         return path

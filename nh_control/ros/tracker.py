@@ -78,7 +78,7 @@ class Tracker:
             return None
         paths = PathPublisher(node, self._model, bodies[0])
         paths.publish(paths.message(self._model.reference))
-        return Guide(node, self._inbox, self._model, self._course, self._report, paths) if self._course.last.guidance else None
+        return Guide(node, self._inbox, self._model, self._course, self._report, paths) if self._course.leg(0).guidance else None
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""

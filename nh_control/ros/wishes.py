@@ -43,8 +43,8 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
     return np.array([*position[:2], position[2] or height])
 
 
-def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float) -> Callable[[Guidance, int], Trajectory]:
-    """The plan, from a guidance and the step at which it starts, of a trajectory of the body; with stamp 0 times count from the start, whenever that is.
+def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float) -> Callable[[Guidance, int, int], Trajectory]:
+    """The plan, from a guidance, its step and the step of the run at which it starts, of a trajectory of the body; with stamp 0 times count from that start.
 
     Positions and, if there are any, velocities count, in the parent frame's axes; orientations and accelerations do not. Raises ConversionError for another
     frame or body, a stamp in the past, numbers that are missing or not finite, and times that do not increase from 0 or later; the plan raises it where its
@@ -66,10 +66,10 @@ def trajectory(message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: flo
     if any(point.velocities for point in message.points):
         velocities = np.array([_vector(point.velocities, "linear", k, "velocity") for k, point in enumerate(message.points)])
 
-    def plan(guidance: Guidance, k: int) -> Trajectory:
-        due = times + stamp / NANOSECONDS - k * h if stamp else times
+    def plan(guidance: Guidance, k: int, start: int) -> Trajectory:
+        due = times + stamp / NANOSECONDS - start * h if stamp else times
         if due[0] < 0:
-            raise ConversionError(f"its first point is due at t = {k * h + due[0]:.3f} s, but no change is possible before t = {k * h:.3f} s")
+            raise ConversionError(f"its first point is due at t = {start * h + due[0]:.3f} s, but no change is possible before t = {start * h:.3f} s")
         return guidance.along(k, due, positions, velocities)
 
     return plan

@@ -1,7 +1,9 @@
 """Changes of the reference in flight: which leg commands at which step, and planning beside the control loop."""
 
+import gc
 import queue
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -21,16 +23,16 @@ class System:
 
 
 class Follower:
-    """A tracker whose command is its reference's state and the step it was asked for."""
+    """A tracker whose command is its reference's state and the step of it that it was asked for."""
 
     dsys = System()
 
-    def __init__(self, reference, start=0):
-        self.reference, self.start = reference, start
+    def __init__(self, reference):
+        self.reference = reference
 
-    def along(self, reference, start):
+    def along(self, reference):
         """The same along another reference."""
-        return Follower(reference, start)
+        return Follower(reference)
 
     def target(self, k):
         """The reference's state."""
@@ -52,18 +54,18 @@ class Guided:
 
     plans = 0
 
-    def to(self, k, value, length):
-        """A reference of `value` from k on, zero before."""
+    def to(self, value, length):
+        """A reference of `value`."""
         self.plans += 1
-        return reference(*np.where(np.arange(length + 1) < k, 0.0, value))
+        return reference(*np.full(length + 1, value))
 
 
 GUIDANCE = Guided()
 
 
 def leg(start, length=20, value=1.0):
-    """A leg of `value` from `start` on, from zero before."""
-    return Leg(0, Follower(reference(0.0, 0.0)), GUIDANCE).next(start, lambda guidance, k: guidance.to(k, value, length))
+    """A leg of `value` from `start` on."""
+    return Leg(0, Follower(reference(0.0, 0.0)), GUIDANCE).next(start, lambda guidance, _: guidance.to(value, length))
 
 
 @pytest.fixture
@@ -75,17 +77,35 @@ def test_a_leg_commands_from_its_start(course):
     assert course.add(leg(5, value=7.0))
     commands = [course.command(k, None).u for k in range(8)]
     assert [u[0] for u in commands] == [0.0] * 5 + [7.0] * 3
-    assert [u[1] for u in commands] == list(range(8))
-    assert course.last.tracker.start == 5
+    assert [u[1] for u in commands] == [0, 1, 2, 3, 4, 0, 1, 2]
     assert course.target(100) == 7.0
-    assert len(course.last.tracker.reference) == 20
+    assert (course.leg(4).end, course.leg(5).end) == (10, 25)
 
 
 def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(course):
     course.add(leg(5))
-    assert course.last.guidance.plans == 1 and GUIDANCE.plans == 0
+    assert course.leg(5).guidance.plans == 1 and GUIDANCE.plans == 0
     course.reset()
-    assert course.last.guidance is GUIDANCE
+    assert course.leg(5).guidance is GUIDANCE
+
+
+def test_a_wish_is_planned_in_the_steps_of_the_leg_it_leaves(course):
+    course.add(leg(5))
+    asked = []
+    course.leg(12).next(12, lambda guidance, k: asked.append(k) or guidance.to(1.0, 3))
+    assert asked == [7]
+
+
+def test_legs_that_are_over_are_forgotten(course):
+    first = weakref.ref(leg_of := leg(3))
+    assert course.add(leg_of)
+    del leg_of
+    for start in range(10, 1000, 10):
+        course.command(start - 1, None)
+        assert course.add(course.leg(start).next(start, lambda guidance, _: guidance.to(1.0, 20)))
+    gc.collect()
+    assert first() is None
+    assert course.leg(990).end == 1010
 
 
 def test_memory_is_carried_over(course):
@@ -113,7 +133,7 @@ def test_reset_forgets_all_legs(course):
     course.add(leg(2))
     course.command(4, None)
     course.reset()
-    assert course.step == 0 and course.target(5) == 0.0 and len(course.last.tracker.reference) == 10
+    assert course.step == 0 and course.target(5) == 0.0 and course.leg(5).end == 10
 
 
 class Owner:

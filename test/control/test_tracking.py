@@ -201,18 +201,3 @@ def test_parking_is_a_sideways_move_over_cusps_that_ends_at_rest(model):
     assert np.abs(forward[-1]) < 2e-2 < 1 < np.abs(forward).max()
     moving = forward[np.abs(forward) > 0.05]
     assert (np.diff(np.sign(moving)) != 0).sum() >= 3
-
-
-@pytest.mark.parametrize("integral", [False, True])
-def test_a_tracker_from_a_later_step_on_answers_as_one_of_the_whole_reference(trackers, integral):
-    whole = trackers["forward"][integral]
-    part = whole.along(whole.reference, 700)
-    memory, x = [None, None], whole.reference.states[700]
-    for k in range(700, 720):
-        commands = [tracker.command(k, x, m) for tracker, m in zip((whole, part), memory)]
-        np.testing.assert_array_equal(commands[0].u, commands[1].u)
-        memory, x = [c.memory for c in commands], whole.dsys.step(x, commands[0].u + [0.1, -0.2])
-    with pytest.raises(ValueError, match="begins at step 700, asked for step 699"):
-        part.command(699, x)
-    with pytest.raises(ValueError, match="start must be one of the reference's 1200 steps"):
-        whole.along(whole.reference, 1200)

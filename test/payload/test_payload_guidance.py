@@ -7,7 +7,6 @@ import pytest
 from nh_control.control import LqrTracker, paths
 from nh_control.control.course import Course
 from nh_control.control.guidance import Guidance
-from nh_control.control.lqr import FEASIBLE
 from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
 from nh_control.scenarios import UnknownName
 from nh_control.scenarios.quadrotor_payload import PATHS
@@ -30,10 +29,10 @@ def guidance(n: int = 2, **limits) -> Guidance:
 
 
 def require_reference(dsys, old: Trajectory, new: Trajectory, k: int) -> None:
-    """The new reference is the old one up to step k, held past its end, discretely feasible after it, and at rest at its end."""
-    np.testing.assert_array_equal(new.states[: k + 1], old.states[np.minimum(np.arange(k + 1), len(old))])
-    for j in range(max(0, k - 3), len(new)):
-        assert np.abs(dsys.local(new.states[j + 1], dsys.step(new.states[j], new.inputs[j]))).max() < (1e-12 if j >= k else FEASIBLE)
+    """The new reference leaves the old one, held past its end, at its step k, is discretely feasible, and at rest at its end."""
+    np.testing.assert_array_equal(new.states[0], old.states[min(k, len(old))])
+    for j in range(len(new)):
+        assert np.abs(dsys.local(new.states[j + 1], dsys.step(new.states[j], new.inputs[j]))).max() < 1e-12
     assert np.abs(dsys.local(new.states[-1], dsys.step(new.states[-1], new.inputs[-1]))).max() < 1e-6
     lower, upper = dsys.system.input_limits.T
     assert (lower <= new.inputs).all() and (new.inputs <= upper).all()
@@ -63,13 +62,13 @@ def test_a_goal_given_in_motion_is_reached_on_a_feasible_reference(n):
     require_reference(model(n), old, new, MIDWAY)
     np.testing.assert_allclose(new.states[-1, :3], goal, atol=1e-6)
     assert pilot.reference is new
-    jumps = np.abs(np.diff(new.inputs, axis=0)).max(axis=1)
+    jumps = np.abs(np.diff(np.vstack([old.inputs[:MIDWAY], new.inputs]), axis=0)).max(axis=1)
     assert jumps[MIDWAY - 1] < 1.5 * np.r_[jumps[MIDWAY - 20 : MIDWAY - 2], jumps[MIDWAY + 1 : MIDWAY + 20]].max()
 
 
-def test_goals_chain_and_may_come_after_the_end_and_again_before_it():
+def test_goals_chain_and_may_come_after_the_end():
     pilot, dsys = guidance(2), model(2)
-    for k, goal in ((MIDWAY, [1.0, 1.0, 1.0]), (MIDWAY + 90, [0.0, -1.0, 1.5]), (1200, [0.5, 0.0, 1.0]), (1000, [3.0, 0.0, 1.0]), (0, [0.0, 0.0, 2.0])):
+    for k, goal in ((MIDWAY, [1.0, 1.0, 1.0]), (90, [0.0, -1.0, 1.5]), (1200, [0.5, 0.0, 1.0]), (0, [0.0, 0.0, 2.0])):
         old = pilot.reference
         require_reference(dsys, old, pilot.to_goal(k, goal), k)
         np.testing.assert_allclose(pilot.reference.states[-1, :3], goal, atol=1e-6)
@@ -79,7 +78,7 @@ def test_goals_keep_their_acceleration_and_margin():
     gentle = guidance(acceleration=0.5).to_goal(480, [4.0, 0.0, 1.0])
     swift = guidance(acceleration=5.0).to_goal(480, [4.0, 0.0, 1.0])
     for reference, limit in ((gentle, 0.5), (swift, 5.0)):
-        velocities = np.diff(reference.states[480:, :3], axis=0) / reference.h
+        velocities = np.diff(reference.states[:, :3], axis=0) / reference.h
         acceleration = np.linalg.norm(np.diff(velocities, axis=0), axis=1).max() / reference.h
         assert 0.7 * limit < acceleration < 1.02 * limit
 
@@ -91,7 +90,7 @@ def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities(
     velocities = np.array([[0.0, 0.5, 0.0], [-0.8, 0.0, 0.0], [0.0, 0.0, 0.0]])
     new = pilot.along(MIDWAY, times, positions, velocities)
     require_reference(dsys, old, new, MIDWAY)
-    at = MIDWAY + np.round(times / dsys.h).astype(int)
+    at = np.round(times / dsys.h).astype(int)
     np.testing.assert_allclose(new.states[at, :3], positions, atol=1e-3)
     np.testing.assert_allclose([dsys.velocity(new.states[k])[:3] for k in at], velocities, atol=2e-3)
     np.testing.assert_allclose(new.states[-1, :3], positions[-1], atol=1e-6)
@@ -105,7 +104,7 @@ def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     for k in range(900):
         if k in (MIDWAY, MIDWAY + 100):
             goal = [1.0, 1.5, 1.5] if k == MIDWAY else [-0.5, 0.0, 1.0]
-            assert course.add(course.last.next(k + 5, lambda pilot, start, goal=goal: pilot.to_goal(start, goal)))
+            assert course.add(course.leg(k + 5).next(k + 5, lambda pilot, step, goal=goal: pilot.to_goal(step, goal)))
         command = course.command(k, x, memory)
         memory, x = command.memory, dsys.step(x, command.u)
         errors.append(np.linalg.norm(command.error[:3]))

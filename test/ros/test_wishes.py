@@ -74,14 +74,14 @@ def test_goals_are_refused(message, text):
 
 
 def test_times_count_from_the_start_with_stamp_zero():
-    k, times, positions, velocities = wishes.trajectory(trajectory(), BODY, NOW, H)(Recorded(), 1100)
-    assert (k, times.tolist(), velocities) == (1100, [1.0, 2.0], None)
+    k, times, positions, velocities = wishes.trajectory(trajectory(), BODY, NOW, H)(Recorded(), 100, 1100)
+    assert (k, times.tolist(), velocities) == (100, [1.0, 2.0], None)
     np.testing.assert_array_equal(positions, [[1.0, 0.0, 1.0], [2.0, 0.0, 1.0]])
 
 
 def test_times_count_from_the_stamp_and_velocities_are_passed_on():
     message = trajectory(stamp_s=12.5, velocities=((0.1, 0.2, 0.3), (0.0, 0.0, 0.0)))
-    _, times, _, velocities = wishes.trajectory(message, BODY, NOW, H)(Recorded(), 1100)
+    _, times, _, velocities = wishes.trajectory(message, BODY, NOW, H)(Recorded(), 100, 1100)
     np.testing.assert_allclose(times, [2.5, 3.5])
     np.testing.assert_array_equal(velocities, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
 
@@ -116,6 +116,6 @@ def test_a_point_without_a_transform_is_refused():
 
 def test_a_trajectory_that_is_due_before_it_can_start_is_refused():
     plan = wishes.trajectory(trajectory(stamp_s=10.0), BODY, NOW, H)
-    assert plan(Recorded(), 1099)[1][0] == pytest.approx(0.01)
+    assert plan(Recorded(), 99, 1099)[1][0] == pytest.approx(0.01)
     with pytest.raises(conversions.ConversionError, match="first point is due at t = 11.000 s, but no change is possible before t = 11.010 s"):
-        plan(Recorded(), 1101)
+        plan(Recorded(), 1, 1101)
