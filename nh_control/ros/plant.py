@@ -76,7 +76,7 @@ class Plant:
         inputs = model.dsys.inputs
         gate = CommandGate(inputs, plant.dsys.system.input_limits[: len(inputs)], model.clock, timeout_steps, Fallback(p["fallback"]), lambda: plant.idle)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
-        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._all_subscribed, self._latecomers)
+        return Stepper(plant, gate, pacer, run, self._inbox, self._publish_state, self._on_change, self._missing, self._latecomers)
 
     def _make_plant(self) -> SimulatedPlant:
         p, model = self._parameters, self._model
@@ -108,9 +108,9 @@ class Plant:
         self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
         self._watch.observe(plant.step, q, v, plant.inputs)
 
-    def _all_subscribed(self) -> bool:
-        """Whether the nodes of the parameter `wait_for` have subscribed to the states."""
-        return self._states.subscribed(self._parameters["wait_for"])
+    def _missing(self) -> str:
+        """What keeps the nodes of the parameter `wait_for` from hearing the states."""
+        return self._states.missing(self._parameters["wait_for"])
 
     def _latecomers(self) -> bool:
         """Whether somebody has come who does not know the state."""

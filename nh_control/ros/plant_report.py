@@ -53,7 +53,7 @@ class PlantReport:
         if stepper.mode is Mode.FAILED:
             return "error", f"paused: {stepper.reason}"
         if stepper.awaited_s > AWAIT_WARNING_S:
-            return "warn", f"waiting for the command that answers step {stepper.plant.step} for {stepper.awaited_s:.0f} s: is the tracker running?"
+            return "warn", f"waiting for {stepper.awaited_s:.0f} s for {stepper.awaited}"
         troubles = [(rejected, "commands rejected"), (fallback, f"steps with the fallback ({gate.fallback.value})"), (missed, "steps missed")]
         told = [f"{count} {what}" for count, what in troubles if count] + ([warning] if warning else [])
         present = stepper.mode.value + (f": {stepper.reason}" if stepper.reason else "")

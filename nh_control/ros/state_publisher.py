@@ -41,14 +41,17 @@ class StatePublisher:
             publisher.publish(message)
         self._broadcast()
 
-    def subscribed(self, names: Iterable[str]) -> bool:
-        """Whether each of these nodes hears all messages that hold the state, and every known listener those that it has subscribed to."""
+    def missing(self, names: Iterable[str]) -> str:
+        """What keeps each of these nodes from hearing all messages that hold the state, and known listeners from hearing what they have subscribed to; empty
+        if nothing does."""
         wanted = set(names)
         for publisher, _ in self._publishers if wanted else ():
             heard_by = listeners(self._node, publisher)
-            if heard_by is None or (publisher.topic_name in self._topics and not wanted <= heard_by):
-                return False
-        return True
+            if publisher.topic_name in self._topics and (absent := wanted - (heard_by or wanted)):
+                return f"{', '.join(sorted(absent))} to subscribe to {publisher.topic_name} (parameter 'wait_for')"
+            if heard_by is None:
+                return f"a subscription of {publisher.topic_name} to be matched; is its quality of service incompatible?"
+        return ""
 
     def latecomers(self) -> bool:
         """Whether a message has subscribers that it had not when it was last published, or when this was last asked."""

@@ -52,7 +52,7 @@ class Stepper:
 
     `publish` is called with every new state, and again every REPUBLISH_S while a command for it is awaited, so a controller that
     starts late or again gets the pending state; a plant that does not run publishes its state again when `latecomers` returns true. `changed` is
-    called when mode or reason change. The first step waits until `ready` returns true.
+    called when mode or reason change. The first step waits for what `missing` says, until it says nothing.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Stepper:
         inbox: Inbox,
         publish: Callable[[], None],
         changed: Callable[[], None],
-        ready: Callable[[], bool] = lambda: True,
+        missing: Callable[[], str] = lambda: "",
         latecomers: Callable[[], bool] = lambda: False,
     ):
         self.plant, self.gate, self.pacer, self.options = plant, gate, pacer, options
         self.mode, self.reason = Mode.RUNNING, ""
-        self._publish, self._changed, self._ready, self._latecomers = publish, changed, ready, latecomers
-        self._inbox, self._started = inbox, False
+        self._publish, self._changed, self._look_for, self._latecomers = publish, changed, missing, latecomers
+        self._inbox, self._missing = inbox, ""
         self._needs_answer, self._absent = options.wait_for_tracker, True
         self._republish_at = 0.0
         self._awaited_since = time.monotonic()
@@ -121,16 +121,23 @@ class Stepper:
         if self.mode is not Mode.RUNNING:
             return False
         needed = self.options.lockstep or self._needs_answer
-        return not self._started or (needed and not self.gate.answers(self.plant.step))
+        return bool(self._missing) or (needed and not self.gate.answers(self.plant.step))
+
+    @property
+    def awaited(self) -> str:
+        """What the next step waits for."""
+        if not self.awaiting:
+            return ""
+        return self._missing or f"the command that answers step {self.plant.step}; is the tracker running?"
 
     @property
     def awaited_s(self) -> float:
-        """Seconds for which a command has been awaited."""
+        """Seconds for which it has been awaited."""
         return time.monotonic() - self._awaited_since if self.awaiting else 0.0
 
     def run(self) -> None:
         """Loop until the inbox is closed."""
-        self._started = self._ready()
+        self._missing = self._look_for()
         self.pacer.restart()
         self._show()
         while not self._inbox.closed:
@@ -153,9 +160,10 @@ class Stepper:
         if remaining_s > 0:
             self._inbox.serve(remaining_s)
         else:
-            if not self._started and self._ready():
-                self._started = True
-                self.gate.clear()  # whoever came last is to get the answer to the first state, too
+            if self._missing:
+                self._missing = self._look_for()
+                if not self._missing:
+                    self.gate.clear()  # whoever came last is to get the answer to the first state, too
             self._show(republish=True)
             self._absent = True
         if self._absent and not self.awaiting:

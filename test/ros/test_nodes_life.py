@@ -148,7 +148,7 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
     plant = nodes.start("plant", {**LOCKSTEP, "speed_factor": 2.0, "duration_s": 3.0, "perturb.position": 0.1, "wait_for": "[probe]"})
     probe.wait(lambda: len(probe.joint_states) > 30, "steps")
     first.kill()
-    probe.wait(lambda: "waiting for the command" in probe.message(), "warning")
+    probe.wait(lambda: "for the command that answers" in probe.message(), "warning")
     assert probe.diagnostics["plant"].level == b"\1"
     stopped_at = probe.values()["step"]
     assert probe.call("pause", True).success and probe.call("pause", False).success  # it stays responsive
@@ -162,6 +162,12 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
     probe.wait_step(300, h)
     assert (interrupted == states(probe, h)).all()  # the interruption has changed nothing
     assert plant.end() == 0
+
+
+def test_a_node_that_is_waited_for_is_named(nodes, probe):
+    nodes.start("plant", {"wait_for": "[probe, nobody]", "wait_for_tracker": False})
+    probe.wait(lambda: "nobody to subscribe to /joint_states (parameter 'wait_for')" in probe.message(), "warning")
+    assert probe.values()["step"] == "0" and probe.diagnostics["plant"].level == b"\1"
 
 
 def test_ctrl_c_while_waiting_for_a_tracker(nodes, probe):

@@ -159,16 +159,17 @@ def test_free_run_waits_for_the_first_answer_only(loop):
 
 def test_the_start_waits_for_subscribers(loop):
     present = []
-    run = loop(wait_for_tracker=False, last_step=5, ready=lambda: bool(present))
+    run = loop(wait_for_tracker=False, last_step=5, missing=lambda: "" if present else "the probe to subscribe")
     run.wait(lambda: len(run.published) >= 2)
-    assert run.plant.step == 0
+    assert run.plant.step == 0 and run.stepper.awaited == "the probe to subscribe"
     present.append(True)
     run.wait_mode(Mode.FINISHED)
+    assert run.stepper.awaited == ""
 
 
 def test_an_answer_from_before_all_have_come_is_asked_for_again(loop):
     present = []
-    run = loop(lockstep=True, ready=lambda: bool(present))
+    run = loop(lockstep=True, missing=lambda: "" if present else "the probe to subscribe")
     run.answer(0, 0.1)
     run.wait(lambda: len(run.published) >= 2)
     present.append(True)
@@ -263,7 +264,7 @@ def test_reports_warn_about_what_is_new(loop):
     assert run.inbox.call(report.make).level == "ok"
     time.sleep(1.1)
     made = run.inbox.call(report.make)
-    assert made.level == "warn" and "waiting for the command that answers step 0" in made.message
+    assert made.level == "warn" and "for the command that answers step 0; is the tracker running?" in made.message
 
 
 def test_a_disturbance_is_an_input_that_commands_do_not_reach(dsys):
