@@ -199,7 +199,8 @@ class DiscreteSystem:
         return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
 
     def state(self, q, v) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nw); what of v the velocity constraints do not allow is dropped, orthogonally in the mass metric."""
+        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the velocity constraints is dropped, orthogonally in the mass
+        metric."""
         return self._state("state", q, v)[0][:, 0]
 
     def configuration(self, x) -> np.ndarray:

@@ -28,10 +28,12 @@ def collocate(
 ) -> Optimum:
     """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`, the guess's first state and the limits, by IPOPT.
 
-    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold and no constraint says the same twice. With a state `end` (nx) the last state must have `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be
-    feasible; from one close to the optimum a small `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to
-    `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the trajectory is where it stopped, feasible or not. Limits, and the
-    domain of the model, hold from the second state on. IPOPT is silent unless `verbose`. Raises ValueError for unknown names and wrong shapes.
+    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold. With a state `end` (nx) the last state must have
+    `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be feasible; from one close to the optimum a small
+    `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to `tolerance`; if IPOPT did not converge the `reason`
+    is what it returned, and the trajectory is where it stopped, feasible or not. Limits, and the domain of the model, hold from the second state on,
+    for states of the result, not of every iterate. IPOPT is silent unless `verbose`. Raises ValueError for unknown names, wrong shapes and guesses that
+    are no states.
     """
     if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
         raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {dsys.nx} and {dsys.nu}")
@@ -56,14 +58,17 @@ def collocate(
     stats = solver.stats()
     states, inputs = ca.Function("found", [w], [X, u])(solution["x"])
     trajectory = Trajectory(dsys.h, np.asarray(states.T), np.asarray(inputs.T), dsys.state_names, dsys.inputs, guess.name)
-    return Optimum(trajectory, float(solution["f"]), bool(stats["success"]), f"IPOPT: {stats['return_status']}", _history(stats["iterations"]))
+    return Optimum(trajectory, float(solution["f"]), bool(stats["success"]), f"IPOPT: {stats['return_status']}", _history(stats.get("iterations")))
 
 
 def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
-    """The guess's first state and the others moved by dx, as columns; a guess beside its manifold is first brought there."""
+    """The guess's first state and the others, brought to their manifold and moved by dx, as columns."""
     x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
     retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
     there = np.array([dsys.retract(state, np.zeros(dsys.ndx)) for state in guess.states[1:]])
+    if not np.isfinite(there).all():
+        k = 1 + int(np.flatnonzero(~np.isfinite(there).all(axis=1))[0])
+        raise ValueError(f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give one that is closer to the manifold")
     return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(there.T), dx))
 
 
@@ -129,7 +134,9 @@ def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None)
     return local if fixed is None else local[[names.index(name) for name in fixed]]
 
 
-def _history(table: dict) -> tuple[Iteration, ...]:
-    """IPOPT's iterations: cost, the larger of dual and primal infeasibility, and the primal step that led there."""
+def _history(table: dict | None) -> tuple[Iteration, ...]:
+    """IPOPT's iterations, if it began: cost, the larger of dual and primal infeasibility, and the primal step that led there."""
+    if table is None:
+        return ()
     rows = zip(table["obj"], table["inf_du"], table["inf_pr"], table["alpha_pr"])
     return tuple(Iteration(k, cost, max(dual, primal), "interior point", step) for k, (cost, dual, primal, step) in enumerate(rows))

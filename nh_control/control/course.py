@@ -56,8 +56,11 @@ class Course:
         self._legs, self.step = [self._first], 0
 
     def leg(self, k: int) -> Leg:
-        """The last leg that has started at step k, which must not be one before the present leg."""
-        return next(leg for leg in reversed(self._legs) if leg.start <= k)
+        """The last leg that has started at step k; raises ValueError for a step before the present leg, as others are forgotten."""
+        for leg in reversed(self._legs):
+            if leg.start <= k:
+                return leg
+        raise ValueError(f"the present leg begins at step {self._legs[0].start}, asked for step {k}")
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k."""
@@ -97,7 +100,7 @@ class Navigator:
         self._course, self._post, self._accepted, self._refused = course, post, accepted, refused
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="navigator")
         self._lead = max(1, round(lead_s / course.dsys.h))
-        self._wish = 0
+        self._wish, self._planned = 0, None
 
     def request(self, what: str, plan: Callable[[int], Leg]) -> None:
         """Plan a leg; `what` names it for people."""
@@ -105,8 +108,10 @@ class Navigator:
         self._submit(what, plan, attempt=1)
 
     def forget(self) -> None:
-        """Drop what is being planned."""
+        """Drop what is being planned, or waits for it."""
         self._wish += 1
+        if self._planned is not None:
+            self._planned.cancel()
 
     def close(self) -> None:
         """Wait until nothing is planned any more."""
@@ -115,8 +120,8 @@ class Navigator:
 
     def _submit(self, what: str, plan: Callable[[int], Leg], attempt: int) -> None:
         wish, asked = self._wish, self._course.step
-        future = self._executor.submit(plan, asked + self._lead)
-        future.add_done_callback(lambda done: self._post(partial(self._on_planned, wish, what, plan, attempt, asked, done)))
+        self._planned = self._executor.submit(plan, asked + self._lead)
+        self._planned.add_done_callback(lambda done: self._post(partial(self._on_planned, wish, what, plan, attempt, asked, done)))
 
     def _on_planned(self, wish: int, what: str, plan: Callable[[int], Leg], attempt: int, asked: int, planned: Future) -> None:
         if wish != self._wish:

@@ -34,6 +34,7 @@ def save_all(result: Result, folder: Path, progress: Callable[[str], None] = lam
     files = {}
     for name, draw in figures(result.experiment.scenario).items():
         progress(name)
-        files[name] = str(folder / f"{name}.png")
-        save(partial(draw, result), folder / f"{name}.png")
+        file = folder / f"{name}.png"
+        save(partial(draw, result), file)
+        files[name] = str(file)
     return files

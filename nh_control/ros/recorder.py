@@ -16,7 +16,7 @@ from nh_control.ros import process
 from nh_control.ros.inbox import Inbox
 from nh_control.ros.model import chosen
 from nh_control.ros.parameters import RECORDER, Parameters
-from nh_control.topics import recorded
+from nh_control.topics import recorded, states
 
 QUEUE = 5000
 LATCHED = ("reference",)
@@ -41,7 +41,8 @@ class Recorder:
         except (WriterError, OSError) as error:
             raise process.UsageError(f"cannot record to {path}: {error} Remove it, or choose another folder with the parameter 'output'.") from error
         store = get_typestore(Stores.LATEST)
-        for topic, type_name, message_type in reversed(types):  # states last: when a plant sees their subscriber, all others are there
+        shown = states(chosen(parameters))
+        for topic, type_name, message_type in sorted(types, key=lambda entry: entry[0] in shown):  # a plant waits for the states' subscriber: all others first
             latched = topic in LATCHED
             durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
             name = node.resolve_topic_name(topic)

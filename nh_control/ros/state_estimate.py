@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.trajectory import Trajectory
 
 
 class StateEstimate:
@@ -18,8 +17,8 @@ class StateEstimate:
     configuration it is the reference's.
     """
 
-    def __init__(self, dsys: DiscreteSystem, reference: Trajectory):
-        self._dsys, self._reference = dsys, reference
+    def __init__(self, dsys: DiscreteSystem):
+        self._dsys = dsys
         self.approximated = 0
         self.reset()
 
@@ -27,16 +26,16 @@ class StateEstimate:
         """Forget the last configuration."""
         self._step, self._configuration = None, None
 
-    def state(self, k: int, q: Sequence[float], v: Sequence[float] | None, u: np.ndarray) -> np.ndarray:
-        """State (nx) at step k of configuration q (nq), velocity v (nw) or None, and the input u (nu) that was held since step k - 1."""
-        x = self._dsys.state(q, v) if v is not None else self._without_velocity(k, q, u)
+    def state(self, k: int, q: Sequence[float], v: Sequence[float] | None, u: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """State (nx) at step k of configuration q (nq), velocity v (nw) or None, and the input u (nu) that was held since step k - 1; `target` (nx) is where
+        the plant should be."""
+        x = self._dsys.state(q, v) if v is not None else self._without_velocity(k, q, u, target)
         self._step, self._configuration = k, np.array(q)
         return x
 
-    def _without_velocity(self, k: int, q: Sequence[float], u: np.ndarray) -> np.ndarray:
+    def _without_velocity(self, k: int, q: Sequence[float], u: np.ndarray, target: np.ndarray) -> np.ndarray:
         if self._configuration is None or k <= self._step:
-            x = self._reference.states[min(k, len(self._reference))]
-            return self._dsys.state(q, self._dsys.velocity(x))
+            return self._dsys.state(q, self._dsys.velocity(target))
         if k == self._step + 1:
             try:
                 return self._dsys.state_from_configurations(self._configuration, q, u)

@@ -47,10 +47,10 @@ class StatePublisher:
         wanted = set(names)
         for publisher, _ in self._publishers if wanted else ():
             heard_by = listeners(self._node, publisher)
-            if publisher.topic_name in self._topics and (absent := wanted - (heard_by or wanted)):
-                return f"{', '.join(sorted(absent))} to subscribe to {publisher.topic_name} (parameter 'wait_for')"
             if heard_by is None:
                 return f"a subscription of {publisher.topic_name} to be matched; is its quality of service incompatible?"
+            if publisher.topic_name in self._topics and not wanted <= heard_by:
+                return f"{', '.join(sorted(wanted - heard_by))} to subscribe to {publisher.topic_name} (parameter 'wait_for')"
         return ""
 
     def latecomers(self) -> bool:

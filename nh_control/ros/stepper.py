@@ -162,8 +162,6 @@ class Stepper:
         else:
             if self._missing:
                 self._missing = self._look_for()
-                if not self._missing:
-                    self.gate.clear()  # whoever came last is to get the answer to the first state, too
             self._show(republish=True)
             self._absent = True
         if self._absent and not self.awaiting:

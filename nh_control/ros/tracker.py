@@ -47,7 +47,7 @@ class Tracker:
         self._model = model = Model.of(parameters)
         guidance = model.scenario.guidance(model.dsys, model.reference) if model.scenario.guidance else None
         self._course = Course(model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance)
-        self._estimate = StateEstimate(model.dsys, model.reference)
+        self._estimate = StateEstimate(model.dsys)
         space, shown = model.dsys.system.space, codecs(model.scenario, model.dsys)
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
         self._report = TrackerReport(model.scenario, model.dsys)
@@ -89,7 +89,7 @@ class Tracker:
         if k < self._last:
             self._start_anew()
         if self._last in (-1, k):
-            self._await_listeners()  # the plant waits too, perhaps for them
+            self._await_listeners()  # a first or repeated state: the run has not begun, or waits
         arrived = time.perf_counter()
         try:
             measurement = self._measure(k)
@@ -106,8 +106,11 @@ class Tracker:
     def _await_listeners(self) -> None:
         """Wait until all known listeners hear the commands; if one has not been matched in time, never again: it may be incompatible."""
         deadline = time.monotonic() + MATCHED_S
-        while self._patient and listeners(self._node, self._publisher) is None:
-            self._patient = time.monotonic() < deadline
+        while self._patient and not self._inbox.closed and listeners(self._node, self._publisher) is None:
+            if time.monotonic() > deadline:
+                self._patient = False
+                topic = self._publisher.topic_name
+                self._node.get_logger().warning(f"a subscription of {topic} was not matched in {MATCHED_S:g} s: is its quality of service incompatible?")
             time.sleep(1e-3)
 
     @property
@@ -127,7 +130,7 @@ class Tracker:
             self._forget()
         elif k > self._last + 1 and self._memory is not None:
             self._memory = DisturbanceEstimate(self._memory.disturbance)
-        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u)
+        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, self._course.target(k))
         command = self._course.command(k, x, self._memory)
         self._memory, self._u = command.memory, command.u
         self._report.computed(k, x, self._course.target(k), command, self._estimate.approximated)

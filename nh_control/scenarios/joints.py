@@ -1,4 +1,4 @@
-"""What scenarios of joints alone share: initial errors, and references that end at rest."""
+"""What scenarios of joints share: initial errors, and references that end at rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, 
 
     Raises ValueError for an error only quadrotors can have.
     """
-    perturbation.refuse_links(model.system.name)
+    perturbation.refuse_swing_and_tilt(model.system.name)
     nq, nv = model.system.space.nq, model.system.space.nv
     signs = np.ones(model.ndx) if perturbation.seed < 0 else np.random.default_rng(perturbation.seed).choice([-1.0, 1.0], model.ndx)
     momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]

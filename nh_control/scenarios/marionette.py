@@ -39,7 +39,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     With seed < 0 the torso moves along y. Raises ValueError for an error only quadrotors can have, NotConsistent for one the strings do not allow.
     """
     p, system = perturbation, model.system
-    p.refuse_links(system.name)
+    p.refuse_swing_and_tilt(system.name)
     direction, signs = p.drawn(1 + system.n_rho)
     moved = {"torso_tx": p.position * direction[0], "torso_ty": p.position * direction[1], "torso_rz": signs[0] * p.heading}
     state, q = np.array(x, dtype=float), model.configuration(x)

@@ -94,10 +94,10 @@ class Perturbation:
         angle = draw.uniform(0, 2 * np.pi)
         return np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], n)
 
-    def refuse_links(self, name: str) -> None:
-        """Raise ValueError for an error that only links and quadrotors can have, which `name` has not."""
+    def refuse_swing_and_tilt(self, name: str) -> None:
+        """Raise ValueError for an error that only quadrotors with a payload can have."""
         if self.swing or self.tilt:
-            raise ValueError(f"{name} has no links or quadrotors that swing or tilt: leave swing and tilt at 0")
+            raise ValueError(f"{name}: swing and tilt are for quadrotors with a payload, leave swing and tilt at 0 and use position, heading and momentum")
 
 
 @dataclass(frozen=True)

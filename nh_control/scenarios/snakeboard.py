@@ -96,7 +96,7 @@ def _swings(dsys: DiscreteSystem) -> Trajectory:
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
     """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError for an error only quadrotors can have."""
-    perturbation.refuse_links(model.system.name)
+    perturbation.refuse_swing_and_tilt(model.system.name)
     theta = model.state_space.tangent_names.index("theta")
     direction, signs = perturbation.drawn(1 + model.system.n_rho)
     dx = np.zeros(model.ndx)

@@ -96,6 +96,14 @@ def test_a_wish_is_planned_in_the_steps_of_the_leg_it_leaves(course):
     assert asked == [7]
 
 
+def test_a_step_before_the_present_leg_is_refused(course):
+    course.add(leg(5))
+    course.command(6, None)
+    course.add(leg(9))
+    with pytest.raises(ValueError, match="begins at step 5, asked for step 4"):
+        course.target(4)
+
+
 def test_legs_that_are_over_are_forgotten(course):
     first = weakref.ref(leg_of := leg(3))
     assert course.add(leg_of)

@@ -98,6 +98,13 @@ def test_what_cannot_be_is_said():
     ):
         with pytest.raises(ValueError, match=text):
             collocate(dsys, effort, rest, **arguments)
+    ball = midpoint(pushed_ball(), 0.1)
+    there, nowhere = ball.simulate(ball.state([0.0, 0.0, 1.0], np.zeros(3)), np.zeros((3, 2))), np.zeros((1, 6))
+    through = Trajectory(0.1, np.vstack([there.states[:2], nowhere, there.states[3:]]), there.inputs)
+    with pytest.raises(ValueError, match="node 2 of the guess is near no state"):
+        collocate(ball, effort, through)
+    opposite = collocate(ball, effort, there, ball.state([0.0, 0.0, -1.0], np.zeros(3)))
+    assert opposite.converged or opposite.reason.startswith("IPOPT: ")
     with pytest.raises(ValueError, match="has 3 states"):
         collocate(dsys, effort, Trajectory(0.1, np.zeros((6, 3)), np.zeros((5, 1))))
 

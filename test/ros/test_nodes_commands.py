@@ -133,7 +133,7 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     from rclpy.parameter import Parameter
 
     nodes.start("tracker")
-    nodes.start("plant", {"wait_for": "[probe]"})
+    nodes.start("plant", {"wait_for": "[probe]", "on_finish": "continue"})
     client = probe.node.create_client(SetParameters, "/plant/set_parameters")
 
     def change(name, value):

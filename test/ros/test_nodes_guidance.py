@@ -128,7 +128,10 @@ def test_goals_and_trajectories_are_followed_also_from_motion(flight):
     assert (last.x, last.y, last.z) == pytest.approx((1.0, 0.5, 1.5), abs=1e-3)
     flight.wait_there((1.0, 0.5, 1.5))
     flight.goal((0.0, 0.0, 0.0))  # in the plane
-    flight.wait_log("goal (0, 0, 1.5) accepted")
+    told = flight.wait_log("goal (0, 0, 1.5) accepted: from t = ").split()
+    path = probe.wait(lambda: len(flight.paths) == 3 and flight.paths[2], "path of the second goal")
+    stamps = [pose.header.stamp.sec + 1e-9 * pose.header.stamp.nanosec for pose in path.poses]
+    assert (stamps[0], stamps[-1]) == pytest.approx((float(told[0]), float(told[-2])), abs=1e-3)
     probe.wait(lambda: flight.position[0] < 0.8, "motion")
     flight.goal((-0.5, 0.5, 1.0))
     flight.wait_log("goal (-0.5, 0.5, 1) accepted")

@@ -121,14 +121,14 @@ def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look
     from probe import Probe
     from visualization_msgs.msg import MarkerArray
 
-    tracker = nodes.start("tracker")
-    nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
+    tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
     probe.wait_mode("finished")
     assert tracker.end() == 0
     nodes.start("display")
     markers = probe.listen(MarkerArray, "markers")
     probe.wait(lambda: markers, "markers")
     known = markers[-1]
+    assert plant.end() == 0
     assert (known.markers[0].header.stamp.sec, known.markers[0].header.stamp.nanosec) == (0, 500_000_000)
     late = Probe(probe.node.context.get_domain_id())
     try:

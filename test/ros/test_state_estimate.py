@@ -35,31 +35,31 @@ def run(estimate, model, reference, steps, velocities):
     for k in steps:
         x = reference.states[k]
         v = model.velocity(x) if velocities else None
-        out.append(estimate.state(k, model.configuration(x), v, reference.inputs[k - 1]))
+        out.append(estimate.state(k, model.configuration(x), v, reference.inputs[k - 1], reference.states[k]))
     return np.array(out)
 
 
 def test_with_velocities_the_state_is_exact(model, reference):
-    states = run(StateEstimate(model, reference), model, reference, range(50), velocities=True)
+    states = run(StateEstimate(model), model, reference, range(50), velocities=True)
     assert distance(model, states, reference.states[:50]) < 1e-12
 
 
 def test_without_velocities_the_momentum_is_that_of_the_step(model, reference):
-    estimate = StateEstimate(model, reference)
+    estimate = StateEstimate(model)
     states = run(estimate, model, reference, range(50), velocities=False)
     assert distance(model, states, reference.states[:50]) < 1e-9
     assert estimate.approximated == 0
 
 
 def test_gaps_are_bridged_and_counted(model, reference):
-    estimate = StateEstimate(model, reference)
+    estimate = StateEstimate(model)
     states = run(estimate, model, reference, range(0, 60, 3), velocities=False)
     assert estimate.approximated == 19
     assert distance(model, states, reference.states[0:60:3]) < 0.3
 
 
 def test_a_new_start_is_recognized(model, reference):
-    estimate = StateEstimate(model, reference)
+    estimate = StateEstimate(model)
     run(estimate, model, reference, range(10), velocities=False)
     estimate.reset()
     (state,) = run(estimate, model, reference, [0], velocities=False)
