@@ -64,7 +64,10 @@ class _Node:
 
 
 class _Reader:
-    """Collects messages by the step their stamp names; step 0 after a later one starts a new run."""
+    """Collects messages by the step their stamp names; in every topic step 0 after a later one starts a new run.
+
+    Only within a topic is the order certain: messages of different topics that were received at the same simulation time may come in any order.
+    """
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem):
         self._scenario, self._model, self._space = scenario, model, model.system.space
@@ -75,10 +78,8 @@ class _Reader:
         self._states = {topic: readers[topic] for topic in topics.states(scenario)}
         self.topics = {topic: self._reader_of(topic) for topic in self._states} | {"joint_commands": self._command, "diagnostics": self._diagnostic}
         self._diagnostics: dict[str, str] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        self._nodes: dict[int, _Node] = {}
+        self._runs = {topic: (0, 0) for topic in self._states}  # number of the run and last step
+        self._nodes: dict[tuple[int, int], _Node] = {}
         self._commands: dict[int, list] = {}
 
     def _step(self, header) -> int:
@@ -87,9 +88,10 @@ class _Reader:
     def _reader_of(self, topic: str):
         def read(message, received_ns: int) -> None:
             k = self._step(message.header)
-            if k == 0 and self._nodes.keys() - {0}:
-                self._clear()
-            node = self._nodes.setdefault(k, _Node(np.zeros(self._space.nq), np.zeros(self._space.nw), received_ns))
+            run, last = self._runs[topic]
+            run += k == 0 < last
+            self._runs[topic] = run, k
+            node = self._nodes.setdefault((run, k), _Node(np.zeros(self._space.nq), np.zeros(self._space.nw), received_ns))
             self._states[topic](message, node)
             node.topics.add(topic)
 
@@ -121,7 +123,10 @@ class _Reader:
     def _command(self, message, _) -> None:
         values = dict(zip(message.name, message.effort))
         if set(values) == set(self._model.inputs):
-            self._commands[self._step(message.header)] = [values[name] for name in self._model.inputs]
+            k = self._step(message.header)
+            if k == 0:
+                self._commands.clear()
+            self._commands[k] = [values[name] for name in self._model.inputs]
 
     def _diagnostic(self, message, _) -> None:
         for status in message.status:
@@ -130,10 +135,12 @@ class _Reader:
 
     def recording(self, folder: Path) -> Recording:
         """What was collected; nodes between recorded ones are interpolated, inputs held."""
-        known = sorted(k for k, node in self._nodes.items() if node.topics == self._states.keys())
+        last = min(run for run, _ in self._runs.values())
+        nodes = {k: node for (run, k), node in self._nodes.items() if run == last and node.topics == self._states.keys()}
+        known = sorted(nodes)
         if len(known) < 2 or known[0] != 0:
             raise RecordingError(f"{folder}: no run, it has the states of {len(known)} steps, the first one {known[0] if known else 'none'}")
-        q, v = (np.array([getattr(self._nodes[k], name) for k in known]) for name in "qv")
+        q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
         if self._scenario.body is not None:
             i = self._space.names.index(self._scenario.body.coordinates[0])
             q[:, i] = np.unwrap(q[:, i])
@@ -141,7 +148,7 @@ class _Reader:
         inputs, last = np.zeros((known[-1], self._model.nu)), np.zeros(self._model.nu)
         for k in steps[:-1]:
             inputs[k] = last = self._commands.get(int(k), last)
-        wall_s = (self._nodes[known[-1]].received_ns - self._nodes[known[1]].received_ns) / NANOSECONDS
+        wall_s = (nodes[known[-1]].received_ns - nodes[known[1]].received_ns) / NANOSECONDS
         v = np.column_stack([np.interp(steps, known, column) for column in v.T])
         return Recording(self._interpolated(known, q), v, inputs, len(steps) - len(known), wall_s, self._diagnostics)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from rclpy.node import Node
@@ -14,6 +15,8 @@ from nh_control.ros.state_codecs import codecs
 from nh_control.ros.transforms import transform_broadcaster
 from nh_control.scenarios import Scenario
 
+SETTLED_S = 0.1
+"""How long all must have been matched before a run: the other end of a connection may know of it a little later, and drops what comes before."""
 UNSENT = 1000
 """Messages kept for subscribers that are slow to acknowledge them, as a recorder beside a fast lock-step run may be."""
 
@@ -27,7 +30,7 @@ class StatePublisher:
         self._publishers = [(node.create_publisher(type(message), topic, UNSENT), message) for topic, message in outgoing]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
-        self._heard_by = [0] * len(self._publishers)
+        self._heard_by, self._complete_at = [0] * len(self._publishers), None
         self._broadcast = transform_broadcaster(node, [message for codec in self._codecs for message in codec.odometry])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
@@ -43,15 +46,20 @@ class StatePublisher:
 
     def missing(self, names: Iterable[str]) -> str:
         """What keeps each of these nodes from hearing all messages that hold the state, and known listeners from hearing what they have subscribed to; empty
-        if nothing does."""
+        if nothing has for SETTLED_S."""
         wanted = set(names)
-        for publisher, _ in self._publishers if wanted else ():
+        if not wanted:
+            return ""
+        complete_at, self._complete_at = self._complete_at, None
+        for publisher, _ in self._publishers:
             heard_by = listeners(self._node, publisher)
             if heard_by is None:
                 return f"a subscription of {publisher.topic_name} to be matched; is its quality of service incompatible?"
             if publisher.topic_name in self._topics and not wanted <= heard_by:
                 return f"{', '.join(sorted(wanted - heard_by))} to subscribe to {publisher.topic_name} (parameter 'wait_for')"
-        return ""
+        now = time.monotonic()
+        self._complete_at = now if complete_at is None else complete_at
+        return "new subscriptions to settle" if now < self._complete_at + SETTLED_S else ""
 
     def latecomers(self) -> bool:
         """Whether a message has subscribers that it had not when it was last published, or when this was last asked."""

@@ -1,5 +1,7 @@
 """Recordings are read back without ROS: bodies in space, missing steps, and what is no run."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,29 @@ def test_the_last_run_counts(payload, tmp_path):
     write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 2, 3, 0, 1, 2])
     read = recording.read(tmp_path / "bag", scenario, model)
     assert len(read.q) == 3 and read.missing == 0
+
+
+def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
+    scenario = scenarios.get("snakeboard")
+    model = scenario.model()
+    reader = recording._Reader(scenario, model)
+    vector = TYPES["geometry_msgs/msg/Vector3"]
+
+    def joints(k):
+        return SimpleNamespace(header=header(k, model.h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0])
+
+    def body(k):
+        pose = SimpleNamespace(position=vector(float(k), 0.0, 0.0), orientation=TYPES["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0))
+        twist = SimpleNamespace(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.0))
+        return SimpleNamespace(header=header(k, model.h), pose=SimpleNamespace(pose=pose), twist=SimpleNamespace(twist=twist))
+
+    for k in (0, 0, 1, 2, 3, 0, 0, 1, 2):
+        reader.topics["joint_states"](joints(k), 0)
+    for k in (0, 1, 2, 3, 0, 0, 1, 2):
+        reader.topics["odom"](body(k), 0)
+    read = reader.recording("bag")
+    np.testing.assert_allclose(read.q[:, [0, 3]], [[0.1 * k, k] for k in range(3)])
+    assert read.missing == 0
 
 
 @pytest.mark.parametrize(("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one 2")])
