@@ -39,7 +39,8 @@ def collocate(
         raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {dsys.nx} and {dsys.nu}")
     x, u, z = (ca.MX.sym(name, n, len(guess)) for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z)))
     w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
-    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, limits or {})
+    of_states, of_inputs = np.split(bounds(dsys, limits or {})[0], [dsys.nx])
+    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
     options = {
         "ipopt.tol": tolerance,
         "ipopt.constr_viol_tol": tolerance,
@@ -53,7 +54,7 @@ def collocate(
     unknowns = [_unknowns(dsys, state, held) for state, held in zip(guess.states, guess.inputs)]
     start = np.concatenate([np.zeros(x.numel()), guess.inputs.ravel(), *unknowns])
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
-    box[x.numel() : x.numel() + u.numel()] = np.tile(bounds(dsys, limits or {})[0][dsys.nx :], (len(guess), 1))
+    box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
     solution = solver(x0=start, lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
     stats = solver.stats()
     states, inputs = ca.Function("found", [w], [X, u])(solution["x"])
@@ -72,21 +73,20 @@ def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
     return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(there.T), dx))
 
 
-def _constraints(dsys: DiscreteSystem, X, U, Z, end, fixed, limits: Limits) -> tuple[ca.MX, np.ndarray, np.ndarray]:
-    """Constraints and their bounds: the equations of all steps, the end condition, the model's domain and the limits of states."""
+def _constraints(dsys: DiscreteSystem, X, U, Z, end, fixed, limits: np.ndarray) -> tuple[ca.MX, np.ndarray, np.ndarray]:
+    """Constraints and their bounds: the equations of all steps, the end condition, the model's domain and the limits (nx, 2) of states."""
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
     _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
     steps = U.shape[1]
     reached, domain = readout.map(steps)(X[:, :-1], U, Z)
-    both = bounds(dsys, limits)[0][: dsys.nx]
-    limited = np.flatnonzero(np.isfinite(both).any(axis=1))
+    limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
     parts = [
         (residual.map(steps)(X[:, :-1], U, Z), 0, 0),
         (local.map(steps)(X[:, 1:], reached), 0, 0),
         (_end_condition(dsys, X[:, -1], end, fixed), 0, 0),
         (domain, 0, np.inf),
-        *((X[int(i), 1:], *both[i]) for i in limited),
+        *((X[int(i), 1:], *limits[i]) for i in limited),
     ]
     lower, upper = (np.concatenate([np.full(part.numel(), bound[k]) for part, *bound in parts]) for k in range(2))
     return ca.veccat(*(part for part, *_ in parts)), lower, upper

@@ -12,6 +12,7 @@ from visualization_msgs.msg import MarkerArray
 
 from nh_control.ros import conversions, process
 from nh_control.ros.inbox import Inbox
+from nh_control.ros.listeners import Latecomers
 from nh_control.ros.markers import Arrows, Drawing, Lines, Trail
 from nh_control.ros.model import Model
 from nh_control.ros.parameters import DISPLAY, Parameters
@@ -43,6 +44,7 @@ class Display:
         self._plant, self._ghost = Drawing("plant", look, 1.0), Drawing("reference", look, GHOST)
         self._lines, self._arrows, self._trail = Lines(look), Arrows(look), Trail(look)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
+        self._latecomers = Latecomers([self._publisher])
         self._log = node.get_logger()
         self._states = StateReader(inbox, shown, self._on_state, 1)
         self._targets = StateReader(inbox, shown, self._on_target, 1, PREFIX)
@@ -50,11 +52,10 @@ class Display:
 
     def work(self) -> None:
         """Draw, sleep a frame, and so on."""
-        seen_by = 0
         while not self._inbox.closed:
             self._inbox.serve(LATECOMERS_S)
-            before, seen_by = seen_by, self._publisher.get_subscription_count()
-            if self._fresh or (self._time_ns >= 0 and seen_by > before):
+            late = self._latecomers.look()
+            if self._fresh or (late and self._time_ns >= 0):
                 self._fresh = False
                 self._draw()
                 time.sleep(self._period_s)

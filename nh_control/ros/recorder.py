@@ -28,9 +28,9 @@ class Recorder:
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
         parameters = Parameters(node, RECORDER)
-        self._inbox, self._node = inbox, node
+        self._inbox, self._node, scenario = inbox, node, chosen(parameters)
         topics = parameters["topics"] or [
-            *(f"{topic}:{message}" for topic, message in recorded(chosen(parameters)).items()),
+            *(f"{topic}:{message}" for topic, message in recorded(scenario).items()),
             *([TRANSFORMS] if _installed("tf2_msgs") else []),
         ]
         types = [_parse(topic) for topic in topics]
@@ -41,7 +41,7 @@ class Recorder:
         except (WriterError, OSError) as error:
             raise process.UsageError(f"cannot record to {path}: {error} Remove it, or choose another folder with the parameter 'output'.") from error
         store = get_typestore(Stores.LATEST)
-        shown = states(chosen(parameters))
+        shown = states(scenario)
         for topic, type_name, message_type in sorted(types, key=lambda entry: entry[0] in shown):  # a plant waits for the states' subscriber: all others first
             latched = topic in LATCHED
             durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE

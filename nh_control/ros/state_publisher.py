@@ -10,7 +10,7 @@ from rosgraph_msgs.msg import Clock
 
 from nh_control.discrete import DiscreteSystem
 from nh_control.ros import conversions
-from nh_control.ros.listeners import listeners
+from nh_control.ros.listeners import Latecomers, listeners
 from nh_control.ros.state_codecs import codecs
 from nh_control.ros.transforms import transform_broadcaster
 from nh_control.scenarios import Scenario
@@ -30,7 +30,7 @@ class StatePublisher:
         self._publishers = [(node.create_publisher(type(message), topic, UNSENT), message) for topic, message in outgoing]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
-        self._heard_by, self._complete_at = [0] * len(self._publishers), None
+        self._latecomers, self._complete_at = Latecomers([publisher for publisher, _ in self._publishers]), None
         self._broadcast = transform_broadcaster(node, [message for codec in self._codecs for message in codec.odometry])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
@@ -39,8 +39,8 @@ class StatePublisher:
             conversions.set_time(message_stamp, stamp)
         for codec in self._codecs:
             codec.write(q, v)
-        for i, (publisher, message) in enumerate(self._publishers):
-            self._heard_by[i] = publisher.get_subscription_count()
+        self._latecomers.look()  # who is there hears this
+        for publisher, message in self._publishers:
             publisher.publish(message)
         self._broadcast()
 
@@ -63,7 +63,4 @@ class StatePublisher:
 
     def latecomers(self) -> bool:
         """Whether a message has subscribers that it had not when it was last published, or when this was last asked."""
-        now = [publisher.get_subscription_count() for publisher, _ in self._publishers]
-        more = any(count > before for count, before in zip(now, self._heard_by))
-        self._heard_by = now
-        return more
+        return self._latecomers.look()

@@ -130,10 +130,11 @@ class Tracker:
             self._forget()
         elif k > self._last + 1 and self._memory is not None:
             self._memory = DisturbanceEstimate(self._memory.disturbance)
-        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, self._course.target(k))
+        target = self._course.target(k)
+        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
         command = self._course.command(k, x, self._memory)
         self._memory, self._u = command.memory, command.u
-        self._report.computed(k, x, self._course.target(k), command, self._estimate.approximated)
+        self._report.computed(k, x, target, command, self._estimate.approximated)
         return command.u
 
     def _forget(self) -> None:
