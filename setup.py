@@ -1,4 +1,7 @@
-"""Packaging for ament_python (colcon) and pip; package.xml states the same dependencies as rosdep keys."""
+"""Packaging for ament_python (colcon) and pip; package.xml states the same dependencies as rosdep
+keys.
+"""
+
 from glob import glob
 
 from setuptools import find_packages, setup
@@ -6,7 +9,8 @@ from setuptools.command.develop import develop
 
 NAME = "nh_control"
 
-# ROS 2 without a ROS installation: wheels that exist for CPython 3.10-3.13 on x86-64 Linux. Elsewhere, install ROS 2.
+# ROS 2 without a ROS installation: wheels that exist for CPython 3.10-3.13 on x86-64 Linux.
+# Elsewhere, install ROS 2.
 ROS_WHEELS = (
     "rclpy",
     "rmw-fastrtps-cpp",
@@ -25,8 +29,9 @@ PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can p
 
 
 class Develop(develop):
-    """`setup.py develop`: setup.cfg sends the executables to lib/nh_control, where `ros2 run` looks, which is right under colcon (--editable); a pip that still
-    runs this command for `pip install -e` wants them in the environment's bin/."""
+    """`setup.py develop`: setup.cfg sends the executables to lib/nh_control, where `ros2 run`
+    looks, which is right under colcon (--editable); a pip that still runs this command for
+    `pip install -e` wants them in the environment's bin/."""
 
     def finalize_options(self):
         if not getattr(self, "editable", False):
@@ -38,13 +43,14 @@ setup(
     cmdclass={"develop": Develop},
     name=NAME,
     version="0.1.0",
-    description="Structure-preserving simulation and control of mechanical systems, with ROS 2 nodes",
+    description="Structure-preserving simulation and control of mechanical systems, with ROS 2 "
+    "nodes",
     license="Apache-2.0",
     maintainer="nh_control maintainers",
     maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["data/*.json", "data/*.urdf", "native/*.c", "native/*.h"]},
+    package_data={NAME: ["data/*.json", "data/*.urdf", "numerics/native/*.c"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -58,18 +64,27 @@ setup(
         "ros": [
             *PLOT,
             "rosbags",
-            *(f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'" for wheel in ROS_WHEELS),
+            *(
+                f"ros-kilted-{wheel}; sys_platform == 'linux' and platform_machine == 'x86_64'"
+                for wheel in ROS_WHEELS
+            ),
         ],
-        "urdf_test": ["pin", "airo-models", "cookie-description", "jvrc-description", "upkie-description"],  # robots, and Pinocchio to check them against
+        "urdf_test": [
+            "pin",
+            "airo-models",
+            "cookie-description",
+            "jvrc-description",
+            "upkie-description",
+        ],  # robots, and Pinocchio to check them against
         "test": [*PLOT, "hypothesis", "pytest", "pytest-xdist", "pyyaml"],
     },
     entry_points={
         "console_scripts": [
             "nh_control = nh_control.cli:main",
-            "plant = nh_control.ros.start:plant",
-            "tracker = nh_control.ros.start:tracker",
-            "display = nh_control.ros.start:display",
-            "recorder = nh_control.ros.start:recorder",
+            "plant = nh_control.ros.nodes.start:plant",
+            "tracker = nh_control.ros.nodes.start:tracker",
+            "display = nh_control.ros.nodes.start:display",
+            "recorder = nh_control.ros.nodes.start:recorder",
         ],
     },
     zip_safe=False,

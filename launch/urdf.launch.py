@@ -1,10 +1,15 @@
-"""Launch the robot of a URDF file, `urdf:=/path/to/robot.urdf`: plant, tracker, robot model, rviz and, on request, a recording; see ros/bringup.py."""
+"""Launch the robot of a URDF file, `urdf:=/path/to/robot.urdf`: plant, tracker, robot model, rviz
+and, on request, a recording; see ros/bringup.py.
+"""
+
 from pathlib import Path
 
 from nh_control.ros import bringup
 from nh_control.scenarios.urdf import DEFAULT
 
-CONFIG = Path(__file__).parents[1] / "config"  # beside launch/, in the source tree and installed alike
+CONFIG = (
+    Path(__file__).parents[1] / "config"
+)  # beside launch/, in the source tree and installed alike
 
 
 def generate_launch_description():

@@ -1,1 +1,3 @@
-"""Structure-preserving simulation and control of mechanical systems: integrators, exact linearizations, LQR, ROS 2 nodes."""
+"""Structure-preserving simulation and control of mechanical systems: integrators, exact
+linearizations, LQR, ROS 2 nodes.
+"""

@@ -1,4 +1,6 @@
-"""Settings shared by all tests: a cache of their own, reproducible property tests, benchmarks only where they are named."""
+"""Settings shared by all tests: a cache of their own, reproducible property tests, benchmarks only
+where they are named.
+"""
 
 import os
 import shutil
@@ -23,20 +25,31 @@ settings.load_profile("nh_control")
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup), whatever else runs beside them."""
+    """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup),
+    whatever else runs beside them.
+    """
     for item in items:
         if item.path.name.startswith("test_nodes") or item.path.name == "test_run.py":
             item.add_marker(pytest.mark.xdist_group("nodes"))
 
 
 def pytest_unconfigure():
-    """What a run compiled and stored goes with it, unless the environment named a folder to keep it in."""
+    """What a run compiled and stored goes with it, unless the environment named a folder to keep
+    it in.
+    """
     shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out the benchmarks unless the command line names their folder or a file in it; None lets pytest decide."""
-    named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
-    if collection_path == BENCHMARKS and not any(path == BENCHMARKS or BENCHMARKS in path.parents for path in named):
+    """Leave out the benchmarks unless the command line names their folder or a file in it; None
+    lets pytest decide.
+    """
+    named = [
+        Path(config.invocation_params.dir, argument.split("::")[0]).resolve()
+        for argument in config.args
+    ]
+    if collection_path == BENCHMARKS and not any(
+        path == BENCHMARKS or BENCHMARKS in path.parents for path in named
+    ):
         return True
     return None

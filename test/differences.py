@@ -1,4 +1,6 @@
-"""Derivatives at zero by central differences of eighth order (three Richardson extrapolations of the plain ones)."""
+"""Derivatives at zero by central differences of eighth order (three Richardson extrapolations of
+the plain ones).
+"""
 
 import numpy as np
 
@@ -13,7 +15,9 @@ def derivative(f, t):
 
 def second_derivative(f, t):
     """f''(0) of a function of one number, sampled at multiples of t."""
-    return (SECOND[0] * f(0.0) + sum(c * (f(k * t) + f(-k * t)) for k, c in enumerate(SECOND[1:], 1))) / t**2
+    return (
+        SECOND[0] * f(0.0) + sum(c * (f(k * t) + f(-k * t)) for k, c in enumerate(SECOND[1:], 1))
+    ) / t**2
 
 
 def jacobian(f, n, t):
@@ -27,6 +31,9 @@ def hessian(f, n, t):
     for i in range(n):
         h[i, i] = second_derivative(lambda s: f(s * eye[i]), t)
         for j in range(i):
-            both, opposite = (second_derivative(lambda s, d=eye[i] + sign * eye[j]: f(s * d), t) for sign in (1, -1))
+            both, opposite = (
+                second_derivative(lambda s, d=eye[i] + sign * eye[j]: f(s * d), t)
+                for sign in (1, -1)
+            )
             h[i, j] = h[j, i] = (both - opposite) / 4
     return h

@@ -1,4 +1,7 @@
-"""launch/*.launch.py: always that they compile and are complete; with `launch` installed, what they start for which arguments."""
+"""launch/*.launch.py: always that they compile and are complete; with `launch` installed, what
+they start for which arguments.
+"""
+
 import ast
 import importlib.util
 from dataclasses import fields
@@ -10,26 +13,41 @@ import yaml
 from nh_control import scenarios
 
 ROOT = Path(__file__).parents[1]
-LAUNCH_FILES = {path.name.removesuffix(".launch.py"): path for path in sorted((ROOT / "launch").glob("*.launch.py"))}
+LAUNCH_FILES = {
+    path.name.removesuffix(".launch.py"): path
+    for path in sorted((ROOT / "launch").glob("*.launch.py"))
+}
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
-needs_launch = pytest.mark.skipif(not HAS_LAUNCH, reason="launch and launch_ros come with a ROS installation, they are not on PyPI")
+needs_launch = pytest.mark.skipif(
+    not HAS_LAUNCH,
+    reason="launch and launch_ros come with a ROS installation, they are not on PyPI",
+)
 
 
 def calls(path):
-    """Return all calls in a file as (name of the function, its first arguments that are constants)."""
+    """Return all calls in a file as (name of the function, its first arguments that are
+    constants).
+    """
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     names = [getattr(node.func, "id", getattr(node.func, "attr", "")) for node in nodes]
-    return [(name, [argument.value for argument in node.args if isinstance(argument, ast.Constant)]) for name, node in zip(names, nodes)]
+    return [
+        (name, [argument.value for argument in node.args if isinstance(argument, ast.Constant)])
+        for name, node in zip(names, nodes)
+    ]
 
 
 @pytest.mark.parametrize("name", LAUNCH_FILES)
 def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_name(name):
     tree = ast.parse(LAUNCH_FILES[name].read_text())
-    assert "generate_launch_description" in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert "generate_launch_description" in {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
     assert ast.get_docstring(tree)
-    ((scenario, *_),) = [constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"]
+    ((scenario, *_),) = [
+        constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"
+    ]
     assert scenario == name and name in scenarios.names()
     for suffix in ("yaml", "rviz"):
         assert (ROOT / "config" / f"{name}.{suffix}").is_file()
@@ -40,7 +58,7 @@ def test_launch_starts_executables_that_exist():
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "nh_control"]
     assert set(started) == {"plant", "tracker", "display"}
     for executable in started:
-        assert f'"{executable} = nh_control.ros.start:{executable}"' in setup
+        assert f'"{executable} = nh_control.ros.nodes.start:{executable}"' in setup
 
 
 class Started(dict):
@@ -57,14 +75,18 @@ def description(name):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node}, recordings under 'record'."""
-    from launch import LaunchContext
+    """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node},
+    recordings under 'record'.
+    """
     from launch.actions import DeclareLaunchArgument
 
+    from launch import LaunchContext
     from nh_control.ros import bringup
 
     monkeypatch.setattr(bringup, "Node", Started)
-    monkeypatch.setattr(bringup, "ExecuteProcess", lambda **options: Started(executable="record", **options))
+    monkeypatch.setattr(
+        bringup, "ExecuteProcess", lambda **options: Started(executable="record", **options)
+    )
     monkeypatch.setattr(bringup, "OpaqueFunction", lambda function: function)
 
     def run(name="snakeboard", **arguments):
@@ -85,14 +107,24 @@ def inline(action):
 
 
 @needs_launch
-@pytest.mark.parametrize(("name", "models"), [("snakeboard", {"robot_state_publisher"}), ("quadrotor_payload", set()), ("urdf", {"robot_state_publisher"})])
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("snakeboard", {"robot_state_publisher"}),
+        ("quadrotor_payload", set()),
+        ("urdf", {"robot_state_publisher"}),
+    ],
+)
 def test_default_starts_everything_but_the_recording(launched, name, models):
     actions = launched(name)
     assert set(actions) == {"plant", "tracker", "display", "rviz2"} | models
     assert inline(actions["plant"]) == {}
     assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / f"{name}.yaml"
     assert Path(actions["rviz2"]["arguments"][1]) == ROOT / "config" / f"{name}.rviz"
-    assert {executable for executable, action in actions.items() if "on_exit" in action} == {"plant", "tracker"}
+    assert {executable for executable, action in actions.items() if "on_exit" in action} == {
+        "plant",
+        "tracker",
+    }
 
 
 @needs_launch
@@ -113,12 +145,40 @@ def test_switches(launched, arguments, executables):
 
 TYPED = {
     "snakeboard": (
-        {"speed_factor": "2", "lockstep": "true", "integral": "false", "plant_substeps": "4", "plant_m": "1.1", "perturb_seed": "7", "on_finish": "exit"},
-        {"speed_factor": 2.0, "lockstep": True, "integral": False, "plant.substeps": 4, "plant.parameters.m": 1.1, "perturb.seed": 7, "on_finish": "exit"},
+        {
+            "speed_factor": "2",
+            "lockstep": "true",
+            "integral": "false",
+            "plant_substeps": "4",
+            "plant_m": "1.1",
+            "perturb_seed": "7",
+            "on_finish": "exit",
+        },
+        {
+            "speed_factor": 2.0,
+            "lockstep": True,
+            "integral": False,
+            "plant.substeps": 4,
+            "plant.parameters.m": 1.1,
+            "perturb.seed": 7,
+            "on_finish": "exit",
+        },
     ),
     "quadrotor_payload": (
-        {"plant_lengths": "[0.7, 0.9]", "wind_force": "1,-2,0", "wind_start_s": "3", "perturb_tilt": "0.5", "reference": "circle"},
-        {"plant.parameters.lengths": [0.7, 0.9], "wind.force": [1.0, -2.0, 0.0], "wind.start_s": 3.0, "perturb.tilt": 0.5, "reference": "circle"},
+        {
+            "plant_lengths": "[0.7, 0.9]",
+            "wind_force": "1,-2,0",
+            "wind_start_s": "3",
+            "perturb_tilt": "0.5",
+            "reference": "circle",
+        },
+        {
+            "plant.parameters.lengths": [0.7, 0.9],
+            "wind.force": [1.0, -2.0, 0.0],
+            "wind.start_s": 3.0,
+            "perturb.tilt": 0.5,
+            "reference": "circle",
+        },
     ),
 }
 
@@ -131,7 +191,9 @@ def test_given_arguments_become_typed_inline_parameters(launched, name):
     for executable in ("plant", "tracker", "display"):
         got = inline(actions[executable])
         assert got == expected
-        assert {parameter: type(value) for parameter, value in got.items()} == {parameter: type(value) for parameter, value in expected.items()}
+        assert {parameter: type(value) for parameter, value in got.items()} == {
+            parameter: type(value) for parameter, value in expected.items()
+        }
 
 
 @needs_launch
@@ -146,10 +208,17 @@ def test_the_plant_waits_for_the_recording(launched):
 
 
 @needs_launch
-@pytest.mark.parametrize(("name", "state"), [("snakeboard", "joint_states"), ("quadrotor_payload", "multi_dof_joint_states")])
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("snakeboard", "joint_states"), ("quadrotor_payload", "multi_dof_joint_states")],
+)
 def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
     actions = launched(name, namespace="/test", record="true", bag="run")
-    assert all(action["namespace"] == "test" for executable, action in actions.items() if executable != "record")
+    assert all(
+        action["namespace"] == "test"
+        for executable, action in actions.items()
+        if executable != "record"
+    )
     command = actions["record"]["cmd"]
     assert command[command.index("--output") + 1] == "run"
     assert f"/test/{state}" in command
@@ -167,16 +236,26 @@ def test_every_topic_that_rviz_shows_is_remapped_into_the_namespace(launched, na
 def rviz_topics(name):
     """Return all topics that an rviz configuration names."""
     root = yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"]
-    entries = [value for item in (*root["Displays"], *root["Tools"]) for key, value in item.items() if key.endswith("Topic")]
+    entries = [
+        value
+        for item in (*root["Displays"], *root["Tools"])
+        for key, value in item.items()
+        if key.endswith("Topic")
+    ]
     return {entry["Value"] for entry in entries}
 
 
 @needs_launch
-@pytest.mark.parametrize(("argument", "text"), [("plant_substeps", "2.5"), ("speed_factor", "fast"), ("plant_lengths", "[0.6; 0.8]")])
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [("plant_substeps", "2.5"), ("speed_factor", "fast"), ("plant_lengths", "[0.6; 0.8]")],
+)
 def test_a_wrong_number_names_the_argument(launched, argument, text):
     with pytest.raises(ValueError, match="launch argument") as refused:
         launched("quadrotor_payload", **{argument: text})
-    assert f"'{argument}': expected" in str(refused.value) and f"got '{text}'" in str(refused.value)
+    assert f"'{argument}': expected" in str(refused.value) and f"got '{text}'" in str(
+        refused.value
+    )
 
 
 @needs_launch
@@ -187,8 +266,13 @@ def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path
     file.write_text(DEFAULT.read_text().replace("base_link", "pelvis"))
     for given, frame in (({}, "pelvis"), ({"base": "floating"}, "world")):
         actions = launched("urdf", urdf=str(file), **given)
-        assert inline(actions["plant"]) == inline(actions["tracker"]) == {"urdf": str(file), **given}
-        assert actions["robot_state_publisher"]["parameters"][0]["robot_description"].value == file.read_text()
+        assert (
+            inline(actions["plant"]) == inline(actions["tracker"]) == {"urdf": str(file), **given}
+        )
+        assert (
+            actions["robot_state_publisher"]["parameters"][0]["robot_description"].value
+            == file.read_text()
+        )
         view = actions["rviz2"]["arguments"]
         assert view[view.index("--fixed-frame") + 1] == frame
 
@@ -206,27 +290,40 @@ def test_a_missing_parameter_file_is_named(launched):
 
 
 @needs_launch
-@pytest.mark.parametrize("argument", ["rviz", "lockstep", "reference", "plant_integrator", "on_finish", "fallback"])
+@pytest.mark.parametrize(
+    "argument", ["rviz", "lockstep", "reference", "plant_integrator", "on_finish", "fallback"]
+)
 def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
-    with pytest.raises(RuntimeError, match=f'"{argument}" provided value "nonsense" is not valid. Valid options are'):
+    with pytest.raises(
+        RuntimeError,
+        match=f'"{argument}" provided value "nonsense" is not valid. Valid options are',
+    ):
         launched(**{argument: "nonsense"})
 
 
 @needs_launch
 @pytest.mark.parametrize("name", LAUNCH_FILES)
 def test_every_parameter_of_the_file_but_the_scenario_has_an_argument(name):
-    """The launch file offers what the parameter file holds; the scenario is fixed by the launch file's name."""
+    """The launch file offers what the parameter file holds; the scenario is fixed by the launch
+    file's name.
+    """
     from nh_control.ros import bringup
 
-    parameters = yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())["/**"]["ros__parameters"]
+    parameters = yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())["/**"][
+        "ros__parameters"
+    ]
     offered = {argument.parameter for argument in bringup.parameters(scenarios.get(name))}
     assert offered == set(flat(parameters)) - {"scenario"}
-    assert {f"plant.parameters.{field.name}" for field in fields(scenarios.get(name).parameters)} <= offered
+    assert {
+        f"plant.parameters.{field.name}" for field in fields(scenarios.get(name).parameters)
+    } <= offered
 
 
 def flat(parameters, prefix=""):
     """Return {dotted name: value} of nested parameters."""
     out = {}
     for name, value in parameters.items():
-        out.update(flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+        out.update(
+            flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
     return out

@@ -1,4 +1,7 @@
-"""The package's files agree with each other and with the code: manifest, setup, parameters, URDF, rviz."""
+"""The package's files agree with each other and with the code: manifest, setup, parameters, URDF,
+rviz.
+"""
+
 import ast
 import importlib
 import importlib.util
@@ -23,9 +26,16 @@ ROOT = Path(__file__).parents[1]
 CODE = sorted((ROOT / "nh_control").rglob("*.py"))
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
-LAUNCHED = sorted(path.name.removesuffix(".launch.py") for path in (ROOT / "launch").glob("*.launch.py"))
-PARAMETERS = {name: yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text()) for name in LAUNCHED}
-RVIZ = {name: yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"] for name in LAUNCHED}
+LAUNCHED = sorted(
+    path.name.removesuffix(".launch.py") for path in (ROOT / "launch").glob("*.launch.py")
+)
+PARAMETERS = {
+    name: yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text()) for name in LAUNCHED
+}
+RVIZ = {
+    name: yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"]
+    for name in LAUNCHED
+}
 
 # import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
 THIRD_PARTY = {
@@ -39,7 +49,13 @@ THIRD_PARTY = {
     "scipy": ("scipy", "python3-scipy"),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
 }
-NOT_ON_PYPI = {"tf2_ros", "simulation_interfaces", "control_msgs", "launch", "launch_ros"}  # imported where available, or by launch files
+NOT_ON_PYPI = {
+    "tf2_ros",
+    "simulation_interfaces",
+    "control_msgs",
+    "launch",
+    "launch_ros",
+}  # imported where available, or by launch files
 INTERFACES = ("_msgs", "_srvs", "_interfaces")
 
 
@@ -58,7 +74,14 @@ def setup_arguments():
     here = os.getcwd()
     try:
         os.chdir(ROOT)
-        with mock.patch.dict(sys.modules, {"setuptools": fake, "setuptools.command": command, "setuptools.command.develop": command}):
+        with mock.patch.dict(
+            sys.modules,
+            {
+                "setuptools": fake,
+                "setuptools.command": command,
+                "setuptools.command.develop": command,
+            },
+        ):
             runpy.run_path("setup.py")
     finally:
         os.chdir(here)
@@ -76,7 +99,9 @@ def requirement_names(requirements):
 
 
 def imported_packages(paths):
-    """Return the top-level names of all imports in the files that are neither relative, of Python, nor of this package."""
+    """Return the top-level names of all imports in the files that are neither relative, of Python,
+    nor of this package.
+    """
     names = set()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -92,7 +117,7 @@ def dependencies(*tags):
     return {element.text for tag in tags for element in MANIFEST.findall(tag)}
 
 
-# --- manifest and setup.py ---------------------------------------------------------------------------------------------
+# --- manifest and setup.py -----------------------------------------------------------------------
 
 
 def test_manifest_and_setup_agree():
@@ -114,7 +139,11 @@ def test_dependencies_are_stated_once():
 def test_every_import_is_a_declared_dependency(name):
     on_pypi, key = distribution(name)
     if name not in NOT_ON_PYPI:
-        installed = SETUP["install_requires"] + SETUP["extras_require"]["plot"] + SETUP["extras_require"]["ros"]
+        installed = (
+            SETUP["install_requires"]
+            + SETUP["extras_require"]["plot"]
+            + SETUP["extras_require"]["ros"]
+        )
         assert on_pypi in requirement_names(installed)
     if name not in {"simulation_interfaces", "control_msgs"}:
         assert key in dependencies("depend", "exec_depend")
@@ -123,17 +152,27 @@ def test_every_import_is_a_declared_dependency(name):
 def test_no_interface_package_is_declared_in_vain():
     used = {name for name in imported_packages(CODE) if name.endswith(INTERFACES)}
     declared = {key for key in dependencies("depend", "exec_depend") if key.endswith(INTERFACES)}
-    wheels = {name.removeprefix("ros-kilted-").replace("-", "_") for name in requirement_names(SETUP["extras_require"]["ros"])}
+    wheels = {
+        name.removeprefix("ros-kilted-").replace("-", "_")
+        for name in requirement_names(SETUP["extras_require"]["ros"])
+    }
     assert declared <= used
     assert {name for name in wheels if name.endswith(INTERFACES)} <= used
 
 
 def test_launch_files_use_declared_packages():
     bringup = ROOT / "nh_control" / "ros" / "bringup.py"
-    calls = [node for node in ast.walk(ast.parse(bringup.read_text())) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "node"]
+    calls = [
+        node
+        for node in ast.walk(ast.parse(bringup.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "node"
+    ]
     started = {node.args[0].value for node in calls} - {"nh_control"}
     assert started == {"robot_state_publisher", "rviz2"}
-    imported = {distribution(name)[1] for name in imported_packages([bringup, *(ROOT / "launch").glob("*.launch.py")])}
+    imported = {
+        distribution(name)[1]
+        for name in imported_packages([bringup, *(ROOT / "launch").glob("*.launch.py")])
+    }
     assert started | imported <= dependencies("depend", "exec_depend")
 
 
@@ -148,27 +187,40 @@ def test_everything_in_launch_and_config_is_installed():
         if path.is_file() and path.suffix != ".pyc"
     }
     assert installed == present | {"package.xml", "resource/nh_control"}
-    assert ("share/ament_index/resource_index/packages", ["resource/nh_control"]) in SETUP["data_files"]
+    assert ("share/ament_index/resource_index/packages", ["resource/nh_control"]) in SETUP[
+        "data_files"
+    ]
 
 
 def test_native_sources_are_package_data():
-    native = {path.relative_to(ROOT / "nh_control") for path in (ROOT / "nh_control" / "native").iterdir() if path.is_file()}
+    native = {
+        path.relative_to(ROOT / "nh_control")
+        for path in (ROOT / "nh_control" / "numerics" / "native").iterdir()
+        if path.is_file()
+    }
     assert native
     patterns = SETUP["package_data"]["nh_control"]
     assert all(any(path.match(pattern) for pattern in patterns) for path in native)
 
 
 def test_every_folder_with_code_is_a_package():
-    assert {path.parent for path in CODE} == {path.parent for path in CODE if path.name == "__init__.py"}
+    assert {path.parent for path in CODE} == {
+        path.parent for path in CODE if path.name == "__init__.py"
+    }
 
 
 @pytest.mark.parametrize(("executable", "target"), sorted(ENTRY_POINTS.items()))
 def test_entry_point_exists(executable, target):
     module, function = target.split(":")
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    assert function in {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    assert function in {
+        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
+    }
     if module.startswith("nh_control.ros.") and importlib.util.find_spec("rclpy") is None:
-        pytest.skip(f"{module} is there; importing it needs rclpy: install the extra 'ros' or a ROS distribution")
+        pytest.skip(
+            f"{module} is there; importing it needs rclpy: install the extra 'ros' or a ROS "
+            f"distribution"
+        )
     assert callable(getattr(importlib.import_module(module), function))
 
 
@@ -178,14 +230,16 @@ def test_setup_cfg_puts_executables_where_ros2_run_looks():
     assert "install_scripts=$base/lib/nh_control" in text
 
 
-# --- parameters --------------------------------------------------------------------------------------------------------
+# --- parameters ----------------------------------------------------------------------------------
 
 
 def flat(parameters, prefix=""):
     """Return {dotted name: value} of nested parameters."""
     out = {}
     for name, value in parameters.items():
-        out.update(flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+        out.update(
+            flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
     return out
 
 
@@ -199,31 +253,61 @@ def test_parameter_file_states_the_scenario_and_its_defaults(name):
     parameters = PARAMETERS[name]["/**"]["ros__parameters"]
     assert parameters["scenario"] == name
     defaults = asdict(scenarios.get(name).parameters)
-    assert parameters["plant"]["parameters"] == {field: list(value) if isinstance(value, tuple) else value for field, value in defaults.items()}
+    assert parameters["plant"]["parameters"] == {
+        field: list(value) if isinstance(value, tuple) else value
+        for field, value in defaults.items()
+    }
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(name):
-    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros' or a ROS distribution")
-    from nh_control.ros.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, TRACKER
+    pytest.importorskip(
+        "rcl_interfaces",
+        reason="needs ROS messages: install the extra 'ros' or a ROS distribution",
+    )
+    from nh_control.ros.runtime.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, TRACKER
 
     scenario = scenarios.get(name)
-    declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY) if spec.default != []} | {"scenario": name}
+    declared = {
+        spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY) if spec.default != []
+    } | {"scenario": name}
     if scenario.guidance is not None:
-        declared |= {"on_finish": "continue", "fallback": "hold"}  # goals may come at any time; what flies falls without thrust
-    swinging, wind = {"perturb.swing", "perturb.tilt"}, {key for key in declared if key.startswith("wind.")}
-    useless = (swinging if scenario.to_bodies is None else set()) | (wind if scenario.make_windy_system is None else set())
+        declared |= {
+            "on_finish": "continue",
+            "fallback": "hold",
+        }  # goals may come at any time; what flies falls without thrust
+    swinging, wind = (
+        {"perturb.swing", "perturb.tilt"},
+        {key for key in declared if key.startswith("wind.")},
+    )
+    useless = (swinging if scenario.to_bodies is None else set()) | (
+        wind if scenario.make_windy_system is None else set()
+    )
     useless |= set() if name == "urdf" else {"urdf", "base"}
-    expected = {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items() if key not in useless}
-    stated = {key: value for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items() if not key.startswith(PLANT_PARAMETERS)}
+    expected = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in declared.items()
+        if key not in useless
+    }
+    stated = {
+        key: value
+        for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items()
+        if not key.startswith(PLANT_PARAMETERS)
+    }
     assert stated == expected
-    assert {key: type(value) for key, value in stated.items()} == {key: type(value) for key, value in expected.items()}
+    assert {key: type(value) for key, value in stated.items()} == {
+        key: type(value) for key, value in expected.items()
+    }
 
 
-# --- URDF --------------------------------------------------------------------------------------------------------------
+# --- URDF ----------------------------------------------------------------------------------------
 
 JOINTS = {joint.get("name"): joint for joint in URDF.findall("joint")}
-INERTIALS = {link.get("name"): link.find("inertial") for link in URDF.findall("link") if link.find("inertial") is not None}
+INERTIALS = {
+    link.get("name"): link.find("inertial")
+    for link in URDF.findall("link")
+    if link.find("inertial") is not None
+}
 
 
 def mass(link):
@@ -234,7 +318,9 @@ def mass(link):
 def inertia(link):
     """Inertia (3, 3) of a link about its centre of mass [kg m^2]."""
     element = INERTIALS[link].find("inertia")
-    xx, xy, xz, yy, yz, zz = (float(element.get(name)) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    xx, xy, xz, yy, yz, zz = (
+        float(element.get(name)) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    )
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
@@ -245,7 +331,10 @@ def position(joint):
 
 def test_urdf_is_one_tree_from_base_link():
     links = [link.get("name") for link in URDF.findall("link")]
-    parents = {joint.find("child").get("link"): joint.find("parent").get("link") for joint in JOINTS.values()}
+    parents = {
+        joint.find("child").get("link"): joint.find("parent").get("link")
+        for joint in JOINTS.values()
+    }
     assert len(set(links)) == len(links)
     assert len(parents) == len(JOINTS)
     for link in links:
@@ -263,7 +352,9 @@ def test_urdf_joints_are_those_of_the_scenario():
     for name in ("front_truck_joint", "rear_truck_joint"):
         limit = JOINTS[name].find("limit")
         assert JOINTS[name].get("type") == "revolute"
-        assert -math.pi / 2 < float(limit.get("lower")) < 0 < float(limit.get("upper")) < math.pi / 2
+        assert (
+            -math.pi / 2 < float(limit.get("lower")) < 0 < float(limit.get("upper")) < math.pi / 2
+        )
 
 
 @pytest.mark.parametrize("link", sorted(INERTIALS))
@@ -281,8 +372,14 @@ def test_urdf_has_the_masses_of_the_default_parameters():
     assert math.isclose(inertia("front_truck")[2, 2], board.J)
     assert math.isclose(inertia("rear_truck")[2, 2], board.J)
     assert position("front_truck_joint")[0] == -position("rear_truck_joint")[0] == board.l
-    offsets = {"front_truck": position("front_truck_joint"), "rear_truck": position("rear_truck_joint")}
-    yaw = sum(inertia(link)[2, 2] + mass(link) * (offsets.get(link, np.zeros(3))[:2] ** 2).sum() for link in INERTIALS)
+    offsets = {
+        "front_truck": position("front_truck_joint"),
+        "rear_truck": position("rear_truck_joint"),
+    }
+    yaw = sum(
+        inertia(link)[2, 2] + mass(link) * (offsets.get(link, np.zeros(3))[:2] ** 2).sum()
+        for link in INERTIALS
+    )
     assert math.isclose(yaw, board.m * board.l**2)
 
 
@@ -291,12 +388,16 @@ def test_urdf_materials_are_defined():
     assert {material.get("name") for material in URDF.iter("material")} == defined
 
 
-# --- rviz --------------------------------------------------------------------------------------------------------------
+# --- rviz ----------------------------------------------------------------------------------------
 
 
 SHOWN = {
     "snakeboard": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"},
-    "quadrotor_payload": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/payload/odom"},
+    "quadrotor_payload": {
+        "MarkerArray": "/markers",
+        "Path": "/reference",
+        "Odometry": "/payload/odom",
+    },
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
     "cart_pole": {"MarkerArray": "/markers"},
@@ -306,10 +407,17 @@ SHOWN = {
 
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_rviz_shows_what_the_nodes_publish(name):
-    displays = {display["Class"].removeprefix("rviz_default_plugins/"): display for display in RVIZ[name]["Displays"]}
-    assert {kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display} == SHOWN[name]
+    displays = {
+        display["Class"].removeprefix("rviz_default_plugins/"): display
+        for display in RVIZ[name]["Displays"]
+    }
+    assert {
+        kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display
+    } == SHOWN[name]
     assert all(display["Enabled"] for display in displays.values())
-    assert ("RobotModel" in displays) == (name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file())
+    assert ("RobotModel" in displays) == (
+        name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file()
+    )
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
@@ -320,13 +428,20 @@ def test_rviz_looks_from_frames_that_there_are(name):
         bodies = scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
     else:
         bodies = (scenario.body,) if scenario.body is not None else ()
-    fixed = scenario.look(scenario.parameters).parent
-    frames = {"<Fixed Frame>", fixed} | {body.parent for body in bodies} | {body.frame for body in bodies}
+    fixed = scenario.visual(scenario.parameters).parent
+    frames = (
+        {"<Fixed Frame>", fixed}
+        | {body.parent for body in bodies}
+        | {body.frame for body in bodies}
+    )
     views = RVIZ[name]["Views"]
     assert RVIZ[name]["Global Options"]["Fixed Frame"] == fixed
     assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
 
 
 def test_rviz_sends_goals_to_the_tracker():
-    tools = {tool["Class"].removeprefix("rviz_default_plugins/"): tool for tool in RVIZ["quadrotor_payload"]["Tools"]}
+    tools = {
+        tool["Class"].removeprefix("rviz_default_plugins/"): tool
+        for tool in RVIZ["quadrotor_payload"]["Tools"]
+    }
     assert tools["SetGoal"]["Topic"]["Value"] == "/goal"

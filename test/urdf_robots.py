@@ -13,7 +13,9 @@ ROBOTS = {
     "cookie": ("cookie_description", "urdf/cookie.urdf"),
     "jvrc1": ("jvrc_description", "urdf/jvrc1.urdf"),
 }
-"""Package and file: two arms, a gripper with mimic joints, two wheeled bipeds, a humanoid with mimic joints."""
+"""Package and file: two arms, a gripper with mimic joints, two wheeled bipeds, a humanoid with
+mimic joints.
+"""
 
 
 def robot_file(name: str) -> Path:

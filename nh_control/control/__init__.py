@@ -5,4 +5,13 @@ from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.control.projection import project
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
 
-__all__ = ["Command", "Controller", "DisturbanceEstimate", "LqrTracker", "NoEquilibrium", "equilibrium", "lqr", "project"]
+__all__ = [
+    "Command",
+    "Controller",
+    "DisturbanceEstimate",
+    "LqrTracker",
+    "NoEquilibrium",
+    "equilibrium",
+    "lqr",
+    "project",
+]

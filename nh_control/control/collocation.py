@@ -1,4 +1,6 @@
-"""Trajectory optimization by direct collocation of the discrete equations (DMOC): states, inputs and the steps' unknowns together in one nonlinear program."""
+"""Trajectory optimization by direct collocation of the discrete equations (DMOC): states, inputs
+and the steps' unknowns together in one nonlinear program.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import numpy as np
 
 from nh_control.control.costs import Cost, Limits, bounds
 from nh_control.control.optimize import Iteration, Optimum
-from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.equations import StepEquations
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
 
 
 def collocate(
@@ -26,18 +28,28 @@ def collocate(
     barrier_start: float = 0.1,
     verbose: bool = False,
 ) -> Optimum:
-    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`, the guess's first state and the limits, by IPOPT.
+    """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`,
+    the guess's first state and the limits, by IPOPT.
 
-    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold. With a state `end` (nx) the last state must have
-    `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not be feasible; from one close to the optimum a small
-    `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the equations to `tolerance`; if IPOPT did not converge the `reason`
-    is what it returned, and the trajectory is where it stopped, feasible or not. Limits, and the domain of the model, hold from the second state on,
-    for states of the result, not of every iterate. IPOPT is silent unless `verbose`. Raises ValueError for unknown names, wrong shapes and guesses that
-    are no states.
+    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold. With a
+    state `end` (nx) the last state must have
+    `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not
+    be feasible; from one close to the optimum a small
+    `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the
+    equations to `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the
+    trajectory is where it stopped, feasible or not. Limits, and the domain of the model, hold from
+    the second state on, for states of the result, not of every iterate. IPOPT is silent unless
+    `verbose`. Raises ValueError for unknown names, wrong shapes and guesses that are no states.
     """
     if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
-        raise ValueError(f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} inputs, expected {dsys.nx} and {dsys.nu}")
-    x, u, z = (ca.MX.sym(name, n, len(guess)) for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z)))
+        raise ValueError(
+            f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} "
+            f"inputs, expected {dsys.nx} and {dsys.nu}"
+        )
+    x, u, z = (
+        ca.MX.sym(name, n, len(guess))
+        for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
+    )
     w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
     of_states, of_inputs = np.split(bounds(dsys, limits or {})[0], [dsys.nx])
     constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
@@ -50,7 +62,9 @@ def collocate(
         "ipopt.sb": "yes",
         "print_time": False,
     }
-    solver = ca.nlpsol("dmoc", "ipopt", {"x": w, "f": _total(dsys, cost, X, u), "g": constraints}, options)
+    solver = ca.nlpsol(
+        "dmoc", "ipopt", {"x": w, "f": _total(dsys, cost, X, u), "g": constraints}, options
+    )
     unknowns = [_unknowns(dsys, state, held) for state, held in zip(guess.states, guess.inputs)]
     start = np.concatenate([np.zeros(x.numel()), guess.inputs.ravel(), *unknowns])
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
@@ -58,23 +72,45 @@ def collocate(
     solution = solver(x0=start, lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
     stats = solver.stats()
     states, inputs = ca.Function("found", [w], [X, u])(solution["x"])
-    trajectory = Trajectory(dsys.h, np.asarray(states.T), np.asarray(inputs.T), dsys.state_names, dsys.inputs, guess.name)
-    return Optimum(trajectory, float(solution["f"]), bool(stats["success"]), f"IPOPT: {stats['return_status']}", _history(stats.get("iterations")))
+    trajectory = Trajectory(
+        dsys.h,
+        np.asarray(states.T),
+        np.asarray(inputs.T),
+        dsys.state_names,
+        dsys.inputs,
+        guess.name,
+    )
+    return Optimum(
+        trajectory,
+        float(solution["f"]),
+        bool(stats["success"]),
+        f"IPOPT: {stats['return_status']}",
+        _history(stats.get("iterations")),
+    )
 
 
 def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
-    """The guess's first state and the others, brought to their manifold and moved by dx, as columns."""
+    """The guess's first state and the others, brought to their manifold and moved by dx, as
+    columns.
+    """
     x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
     retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
     there = np.array([dsys.retract(state, np.zeros(dsys.ndx)) for state in guess.states[1:]])
     if not np.isfinite(there).all():
         k = 1 + int(np.flatnonzero(~np.isfinite(there).all(axis=1))[0])
-        raise ValueError(f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give one that is closer to the manifold")
+        raise ValueError(
+            f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give "
+            f"one that is closer to the manifold"
+        )
     return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(there.T), dx))
 
 
-def _constraints(dsys: DiscreteSystem, X, U, Z, end, fixed, limits: np.ndarray) -> tuple[ca.MX, np.ndarray, np.ndarray]:
-    """Constraints and their bounds: the equations of all steps, the end condition, the model's domain and the limits (nx, 2) of states."""
+def _constraints(
+    dsys: DiscreteSystem, X, U, Z, end, fixed, limits: np.ndarray
+) -> tuple[ca.MX, np.ndarray, np.ndarray]:
+    """Constraints and their bounds: the equations of all steps, the end condition, the model's
+    domain and the limits (nx, 2) of states.
+    """
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
     _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
@@ -88,21 +124,37 @@ def _constraints(dsys: DiscreteSystem, X, U, Z, end, fixed, limits: np.ndarray) 
         (domain, 0, np.inf),
         *((X[int(i), 1:], *limits[i]) for i in limited),
     ]
-    lower, upper = (np.concatenate([np.full(part.numel(), bound[k]) for part, *bound in parts]) for k in range(2))
+    lower, upper = (
+        np.concatenate([np.full(part.numel(), bound[k]) for part, *bound in parts])
+        for k in range(2)
+    )
     return ca.veccat(*(part for part, *_ in parts)), lower, upper
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:
-    """The trajectory on a grid of step h (s): stored states interpolated, inputs held; a guess, not feasible."""
+    """The trajectory on a grid of step h (s): stored states interpolated, inputs held; a guess,
+    not feasible.
+    """
     steps = round(trajectory.duration / h)
     at = np.minimum(h * np.arange(steps + 1), trajectory.duration)
-    states = np.stack([np.interp(at, trajectory.times, column) for column in trajectory.states.T], axis=1)
+    states = np.stack(
+        [np.interp(at, trajectory.times, column) for column in trajectory.states.T], axis=1
+    )
     held = np.minimum((at[:-1] + h / 2) // trajectory.h, len(trajectory) - 1).astype(int)
-    return Trajectory(h, states, trajectory.inputs[held], trajectory.state_names, trajectory.input_names, trajectory.name)
+    return Trajectory(
+        h,
+        states,
+        trajectory.inputs[held],
+        trajectory.state_names,
+        trajectory.input_names,
+        trajectory.name,
+    )
 
 
 def _unknowns(dsys: DiscreteSystem, x, u) -> np.ndarray:
-    """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is where no step is possible."""
+    """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is
+    where no step is possible.
+    """
     try:
         return dsys.unknowns(x, u)
     except StepFailed:
@@ -111,7 +163,10 @@ def _unknowns(dsys: DiscreteSystem, x, u) -> np.ndarray:
 
 def _total(dsys: DiscreteSystem, cost: Cost, X, U) -> ca.MX:
     x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
-    stage, terminal = ca.Function("stage", [x, u, w], [cost.stage(x, u, w)]), ca.Function("terminal", [x, w], [cost.terminal(x, w)])
+    stage, terminal = (
+        ca.Function("stage", [x, u, w], [cost.stage(x, u, w)]),
+        ca.Function("terminal", [x, w], [cost.terminal(x, w)]),
+    )
     steps = U.shape[1]
     W = np.zeros((0, steps + 1)) if cost.parameters is None else np.asarray(cost.parameters).T
     if W.shape[1] != steps + 1:
@@ -127,7 +182,8 @@ def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None)
     unknown = [name for name in fixed or () if name not in names]
     if unknown or np.shape(end) != (dsys.nx,):
         raise ValueError(
-            f"{dsys}: end must be a state of shape ({dsys.nx},) with coordinates fixed among {list(names)}, got shape {np.shape(end)}, fixed {fixed}"
+            f"{dsys}: end must be a state of shape ({dsys.nx},) with coordinates fixed among "
+            f"{list(names)}, got shape {np.shape(end)}, fixed {fixed}"
         )
     x = ca.SX.sym("x", dsys.nx)
     local = ca.Function("local", [x], [dsys.state_space.local(ca.SX(end), x)])(last)
@@ -135,8 +191,13 @@ def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None)
 
 
 def _history(table: dict | None) -> tuple[Iteration, ...]:
-    """IPOPT's iterations, if it began: cost, the larger of dual and primal infeasibility, and the primal step that led there."""
+    """IPOPT's iterations, if it began: cost, the larger of dual and primal infeasibility, and the
+    primal step that led there.
+    """
     if table is None:
         return ()
     rows = zip(table["obj"], table["inf_du"], table["inf_pr"], table["alpha_pr"])
-    return tuple(Iteration(k, cost, max(dual, primal), "interior point", step) for k, (cost, dual, primal, step) in enumerate(rows))
+    return tuple(
+        Iteration(k, cost, max(dual, primal), "interior point", step)
+        for k, (cost, dual, primal, step) in enumerate(rows)
+    )

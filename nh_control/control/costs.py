@@ -1,4 +1,6 @@
-"""Costs of discrete trajectories, `J = sum_k stage(x_k, u_k, w_k) + terminal(x_N, w_N)`, with exact derivatives in local coordinates."""
+"""Costs of discrete trajectories, `J = sum_k stage(x_k, u_k, w_k) + terminal(x_N, w_N)`, with
+exact derivatives in local coordinates.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,20 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.compiled import Functions
 from nh_control.control.lqr import checked_weights
-from nh_control.discrete import DiscreteSystem
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.compiled import Functions
 
 
 @dataclass(frozen=True)
 class Cost:
-    """`J = sum_{k<N} stage(x_k, u_k, w_k) + terminal(x_N, w_N)` as CasADi expressions of state x (nx), input u (nu) and the numbers w_k of node k.
+    """`J = sum_{k<N} stage(x_k, u_k, w_k) + terminal(x_N, w_N)` as CasADi expressions of state x
+    (nx), input u (nu) and the numbers w_k of node k.
 
-    `parameters` (N + 1, n_w) are the w_k; a cost without them fits trajectories of any length. Costs add. Raises ValueError for parameters of another shape,
-    or when costs of different lengths are added.
+    `parameters` (N + 1, n_w) are the w_k; a cost without them fits trajectories of any length.
+    Costs add. Raises ValueError for parameters of another shape, or when costs of different
+    lengths are added.
     """
 
     stage: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
@@ -27,8 +31,13 @@ class Cost:
     parameters: np.ndarray | None = None
 
     def __post_init__(self):
-        if self.parameters is not None and (np.ndim(self.parameters) != 2 or not np.isfinite(self.parameters).all()):
-            raise ValueError(f"Cost: parameters must be finite with shape (N + 1, n_w), got {np.shape(self.parameters)}")
+        if self.parameters is not None and (
+            np.ndim(self.parameters) != 2 or not np.isfinite(self.parameters).all()
+        ):
+            raise ValueError(
+                f"Cost: parameters must be finite with shape (N + 1, n_w), got "
+                f"{np.shape(self.parameters)}"
+            )
 
     @property
     def n_w(self) -> int:
@@ -39,7 +48,9 @@ class Cost:
         n = self.n_w
         given = [c.parameters for c in (self, other) if c.parameters is not None]
         if len({len(p) for p in given}) > 1:
-            raise ValueError(f"Cost: cannot add costs over {len(given[0]) - 1} and {len(given[1]) - 1} steps")
+            raise ValueError(
+                f"Cost: cannot add costs over {len(given[0]) - 1} and {len(given[1]) - 1} steps"
+            )
         return Cost(
             lambda x, u, w: self.stage(x, u, w[:n]) + other.stage(x, u, w[n:]),
             lambda x, w: self.terminal(x, w[:n]) + other.terminal(x, w[n:]),
@@ -48,15 +59,20 @@ class Cost:
 
 
 def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
-    """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`, `du = u - u_d`, Qf = Q if not given.
+    """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`,
+    `du = u - u_d`, Qf = Q if not given.
 
     `desired` need not be feasible.
-    Raises ValueError for weights that are not symmetric, semidefinite (Q, Qf) or definite (R), and for a trajectory of another system.
+    Raises ValueError for weights that are not symmetric, semidefinite (Q, Qf) or definite (R), and
+    for a trajectory of another system.
     """
     Q, R, Qf = (ca.sparsify(ca.DM(weight)) for weight in checked_weights(dsys, Q, R, Qf))
     nx, nu = dsys.nx, dsys.nu
     if desired.states.shape[1] != nx or desired.inputs.shape[1] != nu:
-        raise ValueError(f"{dsys}: the desired trajectory has {desired.states.shape[1]} states and {desired.inputs.shape[1]} inputs, expected {nx} and {nu}")
+        raise ValueError(
+            f"{dsys}: the desired trajectory has {desired.states.shape[1]} states and "
+            f"{desired.inputs.shape[1]} inputs, expected {nx} and {nu}"
+        )
 
     def stage(x, u, w):
         dx, du = dsys.state_space.local(w[:nx], x), u - w[nx:]
@@ -66,7 +82,11 @@ def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
         dx = dsys.state_space.local(w[:nx], x)
         return ca.bilin(Qf, dx, dx) / 2
 
-    return Cost(stage, terminal, np.hstack([desired.states, np.vstack([desired.inputs, np.zeros((1, nu))])]))
+    return Cost(
+        stage,
+        terminal,
+        np.hstack([desired.states, np.vstack([desired.inputs, np.zeros((1, nu))])]),
+    )
 
 
 Limits = Mapping[str, tuple[float, float]]
@@ -74,7 +94,8 @@ Limits = Mapping[str, tuple[float, float]]
 
 
 def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (nx + nu, 2) of (x, u), infinite where `limits` names none, and the distance (nx + nu) between them, 1 where it is infinite.
+    """Bounds (nx + nu, 2) of (x, u), infinite where `limits` names none, and the distance (nx +
+    nu) between them, 1 where it is infinite.
 
     Raises ValueError for a name that is no state or input, or bounds that are not lower < upper.
     """
@@ -82,7 +103,9 @@ def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray
     both = np.tile([-np.inf, np.inf], (len(names), 1))
     for name, limit in limits.items():
         if name not in names:
-            raise ValueError(f"{dsys}: no state or input {name!r} to limit, choose of {list(names)}")
+            raise ValueError(
+                f"{dsys}: no state or input {name!r} to limit, choose of {list(names)}"
+            )
         if np.shape(limit) != (2,) or not limit[0] < limit[1]:
             raise ValueError(f"{dsys}: limits of {name!r} must be lower < upper, got {limit}")
         both[names.index(name)] = limit
@@ -91,18 +114,24 @@ def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray
 
 
 def excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
-    """By how much a trajectory exceeds the limits at worst, as a fraction of their distance; negative inside. The first state is given, and does not count."""
+    """By how much a trajectory exceeds the limits at worst, as a fraction of their distance;
+    negative inside. The first state is given, and does not count.
+    """
     both, span = bounds(dsys, limits)
     values = np.hstack([trajectory.states[1:], trajectory.inputs])
     return float((np.maximum(both[:, 0] - values, values - both[:, 1]) / span).max())
 
 
-def barrier(dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float, steps: int) -> Cost:
-    """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance between them (in their units, if only one is finite).
+def barrier(
+    dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float, steps: int
+) -> Cost:
+    """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance
+    between them (in their units, if only one is finite).
 
-    `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory
-    outside has a cost, too (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals, 2006, (6)). The last node
-    limits states only.
+    `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation
+    `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory outside has a cost, too
+    (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals,
+    2006, (6)). The last node limits states only.
     """
     both, span = bounds(dsys, limits)
 
@@ -110,24 +139,33 @@ def barrier(dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float,
         total = ca.SX(0)
         for i in range(values.shape[0]):
             lower, upper = both[first + i]
-            slacks = [sign * (values[i] - wall) / span[first + i] for sign, wall in ((1, lower), (-1, upper)) if np.isfinite(wall)]
+            slacks = [
+                sign * (values[i] - wall) / span[first + i]
+                for sign, wall in ((1, lower), (-1, upper))
+                if np.isfinite(wall)
+            ]
             total += sum(w[0] * _relaxed_log(s, w[1]) for s in slacks)
         return total
 
     return Cost(
-        lambda x, u, w: walls(x, w, 0) + walls(u, w, dsys.nx), lambda x, w: walls(x, w, 0), np.tile([weight, relaxed], (steps + 1, 1))
+        lambda x, u, w: walls(x, w, 0) + walls(u, w, dsys.nx),
+        lambda x, w: walls(x, w, 0),
+        np.tile([weight, relaxed], (steps + 1, 1)),
     )
 
 
 def _relaxed_log(s, d):
     inside = s > d
-    return ca.if_else(inside, -ca.log(ca.if_else(inside, s, 1)), (((s - 2 * d) / d) ** 2 - 1) / 2 - ca.log(d))
+    return ca.if_else(
+        inside, -ca.log(ca.if_else(inside, s, 1)), (((s - 2 * d) / d) ** 2 - 1) / 2 - ca.log(d)
+    )
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """Second-order model of a cost about a trajectory, over y = (dx, du) at its nodes: gradients (N, n_y) and Hessians (N, n_y, n_y) of the
-    stages, gradient (ndx) and Hessian (ndx, ndx) of the terminal cost."""
+    """Second-order model of a cost about a trajectory, over y = (dx, du) at its nodes: gradients
+    (N, n_y) and Hessians (N, n_y, n_y) of the stages, gradient (ndx) and Hessian (ndx, ndx) of the
+    terminal cost."""
 
     gradients: np.ndarray
     hessians: np.ndarray
@@ -135,13 +173,17 @@ class Expansion:
     end_hessian: np.ndarray
 
     def slope(self, z: np.ndarray, v: np.ndarray) -> float:
-        """Derivative of the cost along a variation z (N + 1, ndx) of the states and v (N, nu) of the inputs."""
+        """Derivative of the cost along a variation z (N + 1, ndx) of the states and v (N, nu) of
+        the inputs.
+        """
         return float(np.sum(self.gradients * np.hstack([z[:-1], v])) + self.end_gradient @ z[-1])
 
 
 @dataclass(frozen=True)
 class CompiledCost:
-    """A cost's value and derivatives on trajectories of a system, with the `parameters` (N + 1, n_w), None for a cost without; made by `compile_cost`."""
+    """A cost's value and derivatives on trajectories of a system, with the `parameters` (N + 1,
+    n_w), None for a cost without; made by `compile_cost`.
+    """
 
     dsys: DiscreteSystem
     functions: Functions
@@ -167,12 +209,17 @@ class CompiledCost:
         if self.parameters is None:
             return np.zeros((count, 0))
         if len(self.parameters) != count:
-            raise ValueError(f"{self.dsys}: the cost is over {len(self.parameters) - 1} steps, the trajectory has {count - 1}")
+            raise ValueError(
+                f"{self.dsys}: the cost is over {len(self.parameters) - 1} steps, the trajectory "
+                f"has {count - 1}"
+            )
         return self.parameters
 
 
 def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
-    """The cost as compiled functions, with derivatives through `retract`; raises ValueError if an expression is not a scalar."""
+    """The cost as compiled functions, with derivatives through `retract`; raises ValueError if an
+    expression is not a scalar.
+    """
     x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
     dx = ca.SX.sym("dx", dsys.ndx)
     moved = dsys.state_space.retract(x, dx)
@@ -184,12 +231,16 @@ def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
     stage, end = ca.SX(cost.stage(moved, u, w)), ca.SX(cost.terminal(moved, w))
     for what, value in (("stage", stage), ("terminal", end)):
         if value.shape != (1, 1):
-            raise ValueError(f"{dsys}: the {what} cost must be one expression, got shape {value.shape}")
+            raise ValueError(
+                f"{dsys}: the {what} cost must be one expression, got shape {value.shape}"
+            )
     both, last, results = ["x", "u", "w"], ["x", "w"], ["gradient", "hessian"]
     functions = [
         ca.Function("stage", [x, u, w], [cost.stage(x, u, w)], both, ["value"]),
         ca.Function("terminal", [x, w], [cost.terminal(x, w)], last, ["value"]),
-        ca.Function("stage_derivatives", [x, u, w], derivatives(stage, ca.vertcat(dx, u)), both, results),
+        ca.Function(
+            "stage_derivatives", [x, u, w], derivatives(stage, ca.vertcat(dx, u)), both, results
+        ),
         ca.Function("terminal_derivatives", [x, w], derivatives(end, dx), last, results),
     ]
     return CompiledCost(dsys, Functions(f"{dsys.system.name}_cost", functions), cost.parameters)

@@ -1,4 +1,6 @@
-"""Equilibria of discrete systems, found by solving for a state and an input that a step does not move."""
+"""Equilibria of discrete systems, found by solving for a state and an input that a step does not
+move.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
 
 MAX_ITERATIONS = 50
 MAX_HALVINGS = 12
@@ -15,18 +17,25 @@ ACCEPT = 1e-10
 
 
 class NoEquilibrium(ValueError):
-    """No equilibrium was found; carries the last state x (nx), input u (nu) and the motion of one step there (ndx)."""
+    """No equilibrium was found; carries the last state x (nx), input u (nu) and the motion of one
+    step there (ndx).
+    """
 
     def __init__(self, message: str, x: np.ndarray, u: np.ndarray, motion: np.ndarray):
         super().__init__(message)
         self.x, self.u, self.motion = x, u, motion
 
 
-def equilibrium(dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with exact derivatives, steps halved until the motion decreases.
+def equilibrium(
+    dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with
+    exact derivatives, steps halved until the motion decreases.
 
-    Where there are many equilibria each change (dx, du) is the least one that solves `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates
-    and inputs named in `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, and ValueError for a name that is neither.
+    Where there are many equilibria each change (dx, du) is the least one that solves
+    `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates and inputs named in
+    `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, and ValueError
+    for a name that is neither.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in hold if name not in names]
@@ -50,7 +59,8 @@ def equilibrium(dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()
         return x, u
     worst = int(np.argmax(np.abs(motion)))
     raise NoEquilibrium(
-        f"{dsys}: no equilibrium found near the guess: a step still moves {names[worst]} by {motion[worst]:.1e}; "
+        f"{dsys}: no equilibrium found near the guess: a step still moves {names[worst]} by "
+        f"{motion[worst]:.1e}; "
         f"hold less{f' than {list(hold)}' if hold else ''}, or start closer",
         x,
         u,
@@ -59,7 +69,9 @@ def equilibrium(dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()
 
 
 def _shorten(dsys: DiscreteSystem, x, u, change, size: float):
-    """State, input and motion after the longest of the halved changes that makes the motion smaller than `size`, None if none does."""
+    """State, input and motion after the longest of the halved changes that makes the motion
+    smaller than `size`, None if none does.
+    """
     for halvings in range(MAX_HALVINGS + 1):
         part = 0.5**halvings * change
         x1, u1 = dsys.retract(x, part[: dsys.ndx]), u + part[dsys.ndx :]

@@ -1,4 +1,6 @@
-"""State estimation on manifolds: the extended Kalman filter on a system's exact linearization, with covariances in local coordinates."""
+"""State estimation on manifolds: the extended Kalman filter on a system's exact linearization,
+with covariances in local coordinates.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,48 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from nh_control.compiled import Functions
 from nh_control.control.lqr import checked_weight
 from nh_control.control.tracking import Command, Controller
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.compiled import Functions
 
 
 @dataclass(frozen=True)
 class Belief:
-    """What is known of a state: the true one is `retract(x, e)` with an error e of mean zero and covariance P (ndx, ndx)."""
+    """What is known of a state: the true one is `retract(x, e)` with an error e of mean zero and
+    covariance P (ndx, ndx).
+    """
 
     x: np.ndarray
     P: np.ndarray
 
 
 class KalmanFilter:
-    """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from measurements with noise of covariance V.
+    """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from
+    measurements with noise of covariance V.
 
-    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a vector h(x) as CasADi expression of the state: then
-    `y = h(x) + n`. Covariances are in the local coordinates of the estimate, and are carried to those of the next one by the exact derivative. On Rn
-    and a linear system it is the Kalman filter. Raises ValueError for covariances of wrong shape, W not semidefinite or V not definite.
+    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a
+    vector h(x) as CasADi expression of the state: then
+    `y = h(x) + n`. Covariances are in the local coordinates of the estimate, and are carried to
+    those of the next one by the exact derivative. On Rn and a linear system it is the Kalman
+    filter. Raises ValueError for covariances of wrong shape, W not semidefinite or V not definite.
     """
 
-    def __init__(self, dsys: DiscreteSystem, W, V, measurement: Callable[[ca.SX], ca.SX] | None = None):
+    def __init__(
+        self, dsys: DiscreteSystem, W, V, measurement: Callable[[ca.SX], ca.SX] | None = None
+    ):
         self.dsys, self._measurement = dsys, measurement
         self.W = checked_weight("W", W, dsys.ndx)
-        self.V = checked_weight("V", V, len(self.expected(dsys.state_space.origin)) if measurement else dsys.system.space.nv)
+        self.V = checked_weight(
+            "V",
+            V,
+            len(self.expected(dsys.state_space.origin)) if measurement else dsys.system.space.nv,
+        )
         if np.linalg.eigvalsh(self.V).min() <= 0:
-            raise ValueError(f"{dsys}: V must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(self.V).min():.1e}")
+            raise ValueError(
+                f"{dsys}: V must be positive definite, its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(self.V).min():.1e}"
+            )
 
     def predict(self, belief: Belief, u) -> Belief:
         """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed."""
@@ -44,7 +60,9 @@ class KalmanFilter:
         return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + self.W)
 
     def update(self, belief: Belief, y) -> Belief:
-        """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`, `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x."""
+        """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,
+        `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x.
+        """
         innovation, H = self._innovation(belief.x, np.asarray(y, dtype=float))
         S = H @ belief.P @ H.T + self.V
         K = np.linalg.solve(S, H @ belief.P).T
@@ -80,8 +98,16 @@ class KalmanFilter:
             f"{d.system.name}_kalman",
             [
                 ca.Function("measure", [x], [expected], ["x"], ["y"]),
-                ca.Function("innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]),
-                ca.Function("correct", [x, dx], [corrected, ca.substitute(carry, e, ca.SX.zeros(d.ndx))], ["x", "dx"], ["x1", "carry"]),
+                ca.Function(
+                    "innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]
+                ),
+                ca.Function(
+                    "correct",
+                    [x, dx],
+                    [corrected, ca.substitute(carry, e, ca.SX.zeros(d.ndx))],
+                    ["x", "dx"],
+                    ["x1", "carry"],
+                ),
             ],
         )
 
@@ -93,12 +119,23 @@ class OutputFeedback:
     """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):
-        self.dsys, self.reference, self.target = controller.dsys, controller.reference, controller.target
+        self.dsys, self.reference, self.target = (
+            controller.dsys,
+            controller.reference,
+            controller.target,
+        )
         self._controller, self._kalman, self._start = controller, kalman, start
 
     def command(self, k: int, y, memory: tuple[Belief, object] | None = None) -> Command:
-        """Command for step k at the measurement y; the error is that of the estimate. Raises StepFailed."""
+        """Command for step k at the measurement y; the error is that of the estimate. Raises
+        StepFailed.
+        """
         before, inner = memory or (self._start, None)
         belief = self._kalman.update(before, y)
         command = self._controller.command(k, belief.x, inner)
-        return Command(command.u, command.saturated, command.error, (self._kalman.predict(belief, command.u), command.memory))
+        return Command(
+            command.u,
+            command.saturated,
+            command.error,
+            (self._kalman.predict(belief, command.u), command.memory),
+        )

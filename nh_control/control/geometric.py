@@ -1,4 +1,6 @@
-"""The geometric tracking controller of Lee, Sreenath and Kumar (2013) for quadrotors that carry a payload: the baseline beside LQR."""
+"""The geometric tracking controller of Lee, Sreenath and Kumar (2013) for quadrotors that carry a
+payload: the baseline beside LQR.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,20 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control import quaternion
-from nh_control.compiled import Functions
 from nh_control.control.paths import ORDER, Path
 from nh_control.control.payload_flatness import flat_reference, least_rotation
 from nh_control.control.tracking import Command
-from nh_control.discrete import DiscreteSystem
-from nh_control.rotations import normalize
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import normalize
+from nh_control.numerics.compiled import Functions
 from nh_control.systems.parameters import require_positive
-from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters, split_configuration, split_velocity
+from nh_control.systems.quadrotor_payload import (
+    Formation,
+    QuadrotorPayloadParameters,
+    split_configuration,
+    split_velocity,
+)
 
 DOWN = ca.DM([0, 0, 1])
 """e3 of the paper's frame, along gravity."""
@@ -23,7 +30,9 @@ DOWN = ca.DM([0, 0, 1])
 
 @dataclass(frozen=True)
 class GeometricGains:
-    """Gains of payload position and velocity (1/s^2, 1/s), link directions and rates (1/s^2, 1/s), attitude (N m) and body rates (N m s)."""
+    """Gains of payload position and velocity (1/s^2, 1/s), link directions and rates (1/s^2, 1/s),
+    attitude (N m) and body rates (N m s).
+    """
 
     k_y: float = 12.0
     k_yd: float = 5.0
@@ -37,9 +46,11 @@ class GeometricGains:
 
 
 class GeometricController:
-    """Payload along a path by the links' tensions, links to their formation by the thrusts across them, attitudes to the thrusts [celledoni2021 6.2].
+    """Payload along a path by the links' tensions, links to their formation by the thrusts across
+    them, attitudes to the thrusts [celledoni2021 6.2].
 
-    The formation turns with the wanted force on the payload. Past the end of the path its last point is held. `saturated` and the limits are those of
+    The formation turns with the wanted force on the payload. Past the end of the path its last
+    point is held. `saturated` and the limits are those of
     `LqrTracker`; the error is to the flat motion on the same path.
     """
 
@@ -53,7 +64,9 @@ class GeometricController:
         name: str = "",
     ):
         self.dsys, self.reference = dsys, flat_reference(dsys, path, formation, name=name)
-        self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+        self.limits = (
+            dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+        )
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
         self._jets = path.jets(self.reference.times).reshape(len(self.reference) + 1, -1)
@@ -72,63 +85,112 @@ class GeometricController:
 
 
 def flip(a):
-    """A vector (3) in the paper's frame, e3 down, from one in ours, z up, and back: half a turn about x."""
+    """A vector (3) in the paper's frame, e3 down, from one in ours, z up, and back: half a turn
+    about x.
+    """
     return ca.vertcat(a[0], -a[1], -a[2])
 
 
-def _control_law(p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains) -> Functions:
-    """Inputs u (4 n) as a function of the path's jet (21), the configuration (nq) and the velocity (nw), both as in `quadrotor_payload`.
+def _control_law(
+    p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
+) -> Functions:
+    """Inputs u (4 n) as a function of the path's jet (21), the configuration (nq) and the velocity
+    (nw), both as in `quadrotor_payload`.
 
-    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`, and `w_i = q_i x q_i'` is in the inertial frame.
+    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`, and
+    `w_i = q_i x q_i'` is in the inertial frame.
     """
-    jet, q, v = ca.SX.sym("jet", 3 * (ORDER + 1)), ca.SX.sym("q", 3 + 7 * p.n), ca.SX.sym("v", 3 + 6 * p.n)
-    (y, attitudes, links), (y_dot, omegas, rates) = split_configuration(q, p.n), split_velocity(v, p.n)
+    jet, q, v = (
+        ca.SX.sym("jet", 3 * (ORDER + 1)),
+        ca.SX.sym("q", 3 + 7 * p.n),
+        ca.SX.sym("v", 3 + 6 * p.n),
+    )
+    (y, attitudes, links), (y_dot, omegas, rates) = (
+        split_configuration(q, p.n),
+        split_velocity(v, p.n),
+    )
     directions = [-flip(link) for link in links]
     spins = [ca.cross(a, -flip(rate)) for a, rate in zip(directions, rates)]
     path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
-    wanted = _force_law(p, formation, gains)(ca.vertcat(*path, flip(y), flip(y_dot), *directions, *spins))
+    wanted = _force_law(p, formation, gains)(
+        ca.vertcat(*path, flip(y), flip(y_dot), *directions, *spins)
+    )
     inputs = []
     for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
         force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted)
         thrust = ca.dot(force, quaternion.rotate(attitude, ca.DM([0, 0, 1])))
         inputs += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
-    return Functions("quadrotor_payload_geometric", [ca.Function("law", [jet, q, v], [ca.vertcat(*inputs)], ["jet", "q", "v"], ["u"])])
+    return Functions(
+        "quadrotor_payload_geometric",
+        [ca.Function("law", [jet, q, v], [ca.vertcat(*inputs)], ["jet", "q", "v"], ["u"])],
+    )
 
 
-def _moment(p: QuadrotorPayloadParameters, gains: GeometricGains, attitude, omega, attitude_d, omega_d, omega_d_dot):
-    """`M = -k_R e_R - k_O e_O + Omega x J Omega - J (Omega x R_e^T Omega_d - R_e^T Omega_d')` with `R_e = R_d^T R`, `e_R = vee(R_e - R_e^T) / 2` and
+def _moment(
+    p: QuadrotorPayloadParameters,
+    gains: GeometricGains,
+    attitude,
+    omega,
+    attitude_d,
+    omega_d,
+    omega_d_dot,
+):
+    """`M = -k_R e_R - k_O e_O + Omega x J Omega - J (Omega x R_e^T Omega_d - R_e^T Omega_d')` with
+    `R_e = R_d^T R`, `e_R = vee(R_e - R_e^T) / 2` and
     `e_O = Omega - R_e^T Omega_d`."""
     inertia = ca.DM([p.Jx, p.Jy, p.Jz])
     error = quaternion.multiply(quaternion.conjugate(attitude_d), attitude)
-    spin, spin_dot = quaternion.rotate_back(error, omega_d), quaternion.rotate_back(error, omega_d_dot)
+    spin, spin_dot = (
+        quaternion.rotate_back(error, omega_d),
+        quaternion.rotate_back(error, omega_d_dot),
+    )
     feedback = -gains.k_R * 2 * error[0] * error[1:] - gains.k_O * (omega - spin)
-    return feedback + ca.cross(omega, inertia * omega) - inertia * (ca.cross(omega, spin) - spin_dot)
+    return (
+        feedback + ca.cross(omega, inertia * omega) - inertia * (ca.cross(omega, spin) - spin_dot)
+    )
 
 
-def _force_law(p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains) -> ca.Function:
-    """Wanted thrust vectors in our frame (3, n), and for the attitudes along them quaternions (4, n), body rates (3, n) and their derivatives (3, n).
+def _force_law(
+    p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
+) -> ca.Function:
+    """Wanted thrust vectors in our frame (3, n), and for the attitudes along them quaternions (4,
+    n), body rates (3, n) and their derivatives (3, n).
 
-    The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are derivatives along the motion of s under these forces, for
-    which `y'' = g e3 + a` exactly:
-        F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3);  Qd = columns -F x (F x s_d), -F x s_d, -F, each normalized;  q_d,i = Qd r_i
-        mu_i = (F . q_i) q_i / ((r_i . e3) |sum r|);  a = sum mu_i / m_y;  w_d = q_d x q_d';  e_q = q_d x q;  e_w = w + hat(q)^2 w_d
-        u = mu + m l |w|^2 q + m q q^T a + m l q x (-k_q e_q - k_w e_w - (q . w_d) q' - hat(q)^2 w_d') - m hat(q)^2 a
+    The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are
+    derivatives along the motion of s under these forces, for which `y'' = g e3 + a` exactly:
+        F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3); Qd = columns -F x (F x s_d), -F x s_d, -F,
+        each normalized; q_d,i = Qd r_i
+        mu_i = (F . q_i) q_i / ((r_i . e3) |sum r|); a = sum mu_i / m_y; w_d = q_d x q_d'; e_q =
+        q_d x q; e_w = w + hat(q)^2 w_d u = mu + m l |w|^2 q + m q q^T a + m l q x (-k_q e_q - k_w
+        e_w - (q . w_d) q' - hat(q)^2 w_d') - m hat(q)^2 a
     """
     n, m = p.n, p.quadrotor_mass
     s = ca.SX.sym("s", 3 * (ORDER + 1) + 6 + 6 * n)
     y_d, y_d_dot, y_d_ddot = s[:3], s[3:6], s[6:9]
     moving = 3 * (ORDER + 1)
     y, y_dot = s[moving : moving + 3], s[moving + 3 : moving + 6]
-    q, w = ([s[moving + 6 + start + 3 * i : moving + 9 + start + 3 * i] for i in range(n)] for start in (0, 3 * n))
+    q, w = (
+        [s[moving + 6 + start + 3 * i : moving + 9 + start + 3 * i] for i in range(n)]
+        for start in (0, 3 * n)
+    )
     r = _desired_links(formation, n)
-    force = p.payload_mass * (-gains.k_y * (y - y_d) - gains.k_yd * (y_dot - y_d_dot) + y_d_ddot - p.g * DOWN)
+    force = p.payload_mass * (
+        -gains.k_y * (y - y_d) - gains.k_yd * (y_dot - y_d_dot) + y_d_ddot - p.g * DOWN
+    )
     frame = _desired_frame(formation, force)
     share = float(r[0, 2] * np.linalg.norm(r.sum(axis=0)))
     mu = [ca.dot(force, q_i) * q_i / share for q_i in q]
     a = sum(mu) / p.payload_mass
 
     def rate(expression, spin_rates=(ca.SX(3 * n, 1),)):
-        flow = ca.vertcat(s[3:moving], ca.SX(3, 1), y_dot, p.g * DOWN + a, *(ca.cross(w_i, q_i) for w_i, q_i in zip(w, q)), *spin_rates)
+        flow = ca.vertcat(
+            s[3:moving],
+            ca.SX(3, 1),
+            y_dot,
+            p.g * DOWN + a,
+            *(ca.cross(w_i, q_i) for w_i, q_i in zip(w, q)),
+            *spin_rates,
+        )
         return ca.jtimes(expression, s, flow)
 
     forces, spin_rates = [], []
@@ -138,11 +200,19 @@ def _force_law(p: QuadrotorPayloadParameters, formation: Formation, gains: Geome
         w_d, w_d_dot = ca.cross(q_d, q_d_dot), ca.cross(q_d, rate(q_d_dot))
         e_q, e_w = ca.cross(q_d, q[i]), w[i] - _across(q[i], w_d)
         along = mu[i] + m * l * ca.sumsqr(w[i]) * q[i] + m * q[i] * ca.dot(q[i], a)
-        turn = -gains.k_q * e_q - gains.k_w * e_w - ca.dot(q[i], w_d) * ca.cross(w[i], q[i]) + _across(q[i], w_d_dot)
+        turn = (
+            -gains.k_q * e_q
+            - gains.k_w * e_w
+            - ca.dot(q[i], w_d) * ca.cross(w[i], q[i])
+            + _across(q[i], w_d_dot)
+        )
         forces.append(along + m * l * ca.cross(q[i], turn) + m * _across(q[i], a))
         spin_rates.append(ca.cross(q[i], a - forces[i] / m) / l)
     attitudes = [least_rotation(normalize(flip(u))) for u in forces]
-    omegas = [2 * quaternion.multiply(quaternion.conjugate(R), rate(R, spin_rates))[1:] for R in attitudes]
+    omegas = [
+        2 * quaternion.multiply(quaternion.conjugate(R), rate(R, spin_rates))[1:]
+        for R in attitudes
+    ]
     omega_dots = [rate(omega, spin_rates) for omega in omegas]
     columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots)
     return ca.Function("forces", [s], [ca.horzcat(*column) for column in columns], {"cse": True})
@@ -154,14 +224,21 @@ def _across(q, a):
 
 
 def _desired_links(formation: Formation, n: int) -> np.ndarray:
-    """Link directions r_i (n, 3) in hover, in the paper's frame turned so that s_d is x: its z is down, the links point down to the payload."""
+    """Link directions r_i (n, 3) in hover, in the paper's frame turned so that s_d is x: its z is
+    down, the links point down to the payload.
+    """
     turns = 2 * np.pi * np.arange(n) / n
     tilt = formation.angle if n > 1 else 0.0
-    return np.stack([np.sin(tilt) * np.cos(turns), -np.sin(tilt) * np.sin(turns), np.full(n, np.cos(tilt))], axis=1)
+    return np.stack(
+        [np.sin(tilt) * np.cos(turns), -np.sin(tilt) * np.sin(turns), np.full(n, np.cos(tilt))],
+        axis=1,
+    )
 
 
 def _desired_frame(formation: Formation, force):
-    """Qd (3, 3): -F along its third axis, the horizontal direction s_d of quadrotor 1's link close to its first."""
+    """Qd (3, 3): -F along its third axis, the horizontal direction s_d of quadrotor 1's link close
+    to its first.
+    """
     s_d = ca.DM([-np.cos(formation.azimuth), np.sin(formation.azimuth), 0])
     side = ca.cross(force, s_d)
     return ca.horzcat(normalize(-ca.cross(force, side)), normalize(-side), normalize(-force))

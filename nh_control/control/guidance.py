@@ -1,4 +1,6 @@
-"""New goals and trajectories for quadrotors with a payload in flight: each new path joins the present one with six continuous derivatives."""
+"""New goals and trajectories for quadrotors with a payload in flight: each new path joins the
+present one with six continuous derivatives.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,14 @@ import numpy as np
 from nh_control.control import paths
 from nh_control.control.paths import Path
 from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, flat_reference
-from nh_control.discrete import DiscreteSystem, StepFailed
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.systems.quadrotor_payload import Formation
-from nh_control.trajectory import Trajectory
 
 SHORTEST_S, LONGEST_S, GROWTH = 1.0, 300.0, 1.1
-"""Durations that goals try, each longer than the last by GROWTH; no path may be longer than LONGEST_S."""
+"""Durations that goals try, each longer than the last by GROWTH; no path may be longer than
+LONGEST_S.
+"""
 
 JOINED_M = 0.01
 """Distance from the present path within which a trajectory's point at time 0 counts as on it."""
@@ -24,24 +28,34 @@ SAMPLES = 100
 
 
 class Guidance:
-    """The present reference and the path it follows, from which every accepted goal or trajectory goes on; a refused one leaves them as they are.
+    """The present reference and the path it follows, from which every accepted goal or trajectory
+    goes on; a refused one leaves them as they are.
 
-    Steps count from the start of the present reference, and a new one begins at the step k at which it leaves that; k may lie ahead, which leaves time for
-    planning. Goals are reached with at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of the inputs, which feedback needs as well.
+    Steps count from the start of the present reference, and a new one begins at the step k at
+    which it leaves that; k may lie ahead, which leaves time for planning. Goals are reached with
+    at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of the inputs,
+    which feedback needs as well.
     """
 
     def __init__(
-        self, dsys: DiscreteSystem, reference: Trajectory, path: Path, formation: Formation = Formation(), acceleration: float = 4.0, margin: float = 0.8
+        self,
+        dsys: DiscreteSystem,
+        reference: Trajectory,
+        path: Path,
+        formation: Formation = Formation(),
+        acceleration: float = 4.0,
+        margin: float = 0.8,
     ):
         self.dsys, self.reference, self.formation = dsys, reference, formation
         self.acceleration, self.margin = acceleration, margin
         self._path = path
 
     def to_goal(self, k: int, position) -> Trajectory:
-        """Reference that leaves the present one at step k and comes to rest with the payload at `position` (3) in m, as fast as acceleration and margin allow.
+        """Reference that leaves the present one at step k and comes to rest with the payload at
+        `position` (3) in m, as fast as acceleration and margin allow.
 
-        The path is a stop and, superposed, a way from rest to rest, so any distance can be gone gently.
-        Raises InfeasiblePath with the reason, and ValueError for a step below 0.
+        The path is a stop and, superposed, a way from rest to rest, so any distance can be gone
+        gently. Raises InfeasiblePath with the reason, and ValueError for a step below 0.
         """
         goal = np.asarray(position, dtype=float)
         if goal.shape != (3,) or not np.isfinite(goal).all():
@@ -49,17 +63,26 @@ class Guidance:
         jet = self._jet(k)
         stop = self._gentle(partial(paths.stop, jet))
         way = goal - stop.jets([stop.duration])[0, 0]
-        path = self._gentle(lambda duration: paths.superpose(stop, paths.through([0.0, duration], [np.zeros(3), way])))
+        path = self._gentle(
+            lambda duration: paths.superpose(
+                stop, paths.through([0.0, duration], [np.zeros(3), way])
+            )
+        )
         try:
             return self._follow(k, path)
         except InfeasiblePath as reason:
-            raise InfeasiblePath(f"no way to the goal {goal.tolist()} within {LONGEST_S:g} s keeps the limits; the gentlest: {reason}") from None
+            raise InfeasiblePath(
+                f"no way to the goal {goal.tolist()} within {LONGEST_S:g} s keeps the limits; "
+                f"the gentlest: {reason}"
+            ) from None
 
     def along(self, k: int, times_s, positions, velocities=None) -> Trajectory:
-        """Reference that leaves the present one at step k and has the payload at `positions` (n, 3) in m, with `velocities` (n, 3) in m/s if given, `times_s`
-        (n) after step k; at the last it rests.
+        """Reference that leaves the present one at step k and has the payload at `positions` (n,
+        3) in m, with `velocities` (n, 3) in m/s if given, `times_s` (n) after step k; at the last
+        it rests.
 
-        A point at time 0 must be on the present path. Raises InfeasiblePath with the reason, and ValueError for a step below 0.
+        A point at time 0 must be on the present path. Raises InfeasiblePath with the reason, and
+        ValueError for a step below 0.
         """
         jet = self._jet(k)
         times, positions = np.asarray(times_s, dtype=float), np.asarray(positions, dtype=float)
@@ -67,7 +90,10 @@ class Guidance:
         _require_points(times, positions, velocities)
         first = 1 if times[0] == 0 else 0
         if first and not np.linalg.norm(positions[0] - jet[0]) <= JOINED_M:
-            raise InfeasiblePath(f"the trajectory starts at {positions[0].tolist()} but the payload will be at {jet[0].round(3).tolist()}")
+            raise InfeasiblePath(
+                f"the trajectory starts at {positions[0].tolist()} but the payload will be at "
+                f"{jet[0].round(3).tolist()}"
+            )
         knots, points = np.r_[0.0, times[first:]], np.vstack([jet[:1], positions[first:]])
         speeds = None if velocities is None else np.vstack([jet[1:2], velocities[first:]])
         return self._follow(k, paths.through(knots, points, speeds, start=jet[1:]))
@@ -79,9 +105,13 @@ class Guidance:
         return self._path.jets([k * self.dsys.h])[0]
 
     def _gentle(self, make: Callable[[float], Path]) -> Path:
-        """The shortest of the paths `make(duration)` that keeps to acceleration and margin, or the one that is nearest to it."""
+        """The shortest of the paths `make(duration)` that keeps to acceleration and margin, or the
+        one that is nearest to it.
+        """
         best, least = None, np.inf
-        for duration in SHORTEST_S * GROWTH ** np.arange(np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH)):
+        for duration in SHORTEST_S * GROWTH ** np.arange(
+            np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH)
+        ):
             path = make(duration)
             load = self._load(path)
             if best is None or load < least:
@@ -91,7 +121,9 @@ class Guidance:
         return best
 
     def _load(self, path: Path) -> float:
-        """Largest acceleration or input on the path, as a fraction of that allowed for goals or of that at its start; infinite where there is no motion."""
+        """Largest acceleration or input on the path, as a fraction of that allowed for goals or of
+        that at its start; infinite where there is no motion.
+        """
         times = np.linspace(0, path.duration, SAMPLES)
         lower, upper = self.dsys.system.input_limits.T
         try:
@@ -104,12 +136,18 @@ class Guidance:
         return loads.max() / max(1.0, loads[0])
 
     def _follow(self, k: int, path: Path) -> Trajectory:
-        """The motion along the path from the state of the present reference at step k, held past its end; becomes the present one."""
+        """The motion along the path from the state of the present reference at step k, held past
+        its end; becomes the present one.
+        """
         old = self.reference
         try:
-            new = flat_reference(self.dsys, path, self.formation, name=old.name, start=old.states[min(k, len(old))])
+            new = flat_reference(
+                self.dsys, path, self.formation, name=old.name, start=old.states[min(k, len(old))]
+            )
         except StepFailed as failure:
-            raise InfeasiblePath(f"the path is too swift for steps of {self.dsys.h:g} s: {failure}") from None
+            raise InfeasiblePath(
+                f"the path is too swift for steps of {self.dsys.h:g} s: {failure}"
+            ) from None
         self.reference, self._path = new, path
         return new
 
@@ -119,13 +157,22 @@ def _require_points(times, positions, velocities) -> None:
     shape = (len(times) if times.ndim == 1 else 0, 3)
     for name, value in (("positions", positions), ("velocities", velocities)):
         if value is not None and (value.shape != shape or not shape[0]):
-            raise InfeasiblePath(f"a trajectory needs n >= 1 times and {name} (n, 3), got shapes {times.shape} and {value.shape}")
+            raise InfeasiblePath(
+                f"a trajectory needs n >= 1 times and {name} (n, 3), got shapes {times.shape} "
+                f"and {value.shape}"
+            )
     for name, value in (("times", times), ("positions", positions), ("velocities", velocities)):
         if value is not None and not np.isfinite(value).all():
             raise InfeasiblePath(f"{name} of a trajectory must be finite, got {value.tolist()}")
     if times[0] < 0 or times[-1] <= 0 or not (np.diff(times) > 0).all():
-        raise InfeasiblePath(f"times of a trajectory must increase and not lie in the past, got {times.tolist()} s")
+        raise InfeasiblePath(
+            f"times of a trajectory must increase and not lie in the past, got {times.tolist()} s"
+        )
     if times[-1] > LONGEST_S:
-        raise InfeasiblePath(f"a trajectory may last {LONGEST_S:g} s, got {times[-1]:g} s: send it in parts")
+        raise InfeasiblePath(
+            f"a trajectory may last {LONGEST_S:g} s, got {times[-1]:g} s: send it in parts"
+        )
     if velocities is not None and np.any(velocities[-1]):
-        raise InfeasiblePath(f"a trajectory must end at rest, its last velocity is {velocities[-1].tolist()} m/s")
+        raise InfeasiblePath(
+            f"a trajectory must end at rest, its last velocity is {velocities[-1].tolist()} m/s"
+        )

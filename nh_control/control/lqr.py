@@ -1,6 +1,7 @@
 """Discrete linear-quadratic regulators in the local coordinates of a system's state space.
 
-Costs are `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`; the control is `u = u_d - K dx`,
+Costs are `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`; the control is
+`u = u_d - K dx`,
 `K = (R + B^T P' B)^{-1} B^T P' A` [johnson2014 (36), gain corrected].
 """
 
@@ -10,18 +11,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nh_control.discrete import DiscreteSystem
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 
 MARGINAL = 1e-6
 """Eigenvalues of modulus above 1 - MARGINAL need control."""
 
 FEASIBLE = 1e-6
-"""Largest gap, in local coordinates, between a step and the next state of a trajectory that is taken as feasible."""
+"""Largest gap, in local coordinates, between a step and the next state of a trajectory that is
+taken as feasible.
+"""
 
 
 class NotStabilizable(ValueError):
-    """The linearization has directions that neither decay nor can be influenced; `directions` (d, ndx) are unit left eigenvectors."""
+    """The linearization has directions that neither decay nor can be influenced; `directions` (d,
+    ndx) are unit left eigenvectors.
+    """
 
     def __init__(self, message: str, directions: np.ndarray):
         super().__init__(message)
@@ -30,7 +35,9 @@ class NotStabilizable(ValueError):
 
 @dataclass(frozen=True)
 class Gains:
-    """Feedback gains K (N, nu, ndx) for the N steps of a reference and cost matrices P (N + 1, ndx, ndx)."""
+    """Feedback gains K (N, nu, ndx) for the N steps of a reference and cost matrices P (N + 1,
+    ndx, ndx).
+    """
 
     K: np.ndarray
     P: np.ndarray
@@ -45,34 +52,54 @@ class StationaryGain:
     poles: np.ndarray
 
 
-def linearize_along(dsys: DiscreteSystem, trajectory: Trajectory, gap: float = FEASIBLE) -> tuple[np.ndarray, np.ndarray]:
+def linearize_along(
+    dsys: DiscreteSystem, trajectory: Trajectory, gap: float = FEASIBLE
+) -> tuple[np.ndarray, np.ndarray]:
     """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory.
 
-    Raises ValueError where the trajectory is not of this system, or a step misses the next state by more than `gap`.
+    Raises ValueError where the trajectory is not of this system, or a step misses the next state
+    by more than `gap`.
     """
-    if trajectory.states.shape[1] != dsys.nx or trajectory.inputs.shape[1] != dsys.nu or not np.isclose(trajectory.h, dsys.h, rtol=1e-12):
+    if (
+        trajectory.states.shape[1] != dsys.nx
+        or trajectory.inputs.shape[1] != dsys.nu
+        or not np.isclose(trajectory.h, dsys.h, rtol=1e-12)
+    ):
         raise ValueError(
-            f"{dsys}: trajectory {trajectory.name!r} has {trajectory.states.shape[1]} states, {trajectory.inputs.shape[1]} inputs, h = {trajectory.h:g}; "
+            f"{dsys}: trajectory {trajectory.name!r} has {trajectory.states.shape[1]} states, "
+            f"{trajectory.inputs.shape[1]} inputs, h = {trajectory.h:g}; "
             f"expected {dsys.nx}, {dsys.nu}, {dsys.h:g}"
         )
-    a, b = np.empty((len(trajectory), dsys.ndx, dsys.ndx)), np.empty((len(trajectory), dsys.ndx, dsys.nu))
+    a, b = (
+        np.empty((len(trajectory), dsys.ndx, dsys.ndx)),
+        np.empty((len(trajectory), dsys.ndx, dsys.nu)),
+    )
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
         lin = dsys.linearize(x, u)
         a[k], b[k] = lin
         miss = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
         if miss > gap:
-            raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its next state by {miss:.1e}")
+            raise ValueError(
+                f"{dsys}: trajectory {trajectory.name!r} is not feasible: step {k} misses its "
+                f"next state by {miss:.1e}"
+            )
     return a, b
 
 
-def finite_horizon(dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None, gap: float = FEASIBLE) -> Gains:
-    """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)` backwards from P_N = Qf (Q if not given)."""
+def finite_horizon(
+    dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None, gap: float = FEASIBLE
+) -> Gains:
+    """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)`
+    backwards from P_N = Qf (Q if not given).
+    """
     Q, R, Qf = checked_weights(dsys, Q, R, Qf)
     return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
 
 
 def riccati(A, B, Q, R, P_end) -> Gains:
-    """Backward Riccati recursion over A (N, n, n), B (N, n, m) from P_N = P_end; every P is symmetrized."""
+    """Backward Riccati recursion over A (N, n, n), B (N, n, m) from P_N = P_end; every P is
+    symmetrized.
+    """
     steps, n, m = B.shape
     K, P = np.empty((steps, m, n)), np.empty((steps + 1, n, n))
     P[steps] = P_end
@@ -87,7 +114,8 @@ def riccati(A, B, Q, R, P_end) -> Gains:
 def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> StationaryGain:
     """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`.
 
-    Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by more than `drift` in local coordinates.
+    Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by
+    more than `drift` in local coordinates.
     """
     import control
 
@@ -95,24 +123,31 @@ def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> S
     lin = dsys.linearize(x, u)
     moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
     if moved > drift:
-        raise ValueError(f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}")
+        raise ValueError(
+            f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
+        )
     _require_stabilizable(dsys, lin.A, lin.B @ lin.B.T, "the linearization")
     K, P, poles = control.dlqr(lin.A, lin.B, Q, R)
     return StationaryGain(np.asarray(K), np.asarray(P), np.asarray(poles))
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
-    """Periodic LQR about one period of a motion that closes up to a symmetry of the dynamics (a gait), stabilizing for all time.
+    """Periodic LQR about one period of a motion that closes up to a symmetry of the dynamics (a
+    gait), stabilizing for all time.
 
-    The Riccati map of the period, `(A, G, H)` with `P -> H + A^T P (I + G P)^{-1} A`, is composed over the steps and doubled to its fixed point. Raises
-    ValueError if the linearization after the period is not the one at its start, NotStabilizable if directions are out of reach.
+    The Riccati map of the period, `(A, G, H)` with `P -> H + A^T P (I + G P)^{-1} A`, is composed
+    over the steps and doubled to its fixed point. Raises ValueError if the linearization after the
+    period is not the one at its start, NotStabilizable if directions are out of reach.
     """
     Q, R, _ = checked_weights(dsys, Q, R)
     A, B = linearize_along(dsys, trajectory)
     again = dsys.linearize(trajectory.states[-1], trajectory.inputs[0])
     gap = max(np.abs(again.A - A[0]).max(), np.abs(again.B - B[0]).max())
     if gap > 1e-6:
-        raise ValueError(f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after the period differs by {gap:.1e}")
+        raise ValueError(
+            f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after "
+            f"the period differs by {gap:.1e}"
+        )
     stage = [(a, b @ np.linalg.solve(R, b.T), Q) for a, b in zip(A, B)]
     period = stage[0]
     for nxt in stage[1:]:
@@ -131,7 +166,10 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
     gains = riccati(A, B, Q, R, period[2])
     defect = np.abs(gains.P[0] - gains.P[-1]).max() / np.abs(gains.P[0]).max()
     if not defect <= 1e-6:
-        raise np.linalg.LinAlgError(f"{dsys}: the periodic Riccati equation did not settle: relative defect {defect:.1e} over one period")
+        raise np.linalg.LinAlgError(
+            f"{dsys}: the periodic Riccati equation did not settle: relative defect {defect:.1e} "
+            f"over one period"
+        )
     return gains
 
 
@@ -145,8 +183,12 @@ def _compose(first, second):
     return a2 @ wa, (g + g.T) / 2, (h + h.T) / 2
 
 
-def _require_stabilizable(dsys: DiscreteSystem, transition: np.ndarray, reach: np.ndarray, what: str) -> None:
-    """Popov-Belevitch-Hautus: every left eigenspace that does not decay must meet the columns of `reach`."""
+def _require_stabilizable(
+    dsys: DiscreteSystem, transition: np.ndarray, reach: np.ndarray, what: str
+) -> None:
+    """Popov-Belevitch-Hautus: every left eigenspace that does not decay must meet the columns of
+    `reach`.
+    """
     n = dsys.ndx
     values, out_of_reach = np.linalg.eigvals(transition), []
     scale = np.abs(transition).max() + np.abs(reach).max()
@@ -161,9 +203,12 @@ def _require_stabilizable(dsys: DiscreteSystem, transition: np.ndarray, reach: n
     if out_of_reach:
         names = dsys.state_space.tangent_names
         directions = np.array([w for _, w in out_of_reach])
-        text = "; ".join(f"{_combination(w, names)} (eigenvalue {_number(value)})" for value, w in out_of_reach)
+        text = "; ".join(
+            f"{_combination(w, names)} (eigenvalue {_number(value)})" for value, w in out_of_reach
+        )
         raise NotStabilizable(
-            f"{dsys}: {what} is not stabilizable, no input influences: {text}. Linearize about a moving reference, "
+            f"{dsys}: {what} is not stabilizable, no input influences: {text}. Linearize about a "
+            f"moving reference, "
             "or take these directions out of the problem.",
             directions,
         )
@@ -171,25 +216,41 @@ def _require_stabilizable(dsys: DiscreteSystem, transition: np.ndarray, reach: n
 
 def _combination(w: np.ndarray, names) -> str:
     w = w / w[np.argmax(np.abs(w))]
-    return " + ".join(f"{_number(c)} {name}" if abs(c - 1) > 1e-6 else name for c, name in zip(w, names) if abs(c) > 1e-3)
+    return " + ".join(
+        f"{_number(c)} {name}" if abs(c - 1) > 1e-6 else name
+        for c, name in zip(w, names)
+        if abs(c) > 1e-3
+    )
 
 
 def _number(value: complex) -> str:
     return f"{value.real:.3g}" if abs(value.imag) < 1e-9 else f"{value:.3g}"
 
 
-def checked_weights(dsys: DiscreteSystem, Q, R, Qf=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are positive semidefinite and R (nu, nu) is positive definite."""
+def checked_weights(
+    dsys: DiscreteSystem, Q, R, Qf=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are
+    positive semidefinite and R (nu, nu) is positive definite.
+    """
     Q, R = checked_weight("Q", Q, dsys.ndx), checked_weight("R", R, dsys.nu)
     if np.linalg.eigvalsh(R).min() <= 0:
-        raise ValueError(f"{dsys}: R must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(R).min():.1e}")
+        raise ValueError(
+            f"{dsys}: R must be positive definite, its smallest eigenvalue is "
+            f"{np.linalg.eigvalsh(R).min():.1e}"
+        )
     return Q, R, Q if Qf is None else checked_weight("Qf", Qf, dsys.ndx)
 
 
 def checked_weight(name: str, value, n: int) -> np.ndarray:
     value = np.asarray(value, dtype=float)
     if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
-        raise ValueError(f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}")
+        raise ValueError(
+            f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}"
+        )
     if np.linalg.eigvalsh(value).min() < -1e-9 * np.abs(value).max():
-        raise ValueError(f"{name} must be positive semidefinite, its smallest eigenvalue is {np.linalg.eigvalsh(value).min():.1e}")
+        raise ValueError(
+            f"{name} must be positive semidefinite, its smallest eigenvalue is "
+            f"{np.linalg.eigvalsh(value).min():.1e}"
+        )
     return value

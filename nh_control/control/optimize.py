@@ -1,6 +1,8 @@
-"""Trajectory optimization by the projection operator (Hauser and Saccon), [johnson2014 VIII-A, reference 23].
+"""Trajectory optimization by the projection operator (Hauser and Saccon), [johnson2014 VIII-A,
+reference 23].
 
-A feasible trajectory xi = (x, u) is moved along a tangent zeta = (z, v), `z' = A z + B v`, and projected back by the closed loop under LQR gains,
+A feasible trajectory xi = (x, u) is moved along a tangent zeta = (z, v), `z' = A z + B v`, and
+projected back by the closed loop under LQR gains,
 `xi <- P(xi + gamma zeta)`. Everything is in the local coordinates of the state space at the nodes.
 """
 
@@ -14,15 +16,25 @@ from scipy.linalg import block_diag
 from scipy.linalg.lapack import dposv
 
 from nh_control.control import lqr
-from nh_control.control.costs import CompiledCost, Cost, Expansion, Limits, barrier, compile_cost, excess
+from nh_control.control.costs import (
+    CompiledCost,
+    Cost,
+    Expansion,
+    Limits,
+    barrier,
+    compile_cost,
+    excess,
+)
 from nh_control.control.projection import follow
-from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.progress import Progress
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.progress import Progress
 
 METHODS = ("newton", "quasi", "steepest")
 ARMIJO, SHRINK, MAX_TRIALS = 1e-5, 0.7, 40
-"""Backtracking: the part of the predicted decrease that is enough, the factor of the next trial, and their number, as in the paper's software."""
+"""Backtracking: the part of the predicted decrease that is enough, the factor of the next trial,
+and their number, as in the paper's software.
+"""
 
 RELAXED, STEEPEST_RELAXED = 0.1, 1e-7
 """Slack below which the barrier is relaxed, at first and at last, for a barrier of weight 1."""
@@ -30,8 +42,9 @@ RELAXED, STEEPEST_RELAXED = 0.1, 1e-7
 
 @dataclass(frozen=True)
 class Iteration:
-    """What an optimizer knows at an iteration: its `number`, the `cost` there, the `descent` that is left (zero at an optimum), and the `kind`
-    and length of the `step` taken from there ("" and 0 where it stops)."""
+    """What an optimizer knows at an iteration: its `number`, the `cost` there, the `descent` that
+    is left (zero at an optimum), and the `kind` and length of the `step` taken from there ("" and
+    0 where it stops)."""
 
     number: int
     cost: float
@@ -46,7 +59,9 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Outcome of an optimization: a feasible `trajectory`, its `cost`, whether it `converged`, the `reason` it ended, and the `history` of iterations."""
+    """Outcome of an optimization: a feasible `trajectory`, its `cost`, whether it `converged`, the
+    `reason` it ended, and the `history` of iterations.
+    """
 
     trajectory: Trajectory
     cost: float
@@ -60,14 +75,20 @@ Monitor = Callable[[Iteration], None]
 
 
 def bar(progress: Progress, text: str, tolerance: float = 1e-6) -> Monitor:
-    """Monitor that fills a progress bar by the decades of the descent from its largest value down to the tolerance."""
+    """Monitor that fills a progress bar by the decades of the descent from its largest value down
+    to the tolerance.
+    """
     done, largest = progress.steps(text, 100), tolerance
 
     def show(iteration: Iteration) -> None:
         nonlocal largest
         largest = max(largest, iteration.descent)
         left = max(iteration.descent, tolerance)
-        done(round(100 * np.log(largest / left) / np.log(largest / tolerance)) if largest > tolerance else 100)
+        done(
+            round(100 * np.log(largest / left) / np.log(largest / tolerance))
+            if largest > tolerance
+            else 100
+        )
 
     return show
 
@@ -87,42 +108,67 @@ def optimize(
 ) -> Optimum:
     """Minimize the cost over the feasible trajectories that start at the guess's first state.
 
-    The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights of the projection and the metric of steepest
-    descent. Descent directions minimize `DJ zeta + 1/2 W(zeta, zeta)` over tangents: `W = D2 (J o P)` for "newton", exact with the adjoint
-    `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; the cost's Hessian alone for "quasi"; diag(Q, R) for "steepest". Where such a
-    problem is not convex, or its direction leads nowhere, the next of these kinds is taken; each iteration says which. Steps gamma = 1, 0.7, 0.49, ...
-    are tried until `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). Done when `-DJ zeta <= tolerance` (in units of the cost).
+    The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights
+    of the projection and the metric of steepest descent. Descent directions minimize
+    `DJ zeta + 1/2 W(zeta, zeta)` over tangents: `W = D2 (J o P)` for "newton", exact with the
+    adjoint
+    `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; the cost's Hessian alone for
+    "quasi"; diag(Q, R) for "steepest". Where such a problem is not convex, or its direction leads
+    nowhere, the next of these kinds is taken; each iteration says which. Steps gamma = 1, 0.7,
+    0.49, ... are tried until `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). Done
+    when `-DJ zeta <= tolerance` (in units of the cost).
 
-    `limits` of states and inputs are kept by a relaxed logarithmic barrier whose weight falls along `barrier_weights`, one optimization each; the
-    cost of the result is without it. Raises ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
+    `limits` of states and inputs are kept by a relaxed logarithmic barrier whose weight falls
+    along `barrier_weights`, one optimization each; the cost of the result is without it. Raises
+    ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
     Q, R, _ = lqr.checked_weights(dsys, Q, R)
-    descent = _Descent(dsys, Q, R, METHODS[METHODS.index(method) :], tolerance, max_iterations, monitor or (lambda iteration: None))
+    descent = _Descent(
+        dsys,
+        Q,
+        R,
+        METHODS[METHODS.index(method) :],
+        tolerance,
+        max_iterations,
+        monitor or (lambda iteration: None),
+    )
     start = follow(dsys, guess, lqr.finite_horizon(dsys, guess, Q, R, gap=np.inf).K)
     if not limits:
         return descent.run(compile_cost(dsys, cost), start)
     return _within_limits(descent, cost, start, limits, barrier_weights)
 
 
-def _within_limits(descent: _Descent, cost: Cost, start: Trajectory, limits: Limits, weights: Sequence[float]) -> Optimum:
-    """One optimization for each barrier weight, repeated with an earlier and steeper wall until its result is inside."""
+def _within_limits(
+    descent: _Descent, cost: Cost, start: Trajectory, limits: Limits, weights: Sequence[float]
+) -> Optimum:
+    """One optimization for each barrier weight, repeated with an earlier and steeper wall until
+    its result is inside.
+    """
     dsys, relaxed, history = descent.dsys, RELAXED / weights[0], ()
     compiled = compile_cost(dsys, cost + barrier(dsys, limits, weights[0], RELAXED, len(start)))
 
     def outcome(converged: bool, reason: str) -> Optimum:
-        return Optimum(start, compile_cost(dsys, cost)(start.states, start.inputs), converged, reason, history)
+        return Optimum(
+            start, compile_cost(dsys, cost)(start.states, start.inputs), converged, reason, history
+        )
 
     for weight in weights:
         outside = np.inf
         while outside > 0:
             wall = barrier(dsys, limits, weight, relaxed * weight, len(start))
-            result = descent.run(replace(compiled, parameters=(cost + wall).parameters), start, len(history))
+            result = descent.run(
+                replace(compiled, parameters=(cost + wall).parameters), start, len(history)
+            )
             start, history = result.trajectory, history + result.history
             outside = excess(dsys, limits, start)
             if outside > 0 and relaxed < STEEPEST_RELAXED:
-                return outcome(False, f"limits are exceeded by {outside:.1e} of their distance: allow more time, or start closer")
+                return outcome(
+                    False,
+                    f"limits are exceeded by {outside:.1e} of their distance: allow more time, "
+                    f"or start closer",
+                )
             relaxed = relaxed / 10 if outside > 0 else relaxed
     return outcome(result.converged, result.reason)
 
@@ -149,15 +195,30 @@ class _Descent:
             self.monitor(history[-1])
             if found is None:
                 converged = abs(slope) <= self.tolerance
-                reason = f"the descent is below {self.tolerance:g}" if converged else "no step along any direction decreases the cost"
+                reason = (
+                    f"the descent is below {self.tolerance:g}"
+                    if converged
+                    else "no step along any direction decreases the cost"
+                )
                 if converged and kind != self.kinds[0]:
-                    reason += f", but the model of {self.kinds[0]} is not convex here: this may be a saddle"
+                    reason += (
+                        f", but the model of {self.kinds[0]} is not convex here: this may "
+                        f"be a saddle"
+                    )
                 return Optimum(trajectory, value, converged, reason, tuple(history))
             _, trajectory, value = found
-        return Optimum(trajectory, value, False, f"{self.max_iterations} iterations were not enough", tuple(history))
+        return Optimum(
+            trajectory,
+            value,
+            False,
+            f"{self.max_iterations} iterations were not enough",
+            tuple(history),
+        )
 
     def _next(self, cost: CompiledCost, trajectory: Trajectory, value: float):
-        """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it, None where none is needed or possible."""
+        """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it,
+        None where none is needed or possible.
+        """
         A, B = lqr.linearize_along(self.dsys, trajectory)
         K = lqr.riccati(A, B, self.Q, self.R, self.Q).K
         model = cost.expand(trajectory.states, trajectory.inputs)
@@ -166,13 +227,19 @@ class _Descent:
             if zeta is None:
                 continue
             slope = model.slope(*zeta)
-            found = self._search(cost, trajectory, value, zeta, slope, K) if slope < -self.tolerance else None
+            found = (
+                self._search(cost, trajectory, value, zeta, slope, K)
+                if slope < -self.tolerance
+                else None
+            )
             if found is not None or abs(slope) <= self.tolerance:
                 break
         return kind, slope, found
 
     def _direction(self, kind, trajectory, A, B, K, model: Expansion):
-        """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is not convex."""
+        """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is
+        not convex.
+        """
         hessians, end = model.hessians, model.end_hessian
         if kind == "steepest":
             hessians, end = np.broadcast_to(block_diag(self.Q, self.R), hessians.shape), self.Q
@@ -181,22 +248,44 @@ class _Descent:
         return linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)
 
     def _curvature(self, trajectory, A, B, K, model: Expansion) -> np.ndarray:
-        """`q' . D2 f` at every step, (N, ndx + nu, ndx + nu), with the adjoint q of the projection."""
+        """`q' . D2 f` at every step, (N, ndx + nu, ndx + nu), with the adjoint q of the
+        projection.
+        """
         n, q, curvature = self.dsys.ndx, model.end_gradient, np.empty_like(model.hessians)
         for k in reversed(range(len(A))):
             x, u = trajectory.states[k], trajectory.inputs[k]
             curvature[k] = self.dsys.hessian(x, u, q)
-            q = A[k].T @ q + model.gradients[k, :n] - K[k].T @ (B[k].T @ q + model.gradients[k, n:])
+            q = (
+                A[k].T @ q
+                + model.gradients[k, :n]
+                - K[k].T @ (B[k].T @ q + model.gradients[k, n:])
+            )
         return curvature
 
-    def _search(self, cost: CompiledCost, trajectory: Trajectory, value: float, zeta, slope: float, K):
-        """(step length, trajectory, cost) of the longest of the shortened steps with a sufficient decrease, None if there is none."""
+    def _search(
+        self, cost: CompiledCost, trajectory: Trajectory, value: float, zeta, slope: float, K
+    ):
+        """(step length, trajectory, cost) of the longest of the shortened steps with a sufficient
+        decrease, None if there is none.
+        """
         z, v = zeta
         for shortened in range(MAX_TRIALS):
             length = SHRINK**shortened
-            states = np.array([trajectory.states[0], *(self.dsys.retract(x, length * dx) for x, dx in zip(trajectory.states[1:], z[1:]))])
+            states = np.array(
+                [
+                    trajectory.states[0],
+                    *(
+                        self.dsys.retract(x, length * dx)
+                        for x, dx in zip(trajectory.states[1:], z[1:])
+                    ),
+                ]
+            )
             try:
-                trial = follow(self.dsys, replace(trajectory, states=states, inputs=trajectory.inputs + length * v), K)
+                trial = follow(
+                    self.dsys,
+                    replace(trajectory, states=states, inputs=trajectory.inputs + length * v),
+                    K,
+                )
             except StepFailed:
                 continue
             trial_value = cost(trial.states, trial.inputs)
@@ -205,11 +294,16 @@ class _Descent:
         return None
 
 
-def linear_quadratic(A, B, gradients, hessians, end_gradient, end_hessian) -> tuple[np.ndarray, np.ndarray] | None:
-    """Minimizer (z (N + 1, n), v (N, m)) of `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`, `z' = A z + B v`, `z_0 = 0`.
+def linear_quadratic(
+    A, B, gradients, hessians, end_gradient, end_hessian
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Minimizer (z (N + 1, n), v (N, m)) of
+    `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`,
+    `z' = A z + B v`, `z_0 = 0`.
 
-    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`, `v = -H_vv^{-1} (H_vz z + h_v)`. None where an H_vv is not positive
-    definite: then there is no minimum.
+    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`,
+    `v = -H_vv^{-1} (H_vz z + h_v)`. None where an H_vv is not positive definite: then there is no
+    minimum.
     """
     steps, n, m = B.shape
     gains, P, p = np.empty((steps, m, n + 1)), end_hessian, end_gradient

@@ -1,4 +1,6 @@
-"""Motions of quadrotors with a payload from the payload's path alone: the system is differentially flat."""
+"""Motions of quadrotors with a payload from the payload's path alone: the system is differentially
+flat.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from functools import lru_cache
 import casadi as ca
 import numpy as np
 
-from nh_control import quaternion
-from nh_control.compiled import Functions
 from nh_control.control.paths import ORDER, Path
 from nh_control.control.projection import project
-from nh_control.discrete import DiscreteSystem
-from nh_control.rotations import normalize
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import normalize
+from nh_control.numerics.compiled import Functions
 from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
-from nh_control.trajectory import Trajectory
 
 
 class InfeasiblePath(ValueError):
@@ -24,7 +26,9 @@ class InfeasiblePath(ValueError):
 
 @dataclass(frozen=True)
 class FlatMotion:
-    """Exact continuous motion at N times: configurations q (N, nq), velocities v (N, nw), inputs u (N, nu), link tensions (N, n) in N."""
+    """Exact continuous motion at N times: configurations q (N, nq), velocities v (N, nw), inputs u
+    (N, nu), link tensions (N, n) in N.
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -38,17 +42,23 @@ def norm(a):
 
 
 def least_rotation(b):
-    """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b = -z."""
+    """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b =
+    -z.
+    """
     return normalize(ca.vertcat(1 + b[2], -b[1], b[0], 0))
 
 
 @lru_cache(maxsize=16)
 def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
-    """q, v, u and tensions as functions of the payload's position and its derivatives up to order 6, (21).
+    """q, v, u and tensions as functions of the payload's position and its derivatives up to order
+    6, (21).
 
-    Flat outputs are the payload's position y, the quadrotors' yaw (0: the least rotation that tilts them) and the links' forces on the payload
-    `F_i = F/n + s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that give the formation in hover. Then
-    `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,  M_i = J Omega_i' + Omega_i x J Omega_i`.
+    Flat outputs are the payload's position y, the quadrotors' yaw (0: the least rotation that
+    tilts them) and the links' forces on the payload
+    `F_i = F/n + s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that give
+    the formation in hover. Then
+    `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,  M_i = J
+    Omega_i' + Omega_i x J Omega_i`.
     """
     jet = ca.SX.sym("jet", 3, ORDER + 1)
     shifted = ca.horzcat(jet[:, 1:], ca.SX(3, 1))
@@ -68,37 +78,64 @@ def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
         attitude = least_rotation(normalize(thrust))
         omega = 2 * quaternion.multiply(quaternion.conjugate(attitude), rate(attitude))[1:]
         torque = inertia * rate(omega) + ca.cross(omega, inertia * omega)
-        for column, value in zip(columns, (attitude, omega, link, link_rate, ca.vertcat(norm(thrust), torque), norm(link_force))):
+        for column, value in zip(
+            columns,
+            (attitude, omega, link, link_rate, ca.vertcat(norm(thrust), torque), norm(link_force)),
+        ):
             column.append(value)
     attitudes, omegas, links, link_rates, inputs, tensions = columns
     q = ca.vertcat(jet[:, 0], *attitudes, *links)
     v = ca.vertcat(jet[:, 1], *omegas, *link_rates)
     outputs = [q, v, ca.vertcat(*inputs), ca.vertcat(*tensions)]
-    return Functions("quadrotor_payload_flat", [ca.Function("flat", [ca.vec(jet)], outputs, ["jet"], ["q", "v", "u", "tension"])])
+    return Functions(
+        "quadrotor_payload_flat",
+        [ca.Function("flat", [ca.vec(jet)], outputs, ["jet"], ["q", "v", "u", "tension"])],
+    )
 
 
-def flat_motion(parameters: QuadrotorPayloadParameters, path: Path, times, formation: Formation = Formation()) -> FlatMotion:
-    """Motion under which the payload follows the path exactly, at `times` (N) in s; raises InfeasiblePath where a link or a thrust loses its direction."""
+def flat_motion(
+    parameters: QuadrotorPayloadParameters, path: Path, times, formation: Formation = Formation()
+) -> FlatMotion:
+    """Motion under which the payload follows the path exactly, at `times` (N) in s; raises
+    InfeasiblePath where a link or a thrust loses its direction.
+    """
     flat = _flat_map(parameters, formation)
     rows = [[out[:, 0] for out in flat("flat", jet.ravel())] for jet in path.jets(times)]
     motion = FlatMotion(*(np.array(column) for column in zip(*rows)))
     regular = np.isfinite(np.hstack([motion.q, motion.v, motion.u, motion.tensions])).all(axis=1)
     if not regular.all():
         k = int(np.argmin(regular))
-        raise InfeasiblePath(f"at t = {times[k]:g} s a link's force or a thrust has no direction: the payload's acceleration cannot come near -g")
+        raise InfeasiblePath(
+            f"at t = {times[k]:g} s a link's force or a thrust has no direction: the payload's "
+            f"acceleration cannot come near -g"
+        )
     return motion
 
 
 def flat_reference(
-    dsys: DiscreteSystem, path: Path, formation: Formation = Formation(), settle_s: float = 2.0, name: str = "", start: np.ndarray | None = None
+    dsys: DiscreteSystem,
+    path: Path,
+    formation: Formation = Formation(),
+    settle_s: float = 2.0,
+    name: str = "",
+    start: np.ndarray | None = None,
 ) -> Trajectory:
-    """Discretely feasible reference along which the payload follows the path and then stays for `settle_s` s, from the state `start` (nx) if given.
+    """Discretely feasible reference along which the payload follows the path and then stays for
+    `settle_s` s, from the state `start` (nx) if given.
 
-    States of the flat motion at the nodes and its inputs at the middles of the steps are projected with weights that favor the payload's position; the result
-    differs from the path by O(h^2). Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as fast as freely.
+    States of the flat motion at the nodes and its inputs at the middles of the steps are projected
+    with weights that favor the payload's position; the result differs from the path by O(h^2).
+    Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as
+    fast as freely.
     """
     hover = _flat_map(dsys.system.parameters, formation)("flat", np.zeros(3 * (ORDER + 1)))[2].T
-    _require_within_limits(dsys, [0.0], hover, f"hover with links at {np.degrees(formation.angle):.3g} degrees", "choose links closer to the vertical")
+    _require_within_limits(
+        dsys,
+        [0.0],
+        hover,
+        f"hover with links at {np.degrees(formation.angle):.3g} degrees",
+        "choose links closer to the vertical",
+    )
     nodes = dsys.h * np.arange(round((path.duration + settle_s) / dsys.h) + 1)
     motion = flat_motion(dsys.system.parameters, path, nodes, formation)
     middles = nodes[:-1] + dsys.h / 2
@@ -118,14 +155,20 @@ def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
     down = -path.jets(times)[:, 2, 2]
     k, g = int(np.argmax(down)), dsys.system.parameters.g
     if down[k] >= g:
-        raise InfeasiblePath(f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables go slack at g = {g:g} m/s^2, make it slower")
+        raise InfeasiblePath(
+            f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables "
+            f"go slack at g = {g:g} m/s^2, make it slower"
+        )
 
 
-def _require_within_limits(dsys: DiscreteSystem, times, inputs: np.ndarray, what: str, remedy: str) -> None:
+def _require_within_limits(
+    dsys: DiscreteSystem, times, inputs: np.ndarray, what: str, remedy: str
+) -> None:
     lower, upper = dsys.system.input_limits.T
     excess = np.maximum(lower - inputs, inputs - upper)
     k, i = np.unravel_index(np.argmax(excess), excess.shape)
     if excess[k, i] > 0:
         raise InfeasiblePath(
-            f"{dsys}: {what} needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, allowed are {lower[i]:g} ... {upper[i]:g}: {remedy}"
+            f"{dsys}: {what} needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, "
+            f"allowed are {lower[i]:g} ... {upper[i]:g}: {remedy}"
         )

@@ -1,25 +1,32 @@
-"""The projection operator: the feasible trajectory that an LQR tracker makes of a desired one that is not feasible."""
+"""The projection operator: the feasible trajectory that an LQR tracker makes of a desired one that
+is not feasible.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nh_control.control import lqr
-from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
 
 
 def project(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Trajectory:
-    """Discretely feasible trajectory close to `desired` and with its initial state, unchanged if that is feasible already.
+    """Discretely feasible trajectory close to `desired` and with its initial state, unchanged if
+    that is feasible already.
 
-    `u_k = u_d,k - K_k local(x_d,k, x_k),  x_{k+1} = f(x_k, u_k)` with the gains of the time-varying LQR problem (Q, R, Qf) linearized along the desired states
-    and inputs (Hauser and Saccon, [johnson2014] reference 23). Raises StepFailed with the step where the closed loop leaves the neighborhood in which it works.
+    `u_k = u_d,k - K_k local(x_d,k, x_k),  x_{k+1} = f(x_k, u_k)` with the gains of the
+    time-varying LQR problem (Q, R, Qf) linearized along the desired states and inputs (Hauser and
+    Saccon, [johnson2014] reference 23). Raises StepFailed with the step where the closed loop
+    leaves the neighborhood in which it works.
     """
     return follow(dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, gap=np.inf).K)
 
 
 def follow(dsys: DiscreteSystem, desired: Trajectory, K: np.ndarray) -> Trajectory:
-    """Closed-loop trajectory from the first desired state under the gains K (N, nu, ndx); raises StepFailed with the step."""
+    """Closed-loop trajectory from the first desired state under the gains K (N, nu, ndx); raises
+    StepFailed with the step.
+    """
     states, inputs = desired.states.copy(), desired.inputs.copy()
     for k in range(len(desired)):
         inputs[k] -= K[k] @ dsys.local(desired.states[k], states[k])

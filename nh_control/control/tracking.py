@@ -1,4 +1,6 @@
-"""Tracking of a reference by linear feedback in local coordinates, with actuator limits and an optional disturbance estimate."""
+"""Tracking of a reference by linear feedback in local coordinates, with actuator limits and an
+optional disturbance estimate.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,15 @@ from typing import Protocol
 import numpy as np
 
 from nh_control.control import lqr
-from nh_control.discrete import DiscreteSystem, StepFailed
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
 class DisturbanceEstimate:
-    """What a tracker remembers between steps: the estimated disturbance (n_rho) of the momenta per step and the state predicted for the next step."""
+    """What a tracker remembers between steps: the estimated disturbance (n_rho) of the momenta per
+    step and the state predicted for the next step.
+    """
 
     disturbance: np.ndarray
     predicted: np.ndarray | None = None
@@ -22,7 +26,9 @@ class DisturbanceEstimate:
 
 @dataclass(frozen=True)
 class Command:
-    """Input u (nu) within the limits, which of them are saturated (nu), the tracking error dx (ndx), and what to pass to the next call."""
+    """Input u (nu) within the limits, which of them are saturated (nu), the tracking error dx
+    (ndx), and what to pass to the next call.
+    """
 
     u: np.ndarray
     saturated: np.ndarray
@@ -31,7 +37,9 @@ class Command:
 
 
 class Controller(Protocol):
-    """What closed loops and nodes run: commands at the steps of a model `dsys` along a `reference`."""
+    """What closed loops and nodes run: commands at the steps of a model `dsys` along a
+    `reference`.
+    """
 
     dsys: DiscreteSystem
     reference: Trajectory
@@ -40,17 +48,22 @@ class Controller(Protocol):
         """Reference state at step k."""
 
     def command(self, k: int, x, memory: object | None = None) -> Command:
-        """Command for step k at state x (nx); `memory` is that of the last command, None at the start."""
+        """Command for step k at state x (nx); `memory` is that of the last command, None at the
+        start.
+        """
 
 
 class LqrTracker:
     """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
-    With `hold` the reference must end at rest; its terminal cost is then that of the stationary LQR problem there, and past the end its last gain holds
-    the last state. Without, forces are zero past the end and prescribed coordinates stay; `steps` refuses longer runs unless the motion rests there.
-    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta, `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not
-    predict, `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d, `u = u_d - K local(x_d, x) - K_d d`: integral action
-    that removes what a wrong mass or a steady wind does to the momenta.
+    With `hold` the reference must end at rest; its terminal cost is then that of the stationary
+    LQR problem there, and past the end its last gain holds the last state. Without, forces are
+    zero past the end and prescribed coordinates stay; `steps` refuses longer runs unless the
+    motion rests there. With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta,
+    `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
+    `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d,
+    `u = u_d - K local(x_d, x) - K_d d`: integral action that removes what a wrong mass or a steady
+    wind does to the momenta.
     """
 
     def __init__(
@@ -65,42 +78,68 @@ class LqrTracker:
         hold: bool = False,
     ):
         if not dsys.nu:
-            raise ValueError(f"{dsys}: a system without inputs cannot be made to track; leave the tracker out")
+            raise ValueError(
+                f"{dsys}: a system without inputs cannot be made to track; leave the tracker out"
+            )
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
-        self.dsys, self.reference, self.disturbance_gain, self.hold = dsys, reference, disturbance_gain, hold
-        self.limits = dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+        self.dsys, self.reference, self.disturbance_gain, self.hold = (
+            dsys,
+            reference,
+            disturbance_gain,
+            hold,
+        )
+        self.limits = (
+            dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+        )
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
         self._weights = Q, R, Qf
         constrained = dsys.system.n_holonomic > 0
-        self._impulses = [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
-        end = lqr.infinite_horizon(dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE) if hold else None
+        self._impulses = (
+            [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
+        )
+        end = (
+            lqr.infinite_horizon(
+                dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE
+            )
+            if hold
+            else None
+        )
         if disturbance_gain == 0:
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
             self._disturbance_gains = None
         else:
-            self.gains, self._disturbance_gains = _disturbance_gains(dsys, reference, Q, R, Qf, end)
+            self.gains, self._disturbance_gains = _disturbance_gains(
+                dsys, reference, Q, R, Qf, end
+            )
 
     def along(self, reference: Trajectory) -> LqrTracker:
         """The same tracker along another reference."""
-        return LqrTracker(self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold)
+        return LqrTracker(
+            self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold
+        )
 
     def steps(self, duration_s: float = 0.0) -> int:
-        """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one beyond an end that is in motion."""
+        """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one
+        beyond an end that is in motion.
+        """
         steps = round(duration_s / self.dsys.h) if duration_s else len(self.reference)
         if steps > len(self.reference) and not (self.hold or self._rests_at_end()):
             raise ValueError(
-                f"{self.dsys}: reference {self.reference.name!r} ends in motion after {self.reference.duration:g} s, which nothing would control from there: "
+                f"{self.dsys}: reference {self.reference.name!r} ends in motion after "
+                f"{self.reference.duration:g} s, which nothing would control from there: "
                 f"a run may last that long, not {duration_s:g} s"
             )
         return steps
 
     def _rests_at_end(self) -> bool:
         x = self.reference.states[-1]
-        return np.abs(self.dsys.local(x, self.dsys.step(x, self.dsys.idle(x)))).max() <= lqr.FEASIBLE
+        return (
+            np.abs(self.dsys.local(x, self.dsys.step(x, self.dsys.idle(x)))).max() <= lqr.FEASIBLE
+        )
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""
@@ -111,7 +150,9 @@ class LqrTracker:
         return self.dsys.local(self.target(k), self._comparable(k, x))
 
     def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
-        """Command for step k at state x (nx); pass the last command's `memory` to keep the disturbance estimate (None starts it at zero)."""
+        """Command for step k at state x (nx); pass the last command's `memory` to keep the
+        disturbance estimate (None starts it at zero).
+        """
         x = self._comparable(k, x)
         error = self.dsys.local(self.target(k), x)
         if k >= len(self.reference) and not self.hold:
@@ -128,12 +169,16 @@ class LqrTracker:
         return Command(clipped, clipped != u, error, memory)
 
     def _comparable(self, k: int, x) -> np.ndarray:
-        """The state with the constraint impulses of the target in its momentum: a measured velocity says nothing about them, and no step notices them."""
+        """The state with the constraint impulses of the target in its momentum: a measured
+        velocity says nothing about them, and no step notices them.
+        """
         if self._impulses is None:
             return np.asarray(x, dtype=float)
         return self.dsys.with_constraint_impulses(x, self._impulses[min(k, len(self.reference))])
 
-    def _estimate(self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None) -> DisturbanceEstimate:
+    def _estimate(
+        self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None
+    ) -> DisturbanceEstimate:
         if memory is None:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
@@ -152,7 +197,9 @@ class LqrTracker:
 
 
 def _momenta(dsys: DiscreteSystem) -> slice:
-    """Where the momenta stand in local coordinates: after the configuration, before the velocities of prescribed coordinates."""
+    """Where the momenta stand in local coordinates: after the configuration, before the velocities
+    of prescribed coordinates.
+    """
     nv = dsys.system.space.nv
     return slice(nv, nv + dsys.system.n_rho)
 
@@ -160,10 +207,11 @@ def _momenta(dsys: DiscreteSystem) -> slice:
 def _disturbance_gains(
     dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf, end: lqr.StationaryGain | None
 ) -> tuple[lqr.Gains, np.ndarray]:
-    """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu, n_rho).
+    """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu,
+    n_rho).
 
-    With the stationary gain at the `end` the terminal cost also couples state and disturbance, `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d
-    to the momenta.
+    With the stationary gain at the `end` the terminal cost also couples state and disturbance,
+    `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d to the momenta.
     """
     n, d = dsys.ndx, dsys.system.n_rho
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
@@ -177,7 +225,9 @@ def _disturbance_gains(
     if end is not None:
         closed = A[-1] - B[-1] @ end.K
         terminal[:n, :n] = end.P
-        terminal[:n, n:] = np.linalg.solve(np.eye(n) - closed.T, closed.T @ end.P[:, _momenta(dsys)])
+        terminal[:n, n:] = np.linalg.solve(
+            np.eye(n) - closed.T, closed.T @ end.P[:, _momenta(dsys)]
+        )
         terminal[n:, :n] = terminal[:n, n:].T
     gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -2,7 +2,7 @@
 
 import os
 
-from nh_control.compiled import cache_directory
+from nh_control.numerics.compiled import cache_directory
 
 os.environ.setdefault("MPLCONFIGDIR", str(cache_directory() / "matplotlib"))
 from nh_control.figures.gallery import save_all  # noqa: E402  (matplotlib reads its folder on import)

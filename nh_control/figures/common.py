@@ -1,4 +1,6 @@
-"""Figures that every scenario has: inputs, energy and residuals, tracking error; and what a scenario monitors."""
+"""Figures that every scenario has: inputs, energy and residuals, tracking error; and what a
+scenario monitors.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nh_control.experiment import Result
 from nh_control.figures import style
+from nh_control.runs.experiment import Result
 
 ROUND_OFF = 1e-18
 NEAR = 1.0
@@ -19,7 +21,9 @@ def inputs(result: Result) -> Figure:
     model = result.experiment.model
     columns = 1 if model.nu <= 3 else 2
     rows = -(-model.nu // columns)
-    figure = Figure(figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6), layout="constrained")
+    figure = Figure(
+        figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6), layout="constrained"
+    )
     panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
     figure.get_layout_engine().set(wspace=0.06)
     for i, panel in enumerate(panels[: model.nu]):
@@ -34,19 +38,40 @@ def inputs(result: Result) -> Figure:
 
 def _input(result: Result, i: int, panel: Axes) -> None:
     trajectory, model = result.loop.trajectory, result.experiment.model
-    times, met, unit = trajectory.times[:-1], result.loop.saturated[:, i], (model.system.input_units or ("",) * model.nu)[i]
-    panel.step(times, trajectory.inputs[:, i], where="post", color=style.RUN, label=style.run_label(result))
+    times, met, unit = (
+        trajectory.times[:-1],
+        result.loop.saturated[:, i],
+        (model.system.input_units or ("",) * model.nu)[i],
+    )
+    panel.step(
+        times,
+        trajectory.inputs[:, i],
+        where="post",
+        color=style.RUN,
+        label=style.run_label(result),
+    )
     panel.plot(times, result.feedforward[:, i], **style.DASHED, label="reference")
-    panel.plot(times[met], trajectory.inputs[met, i], ".", color=style.LIMIT, markersize=4, label="saturated" if met.any() else None)
+    panel.plot(
+        times[met],
+        trajectory.inputs[met, i],
+        ".",
+        color=style.LIMIT,
+        markersize=4,
+        label="saturated" if met.any() else None,
+    )
     panel.set_ylabel(f"{model.inputs[i].replace('_', ' ')}" + (f" ({unit})" if unit else ""))
     panel.margins(y=0.08)
     style.keep_readable(panel)
-    notes = [f"{met.sum()} of {len(met)} steps at the limit"] * bool(met.any()) + _limits(panel, *result.experiment.tracker.limits[i])
+    notes = [f"{met.sum()} of {len(met)} steps at the limit"] * bool(met.any()) + _limits(
+        panel, *result.experiment.tracker.limits[i]
+    )
     panel.set_title(", ".join(notes), loc="right", fontsize=8, color=style.LIMIT)
 
 
 def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
-    """Draw the limits, if the input comes near one of them; otherwise they are named, for lines far away would flatten the curve."""
+    """Draw the limits, if the input comes near one of them; otherwise they are named, for lines
+    far away would flatten the curve.
+    """
     if not np.isfinite([lower, upper]).any():
         return []
     low, high = panel.get_ylim()
@@ -58,22 +83,45 @@ def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
 
 
 def energy(result: Result) -> Figure:
-    """The plant's energy beside that of the reference on the model, the plant's constraint residual, and how far the stored numbers are from the manifold."""
+    """The plant's energy beside that of the reference on the model, the plant's constraint
+    residual, and how far the stored numbers are from the manifold.
+    """
     loop, model = result.loop, result.experiment.model
     residuals = []
     if result.experiment.plant.system.m:
-        residuals.append(("constraint residual (m)", loop.trajectory.times[1:], np.abs(loop.constraint).max(axis=1), 1e-12))
+        residuals.append(
+            (
+                "constraint residual (m)",
+                loop.trajectory.times[1:],
+                np.abs(loop.constraint).max(axis=1),
+                1e-12,
+            )
+        )
     if result.manifold_residual is not None:
-        residuals.append(("distance from manifold", loop.trajectory.times, result.manifold_residual, 1e-14))
+        residuals.append(
+            ("distance from manifold", loop.trajectory.times, result.manifold_residual, 1e-14)
+        )
     figure = Figure(figsize=(style.WIDTH, 2.2 * (1 + len(residuals)) + 0.6), layout="constrained")
     first, *others = figure.subplots(1 + len(residuals), 1, sharex=True, squeeze=False).ravel()
     first.plot(loop.trajectory.times, loop.energy, color=style.RUN, label=style.run_label(result))
-    first.plot(loop.trajectory.times, [model.energy(x) for x in result.targets], **style.DASHED, label="reference")
+    first.plot(
+        loop.trajectory.times,
+        [model.energy(x) for x in result.targets],
+        **style.DASHED,
+        label="reference",
+    )
     first.set_ylabel("energy (J)")
     for panel, (label, times, residual, limit) in zip(others, residuals):
         panel.semilogy(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
         panel.axhline(limit, color=style.LIMIT, linewidth=1.0)
-        panel.annotate(f"{limit:.0e}", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=style.LIMIT)
+        panel.annotate(
+            f"{limit:.0e}",
+            (1, limit),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            color=style.LIMIT,
+        )
         panel.set_ylabel(label)
         panel.set_ylim(ROUND_OFF, max(10 * limit, 10 * np.nanmax(residual, initial=0.0)))
     (others or [first])[-1].set_xlabel("time (s)")
@@ -82,30 +130,61 @@ def energy(result: Result) -> Figure:
 
 
 def error(result: Result) -> Figure:
-    """The tracking error, of the whole configuration with that of the open loop from the same start, and by its parts."""
+    """The tracking error, of the whole configuration with that of the open loop from the same
+    start, and by its parts.
+    """
     loop = result.loop
     figure = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
     whole, parts = figure.subplots(2, 1, sharex=True)
     total = result.configuration_error()
-    whole.semilogy(loop.trajectory.times, style.positive(total), color=style.RUN, label=style.run_label(result))
+    whole.semilogy(
+        loop.trajectory.times,
+        style.positive(total),
+        color=style.RUN,
+        label=style.run_label(result),
+    )
     if result.open_loop is not None and result.feedback:
         opened = result.open_loop
-        whole.semilogy(opened.trajectory.times, style.positive(result.configuration_error(opened)), color=style.OPEN, label="open loop, same start")
+        whole.semilogy(
+            opened.trajectory.times,
+            style.positive(result.configuration_error(opened)),
+            color=style.OPEN,
+            label="open loop, same start",
+        )
     whole.set_ylabel("configuration error (m, rad)")
     momenta = np.linalg.norm(loop.errors[:, result.experiment.model.system.space.nv :], axis=1)
-    curves = [(part.name, part.unit, part.values) for part in result.error_parts] + [("momenta", "SI", momenta)]
+    curves = [(part.name, part.unit, part.values) for part in result.error_parts] + [
+        ("momenta", "SI", momenta)
+    ]
     for color, (name, unit, value) in zip(style.SERIES, curves):
-        parts.semilogy(loop.trajectory.times, style.positive(value), color=color, linewidth=1.2, label=f"{name} ({unit})")
+        parts.semilogy(
+            loop.trajectory.times,
+            style.positive(value),
+            color=color,
+            linewidth=1.2,
+            label=f"{name} ({unit})",
+        )
     parts.set_ylabel("norm of each part")
     parts.set_xlabel("time (s)")
-    parts.legend(loc="lower left", bbox_to_anchor=(0, 0.98), ncols=3 if len(curves) > 5 else len(curves), borderaxespad=0.0, fontsize=8)
+    parts.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 0.98),
+        ncols=3 if len(curves) > 5 else len(curves),
+        borderaxespad=0.0,
+        fontsize=8,
+    )
     _show_wind(result, whole)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
         if end < loop.trajectory.duration - loop.trajectory.h / 2:
             panel.axvline(end, color=style.TARGET, linewidth=1.0, linestyle=":")
-            panel.annotate(" reference ends", (end, 0.03), xycoords=("data", "axes fraction"), color=style.TARGET)
+            panel.annotate(
+                " reference ends",
+                (end, 0.03),
+                xycoords=("data", "axes fraction"),
+                color=style.TARGET,
+            )
     style.head(figure, result, style.handles(whole))
     return figure
 
@@ -124,7 +203,9 @@ def monitored(result: Result) -> Figure:
     panel = figure.subplots()
     for color, name, values in zip(style.SERIES, monitor.names, result.monitored.T):
         panel.plot(times, values, color=color, label=name)
-    panel.axhline(monitor.minimum, color=style.LIMIT, linewidth=1.0, label=f"below: {monitor.warning}")
+    panel.axhline(
+        monitor.minimum, color=style.LIMIT, linewidth=1.0, label=f"below: {monitor.warning}"
+    )
     panel.set_ylabel(f"{monitor.title} ({monitor.unit})")
     panel.set_xlabel("time (s)")
     style.head(figure, result, style.handles(panel))

@@ -8,19 +8,21 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from nh_control.experiment import Result
 from nh_control.figures import common, planar, spatial
 from nh_control.figures.path import path
 from nh_control.figures.style import save
+from nh_control.runs.experiment import Result
 from nh_control.scenarios import Scenario
 
 Draw = Callable[[Result], Figure]
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
-    """The figures of a scenario's runs by name; joints alone have a path if the scenario says what it looks like."""
+    """The figures of a scenario's runs by name; joints alone have a path if the scenario says what
+    it looks like.
+    """
     drawn: dict[str, Draw] = {}
-    if scenario.body or scenario.to_bodies or scenario.look:
+    if scenario.body or scenario.to_bodies or scenario.visual:
         drawn["path"] = path
     drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
@@ -29,8 +31,12 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
     return drawn
 
 
-def save_all(result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None) -> dict[str, str]:
-    """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before each."""
+def save_all(
+    result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None
+) -> dict[str, str]:
+    """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before
+    each.
+    """
     files = {}
     for name, draw in figures(result.experiment.scenario).items():
         progress(name)

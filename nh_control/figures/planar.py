@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.spatial import ConvexHull
 
-from nh_control.experiment import Result
 from nh_control.figures import style
-from nh_control.quantities import coordinate_units, state_label
-from nh_control.sketches import Sketch, Solid, sketch
+from nh_control.figures.scene import Scene, Solid, scene
+from nh_control.runs.error_metrics import coordinate_units, state_label
+from nh_control.runs.experiment import Result
 
 FILL = 0.2
 """Opacity of solids."""
@@ -19,30 +19,68 @@ TALLEST = 1.2
 """Height of a path's axes over their width, at most."""
 
 
-def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray], plane: tuple[int, int]) -> Figure:
-    """The path over the reference's, cusps marked, and the system at equal intervals of time: edged by time, its ghost on the reference dashed.
+def path(
+    result: Result,
+    run: dict[str, np.ndarray],
+    target: dict[str, np.ndarray],
+    plane: tuple[int, int],
+) -> Figure:
+    """The path over the reference's, cusps marked, and the system at equal intervals of time:
+    edged by time, its ghost on the reference dashed.
 
     `run` and `target` are the track (N + 1, 3), seen along the axis that is not in `plane`.
     """
     experiment, states, plane = result.experiment, result.loop.trajectory.states, list(plane)
     (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
     xy, target_xy = track[:, plane], expected[:, plane]
-    drawn = [(sketch(experiment, states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
-    low, high = _bounds(np.vstack([xy, target_xy, *(s.points[:, plane] for shapes, ghost, _ in drawn for s in (shapes, ghost))]))
+    drawn = [
+        (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
+        for k in clock.nodes
+    ]
+    low, high = _bounds(
+        np.vstack(
+            [
+                xy,
+                target_xy,
+                *(s.points[:, plane] for shapes, ghost, _ in drawn for s in (shapes, ghost)),
+            ]
+        )
+    )
     margin = np.array([max(0.0, (high[1] - low[1]) / TALLEST - (high[0] - low[0])) / 2, 0.0])
     low, high = low - margin, high + margin
     ratio = (high[1] - low[1]) / (high[0] - low[0])
     width = style.WIDTH if ratio > 0.4 else 1.4 * style.WIDTH
     figure = Figure(figsize=(width, 0.82 * width * ratio + 0.8), layout="compressed")
     labels = {f"{axis}label": f"{'xyz'[i]} (m)" for axis, i in zip("xy", plane)}
-    axes = figure.add_subplot(aspect="equal", title=style.title(result), xlim=(low[0], high[0]), ylim=(low[1], high[1]), **labels)
+    axes = figure.add_subplot(
+        aspect="equal",
+        title=style.title(result),
+        xlim=(low[0], high[0]),
+        ylim=(low[1], high[1]),
+        **labels,
+    )
     for shapes, ghost, color in drawn:
         _draw(axes, shapes, ghost, color, plane)
     axes.plot(*xy.T, color=style.RUN, linewidth=2.2, label=style.run_label(result), zorder=4)
     axes.plot(*target_xy.T, **style.DASHED, label="reference", zorder=5)
-    cusps = [] if experiment.scenario.body is None else _cusps(xy, states[:, experiment.model.state_names.index(experiment.scenario.body.coordinates[0])])
+    cusps = (
+        []
+        if experiment.scenario.body is None
+        else _cusps(
+            xy,
+            states[:, experiment.model.state_names.index(experiment.scenario.body.coordinates[0])],
+        )
+    )
     if len(cusps):
-        axes.plot(*xy[cusps].T, "o", color="white", markeredgecolor=style.RUN, markersize=5, label="cusps", zorder=6)
+        axes.plot(
+            *xy[cusps].T,
+            "o",
+            color="white",
+            markeredgecolor=style.RUN,
+            markersize=5,
+            label="cusps",
+            zorder=6,
+        )
     bar = clock.bar(figure, ax=axes, fraction=0.03, pad=0.01, aspect=50 * ratio)
     bar.yaxis.set_major_locator(MaxNLocator(7 if ratio > 0.4 else 3, steps=[1, 2, 5, 10]))
     axes.legend(loc="lower left", bbox_to_anchor=(0.45, 1.0), ncols=3, borderaxespad=0.2)
@@ -55,9 +93,13 @@ def states(result: Result) -> Figure:
     units = coordinate_units(result.experiment.scenario, model.system.space)
     columns = max(2, -(-model.nx // 12))
     rows = -(-model.nx // columns)
-    figure = Figure(figsize=(max(style.WIDTH, 2.6 * columns), 1.35 * rows + 0.6), layout="constrained")
+    figure = Figure(
+        figsize=(max(style.WIDTH, 2.6 * columns), 1.35 * rows + 0.6), layout="constrained"
+    )
     panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
-    for panel, name, value, target in zip(panels, model.state_names, trajectory.states.T, targets.T):
+    for panel, name, value, target in zip(
+        panels, model.state_names, trajectory.states.T, targets.T
+    ):
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
         panel.set_ylabel(state_label(name, units), fontsize=9 if columns == 2 else 6)
@@ -73,7 +115,9 @@ def states(result: Result) -> Figure:
 
 def _cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Nodes at which the body starts to move backwards along its heading, or forwards again."""
-    forward = np.einsum("ki,ki->k", np.diff(xy, axis=0), np.column_stack([np.cos(theta), np.sin(theta)])[:-1])
+    forward = np.einsum(
+        "ki,ki->k", np.diff(xy, axis=0), np.column_stack([np.cos(theta), np.sin(theta)])[:-1]
+    )
     moving = np.flatnonzero(np.abs(forward) > 0.02 * np.abs(forward).max(initial=0))
     turned = np.flatnonzero(np.diff(np.sign(forward[moving])))
     return (moving[turned] + moving[turned + 1] + 1) // 2
@@ -86,12 +130,25 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return center - size / 2, center + size / 2
 
 
-def _draw(axes: Axes, shapes: Sketch, ghost: Sketch, color, plane: list[int]) -> None:
+def _draw(axes: Axes, shapes: Scene, ghost: Scene, color, plane: list[int]) -> None:
     """Draw the solids' silhouettes, the first one of the ghost dashed."""
     for solid in ghost.solids[:1]:
-        axes.fill(*_silhouette(solid, plane).T, facecolor="none", edgecolor=style.TARGET, linewidth=0.7, linestyle=(0, (2, 2)), zorder=1)
+        axes.fill(
+            *_silhouette(solid, plane).T,
+            facecolor="none",
+            edgecolor=style.TARGET,
+            linewidth=0.7,
+            linestyle=(0, (2, 2)),
+            zorder=1,
+        )
     for solid in shapes.solids:
-        axes.fill(*_silhouette(solid, plane).T, facecolor=(*solid.color, FILL * solid.opacity), edgecolor=color, linewidth=0.9, zorder=2)
+        axes.fill(
+            *_silhouette(solid, plane).T,
+            facecolor=(*solid.color, FILL * solid.opacity),
+            edgecolor=color,
+            linewidth=0.9,
+            zorder=2,
+        )
     for line in (*shapes.cables, *shapes.outlines):
         axes.plot(*line[:, plane].T, color=color, linewidth=1.2, zorder=3)
 

@@ -1,4 +1,6 @@
-"""Figures of bodies in space: their paths in three dimensions, and their motion component by component."""
+"""Figures of bodies in space: their paths in three dimensions, and their motion component by
+component.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from mpl_toolkits.mplot3d import Axes3D, proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
-from nh_control.experiment import Experiment, Result
 from nh_control.figures import style
-from nh_control.sketches import Sketch, sketch
+from nh_control.figures.scene import Scene, scene
+from nh_control.runs.experiment import Experiment, Result
 
 VIEW = {"elev": 28, "azim": -62}
 SHOWN = 8
@@ -26,31 +28,71 @@ LABELS_IN, LEGEND_IN = 0.45, 0.55
 
 
 def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> Figure:
-    """Tracks (N + 1, 3), reference and shadow of the first, and the system at equal intervals of time: coloured by time, its ghost on the reference dashed."""
-    experiment, states, clock = result.experiment, result.loop.trajectory.states, style.Clock(result, SHOWN)
-    drawn = [(sketch(experiment, states[k]), sketch(experiment, result.targets[k]), clock.color(k)) for k in clock.nodes]
-    low, high = _bounds(np.vstack([*run.values(), *target.values(), *(s.points for shapes, ghost, _ in drawn for s in (shapes, ghost))]))
+    """Tracks (N + 1, 3), reference and shadow of the first, and the system at equal intervals of
+    time: coloured by time, its ghost on the reference dashed.
+    """
+    experiment, states, clock = (
+        result.experiment,
+        result.loop.trajectory.states,
+        style.Clock(result, SHOWN),
+    )
+    drawn = [
+        (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
+        for k in clock.nodes
+    ]
+    low, high = _bounds(
+        np.vstack(
+            [
+                *run.values(),
+                *target.values(),
+                *(s.points for shapes, ghost, _ in drawn for s in (shapes, ghost)),
+            ]
+        )
+    )
     figure = Figure(figsize=(style.WIDTH, style.WIDTH))
     axes = _axes(figure, low, high)
     first, *others = run
-    axes.plot(*run[first].T, color=style.RUN, linewidth=2.2, label=f"{first}, {style.run_label(result)}", zorder=5)
+    axes.plot(
+        *run[first].T,
+        color=style.RUN,
+        linewidth=2.2,
+        label=f"{first}, {style.run_label(result)}",
+        zorder=5,
+    )
     axes.plot(*target[first].T, **style.DASHED, label="reference", zorder=6)
     for name, color in zip(others, style.SERIES[1:]):
         axes.plot(*run[name].T, color=color, linewidth=0.9, label=name, zorder=2)
-    axes.plot(*run[first][:, :2].T, low[2], color="#cccccc", linewidth=1.5, label="shadow", zorder=1)
+    axes.plot(
+        *run[first][:, :2].T, low[2], color="#cccccc", linewidth=1.5, label="shadow", zorder=1
+    )
     for shapes, ghost, color in drawn:
         _draw_ghost(axes, ghost)
         _draw(axes, shapes, color)
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
     clock.bar(figure, cax=figure.add_axes([0.91, 0.2, 0.015, 0.55]))
-    figure.suptitle(style.title(result), x=0.02, y=1 - 0.08 / figure.get_figheight(), va="top", ha="left", fontsize=10)
-    figure.legend(handles=style.handles(axes), loc="upper left", bbox_to_anchor=(0.005, 1 - 0.25 / figure.get_figheight()), ncols=5, columnspacing=1.4)
+    figure.suptitle(
+        style.title(result),
+        x=0.02,
+        y=1 - 0.08 / figure.get_figheight(),
+        va="top",
+        ha="left",
+        fontsize=10,
+    )
+    figure.legend(
+        handles=style.handles(axes),
+        loc="upper left",
+        bbox_to_anchor=(0.005, 1 - 0.25 / figure.get_figheight()),
+        ncols=5,
+        columnspacing=1.4,
+    )
     return figure
 
 
 def states(result: Result) -> Figure:
-    """Position, velocity, direction of the body's z axis and angular velocity of every body by components, against the reference."""
+    """Position, velocity, direction of the body's z axis and angular velocity of every body by
+    components, against the reference.
+    """
     experiment, trajectory = result.experiment, result.loop.trajectory
     run, target = (_motions(experiment, table) for table in (trajectory.states, result.targets))
     labels = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
@@ -70,7 +112,10 @@ def states(result: Result) -> Figure:
         for panel in _visible(row)[:1]:
             panel.set_ylabel(label)
             panel.tick_params(labelleft=True)
-    components = [Line2D([], [], color=color, label=f"{name}, {style.run_label(result)}") for name, color in zip("xyz", style.AXES)]
+    components = [
+        Line2D([], [], color=color, label=f"{name}, {style.run_label(result)}")
+        for name, color in zip("xyz", style.AXES)
+    ]
     style.head(figure, result, [*components, Line2D([], [], **style.DASHED, label="reference")])
     return figure
 
@@ -82,20 +127,32 @@ def _visible(panels) -> list:
 def _bodies(experiment: Experiment, states: np.ndarray):
     model = experiment.model
     for x in states:
-        yield experiment.scenario.to_bodies(experiment.plant.system.parameters, model.configuration(x), model.velocity(x))
+        yield experiment.scenario.to_bodies(
+            experiment.plant.system.parameters, model.configuration(x), model.velocity(x)
+        )
 
 
 def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
     out = {}
     for column in zip(*_bodies(experiment, states)):
-        rows = [(b.position, b.linear_velocity, quat2mat(b.quaternion_wxyz)[:, 2], b.angular_velocity_body) for b in column]
+        rows = [
+            (
+                b.position,
+                b.linear_velocity,
+                quat2mat(b.quaternion_wxyz)[:, 2],
+                b.angular_velocity_body,
+            )
+            for b in column
+        ]
         out[column[0].frame] = tuple(np.array(values) for values in zip(*rows))
     return out
 
 
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of a box around the points in which no side is shorter than a third of the longest."""
+    """Corners of a box around the points in which no side is shorter than a third of the
+    longest.
+    """
     low, high = points.min(axis=0), points.max(axis=0)
     size = high - low
     size = np.maximum(size, size.max() / 3) + 0.1
@@ -104,8 +161,17 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
-    """Axes of a box with equal scales in all directions, in a figure that is made as high as they need."""
-    axes = figure.add_axes([0, 0, 1, 1], projection="3d", xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", computed_zorder=False)
+    """Axes of a box with equal scales in all directions, in a figure that is made as high as they
+    need.
+    """
+    axes = figure.add_axes(
+        [0, 0, 1, 1],
+        projection="3d",
+        xlabel="x (m)",
+        ylabel="y (m)",
+        zlabel="z (m)",
+        computed_zorder=False,
+    )
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(high - low)
     axes.view_init(**VIEW)
@@ -116,20 +182,49 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     side, empty = 0.9 * style.WIDTH, 1 - BOX * size[1] / size.max()
     height = side * (1 - empty) + LABELS_IN + LEGEND_IN
     figure.set_size_inches(style.WIDTH, height)
-    axes.set_position([-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height])
+    axes.set_position(
+        [-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height]
+    )
     return axes
 
 
-def _draw_ghost(axes: Axes3D, ghost: Sketch) -> None:
-    _add(axes, Line3DCollection, ghost.cables + ghost.outlines, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))], zorder=3)
+def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
+    _add(
+        axes,
+        Line3DCollection,
+        ghost.cables + ghost.outlines,
+        colors=style.TARGET,
+        linewidths=0.7,
+        linestyles=[(0, (2, 2))],
+        zorder=3,
+    )
 
 
-def _draw(axes: Axes3D, shapes: Sketch, color) -> None:
-    faces = [(face, (*solid.color, FILL * solid.opacity)) for solid in shapes.solids for face in solid.faces]
-    _add(axes, Poly3DCollection, [face for face, _ in faces], facecolors=[fill for _, fill in faces], edgecolors=[color], linewidths=0.5, zorder=3)
+def _draw(axes: Axes3D, shapes: Scene, color) -> None:
+    faces = [
+        (face, (*solid.color, FILL * solid.opacity))
+        for solid in shapes.solids
+        for face in solid.faces
+    ]
+    _add(
+        axes,
+        Poly3DCollection,
+        [face for face, _ in faces],
+        facecolors=[fill for _, fill in faces],
+        edgecolors=[color],
+        linewidths=0.5,
+        zorder=3,
+    )
     _add(axes, Line3DCollection, shapes.cables, colors=[color], linewidths=1.4, zorder=4)
     _add(axes, Line3DCollection, shapes.outlines, colors=[color], linewidths=0.7, zorder=4)
-    _add(axes, Line3DCollection, [line for line, _ in shapes.axes], colors=[axis for _, axis in shapes.axes], linewidths=1.3, zorder=4)
+    _add(
+        axes,
+        Line3DCollection,
+        [line for line, _ in shapes.axes],
+        colors=[axis for _, axis in shapes.axes],
+        linewidths=1.3,
+        zorder=4,
+    )
 
 
 def _add(axes: Axes3D, collection: type, parts: list[np.ndarray], **look) -> None:

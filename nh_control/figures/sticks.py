@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from nh_control.experiment import Result
 from nh_control.figures import style
-from nh_control.scenarios.look import Look, Pose
+from nh_control.runs.experiment import Result
+from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SHOWN = 6
 ELEVATION, AZIMUTH = np.radians([15.0, 40.0])
@@ -25,42 +25,80 @@ Snapshot = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
 def path(result: Result) -> Figure:
     """The system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
-    look = scenario.look(scenario.parameters)
+    visual = scenario.visual(scenario.parameters)
     nodes = np.unique(np.linspace(0, len(trajectory), SHOWN).round().astype(int))
-    poses = [[look.poses(scenario.parameters, table[k]) for table in (trajectory.states, result.targets)] for k in nodes]
-    figure = draw(look, [(f"t = {trajectory.times[k]:.1f} s", *pair) for k, pair in zip(nodes, poses)])
-    figure.suptitle(f"{style.title(result)}: {style.run_label(result)}, dashed: reference", x=0.02, ha="left", fontsize=10)
+    poses = [
+        [
+            visual.poses(scenario.parameters, table[k])
+            for table in (trajectory.states, result.targets)
+        ]
+        for k in nodes
+    ]
+    figure = draw(
+        visual, [(f"t = {trajectory.times[k]:.1f} s", *pair) for k, pair in zip(nodes, poses)]
+    )
+    figure.suptitle(
+        f"{style.title(result)}: {style.run_label(result)}, dashed: reference",
+        x=0.02,
+        ha="left",
+        fontsize=10,
+    )
     return figure
 
 
-def draw(look: Look, snapshots: Sequence[Snapshot]) -> Figure:
-    """Stick figures side by side: the longest axes of boxes, cylinders and spheres in their colours and widths, and the cables."""
-    flat = [[None if poses is None else _flat(look, poses) for poses in pair] for _, *pair in snapshots]
-    everything = np.vstack([ends.reshape(-1, 2) for pair in flat for ends in pair if ends is not None])
+def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
+    """Stick figures side by side: the longest axes of boxes, cylinders and spheres in their
+    colours and widths, and the cables.
+    """
+    flat = [
+        [None if poses is None else _flat(visual, poses) for poses in pair]
+        for _, *pair in snapshots
+    ]
+    everything = np.vstack(
+        [ends.reshape(-1, 2) for pair in flat for ends in pair if ends is not None]
+    )
     low, size = everything.min(axis=0), np.ptp(everything, axis=0) + GAP_M
-    figure = Figure(figsize=(style.WIDTH, style.WIDTH * size[1] / (len(flat) * size[0]) + 0.6), layout="constrained")
+    figure = Figure(
+        figsize=(style.WIDTH, style.WIDTH * size[1] / (len(flat) * size[0]) + 0.6),
+        layout="constrained",
+    )
     axes = figure.add_subplot(aspect="equal", xlim=(0, len(flat) * size[0]), ylim=(0, size[1]))
     axes.set_axis_off()
     points_per_m = POINTS_PER_IN * style.WIDTH / (len(flat) * size[0])
-    widths = [max(CABLE, points_per_m * sorted(shape.extents)[1]) for shape in look.shapes] + [CABLE] * len(look.cables)
-    colors = [shape.color for shape in look.shapes] + [style.TARGET] * len(look.cables)
+    widths = [max(CABLE, points_per_m * sorted(shape.extents)[1]) for shape in visual.shapes] + [
+        CABLE
+    ] * len(visual.cables)
+    colors = [shape.color for shape in visual.shapes] + [style.TARGET] * len(visual.cables)
     for i, ((title, *_), (ends, ghost)) in enumerate(zip(snapshots, flat)):
         corner = np.array([i * size[0] + GAP_M / 2, GAP_M / 2]) - low
-        axes.add_collection(LineCollection(ends + corner, colors=colors, linewidths=widths, capstyle="round"))
+        axes.add_collection(
+            LineCollection(ends + corner, colors=colors, linewidths=widths, capstyle="round")
+        )
         if ghost is not None:
-            axes.add_collection(LineCollection(ghost + corner, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))]))
+            axes.add_collection(
+                LineCollection(
+                    ghost + corner, colors=style.TARGET, linewidths=0.7, linestyles=[(0, (2, 2))]
+                )
+            )
         axes.annotate(title, ((i + 0.5) * size[0], size[1]), ha="center", va="top", fontsize=8)
     return figure
 
 
-def _flat(look: Look, poses: Mapping[str, Pose]) -> np.ndarray:
+def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
     """Ends (n, 2, 2) of the sticks as seen, in m to the right and up."""
     sticks = []
-    for shape in look.shapes:
+    for shape in visual.shapes:
         pose, extents = poses[shape.frame], np.array(shape.extents)
         *_, width, length = np.sort(extents)
-        half = np.where(np.arange(3) == np.argmax(extents), (length - width) / 2, 0.0)  # the round ends of a line add its width
-        sticks.append([pose.position + pose.rotation @ (np.array(shape.offset) + sign * half) for sign in (-1, 1)])
-    sticks += [[poses[cable.start].position, poses[cable.end].position] for cable in look.cables]
+        half = np.where(
+            np.arange(3) == np.argmax(extents), (length - width) / 2, 0.0
+        )  # the round ends of a line add its width
+        sticks.append(
+            [
+                pose.position + pose.rotation @ (np.array(shape.offset) + sign * half)
+                for sign in (-1, 1)
+            ]
+        )
+    sticks += [[poses[cable.start].position, poses[cable.end].position] for cable in visual.cables]
     (ce, ca), (se, sa) = np.cos([ELEVATION, AZIMUTH]), np.sin([ELEVATION, AZIMUTH])
     return np.array(sticks) @ np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce]]).T

@@ -13,7 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from nh_control.experiment import Result
+from nh_control.runs.experiment import Result
 
 RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
 SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
@@ -53,7 +53,10 @@ def run_label(result: Result) -> str:
 
 def title(result: Result) -> str:
     """Scenario and reference, and whether the run was cut short."""
-    return f"{result.experiment.scenario.name}, {result.experiment.tracker.reference.name}" + " (stopped early)" * bool(result.stopped)
+    return (
+        f"{result.experiment.scenario.name}, {result.experiment.tracker.reference.name}"
+        + " (stopped early)" * bool(result.stopped)
+    )
 
 
 def head(figure: Figure, result: Result, handles) -> None:
@@ -65,7 +68,11 @@ def head(figure: Figure, result: Result, handles) -> None:
 
 def handles(*panels: Axes) -> list:
     """Handles of what the panels have a label for, each label once."""
-    labelled = {label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())}
+    labelled = {
+        label: handle
+        for panel in panels
+        for handle, label in zip(*panel.get_legend_handles_labels())
+    }
     return list(labelled.values())
 
 
@@ -86,7 +93,10 @@ class Clock:
 
     def __init__(self, result: Result, shown: int = 9):
         trajectory = result.loop.trajectory
-        self._times, self._normalize = trajectory.times, Normalize(0, max(trajectory.duration, trajectory.h))
+        self._times, self._normalize = (
+            trajectory.times,
+            Normalize(0, max(trajectory.duration, trajectory.h)),
+        )
         self._map = matplotlib.colormaps["viridis"]
         self.nodes = np.unique(np.linspace(0, len(trajectory), shown).round().astype(int))
 
@@ -96,6 +106,8 @@ class Clock:
 
     def bar(self, figure: Figure, **place) -> Axes:
         """Draw the scale, `place` is that of `Figure.colorbar`."""
-        bar = figure.colorbar(ScalarMappable(self._normalize, self._map), label="time (s)", **place)
+        bar = figure.colorbar(
+            ScalarMappable(self._normalize, self._map), label="time (s)", **place
+        )
         bar.outline.set_visible(False)
         return bar.ax

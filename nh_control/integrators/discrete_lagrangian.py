@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.spaces import Segment
+from nh_control.geometry.spaces import Segment
 
 
 def discrete_momenta(gradients: Callable, h: float, segment: Segment) -> tuple[ca.SX, ca.SX]:
-    """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv) each.
+    """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv)
+    each.
 
-    D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of (2) in [johnson2014].
+    D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of
+    (2) in [johnson2014].
     """
     slope_q, slope_v = gradients(segment.middle, segment.w / h)
     slope = ca.vertcat(h * slope_q, slope_v)

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control import se2
-from nh_control.discrete import DiscreteSystem, Method
-from nh_control.spaces import SE2, Product, Rn
-from nh_control.system import System
+from nh_control.discrete.system import DiscreteSystem, Method
+from nh_control.geometry import se2
+from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.mechanics.system import System
 
 TANGENTS = ("exact", "truncated")
 
 
-def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, tangent: str = "exact") -> DiscreteSystem:
-    """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian invariant under SE(2) [kobilarov2010 (27), (28)].
+def rdp(
+    system: System, h: float, retraction: str = "exp", alpha: float = 0.5, tangent: str = "exact"
+) -> DiscreteSystem:
+    """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian
+    invariant under SE(2) [kobilarov2010 (27), (28)].
 
-    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur,  r_a = (1 - alpha) r + alpha r1`
-    `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`, rho1 the same with the left-trivialized tangent
-    at r1. The unknown is z = (ur, w). `retraction` is a key of `se2.RETRACTIONS`, `tangent` "exact" or "truncated" (`I - ad/2`).
-    Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk); first order with ccsk or another alpha,
-    and then the energy of motions that change shape drifts at a rate of order h.
+    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur,  r_a = (1 - alpha)
+    r + alpha r1`
+    `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`,
+    rho1 the same with the left-trivialized tangent at r1. The unknown is z = (ur, w). `retraction`
+    is a key of `se2.RETRACTIONS`, `tangent` "exact" or "truncated" (`I - ad/2`). Second order for
+    alpha = 1/2 and a symmetric tau (exp, cay, sccsk); first order with ccsk or another alpha, and
+    then the energy of motions that change shape drifts at a rate of order h.
 
-    Differences from the printed (27): velocities are staggered, so rho is the node momentum between two half kicks; its rows are
-    X^T, which spans what [I, A^T; 0, e^T] spans when the connection's image lies in the basis, as on the snakeboard, and is the right condition
-    when it does not; `dtau^{-1}_{-h xi}` stands for the left-trivialized tangent, which for ccsk it is not (corrected); dL/dr is kept.
+    Differences from the printed (27): velocities are staggered, so rho is the node momentum
+    between two half kicks; its rows are X^T, which spans what [I, A^T; 0, e^T] spans when the
+    connection's image lies in the basis, as on the snakeboard, and is the right condition when it
+    does not; `dtau^{-1}_{-h xi}` stands for the left-trivialized tangent, which for ccsk it is not
+    (corrected); dL/dr is kept.
     """
     if system.symmetry is None:
-        raise ValueError(f"rdp: {system.name} declares no symmetry (shape, connection, basis); use nonholonomic_midpoint")
+        raise ValueError(
+            f"rdp: {system.name} declares no symmetry (shape, connection, basis); use "
+            f"nonholonomic_midpoint"
+        )
     if tangent not in TANGENTS:
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
     if not 0 <= alpha <= 1:
@@ -63,11 +73,17 @@ def rdp(system: System, h: float, retraction: str = "exp", alpha: float = 0.5, t
         return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
 
     def residual(q, rho, u, z, gradients):
-        return rho + system.admissible_basis(q).T @ (half_kick(q, u, z) - momenta(q, z, gradients)[0])
+        return rho + system.admissible_basis(q).T @ (
+            half_kick(q, u, z) - momenta(q, z, gradients)[0]
+        )
 
     def readout(q, rho, u, z, gradients):
         q1 = space.retract(q, displacement(q, z))
-        return q1, system.admissible_basis(q1).T @ (momenta(q, z, gradients)[1] + half_kick(q, u, z))
+        return q1, system.admissible_basis(q1).T @ (
+            momenta(q, z, gradients)[1] + half_kick(q, u, z)
+        )
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
-    return DiscreteSystem(system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha)
+    return DiscreteSystem(
+        system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha
+    )

@@ -4,9 +4,9 @@ A cart that a motor pushes, and a pendulum with a hook on it:
 
     crane = Multibody(
         "crane",
-        frames=[prismatic("cart", axis="x"), revolute("pole", "cart", axis="y"), fixed("hook", "pole", at=(0, 0, -0.8))],
-        bodies=[Body("cart", mass=2.0), Body("pole", mass=1.0, center=(0, 0, -0.4), inertia=(0.05, 0.05, 0.001))],
-        elements=[JointDamper("pole", 0.01)],
+        frames=[prismatic("cart", axis="x"), revolute("pole", "cart", axis="y"), fixed("hook",
+        "pole", at=(0, 0, -0.8))], bodies=[Body("cart", mass=2.0), Body("pole", mass=1.0,
+        center=(0, 0, -0.4), inertia=(0.05, 0.05, 0.001))], elements=[JointDamper("pole", 0.01)],
         inputs=[JointInput("cart", limit=20.0)],
     )
     model = midpoint(crane.system, h=0.01)
@@ -16,14 +16,55 @@ A cart that a motor pushes, and a pendulum with a hook on it:
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.constraints import Coincident, Distance, PointOnPlane
-from nh_control.multibody.elements import Damper, JointDamper, JointInput, JointSpring, Spring, Wrench
-from nh_control.multibody.frames import WORLD, Frame, Limits, Mimic, fixed, floating, planar, prismatic, revolute, spherical
+from nh_control.multibody.elements import (
+    Damper,
+    JointDamper,
+    JointInput,
+    JointSpring,
+    Spring,
+    Wrench,
+)
+from nh_control.multibody.frames import (
+    WORLD,
+    Frame,
+    Limits,
+    Mimic,
+    fixed,
+    floating,
+    planar,
+    prismatic,
+    revolute,
+    spherical,
+)
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
 __all__ = [
-    "Body", "Coincident", "Damper", "Distance", "Frame", "JointDamper", "JointInput", "JointSpring", "Kinematics", "Limits", "Mimic", "Multibody",
-    "Point", "PointOnPlane", "Pose", "Spring", "UrdfError", "WORLD", "Wrench", "fixed", "floating", "load_urdf", "planar", "prismatic", "revolute",
+    "Body",
+    "Coincident",
+    "Damper",
+    "Distance",
+    "Frame",
+    "JointDamper",
+    "JointInput",
+    "JointSpring",
+    "Kinematics",
+    "Limits",
+    "Mimic",
+    "Multibody",
+    "Point",
+    "PointOnPlane",
+    "Pose",
+    "Spring",
+    "UrdfError",
+    "WORLD",
+    "Wrench",
+    "fixed",
+    "floating",
+    "load_urdf",
+    "planar",
+    "prismatic",
+    "revolute",
     "spherical",
-]  # fmt: skip
+]

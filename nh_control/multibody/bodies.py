@@ -10,15 +10,20 @@ import numpy as np
 from nh_control.multibody.motion import three_numbers
 
 TRIANGLE_TOLERANCE = 1e-6
-"""Part of the largest principal inertia by which it may exceed the sum of the others: data are rounded."""
+"""Part of the largest principal inertia by which it may exceed the sum of the others: data are
+rounded.
+"""
 
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body on a frame: `mass` (kg), `center` of mass (3, m) and `inertia` (kg m^2) about it, in the frame's axes.
+    """A rigid body on a frame: `mass` (kg), `center` of mass (3, m) and `inertia` (kg m^2) about
+    it, in the frame's axes.
 
-    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); without it the body is a point mass. Raises ValueError for a mass that is not
-    positive, a tensor that is not symmetric and positive definite, and a principal inertia above the sum of the others, which no distribution of mass has;
+    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); without it the body
+    is a point mass. Raises ValueError for a mass that is not positive, a tensor that is not
+    symmetric and positive definite, and a principal inertia above the sum of the others, which no
+    distribution of mass has;
     `accept_any_inertia` leaves out the last two checks, for data that are known to be wrong.
     """
 
@@ -30,14 +35,29 @@ class Body:
 
     def __post_init__(self):
         if not (np.isfinite(self.mass) and self.mass > 0):
-            raise ValueError(f"body on {self.frame!r}: mass must be positive and finite, got {self.mass}")
-        inertia = np.zeros((3, 3)) if self.inertia is None else _tensor(self.inertia, self.frame, self.accept_any_inertia)
-        object.__setattr__(self, "center", three_numbers(self.center, f"body on {self.frame!r}: center"))
+            raise ValueError(
+                f"body on {self.frame!r}: mass must be positive and finite, got {self.mass}"
+            )
+        inertia = (
+            np.zeros((3, 3))
+            if self.inertia is None
+            else _tensor(self.inertia, self.frame, self.accept_any_inertia)
+        )
+        object.__setattr__(
+            self, "center", three_numbers(self.center, f"body on {self.frame!r}: center")
+        )
         object.__setattr__(self, "inertia", tuple(map(tuple, inertia.tolist())))
 
     def moved(self, frame: str, at: np.ndarray, rotation: np.ndarray) -> RigidMass:
-        """The same body in a frame in which its own stands at `at` (3), turned by `rotation` (3, 3)."""
-        return RigidMass(frame, self.mass, at + rotation @ self.center, rotation @ np.array(self.inertia) @ rotation.T)
+        """The same body in a frame in which its own stands at `at` (3), turned by `rotation` (3,
+        3).
+        """
+        return RigidMass(
+            frame,
+            self.mass,
+            at + rotation @ self.center,
+            rotation @ np.array(self.inertia) @ rotation.T,
+        )
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,11 @@ class RigidMass:
     def __add__(self, other: RigidMass) -> RigidMass:
         mass = self.mass + other.mass
         center = (self.mass * self.center + other.mass * other.center) / mass
-        parts = [part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d)) for part in (self, other) for d in [part.center - center]]
+        parts = [
+            part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
+            for part in (self, other)
+            for d in [part.center - center]
+        ]
         return RigidMass(self.frame, mass, center, sum(parts))
 
 
@@ -60,16 +84,27 @@ def _tensor(inertia, frame: str, accept_any: bool) -> np.ndarray:
     values = np.array(inertia, dtype=float)
     tensor = np.diag(values) if values.shape == (3,) else values
     where = f"body on {frame!r}: inertia"
-    if tensor.shape != (3, 3) or not np.isfinite(tensor).all() or not np.allclose(tensor, tensor.T, rtol=0, atol=1e-12 * np.abs(tensor).max()):
-        raise ValueError(f"{where} must be three finite numbers or a symmetric (3, 3) tensor, got {values.tolist()}")
+    if (
+        tensor.shape != (3, 3)
+        or not np.isfinite(tensor).all()
+        or not np.allclose(tensor, tensor.T, rtol=0, atol=1e-12 * np.abs(tensor).max())
+    ):
+        raise ValueError(
+            f"{where} must be three finite numbers or a symmetric (3, 3) tensor, got "
+            f"{values.tolist()}"
+        )
     if accept_any:
         return tensor
     principal = np.linalg.eigvalsh(tensor)
     if principal[0] <= 0:
-        raise ValueError(f"{where} must be positive definite, its principal values are {principal.tolist()}; leave it out for a point mass")
+        raise ValueError(
+            f"{where} must be positive definite, its principal values are {principal.tolist()}; "
+            f"leave it out for a point mass"
+        )
     if 2 * principal[2] > (1 + TRIANGLE_TOLERANCE) * principal.sum():
         raise ValueError(
-            f"{where} violates the triangle inequality: no body has the principal values {principal.tolist()}, the largest above the sum of the others; "
+            f"{where} violates the triangle inequality: no body has the principal values "
+            f"{principal.tolist()}, the largest above the sum of the others; "
             "is it about the centre of mass?"
         )
     return tensor

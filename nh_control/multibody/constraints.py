@@ -27,7 +27,9 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Distance(Constraint):
-    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` is in m, or the name of a coordinate, as of a string reeled in."""
+    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` is in m, or
+    the name of a coordinate, as of a string reeled in.
+    """
 
     a: Point | str
     b: Point | str
@@ -35,7 +37,10 @@ class Distance(Constraint):
 
     def __post_init__(self):
         if not isinstance(self.length, str) and not (np.isfinite(self.length) and self.length > 0):
-            raise ValueError(f"constraint {self.name!r}: length must be positive and finite or the name of a coordinate, got {self.length}")
+            raise ValueError(
+                f"constraint {self.name!r}: length must be positive and finite or the name of a "
+                f"coordinate, got {self.length}"
+            )
 
     def residual(self, k):
         length = k.coordinate(self.length) if isinstance(self.length, str) else self.length
@@ -44,28 +49,43 @@ class Distance(Constraint):
 
 @dataclass(frozen=True)
 class PointOnPlane(Constraint):
-    """A point on the plane through another point with a normal fixed in the latter's frame, `h = normal . (point - plane)`."""
+    """A point on the plane through another point with a normal fixed in the latter's frame,
+    `h = normal . (point - plane)`.
+    """
 
     point: Point | str
     plane: Point | str = WORLD
     normal: str | Sequence[float] = "z"
 
     def residual(self, k):
-        normal = k.rotation(self.plane) @ constant(unit_vector(self.normal, f"constraint {self.name!r}"))
+        normal = k.rotation(self.plane) @ constant(
+            unit_vector(self.normal, f"constraint {self.name!r}")
+        )
         return ca.dot(normal, k.position(self.point) - k.position(self.plane))
 
 
 @dataclass(frozen=True)
 class Coincident(Constraint):
-    """Two points held together, a ball joint that closes a loop: `h = a - b`, three rows in the axes `along` of the world (all by default)."""
+    """Two points held together, a ball joint that closes a loop: `h = a - b`, three rows in the
+    axes `along` of the world (all by default).
+    """
 
     a: Point | str
     b: Point | str
     along: str = "xyz"
 
     def __post_init__(self):
-        if not self.along or len(set(self.along)) != len(self.along) or not set(self.along) <= set("xyz"):
-            raise ValueError(f"constraint {self.name!r}: along must be some of the axes x, y and z, e.g. 'xz', got {self.along!r}")
+        if (
+            not self.along
+            or len(set(self.along)) != len(self.along)
+            or not set(self.along) <= set("xyz")
+        ):
+            raise ValueError(
+                f"constraint {self.name!r}: along must be some of the axes x, y and z, e.g. "
+                f"'xz', got {self.along!r}"
+            )
 
     def residual(self, k):
-        return (k.position(self.a) - k.position(self.b))[["xyz".index(axis) for axis in self.along]]
+        return (k.position(self.a) - k.position(self.b))[
+            ["xyz".index(axis) for axis in self.along]
+        ]

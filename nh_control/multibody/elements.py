@@ -13,7 +13,9 @@ from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
 
 class Element:
-    """Something that contributes a potential energy or, by the virtual power of its forces, generalized forces; its numbers must be finite (ValueError)."""
+    """Something that contributes a potential energy or, by the virtual power of its forces,
+    generalized forces; its numbers must be finite (ValueError).
+    """
 
     def __post_init__(self):
         for field in fields(self):
@@ -32,7 +34,8 @@ class Element:
 
 @dataclass(frozen=True)
 class Spring(Element):
-    """Linear spring between two points (a `Point` or a frame's name), `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
+    """Linear spring between two points (a `Point` or a frame's name),
+    `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
 
     With a rest length the points must not meet: there the force has no direction.
     """
@@ -44,12 +47,18 @@ class Spring(Element):
 
     def potential(self, k):
         square = ca.sumsqr(k.position(self.a) - k.position(self.b))
-        return self.stiffness / 2 * (square if self.rest_length == 0 else (ca.sqrt(square) - self.rest_length) ** 2)
+        return (
+            self.stiffness
+            / 2
+            * (square if self.rest_length == 0 else (ca.sqrt(square) - self.rest_length) ** 2)
+        )
 
 
 @dataclass(frozen=True)
 class JointSpring(Element):
-    """Spring on a joint's coordinate, `V = stiffness (q - rest)^2 / 2`: torsion spring (N m/rad) or linear spring (N/m)."""
+    """Spring on a joint's coordinate, `V = stiffness (q - rest)^2 / 2`: torsion spring (N m/rad)
+    or linear spring (N/m).
+    """
 
     coordinate: str
     stiffness: float
@@ -61,7 +70,9 @@ class JointSpring(Element):
 
 @dataclass(frozen=True)
 class Damper(Element):
-    """Linear damper between two points: force `-damping` times the rate of their distance, along their line, which they have while they do not meet; N s/m."""
+    """Linear damper between two points: force `-damping` times the rate of their distance, along
+    their line, which they have while they do not meet; N s/m.
+    """
 
     a: Point | str
     b: Point | str
@@ -69,7 +80,9 @@ class Damper(Element):
 
     def power(self, k, virtual):
         line = k.position(self.a) - k.position(self.b)
-        rate, virtual_rate = (ca.dot(line, m.velocity(self.a) - m.velocity(self.b)) for m in (k, virtual))
+        rate, virtual_rate = (
+            ca.dot(line, m.velocity(self.a) - m.velocity(self.b)) for m in (k, virtual)
+        )
         return -self.damping * rate * virtual_rate / ca.sumsqr(line)
 
 
@@ -106,7 +119,8 @@ class Input(ABC):
 
 @dataclass(frozen=True)
 class JointInput(Input):
-    """Torque (N m) or force (N) of an actuator on a joint's coordinate, named `<coordinate>_torque` or `<coordinate>_force` unless given a `name`.
+    """Torque (N m) or force (N) of an actuator on a joint's coordinate, named
+    `<coordinate>_torque` or `<coordinate>_force` unless given a `name`.
 
     `limit` is its largest size, or a pair (lower, upper).
     """
@@ -133,9 +147,11 @@ WRENCH = ("torque_x", "torque_y", "torque_z", "force_x", "force_y", "force_z")
 
 @dataclass(frozen=True)
 class Wrench(Input):
-    """Torque (N m) on a frame and force (N) at a point of it, in the axes of the frame ("body") or of the world ("world"); inputs `<name>_<component>`.
+    """Torque (N m) on a frame and force (N) at a point of it, in the axes of the frame ("body") or
+    of the world ("world"); inputs `<name>_<component>`.
 
-    `components` are some of torque_x ... force_z, `limit` is the largest size of each, or a pair (lower, upper).
+    `components` are some of torque_x ... force_z, `limit` is the largest size of each, or a pair
+    (lower, upper).
     """
 
     name: str
@@ -146,22 +162,32 @@ class Wrench(Input):
 
     def __post_init__(self):
         if self.axes not in ("body", "world"):
-            raise ValueError(f"wrench {self.name!r}: axes must be 'body' or 'world', got {self.axes!r}")
+            raise ValueError(
+                f"wrench {self.name!r}: axes must be 'body' or 'world', got {self.axes!r}"
+            )
         for component in self.components:
             if component not in WRENCH:
-                raise ValueError(f"wrench {self.name!r}: unknown component {component!r}, choose some of {', '.join(WRENCH)}")
+                raise ValueError(
+                    f"wrench {self.name!r}: unknown component {component!r}, choose some of "
+                    f"{', '.join(WRENCH)}"
+                )
 
     def names(self, tree):
         return tuple(f"{self.name}_{component}" for component in self.components)
 
     def units(self, tree):
-        return tuple("N m" if component.startswith("torque") else "N" for component in self.components)
+        return tuple(
+            "N m" if component.startswith("torque") else "N" for component in self.components
+        )
 
     def limits(self):
         return np.array([_pair(self.limit)] * len(self.components))
 
     def power(self, virtual, u):
-        twist = ca.vertcat(virtual.angular_velocity(self.point, self.axes), virtual.velocity(self.point, self.axes))
+        twist = ca.vertcat(
+            virtual.angular_velocity(self.point, self.axes),
+            virtual.velocity(self.point, self.axes),
+        )
         return ca.dot(u, twist[[WRENCH.index(component) for component in self.components]])
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control import quaternion
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import SE3, SO3
+from nh_control.geometry.spaces import SE2, Rn, Space
 from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
-from nh_control.rotations import SE3, SO3
-from nh_control.spaces import SE2, Rn, Space
 
 WORLD = "world"
 """Name of the root frame, which does not move."""
@@ -28,7 +28,9 @@ class Joint(ABC):
 
     @abstractmethod
     def space(self, coordinate: str) -> Space:
-        """Space of the joint; `coordinate` names its one coordinate, or begins the names of several."""
+        """Space of the joint; `coordinate` names its one coordinate, or begins the names of
+        several.
+        """
 
     @abstractmethod
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
@@ -58,7 +60,9 @@ class Revolute(Joint):
 
     def motion(self, q, v):
         axis = np.array(self.axis)
-        return Motion(rotation_about(axis, q), ca.SX(3, 1), ca.sparsify(ca.SX(axis)) * v, ca.SX(3, 1))
+        return Motion(
+            rotation_about(axis, q), ca.SX(3, 1), ca.sparsify(ca.SX(axis)) * v, ca.SX(3, 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,27 @@ class Prismatic(Joint):
 
 @dataclass(frozen=True)
 class Planar(Joint):
-    """Motion in the plane normal to a constant axis, on SE(2): rotation about the axis, translation along the plane's x and y."""
+    """Motion in the plane normal to a constant axis, on SE(2): rotation about the axis,
+    translation along the plane's x and y.
+    """
 
     axis: tuple[float, float, float]
 
     def space(self, coordinate):
-        return SE2(tuple(f"{coordinate}_{c}" for c in ("theta", "x", "y")), tuple(f"{coordinate}_{c}" for c in ("omega", "v_forward", "v_side")))
+        return SE2(
+            tuple(f"{coordinate}_{c}" for c in ("theta", "x", "y")),
+            tuple(f"{coordinate}_{c}" for c in ("omega", "v_forward", "v_side")),
+        )
 
     def motion(self, q, v):
         axis = np.array(self.axis)
         plane = ca.sparsify(ca.DM(plane_axes(axis)))
-        return Motion(rotation_about(axis, q[0]), plane @ q[1:3], ca.sparsify(ca.SX(axis)) * v[0], plane @ v[1:3])
+        return Motion(
+            rotation_about(axis, q[0]),
+            plane @ q[1:3],
+            ca.sparsify(ca.SX(axis)) * v[0],
+            plane @ v[1:3],
+        )
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,9 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Limits:
-    """Range of a joint's coordinate (rad or m) and its largest speed; for planners and controllers: the dynamics have no stops."""
+    """Range of a joint's coordinate (rad or m) and its largest speed; for planners and
+    controllers: the dynamics have no stops.
+    """
 
     lower: float = -np.inf
     upper: float = np.inf
@@ -131,7 +147,10 @@ class Limits:
 
     def __post_init__(self):
         if not (self.lower <= self.upper and self.velocity >= 0):
-            raise ValueError(f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, {self.upper} and {self.velocity}")
+            raise ValueError(
+                f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, "
+                f"{self.upper} and {self.velocity}"
+            )
 
 
 NO_LIMITS = Limits()
@@ -139,8 +158,9 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by its joint, whose coordinates are named after `coordinate`
-    (the frame's name by default). Make one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`."""
+    """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by
+    its joint, whose coordinates are named after `coordinate` (the frame's name by default). Make
+    one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`."""
 
     name: str
     parent: str
@@ -153,8 +173,15 @@ class Frame:
 
     def __post_init__(self):
         rotation = np.array(self.rotation, dtype=float)
-        if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9) or np.linalg.det(rotation) < 0:
-            raise ValueError(f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got {rotation.tolist()}")
+        if (
+            rotation.shape != (3, 3)
+            or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9)
+            or np.linalg.det(rotation) < 0
+        ):
+            raise ValueError(
+                f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got "
+                f"{rotation.tolist()}"
+            )
         object.__setattr__(self, "at", three_numbers(self.at, f"frame {self.name!r}: at"))
         object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
         object.__setattr__(self, "coordinate", self.coordinate or self.name)
@@ -170,33 +197,69 @@ def fixed(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED) -> Frame
     return Frame(name, parent, Fixed(), at, rotation)
 
 
-def revolute(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
-    """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
-    return Frame(name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
+def revolute(
+    name: str,
+    parent: str = WORLD,
+    axis="z",
+    at=ORIGIN,
+    rotation=UNTURNED,
+    coordinate: str = "",
+    mimic=None,
+    limits=NO_LIMITS,
+) -> Frame:
+    """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another
+    coordinate by a `Mimic` and have `Limits`.
+    """
+    return Frame(
+        name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic, limits
+    )
 
 
-def prismatic(name: str, parent: str = WORLD, axis="x", at=ORIGIN, rotation=UNTURNED, coordinate: str = "", mimic=None, limits=NO_LIMITS) -> Frame:
-    """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another coordinate by a `Mimic` and have `Limits`."""
-    return Frame(name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic, limits)
+def prismatic(
+    name: str,
+    parent: str = WORLD,
+    axis="x",
+    at=ORIGIN,
+    rotation=UNTURNED,
+    coordinate: str = "",
+    mimic=None,
+    limits=NO_LIMITS,
+) -> Frame:
+    """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another
+    coordinate by a `Mimic` and have `Limits`.
+    """
+    return Frame(
+        name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic, limits
+    )
 
 
-def planar(name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
-    """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y), velocities in its own axes."""
+def planar(
+    name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+) -> Frame:
+    """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y),
+    velocities in its own axes.
+    """
     return Frame(name, parent, Planar(_axis(name, axis)), at, rotation, coordinate)
 
 
-def spherical(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
+def spherical(
+    name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+) -> Frame:
     """A frame that turns about its origin; unit quaternion, body angular velocity."""
     return Frame(name, parent, Spherical(), at, rotation, coordinate)
 
 
-def floating(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = "") -> Frame:
+def floating(
+    name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+) -> Frame:
     """A frame that moves freely; unit quaternion and position, body velocity (omega, v)."""
     return Frame(name, parent, Floating(), at, rotation, coordinate)
 
 
 def plane_axes(axis: np.ndarray) -> np.ndarray:
-    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for x, (z, x) for y."""
+    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for
+    x, (z, x) for y.
+    """
     for i, unit in enumerate(np.eye(3)):
         if np.array_equal(axis, unit):
             return np.roll(np.eye(3), -i - 1, axis=1)[:, :2]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
 from nh_control.multibody.motion import Motion, constant, three_numbers
-from nh_control.spaces import Product, Rn, Space
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,36 @@ class Point:
 
 
 class Tree:
-    """Frames from the root on, and the space of their configurations: the joints on manifolds in their order, then one Rn of the joints with one coordinate,
-    in their order, and the prescribed ones last. A prescribed name that no joint has is a coordinate of its own.
+    """Frames from the root on, and the space of their configurations: the joints on manifolds in
+    their order, then one Rn of the joints with one coordinate, in their order, and the prescribed
+    ones last. A prescribed name that no joint has is a coordinate of its own.
 
-    Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there are no cycles.
+    Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there
+    are no cycles.
     """
 
     def __init__(self, name: str, frames: Sequence[Frame], prescribed: Sequence[str]):
-        self.name, self.frames, self.prescribed = name, {f.name: f for f in frames}, tuple(prescribed)
+        self.name, self.frames, self.prescribed = (
+            name,
+            {f.name: f for f in frames},
+            tuple(prescribed),
+        )
         self._check_frames(frames)
-        spaces = {f.coordinate: f.joint.space(f.coordinate) for f in frames if not (f.mimic or f.is_fixed)}
+        spaces = {
+            f.coordinate: f.joint.space(f.coordinate)
+            for f in frames
+            if not (f.mimic or f.is_fixed)
+        }
         scalars = [c for c, space in spaces.items() if isinstance(space, Rn)]
         poses = [space for space in spaces.values() if not isinstance(space, Rn)]
         self._check_prescribed(scalars, poses)
         self.scalars = (*(c for c in scalars if c not in self.prescribed), *self.prescribed)
         for frame in frames:
             if frame.mimic and frame.mimic.coordinate not in self.scalars:
-                raise ValueError(f"{name}: frame {frame.name!r} mimics the unknown coordinate {frame.mimic.coordinate!r}; {self._among(self.scalars)}")
+                raise ValueError(
+                    f"{name}: frame {frame.name!r} mimics the unknown coordinate "
+                    f"{frame.mimic.coordinate!r}; {self._among(self.scalars)}"
+                )
         if not (poses or self.scalars):
             raise ValueError(f"{name}: the model has no coordinates; add a joint")
         self.space: Space = _product(poses, self.scalars)
@@ -50,12 +63,18 @@ class Tree:
         for f in frames:
             anchor, at, rotation = self.anchors[f.parent]
             pose = at + rotation @ f.at, rotation @ np.array(f.rotation)
-            self.anchors[f.name] = (anchor, *pose) if f.is_fixed else (f.name, np.zeros(3), np.eye(3))
+            self.anchors[f.name] = (
+                (anchor, *pose) if f.is_fixed else (f.name, np.zeros(3), np.eye(3))
+            )
 
     def place(self, coordinate: str) -> tuple[int, int]:
-        """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of that name."""
+        """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of
+        that name.
+        """
         if coordinate not in self.scalars:
-            raise ValueError(f"{self.name}: unknown coordinate {coordinate!r}; {self._among(self.scalars)}")
+            raise ValueError(
+                f"{self.name}: unknown coordinate {coordinate!r}; {self._among(self.scalars)}"
+            )
         place = self._places[coordinate]
         return place[0].start, place[1].start
 
@@ -64,7 +83,9 @@ class Tree:
         for frame in self.frames.values():
             if frame.coordinate == coordinate and not frame.mimic and not frame.is_fixed:
                 return frame.joint
-        raise ValueError(f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}")
+        raise ValueError(
+            f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}"
+        )
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -95,12 +116,18 @@ class Tree:
             if f.name in known:
                 raise ValueError(f"{self.name}: two frames are named {f.name!r}")
             if f.parent not in known:
-                raise ValueError(f"{self.name}: frame {f.name!r} has the unknown parent {f.parent!r}; a frame follows its parent, so far there are {known}")
+                raise ValueError(
+                    f"{self.name}: frame {f.name!r} has the unknown parent {f.parent!r}; a frame "
+                    f"follows its parent, so far there are {known}"
+                )
             known.append(f.name)
             if f.mimic or f.is_fixed:
                 continue
             if f.coordinate in coordinates:
-                raise ValueError(f"{self.name}: frame {f.name!r} takes the coordinate {f.coordinate!r} of another; use a Mimic to follow it")
+                raise ValueError(
+                    f"{self.name}: frame {f.name!r} takes the coordinate {f.coordinate!r} of "
+                    f"another; use a Mimic to follow it"
+                )
             coordinates.append(f.coordinate)
 
     def _check_prescribed(self, scalars: Iterable[str], poses: Iterable[Space]) -> None:
@@ -109,14 +136,19 @@ class Tree:
             if self.prescribed.count(name) > 1:
                 raise ValueError(f"{self.name}: the coordinate {name!r} is prescribed twice")
             if name in taken:
-                raise ValueError(f"{self.name}: {name!r} belongs to a joint with several coordinates, which cannot be prescribed; choose of {list(scalars)}")
+                raise ValueError(
+                    f"{self.name}: {name!r} belongs to a joint with several coordinates, which "
+                    f"cannot be prescribed; choose of {list(scalars)}"
+                )
 
     def _among(self, names: Iterable[str]) -> str:
         return f"choose one of {list(names)}"
 
 
 class Kinematics:
-    """Motions in the world of the frames of a tree at configuration q (nq) with velocity v (nw), by recursion from the root: O(N) expressions."""
+    """Motions in the world of the frames of a tree at configuration q (nq) with velocity v (nw),
+    by recursion from the root: O(N) expressions.
+    """
 
     def __init__(self, tree: Tree, q: ca.SX, v: ca.SX):
         self._tree, self._q, self._v = tree, q, v
@@ -141,7 +173,9 @@ class Kinematics:
         return velocity if axes == "body" else motion.R @ velocity
 
     def angular_velocity(self, point: Point | str, axes: str = "world") -> ca.SX:
-        """Angular velocity (3) of a point's frame in the axes of the world, or of the frame for "body"."""
+        """Angular velocity (3) of a point's frame in the axes of the world, or of the frame for
+        "body".
+        """
         motion = self.motion(_of(point)[0])
         return motion.omega if axes == "body" else motion.R @ motion.omega
 
@@ -167,11 +201,15 @@ def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
     return factors[0] if len(factors) == 1 else Product(*factors)
 
 
-def _places(spaces: dict[str, Space], poses: Sequence[Space], scalars: Sequence[str]) -> dict[str, tuple[slice, slice]]:
+def _places(
+    spaces: dict[str, Space], poses: Sequence[Space], scalars: Sequence[str]
+) -> dict[str, tuple[slice, slice]]:
     """Where every coordinate, or every joint's several, stand in q and v."""
     places, i, j = {}, 0, 0
     for name, space in spaces.items():
         if space in poses:
             places[name] = slice(i, i + space.nq), slice(j, j + space.nw)
             i, j = i + space.nq, j + space.nw
-    return places | {name: (slice(i + k, i + k + 1), slice(j + k, j + k + 1)) for k, name in enumerate(scalars)}
+    return places | {
+        name: (slice(i + k, i + k + 1), slice(j + k, j + k + 1)) for k, name in enumerate(scalars)
+    }

@@ -1,4 +1,6 @@
-"""A multibody system: a tree of frames with bodies, springs, dampers, inputs and constraints, as a `System`."""
+"""A multibody system: a tree of frames with bodies, springs, dampers, inputs and constraints, as a
+`System`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics.system import System
 from nh_control.multibody.bodies import Body, RigidMass
 from nh_control.multibody.constraints import Constraint, Distance
 from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
-from nh_control.spaces import Space
-from nh_control.system import System
 
 
 class Pose(NamedTuple):
@@ -29,12 +31,17 @@ class Pose(NamedTuple):
 
 @dataclass(frozen=True)
 class Multibody:
-    """A mechanical system as a tree of `frames`, each after its parent, from "world" on, with `bodies`, `elements` (springs, dampers), `inputs`, `constraints`.
+    """A mechanical system as a tree of `frames`, each after its parent, from "world" on, with
+    `bodies`, `elements` (springs, dampers), `inputs`, `constraints`.
 
-    `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the
-    bodies' frames. Configurations are those of the joints in the order of the frames, poses first, then an Rn of the joints with one coordinate.
-    `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s length, which no joint has, is a coordinate of its own.
-    `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and for coordinates that move no mass.
+    `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i
+    omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the bodies' frames. Configurations
+    are those of the joints in the order of the frames, poses first, then an Rn of the joints with
+    one coordinate.
+    `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s
+    length, which no joint has, is a coordinate of its own.
+    `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and
+    for coordinates that move no mass.
     """
 
     name: str
@@ -70,7 +77,9 @@ class Multibody:
 
     @cached_property
     def masses(self) -> tuple[RigidMass, ...]:
-        """What moves with every moving frame: bodies on frames that are fixed to each other are one."""
+        """What moves with every moving frame: bodies on frames that are fixed to each other are
+        one.
+        """
         total: dict[str, RigidMass] = {}
         for body in self.bodies:
             moved = body.moved(*self.tree.anchors[body.frame])
@@ -100,11 +109,15 @@ class Multibody:
         return Kinematics(self.tree, q, v)
 
     def configuration(self, values: Mapping[str, float] = {}) -> np.ndarray:
-        """Configuration (nq) with the named numbers, the others as at the space's origin; raises ValueError for a name that is none."""
+        """Configuration (nq) with the named numbers, the others as at the space's origin; raises
+        ValueError for a name that is none.
+        """
         return self._named(self.space.origin, self.space.names, values)
 
     def velocity(self, values: Mapping[str, float] = {}) -> np.ndarray:
-        """Velocity (nw) with the named numbers, the others zero; raises ValueError for a name that is none."""
+        """Velocity (nw) with the named numbers, the others zero; raises ValueError for a name that
+        is none.
+        """
         return self._named(np.zeros(self.space.nw), self.space.velocity_names, values)
 
     def poses(self, q) -> dict[str, Pose]:
@@ -117,13 +130,17 @@ class Multibody:
         return self.poses(q)[self.tree.known(frame)]
 
     def point(self, q, point: Point | str) -> np.ndarray:
-        """Position (3) in the world of a point, or of a frame's origin, at configuration q (nq)."""
+        """Position (3) in the world of a point, or of a frame's origin, at configuration q
+        (nq).
+        """
         point = point if isinstance(point, Point) else Point(point)
         pose = self.pose(q, point.frame)
         return pose.position + pose.rotation @ np.asarray(point.at)
 
     def mass_matrix(self, q) -> np.ndarray:
-        """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed coordinates are the last."""
+        """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed
+        coordinates are the last.
+        """
         return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
 
     def constraint_residuals(self, q) -> dict[str, np.ndarray]:
@@ -145,7 +162,10 @@ class Multibody:
 
     def _potential(self, k: Kinematics) -> ca.SX:
         gravity = constant(self.gravity)
-        weights = (part.mass * ca.dot(gravity, k.position(Point(part.frame, part.center))) for part in self.masses)
+        weights = (
+            part.mass * ca.dot(gravity, k.position(Point(part.frame, part.center)))
+            for part in self.masses
+        )
         return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
 
     def _force(self, q, v, u) -> ca.SX:
@@ -170,7 +190,10 @@ class Multibody:
         k = self.kinematics(*self._symbols)
         for entry in self.inputs:
             if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:
-                raise ValueError(f"{self.name}: the input on {entry.coordinate!r} would do nothing, its motion is prescribed")
+                raise ValueError(
+                    f"{self.name}: the input on {entry.coordinate!r} would do nothing, its "
+                    f"motion is prescribed"
+                )
             entry.power(k, ca.SX(len(entry.names(self.tree)), 1))
         for element in self.elements:
             element.potential(k)
@@ -179,20 +202,35 @@ class Multibody:
             constraint.residual(k)
         for name in self.tree.own:
             if name not in {c.length for c in self.constraints if isinstance(c, Distance)}:
-                raise ValueError(f"{self.name}: the prescribed coordinate {name!r} is neither that of a joint nor the length of a Distance")
+                raise ValueError(
+                    f"{self.name}: the prescribed coordinate {name!r} is neither that of a joint "
+                    f"nor the length of a Distance"
+                )
 
     def _check_masses(self) -> None:
-        """The mass matrix of the coordinates that are not prescribed must be regular, at a configuration where nothing is aligned."""
+        """The mass matrix of the coordinates that are not prescribed must be regular, at a
+        configuration where nothing is aligned.
+        """
         space, free = self.space, self.space.nw - len(self.prescribed)
-        mass = self.mass_matrix(space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv)))[:free, :free]
+        mass = self.mass_matrix(
+            space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv))
+        )[:free, :free]
         still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
         if still:
-            raise ValueError(f"{self.name}: the velocities {still} move no mass; add a body with mass and inertia, or fix the frame")
+            raise ValueError(
+                f"{self.name}: the velocities {still} move no mass; add a body with mass and "
+                f"inertia, or fix the frame"
+            )
         scale = 1 / np.sqrt(np.diag(mass))
         values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
         if values[0] <= 1e-12:
-            involved = [space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)]
-            raise ValueError(f"{self.name}: the mass matrix is singular: the velocities {involved} together move no mass; add inertia between them")
+            involved = [
+                space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)
+            ]
+            raise ValueError(
+                f"{self.name}: the mass matrix is singular: the velocities {involved} together "
+                f"move no mass; add inertia between them"
+            )
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:
@@ -201,22 +239,30 @@ class Multibody:
     @cached_property
     def _momentum(self) -> ca.Function:
         q, v = self._symbols
-        return ca.Function("momentum", [q, v], [ca.densify(ca.gradient(self._kinetic(self.kinematics(q, v)), v))])
+        return ca.Function(
+            "momentum", [q, v], [ca.densify(ca.gradient(self._kinetic(self.kinematics(q, v)), v))]
+        )
 
     @cached_property
     def _poses(self) -> ca.Function:
         q, v = self._symbols
         k = self.kinematics(q, v)
-        columns = [ca.vertcat(ca.vec(k.motion(name).R), k.motion(name).p) for name in self.tree.anchors]
+        columns = [
+            ca.vertcat(ca.vec(k.motion(name).R), k.motion(name).p) for name in self.tree.anchors
+        ]
         return ca.Function("poses", [q], [ca.densify(ca.horzcat(*columns))])
 
     def _checked(self, q) -> np.ndarray:
         q = np.asarray(q, dtype=float)
         if q.shape != (self.space.nq,):
-            raise ValueError(f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}")
+            raise ValueError(
+                f"{self.name}: a configuration must have shape ({self.space.nq},), got {q.shape}"
+            )
         return q
 
-    def _named(self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]) -> np.ndarray:
+    def _named(
+        self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]
+    ) -> np.ndarray:
         out = np.array(start)
         for name, value in values.items():
             if name not in names:

@@ -12,9 +12,13 @@ AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def constant(values) -> ca.DM:
-    """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros: expressions stay small."""
+    """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros:
+    expressions stay small.
+    """
     values = np.asarray(values, dtype=float)
-    return ca.sparsify(ca.DM(np.where(np.abs(values) < 1e-15 * np.abs(values).max(initial=0.0), 0.0, values)))
+    return ca.sparsify(
+        ca.DM(np.where(np.abs(values) < 1e-15 * np.abs(values).max(initial=0.0), 0.0, values))
+    )
 
 
 def three_numbers(values: Sequence[float], what: str) -> tuple[float, ...]:
@@ -26,11 +30,16 @@ def three_numbers(values: Sequence[float], what: str) -> tuple[float, ...]:
 
 
 def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
-    """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError for anything else."""
+    """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError
+    for anything else.
+    """
     if isinstance(axis, str):
         name = axis.removeprefix("-")
         if name not in AXES:
-            raise ValueError(f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or give three numbers")
+            raise ValueError(
+                f"{where}: unknown axis {axis!r}, choose one of x, y, z, -x, -y, -z or give "
+                f"three numbers"
+            )
         return np.array(AXES[name]) * (-1.0 if axis.startswith("-") else 1.0)
     vector = np.array(three_numbers(axis, f"{where}: axis"))
     if not vector.any():
@@ -39,15 +48,22 @@ def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
 
 
 def rotation_about(axis: np.ndarray, angle) -> ca.SX:
-    """Rotation matrix (3, 3) about a constant unit vector a: `a a^T + cos(angle) (I - a a^T) + sin(angle) hat(a)`."""
+    """Rotation matrix (3, 3) about a constant unit vector a:
+    `a a^T + cos(angle) (I - a a^T) + sin(angle) hat(a)`.
+    """
     along = np.outer(axis, axis)
-    return ca.SX(constant(along)) + ca.cos(angle) * constant(np.eye(3) - along) + ca.sin(angle) * constant(np.cross(np.eye(3), axis))
+    return (
+        ca.SX(constant(along))
+        + ca.cos(angle) * constant(np.eye(3) - along)
+        + ca.sin(angle) * constant(np.cross(np.eye(3), axis))
+    )
 
 
 @dataclass(frozen=True)
 class Motion:
-    """Pose of a frame in another, rotation `R` (3, 3) and position `p` (3), and its velocity relative to that other in its own axes, angular `omega` (3) and
-    linear `v` (3); expressions with structural zeros."""
+    """Pose of a frame in another, rotation `R` (3, 3) and position `p` (3), and its velocity
+    relative to that other in its own axes, angular `omega` (3) and linear `v` (3); expressions
+    with structural zeros."""
 
     R: ca.SX
     p: ca.SX
@@ -58,13 +74,25 @@ class Motion:
     def rest(rotation=None, position=None) -> Motion:
         """No motion: a constant rotation (3, 3) and position (3), both none by default."""
         rotation = ca.SX.eye(3) if rotation is None else ca.SX(constant(rotation))
-        return Motion(rotation, ca.SX(3, 1) if position is None else ca.SX(constant(position)), ca.SX(3, 1), ca.SX(3, 1))
+        return Motion(
+            rotation,
+            ca.SX(3, 1) if position is None else ca.SX(constant(position)),
+            ca.SX(3, 1),
+            ca.SX(3, 1),
+        )
 
     def then(self, relative: Motion) -> Motion:
-        """Motion of a frame that moves by `relative` in this one: `R R', p + R p', R'^T omega + omega', R'^T (v + omega x p') + v'`."""
+        """Motion of a frame that moves by `relative` in this one:
+        `R R', p + R p', R'^T omega + omega', R'^T (v + omega x p') + v'`.
+        """
         r = relative
         carried = self.v + ca.cross(self.omega, r.p)
-        return Motion(self.R @ r.R, self.p + self.R @ r.p, r.R.T @ self.omega + r.omega, r.R.T @ carried + r.v)
+        return Motion(
+            self.R @ r.R,
+            self.p + self.R @ r.p,
+            r.R.T @ self.omega + r.omega,
+            r.R.T @ carried + r.v,
+        )
 
     def point(self, offset) -> ca.SX:
         """Position (3) in the outer frame of a point given in this one."""

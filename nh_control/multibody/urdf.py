@@ -16,35 +16,65 @@ from transforms3d.euler import euler2mat
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointDamper, JointInput
-from nh_control.multibody.frames import NO_LIMITS, WORLD, Frame, Limits, Mimic, fixed, floating, planar, prismatic, revolute
+from nh_control.multibody.frames import (
+    NO_LIMITS,
+    WORLD,
+    Frame,
+    Limits,
+    Mimic,
+    fixed,
+    floating,
+    planar,
+    prismatic,
+    revolute,
+)
 from nh_control.multibody.model import Multibody
 
 log = logging.getLogger(__name__)
 
 INERTIA = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
-MAKERS = {"revolute": revolute, "continuous": revolute, "prismatic": prismatic, "planar": planar, "floating": floating, "fixed": fixed}
+MAKERS = {
+    "revolute": revolute,
+    "continuous": revolute,
+    "prismatic": prismatic,
+    "planar": planar,
+    "floating": floating,
+    "fixed": fixed,
+}
 SCALAR = ("revolute", "continuous", "prismatic")
 WITH_AXIS = (*SCALAR, "planar")
 
 
 class UrdfError(ValueError):
-    """A URDF cannot be made into a model; says which element, what was expected and what was found."""
+    """A URDF cannot be made into a model; says which element, what was expected and what was
+    found.
+    """
 
 
 def load_urdf(
-    source: str | Path, base: str = "fixed", actuated: Sequence[str] | None = None, strict: bool = True, gravity: Sequence[float] = (0.0, 0.0, -9.81)
+    source: str | Path,
+    base: str = "fixed",
+    actuated: Sequence[str] | None = None,
+    strict: bool = True,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
 ) -> Multibody:
-    """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates those of the joints.
+    """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates
+    those of the joints.
 
-    `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a configuration on SE(3), named after the root link). Inputs are the
-    efforts of the joints in `actuated`, by default of all with one coordinate but mimics and those with an effort limit of 0, in their limits. Damping acts;
-    friction does not (a warning says so). Ranges and speeds are read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
-    body can have is an error, else a warning. Raises UrdfError for what is no URDF or is not supported, OSError for a file that cannot be read.
+    `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a
+    configuration on SE(3), named after the root link). Inputs are the efforts of the joints in
+    `actuated`, by default of all with one coordinate but mimics and those with an effort limit of
+    0, in their limits. Damping acts; friction does not (a warning says so). Ranges and speeds are
+    read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
+    body can have is an error, else a warning. Raises UrdfError for what is no URDF or is not
+    supported, OSError for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
     text = str(source)
-    robot = _parse(text if text.lstrip().startswith("<") else Path(source).read_text(encoding="utf-8"))
+    robot = _parse(
+        text if text.lstrip().startswith("<") else Path(source).read_text(encoding="utf-8")
+    )
     name = _attribute(robot, "name", "robot")
     try:
         links = _links(robot)
@@ -86,38 +116,66 @@ class _Joint:
         where = f"joint {name!r}"
         kind = _attribute(element, "type", where)
         if kind not in MAKERS:
-            raise UrdfError(f"{where}: unsupported type {kind!r}, supported are {', '.join(MAKERS)}")
-        parent, child = (_attribute(_child(element, tag, where), "link", where) for tag in ("parent", "child"))
+            raise UrdfError(
+                f"{where}: unsupported type {kind!r}, supported are {', '.join(MAKERS)}"
+            )
+        parent, child = (
+            _attribute(_child(element, tag, where), "link", where) for tag in ("parent", "child")
+        )
         axis = element.find("axis")
         limits, effort = _limits(element, kind, where)
         dynamics = element.find("dynamics")
-        damping, friction = (0.0 if dynamics is None else _number(dynamics, key, where, "0") for key in ("damping", "friction"))
+        damping, friction = (
+            0.0 if dynamics is None else _number(dynamics, key, where, "0")
+            for key in ("damping", "friction")
+        )
         if friction and kind in SCALAR:
             log.warning("%s: friction %g is not part of the dynamics", where, friction)
         return _Joint(
-            name, kind, parent, child, *_origin(element, where), _vector(axis, "xyz", where, "1 0 0"), limits, effort, damping, _mimic(element, kind, where)
+            name,
+            kind,
+            parent,
+            child,
+            *_origin(element, where),
+            _vector(axis, "xyz", where, "1 0 0"),
+            limits,
+            effort,
+            damping,
+            _mimic(element, kind, where),
         )
 
     def frame(self) -> Frame:
         """The frame of the child link."""
-        make = partial(MAKERS[self.kind], self.child, self.parent, at=self.at, rotation=self.rotation)
+        make = partial(
+            MAKERS[self.kind], self.child, self.parent, at=self.at, rotation=self.rotation
+        )
         if self.kind == "fixed":
             return make()
         if self.kind in WITH_AXIS:
             make = partial(make, axis=self.axis)
-        return make(coordinate=self.name, mimic=self.mimic, limits=self.limits) if self.kind in SCALAR else make(coordinate=self.name)
+        return (
+            make(coordinate=self.name, mimic=self.mimic, limits=self.limits)
+            if self.kind in SCALAR
+            else make(coordinate=self.name)
+        )
 
     def dampers(self) -> Iterator[JointDamper]:
         """The joint's damping, on the coordinate that it follows if it is a mimic."""
         if self.damping and self.kind in SCALAR:
-            followed, ratio = (self.mimic.coordinate, self.mimic.ratio) if self.mimic else (self.name, 1.0)
+            followed, ratio = (
+                (self.mimic.coordinate, self.mimic.ratio) if self.mimic else (self.name, 1.0)
+            )
             yield JointDamper(followed, ratio**2 * self.damping)
 
 
 def _parse(text: str) -> Element:
     """The robot element; prefixes need not be declared, as in many URDFs with extensions."""
     builder, parser = TreeBuilder(), expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = builder.start, builder.end, builder.data
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
+        builder.start,
+        builder.end,
+        builder.data,
+    )
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
@@ -149,7 +207,10 @@ def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, l
             if link not in links:
                 raise UrdfError(f"joint {joint.name!r}: unknown link {link!r}")
         if joint.child in children:
-            raise UrdfError(f"joint {joint.name!r}: the link {joint.child!r} has another parent already; a URDF is a tree, add loops as constraints")
+            raise UrdfError(
+                f"joint {joint.name!r}: the link {joint.child!r} has another parent already; a "
+                f"URDF is a tree, add loops as constraints"
+            )
         children.append(joint.child)
         by_parent[joint.parent].append(joint)
     roots = [name for name in links if name not in children]
@@ -161,7 +222,10 @@ def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, l
         ordered.append(joint)
         ahead += by_parent[joint.child][::-1]
     if len(ordered) < len(joints):
-        raise UrdfError(f"the joints {[j.name for j in joints if j not in ordered]} form a loop that does not reach the root {roots[0]!r}")
+        raise UrdfError(
+            f"the joints {[j.name for j in joints if j not in ordered]} form a loop that does "
+            f"not reach the root {roots[0]!r}"
+        )
     return roots[0], ordered
 
 
@@ -177,23 +241,32 @@ def _bodies(link: str, element: Element, strict: bool) -> Iterator[Body]:
     if mass == 0 and not inertia.any():
         return
     at, rotation = _origin(inertial, where)
-    body = partial(Body, link, mass, at, rotation @ inertia @ rotation.T if inertia.any() else None)
+    body = partial(
+        Body, link, mass, at, rotation @ inertia @ rotation.T if inertia.any() else None
+    )
     try:
         yield body()
     except ValueError as error:
         if strict or mass <= 0:
-            raise UrdfError(f"{error}; correct the file, or accept the tensor with strict=False") from error
+            raise UrdfError(
+                f"{error}; correct the file, or accept the tensor with strict=False"
+            ) from error
         log.warning("%s", error)
         yield body(accept_any_inertia=True)
 
 
 def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[JointInput]:
-    free = {joint.name: joint.effort for joint in joints if joint.kind in SCALAR and not joint.mimic}
+    free = {
+        joint.name: joint.effort for joint in joints if joint.kind in SCALAR and not joint.mimic
+    }
     if actuated is None:
         return [JointInput(name, effort) for name, effort in free.items() if effort]
     for name in actuated:
         if name not in free:
-            raise UrdfError(f"actuated: {name!r} is no joint with one coordinate of its own, choose of {list(free)}")
+            raise UrdfError(
+                f"actuated: {name!r} is no joint with one coordinate of its own, choose of "
+                f"{list(free)}"
+            )
     return [JointInput(name, free[name] or np.inf) for name in actuated]
 
 
@@ -202,9 +275,16 @@ def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
     limit = element.find("limit")
     if limit is None or kind not in SCALAR:
         if kind in ("revolute", "prismatic"):
-            raise UrdfError(f"{where}: a {kind} joint needs a <limit> with effort and velocity; use 'continuous' for a joint without range")
+            raise UrdfError(
+                f"{where}: a {kind} joint needs a <limit> with effort and velocity; use "
+                f"'continuous' for a joint without range"
+            )
         return NO_LIMITS, np.inf
-    lower, upper = (-np.inf, np.inf) if kind == "continuous" else (_number(limit, key, where, "0") for key in ("lower", "upper"))
+    lower, upper = (
+        (-np.inf, np.inf)
+        if kind == "continuous"
+        else (_number(limit, key, where, "0") for key in ("lower", "upper"))
+    )
     effort = _number(limit, "effort", where, "inf")
     if effort < 0:
         raise UrdfError(f"{where}: the effort limit must not be negative, got {effort:g}")
@@ -217,13 +297,19 @@ def _mimic(element: Element, kind: str, where: str) -> Mimic | None:
         return None
     if kind not in SCALAR:
         raise UrdfError(f"{where}: a {kind} joint cannot mimic another")
-    return Mimic(_attribute(mimic, "joint", where), _number(mimic, "multiplier", where, "1"), _number(mimic, "offset", where, "0"))
+    return Mimic(
+        _attribute(mimic, "joint", where),
+        _number(mimic, "multiplier", where, "1"),
+        _number(mimic, "offset", where, "0"),
+    )
 
 
 def _origin(element: Element, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Position (3) and rotation matrix (3, 3) of an element's origin."""
     origin = element.find("origin")
-    return _vector(origin, "xyz", where, "0 0 0"), euler2mat(*_vector(origin, "rpy", where, "0 0 0"), axes="sxyz")
+    return _vector(origin, "xyz", where, "0 0 0"), euler2mat(
+        *_vector(origin, "rpy", where, "0 0 0"), axes="sxyz"
+    )
 
 
 def _child(element: Element, tag: str, where: str) -> Element:

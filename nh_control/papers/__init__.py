@@ -1,1 +1,3 @@
-"""The experiments of the papers this package is built on: figures out, and their numbers as JSON."""
+"""The experiments of the papers this package is built on: figures out, and their numbers as
+JSON.
+"""

@@ -1,4 +1,5 @@
-"""Figures 3 and 4 of [johnson2014 VIII-A]: swing-up of a pendulum by trajectory optimization, then tracked by LQR.
+"""Figures 3 and 4 of [johnson2014 VIII-A]: swing-up of a pendulum by trajectory optimization, then
+tracked by LQR.
 
 Run `python -m nh_control.papers.johnson2014 --output DIR`.
 """
@@ -13,14 +14,14 @@ from matplotlib.figure import Figure
 from nh_control.control import LqrTracker
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import Optimum, bar, optimize
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.integrators import midpoint
+from nh_control.numerics.progress import Progress
 from nh_control.papers import command
-from nh_control.progress import Progress
-from nh_control.simulation import closed_loop
+from nh_control.runs.simulation import closed_loop
 from nh_control.systems import pendulum
-from nh_control.trajectory import Trajectory
 
 STEP_S, STEPS = 0.1, 100
 Q, R = np.diag([1000.0, 1.0]), np.array([[50.0]])
@@ -37,14 +38,32 @@ def infeasible_reference() -> Trajectory:
     """The step from hanging to standing, (35), at zero momentum and torque."""
     states = np.zeros((STEPS + 1, 2))
     states[STEPS // 2 :, 0] = np.pi
-    return Trajectory(STEP_S, states, np.zeros((STEPS, 1)), ("theta", "p_theta"), ("torque",), "infeasible reference (35)")
+    return Trajectory(
+        STEP_S,
+        states,
+        np.zeros((STEPS, 1)),
+        ("theta", "p_theta"),
+        ("torque",),
+        "infeasible reference (35)",
+    )
 
 
 def swing_up(method: str, monitor=None) -> Optimum:
-    """The feasible trajectory closest to (35) in the weights Q, R, found from the pendulum at rest by "newton" or "steepest" descent."""
+    """The feasible trajectory closest to (35) in the weights Q, R, found from the pendulum at rest
+    by "newton" or "steepest" descent.
+    """
     dsys = model()
     hanging = Trajectory(STEP_S, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
-    return optimize(dsys, quadratic(dsys, infeasible_reference(), Q, R), hanging, np.eye(2), np.eye(1), method, tolerance=TOLERANCE, monitor=monitor)
+    return optimize(
+        dsys,
+        quadratic(dsys, infeasible_reference(), Q, R),
+        hanging,
+        np.eye(2),
+        np.eye(1),
+        method,
+        tolerance=TOLERANCE,
+        monitor=monitor,
+    )
 
 
 @dataclass(frozen=True)
@@ -55,7 +74,9 @@ class Convergence:
     steepest: Optimum
 
     def numbers(self) -> dict:
-        """What the figure shows, as plain values; `descents` is the paper's number of iterations."""
+        """What the figure shows, as plain values; `descents` is the paper's number of
+        iterations.
+        """
         return {
             kind: {
                 "cost": result.cost,
@@ -69,9 +90,23 @@ class Convergence:
     def draw(self) -> Figure:
         """The descent that is left over the iterations, both axes logarithmic."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot(xlabel="iteration", ylabel="descent  −DJ ζ", title="Swing-up of a pendulum: convergence", xscale="log", yscale="log")
-        for result, label in ((self.steepest, "first order: steepest descent"), (self.newton, "second order: Newton")):
-            axes.plot(1 + np.arange(len(result.history)), [max(i.descent, 1e-14) for i in result.history], ".-", label=label)
+        axes = figure.add_subplot(
+            xlabel="iteration",
+            ylabel="descent  −DJ ζ",
+            title="Swing-up of a pendulum: convergence",
+            xscale="log",
+            yscale="log",
+        )
+        for result, label in (
+            (self.steepest, "first order: steepest descent"),
+            (self.newton, "second order: Newton"),
+        ):
+            axes.plot(
+                1 + np.arange(len(result.history)),
+                [max(i.descent, 1e-14) for i in result.history],
+                ".-",
+                label=label,
+            )
         axes.axhline(TOLERANCE, color=TARGET, linewidth=1.0, linestyle=":")
         axes.set_ylim(bottom=1e-9)
         axes.legend(loc="lower left")
@@ -80,14 +115,18 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Tracking:
-    """Figure 4: the feasible reference, and the motion from a perturbed start with and without feedback."""
+    """Figure 4: the feasible reference, and the motion from a perturbed start with and without
+    feedback.
+    """
 
     reference: Trajectory
     closed: Trajectory
     opened: Trajectory
 
     def numbers(self) -> dict:
-        """Largest deviations from the reference, in rad and kg m^2/s, over the last half and at the end."""
+        """Largest deviations from the reference, in rad and kg m^2/s, over the last half and at
+        the end.
+        """
         out = {}
         for name, run in (("closed_loop", self.closed), ("open_loop", self.opened)):
             error = np.abs(run.states - self.reference.states).max(axis=1)
@@ -97,7 +136,9 @@ class Tracking:
     def draw(self) -> Figure:
         """Angles over time."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot(xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback")
+        axes = figure.add_subplot(
+            xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback"
+        )
         runs = (
             (infeasible_reference(), "infeasible reference", {"color": TARGET, "linestyle": ":"}),
             (self.opened, "open loop", {"color": OPEN}),
@@ -112,14 +153,24 @@ class Tracking:
 
 def figure_3(progress: Progress | None = None) -> Convergence:
     """Newton's method against steepest descent on the same problem from the same start."""
-    return Convergence(*(swing_up(method, progress and bar(progress, f"{method} descent", TOLERANCE)) for method in ("newton", "steepest")))
+    return Convergence(
+        *(
+            swing_up(method, progress and bar(progress, f"{method} descent", TOLERANCE))
+            for method in ("newton", "steepest")
+        )
+    )
 
 
 def figure_4(reference: Trajectory) -> Tracking:
-    """LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start without feedback; the weights are those of the optimization."""
+    """LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start
+    without feedback; the weights are those of the optimization.
+    """
     dsys = model()
     tracker = LqrTracker(dsys, reference, Q, R)
-    closed, opened = (closed_loop(dsys, tracker, PERTURBED, STEPS, feedback=feedback).trajectory for feedback in (True, False))
+    closed, opened = (
+        closed_loop(dsys, tracker, PERTURBED, STEPS, feedback=feedback).trajectory
+        for feedback in (True, False)
+    )
     return Tracking(reference, closed, opened)
 
 
@@ -127,7 +178,10 @@ def experiments(progress: Progress) -> command.Results:
     """Both figures with their numbers."""
     convergence = figure_3(progress)
     tracking = figure_4(convergence.newton.trajectory)
-    return {"figure_3": convergence.draw, "figure_4": tracking.draw}, {"figure_3": convergence.numbers(), "figure_4": tracking.numbers()}
+    return {"figure_3": convergence.draw, "figure_4": tracking.draw}, {
+        "figure_3": convergence.numbers(),
+        "figure_4": tracking.numbers(),
+    }
 
 
 def main(argv: list[str] | None = None) -> int:

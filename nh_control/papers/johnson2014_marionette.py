@@ -1,4 +1,5 @@
-"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings, stabilized by LQR about a motion of its strings.
+"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings, stabilized by LQR about
+a motion of its strings.
 
 Run `python -m nh_control.papers.johnson2014_marionette --output DIR`.
 """
@@ -12,15 +13,15 @@ import casadi as ca
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.conditioning import Conditioning, require_regular
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.conditioning import Conditioning, require_regular
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures import sticks
 from nh_control.figures.style import OPEN, RUN, TARGET
+from nh_control.numerics.progress import Progress
 from nh_control.papers import command
-from nh_control.progress import Progress
+from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import Perturbation
 from nh_control.scenarios.marionette import MARIONETTE, perturbed
-from nh_control.simulation import ClosedLoop, closed_loop
 from nh_control.systems.marionette_motion import tensions
 
 TURN_RAD = 0.1
@@ -31,7 +32,9 @@ COORDINATES = 22
 
 @dataclass(frozen=True)
 class Stabilization:
-    """The closed and the open loop from every perturbed start, about the reference; `conditioning` is the worst along the latter."""
+    """The closed and the open loop from every perturbed start, about the reference; `conditioning`
+    is the worst along the latter.
+    """
 
     dsys: DiscreteSystem
     runs: Mapping[str, tuple[ClosedLoop, ClosedLoop]]
@@ -39,7 +42,9 @@ class Stabilization:
     conditioning: Conditioning
 
     def error(self, run: ClosedLoop) -> np.ndarray:
-        """Norm (N + 1) of the error of the 22 coordinates that move freely, in m and rad together, as published."""
+        """Norm (N + 1) of the error of the 22 coordinates that move freely, in m and rad together,
+        as published.
+        """
         return np.linalg.norm(run.errors[:, :COORDINATES], axis=1)
 
     def torso(self, run: ClosedLoop) -> np.ndarray:
@@ -52,25 +57,60 @@ class Stabilization:
         for start, runs in self.runs.items():
             errors = [self.error(run) for run in runs]
             starts[start] = {
-                name: {"sum": float(e.sum()), "start": float(e[0]), "half": float(e[len(e) // 2]), "end": float(e[-1]), "constraint": self.violation(run)}
+                name: {
+                    "sum": float(e.sum()),
+                    "start": float(e[0]),
+                    "half": float(e[len(e) // 2]),
+                    "end": float(e[-1]),
+                    "constraint": self.violation(run),
+                }
                 for name, run, e in zip(("closed_loop", "open_loop"), runs, errors)
             }
         lowest = tensions(self.dsys, self.reference.trajectory).min(axis=1)
-        slack = {"lowest_tension_N": float(lowest.min()), "steps_in_which_a_string_would_push": np.flatnonzero(lowest < 0).tolist()}
-        model = {"states": self.dsys.ndx, "inputs": self.dsys.nu, "constraints": self.dsys.system.n_holonomic, "steps": len(self.reference.trajectory)}
+        slack = {
+            "lowest_tension_N": float(lowest.min()),
+            "steps_in_which_a_string_would_push": np.flatnonzero(lowest < 0).tolist(),
+        }
+        model = {
+            "states": self.dsys.ndx,
+            "inputs": self.dsys.nu,
+            "constraints": self.dsys.system.n_holonomic,
+            "steps": len(self.reference.trajectory),
+        }
         condition = {"M": self.conditioning.mass, "Dh M^-1 Dh^T": self.conditioning.constraint}
-        return {"model": model, "reference": {"constraint": self.violation(self.reference), "condition": condition, **slack}, **starts}
+        return {
+            "model": model,
+            "reference": {
+                "constraint": self.violation(self.reference),
+                "condition": condition,
+                **slack,
+            },
+            **starts,
+        }
 
     def violation(self, run: ClosedLoop) -> float:
         """Largest |h| (m^2) at the nodes of a run."""
         q = ca.SX.sym("q", self.dsys.system.space.nq)
         h = ca.Function("h", [q], [self.dsys.system.holonomic_constraint(q)])
-        return max(float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max()) for x in run.trajectory.states)
+        return max(
+            float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max())
+            for x in run.trajectory.states
+        )
 
     def figure_5(self) -> Figure:
         """The marionette at its start and during the motion."""
-        look, states = MARIONETTE.look(MARIONETTE.parameters), self.reference.trajectory.states
-        return sticks.draw(look, [(f"t = {k * self.dsys.h:g} s", look.poses(MARIONETTE.parameters, states[k]), None) for k in (0, 85, 170, 250, 335)])
+        visual, states = MARIONETTE.visual(MARIONETTE.parameters), self.reference.trajectory.states
+        return sticks.draw(
+            visual,
+            [
+                (
+                    f"t = {k * self.dsys.h:g} s",
+                    visual.poses(MARIONETTE.parameters, states[k]),
+                    None,
+                )
+                for k in (0, 85, 170, 250, 335)
+            ],
+        )
 
     def figure_6(self) -> Figure:
         """Norm of the error for both starts."""
@@ -87,7 +127,9 @@ class Stabilization:
     def figure_7(self) -> Figure:
         """The torso's rotation about the vertical for the start of the paper's text."""
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-        axes = figure.add_subplot(xlabel="time (s)", ylabel="torso about the vertical (rad)", title=f"Marionette: {TEXT}")
+        axes = figure.add_subplot(
+            xlabel="time (s)", ylabel="torso about the vertical (rad)", title=f"Marionette: {TEXT}"
+        )
         closed, opened = self.runs[TEXT]
         for run, label, style in (
             (opened, "open loop", {"color": OPEN}),
@@ -100,12 +142,17 @@ class Stabilization:
 
 
 def stabilization() -> Stabilization:
-    """The experiment with the published weights, 100 on configurations and 1 on all else; a turned torso keeps the strings taut (`satisfy_constraints`)."""
+    """The experiment with the published weights, 100 on configurations and 1 on all else; a turned
+    torso keeps the strings taut (`satisfy_constraints`).
+    """
     dsys = MARIONETTE.model()
     reference = MARIONETTE.reference(dsys, "published")
     tracker = MARIONETTE.tracker(dsys, reference)
     still = dsys.simulate(reference.states[0], np.tile(reference.inputs[0], (1000, 1)))
-    starts = {TEXT: perturbed(dsys, reference.states[0], Perturbation(heading=TURN_RAD)), CODE: still.states[-1]}
+    starts = {
+        TEXT: perturbed(dsys, reference.states[0], Perturbation(heading=TURN_RAD)),
+        CODE: still.states[-1],
+    }
 
     def run(x, feedback: bool) -> ClosedLoop:
         loop = closed_loop(dsys, tracker, x, len(reference), feedback=feedback)
@@ -114,18 +161,24 @@ def stabilization() -> Stabilization:
         return loop
 
     runs = {name: (run(x, True), run(x, False)) for name, x in starts.items()}
-    return Stabilization(dsys, runs, run(reference.states[0], False), require_regular(dsys, reference))
+    return Stabilization(
+        dsys, runs, run(reference.states[0], False), require_regular(dsys, reference)
+    )
 
 
 def experiments(progress: Progress) -> command.Results:
     """All figures with their numbers."""
     progress.phase("simulating the marionette with and without feedback")
     result = stabilization()
-    return {name: getattr(result, name) for name in ("figure_5", "figure_6", "figure_7")}, result.numbers()
+    return {
+        name: getattr(result, name) for name in ("figure_5", "figure_6", "figure_7")
+    }, result.numbers()
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write figure_5.png, figure_6.png, figure_7.png and numbers.json into a folder; returns the exit code."""
+    """Write figure_5.png, figure_6.png, figure_7.png and numbers.json into a folder; returns the
+    exit code.
+    """
     return command.run("johnson2014_marionette", __doc__.splitlines()[0], experiments, argv)
 
 

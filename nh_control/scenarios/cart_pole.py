@@ -1,4 +1,6 @@
-"""The cart-pole scenario: swing-up under a limited force, found by collocation, tracked and held by LQR."""
+"""The cart-pole scenario: swing-up under a limited force, found by collocation, tracked and held
+by LQR.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,26 @@ import numpy as np
 
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.scenarios.cart_pole_look import look
+from nh_control.scenarios.cart_pole_visual import visual_model
 from nh_control.scenarios.joints import ending_at_rest, perturbed
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import CartPoleParameters, cart_pole
-from nh_control.trajectory import Trajectory
 
 DURATION_S, TRACK, SHARE = 3.0, 1.0, 0.6
-"""Time of the swing-up (s), half length of the track (m), and the share of the force limit that the reference uses; the rest is for feedback."""
+"""Time of the swing-up (s), half length of the track (m), and the share of the force limit that
+the reference uses; the rest is for feedback.
+"""
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:
-    """From hanging to standing, both at rest in the middle of the track, with the least `sum_k h force_k^2`.
+    """From hanging to standing, both at rest in the middle of the track, with the least
+    `sum_k h force_k^2`.
 
-    Collocation on a grid of 0.05 s, then on the model's. Raises ValueError if it does not converge.
+    Collocation on a grid of 0.05 s, then on the model's. Raises ValueError if it does not
+    converge.
     """
     coarse = midpoint(dsys.system, 0.05)
     steps = round(DURATION_S / coarse.h)
@@ -32,13 +38,26 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
     states[:, 1] = np.linspace(0, np.pi, steps + 1)
     guess = Trajectory(coarse.h, states, np.zeros((steps, 1)))
     end = dsys.state([0.0, np.pi], np.zeros(2))
-    return ending_at_rest(_solve(dsys, resample(_solve(coarse, guess, end, 0.1), dsys.h), end, 1e-4), end, np.zeros(1))
+    return ending_at_rest(
+        _solve(dsys, resample(_solve(coarse, guess, end, 0.1), dsys.h), end, 1e-4),
+        end,
+        np.zeros(1),
+    )
 
 
-def _solve(dsys: DiscreteSystem, guess: Trajectory, end: np.ndarray, barrier_start: float) -> Trajectory:
+def _solve(
+    dsys: DiscreteSystem, guess: Trajectory, end: np.ndarray, barrier_start: float
+) -> Trajectory:
     force = SHARE * dsys.system.parameters.force_limit
     effort = Cost(lambda x, u, w: dsys.h / 2 * ca.sumsqr(u))
-    result = collocate(dsys, effort, guess, end, limits={"force": (-force, force), "x": (-TRACK, TRACK)}, barrier_start=barrier_start)
+    result = collocate(
+        dsys,
+        effort,
+        guess,
+        end,
+        limits={"force": (-force, force), "x": (-TRACK, TRACK)},
+        barrier_start=barrier_start,
+    )
     if not result.converged:
         raise ValueError(f"{dsys}: no swing-up found ({result.reason}); choose another step")
     return result.trajectory
@@ -54,7 +73,7 @@ CART_POLE = Scenario(
     weights=(np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(1), None),
     perturb=partial(perturbed, sliding=("x",)),
     joints=(Joint("cart_joint", "x", unit="m"), Joint("pole_joint", "theta")),
-    look=look,
+    visual=visual_model,
     step_s=0.01,
     hold=True,
 )

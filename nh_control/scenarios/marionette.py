@@ -1,4 +1,6 @@
-"""The marionette scenario: a body on six strings follows the motion its hands were shown, tracked by LQR through the strings."""
+"""The marionette scenario: a body on six strings follows the motion its hands were shown, tracked
+by LQR through the strings.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +8,60 @@ from functools import partial
 
 import numpy as np
 
-from nh_control.constraints import satisfy_constraints
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.scenarios.marionette_look import look
+from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.scenarios.marionette_visual import visual_model
 from nh_control.scenarios.scenario import Joint, Perturbation, Scenario
 from nh_control.systems.marionette import MarionetteParameters, marionette, model_data
 from nh_control.systems.marionette_motion import LIMBS, PUBLISHED, StringMotion
 
-SWAY = {f"{side}_{limb}_string-{axis}": a for side in ("left", "right") for limb, axis, a in (("arm", "y", 0.1), ("leg", "x", 0.05))}
+SWAY = {
+    f"{side}_{limb}_string-{axis}": a
+    for side in ("left", "right")
+    for limb, axis, a in (("arm", "y", 0.1), ("leg", "x", 0.05))
+}
 
 MOTIONS = {
     "published": PUBLISHED,
     "step": StringMotion(LIMBS, frequency=0.8 * np.pi, duration=10.0, ramp=2.0, from_rest=True),
     "sway": StringMotion(SWAY, frequency=0.8 * np.pi, duration=7.5, ramp=2.0, from_rest=True),
 }
-"""published is that of [johnson2014 VIII-B]; step lifts legs and arms in turn, sway moves hands and legs to and fro, both from rest."""
+"""published is that of [johnson2014 VIII-B]; step lifts legs and arms in turn, sway moves hands
+and legs to and fro, both from rest.
+"""
 
 WEIGHTS = np.diag([100.0] * 40 + [1.0] * 40), np.eye(18), None
 """Those of [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
 
-Of these directions 12 lead off the constraints, and need no reduction: the step annihilates a change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so its
-gains are zero, and returns a configuration off the constraints to them at once. Such directions decay by themselves: the problem is stabilizable, its gains
-are unique.
+Of these directions 12 lead off the constraints, and need no reduction: the step annihilates a
+change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so its gains are zero, and returns a
+configuration off the constraints to them at once. Such directions decay by themselves: the problem
+is stabilizable, its gains are unique.
 """
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with the torso moved by `position` and turned by `heading` about the vertical, the rest following as little as the taut strings allow, and
-    every momentum scaled.
+    """State x (nx) with the torso moved by `position` and turned by `heading` about the vertical,
+    the rest following as little as the taut strings allow, and every momentum scaled.
 
-    With seed < 0 the torso moves along y. Raises ValueError for an error only quadrotors can have, NotConsistent for one the strings do not allow.
+    With seed < 0 the torso moves along y. Raises ValueError for an error only quadrotors can have,
+    NotConsistent for one the strings do not allow.
     """
     p, system = perturbation, model.system
     p.refuse_swing_and_tilt(system.name)
     direction, signs = p.drawn(1 + system.n_rho)
-    moved = {"torso_tx": p.position * direction[0], "torso_ty": p.position * direction[1], "torso_rz": signs[0] * p.heading}
+    moved = {
+        "torso_tx": p.position * direction[0],
+        "torso_ty": p.position * direction[1],
+        "torso_rz": signs[0] * p.heading,
+    }
     state, q = np.array(x, dtype=float), model.configuration(x)
     for name, change in moved.items():
         q[system.space.names.index(name)] += change
-    state[: len(q)] = satisfy_constraints(system, q, (*moved, *system.prescribed)) if any(moved.values()) else q
+    state[: len(q)] = (
+        satisfy_constraints(system, q, (*moved, *system.prescribed)) if any(moved.values()) else q
+    )
     state[len(q) :][: system.n_rho] *= 1 + p.momentum * signs[1:]
     return state
 
@@ -63,6 +79,10 @@ MARIONETTE = Scenario(
     references={name: motion.reference for name, motion in MOTIONS.items()},
     weights=WEIGHTS,
     perturb=perturbed,
-    joints=tuple(Joint(name, name, unit=_unit(name)) for key in ("dynamic_configs", "kinematic_configs") for name in model_data()[key]),
-    look=look,
+    joints=tuple(
+        Joint(name, name, unit=_unit(name))
+        for key in ("dynamic_configs", "kinematic_configs")
+        for name in model_data()[key]
+    ),
+    visual=visual_model,
 )

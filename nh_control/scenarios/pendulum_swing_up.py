@@ -1,4 +1,6 @@
-"""The pendulum scenario: the swing-up of [johnson2014 VIII-A] by trajectory optimization, tracked and held by LQR."""
+"""The pendulum scenario: the swing-up of [johnson2014 VIII-A] by trajectory optimization, tracked
+and held by LQR.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,27 @@ import numpy as np
 
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import optimize
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.scenarios.joints import ending_at_rest, perturbed
-from nh_control.scenarios.pendulum_look import look
+from nh_control.scenarios.pendulum_visual import visual_model
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import PendulumParameters, pendulum
-from nh_control.trajectory import Trajectory
 
 JUMP_S, DURATION_S = 5.0, 12.0
-"""When the reference jumps, and when it ends: so much later that the optimum stands still but for round-off."""
+"""When the reference jumps, and when it ends: so much later that the optimum stands still but for
+round-off.
+"""
 
 Q, R = np.diag([10000.0, 10.0]), np.array([[500.0]])
 """Weights per second: those of the paper at its step of 0.1 s."""
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:
-    """The feasible trajectory closest to a jump from hanging to standing, (35), at the model's step; raises ValueError if it does not converge."""
+    """The feasible trajectory closest to a jump from hanging to standing, (35), at the model's
+    step; raises ValueError if it does not converge.
+    """
     steps = round(DURATION_S / dsys.h)
     states = np.zeros((steps + 1, 2))
     states[round(JUMP_S / dsys.h) :, 0] = np.pi
@@ -46,7 +52,7 @@ PENDULUM_SWING_UP = Scenario(
     weights=(np.diag([20.0, 0.2]), np.eye(1), None),
     perturb=perturbed,
     joints=(Joint("pendulum_joint", "theta"),),
-    look=look,
+    visual=visual_model,
     step_s=0.02,
     hold=True,
 )

@@ -1,4 +1,6 @@
-"""The quadrotor payload scenario: quadrotors that carry a payload in formation along smooth paths, tracked by LQR."""
+"""The quadrotor payload scenario: quadrotors that carry a payload in formation along smooth paths,
+tracked by LQR.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,17 @@ import numpy as np
 from nh_control.control import paths
 from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import flat_reference
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.scenarios.quadrotor_payload_look import WORLD, look
-from nh_control.scenarios.scenario import BodyState, Monitor, Perturbation, Scenario, UnknownName
+from nh_control.scenarios.quadrotor_payload_visual import WORLD, visual_model
+from nh_control.scenarios.scenario import (
+    BodyState,
+    MonitoredOutput,
+    Perturbation,
+    Scenario,
+    UnknownName,
+)
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -22,26 +31,33 @@ from nh_control.systems.quadrotor_payload import (
     split_velocity,
 )
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
-from nh_control.trajectory import Trajectory
 
 FORMATION = Formation(angle=np.radians(80))
-"""Across the plane of two links only their tension holds the payload, as springs of `sum T_i / l_i = m_y g sum(1 / l_i) / (n cos angle)` would: 33 N/m here,
-6.6 N/m for links at 30 degrees, with which 2 N of wind carry the payload away before the quadrotors can follow. The price: 14.5 N of thrust, not 9.4 N."""
+"""Across the plane of two links only their tension holds the payload, as springs of
+`sum T_i / l_i = m_y g sum(1 / l_i) / (n cos angle)` would: 33 N/m here, 6.6 N/m for links at 30
+degrees, with which 2 N of wind carry the payload away before the quadrotors can follow. The price:
+14.5 N of thrust, not 9.4 N."""
 
 PATHS: dict[str, Callable[[], paths.Path]] = {
-    "figure_of_eight": partial(paths.figure_of_eight, length=3.0, width=2.0, speed=2.0, laps=2, ramp=3.0, height=1.0),
+    "figure_of_eight": partial(
+        paths.figure_of_eight, length=3.0, width=2.0, speed=2.0, laps=2, ramp=3.0, height=1.0
+    ),
     "hover": partial(paths.point, (0.0, 0.0, 1.0), duration=8.0),
     "line": partial(paths.line, (0.0, 0.0, 1.0), (3.0, 1.0, 2.0), duration=5.0),
     "circle": partial(paths.circle, radius=1.5, speed=2.0, laps=2, ramp=3.0, height=1.0),
     "parabola": paths.parabola,
 }
-"""All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the others start at rest."""
+"""All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the
+others start at rest.
+"""
 
 
 def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
-    """LQR weights for n quadrotors, chosen so that hover is recovered from 0.5 m, 30 degrees of link swing and 60 degrees of tilt together.
+    """LQR weights for n quadrotors, chosen so that hover is recovered from 0.5 m, 30 degrees of
+    link swing and 60 degrees of tilt together.
 
-    Thrust is cheap and torque is not: cheaper torque holds the payload better against wind, but it saturates and loses quadrotors that start tilted.
+    Thrust is cheap and torque is not: cheaper torque holds the payload better against wind, but it
+    saturates and loses quadrotors that start tilted.
     """
     configuration = [*[20.0] * 3, *[30.0] * 3 * n, *[10.0] * 2 * n]
     momenta = [*[1.0] * 3, *[1.0] * 3 * n, *[0.4] * 2 * n]
@@ -60,15 +76,23 @@ def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with the payload moved, every link swung, every quadrotor turned by `heading` about its z and then tilted, and the momenta scaled.
+    """State x (nx) with the payload moved, every link swung, every quadrotor turned by `heading`
+    about its z and then tilted, and the momenta scaled.
 
-    With seed < 0 the payload moves along y, links and quadrotors turn about their first axis and momenta grow. Raises ValueError for half a turn or more.
+    With seed < 0 the payload moves along y, links and quadrotors turn about their first axis and
+    momenta grow. Raises ValueError for half a turn or more.
     """
     p, n = perturbation, model.system.parameters.n
     for name in ("heading", "swing", "tilt"):
         if abs(getattr(p, name)) >= np.pi:
-            raise ValueError(f"Perturbation.{name} must be below half a turn, got {getattr(p, name)} rad")
-    direction, turns, signs = np.array([0.0, 1.0, 0.0]), np.zeros((2, n)), np.ones(n + model.system.n_rho)
+            raise ValueError(
+                f"Perturbation.{name} must be below half a turn, got {getattr(p, name)} rad"
+            )
+    direction, turns, signs = (
+        np.array([0.0, 1.0, 0.0]),
+        np.zeros((2, n)),
+        np.ones(n + model.system.n_rho),
+    )
     if p.seed >= 0:
         draw = np.random.default_rng(p.seed)
         direction = draw.normal(size=3)
@@ -94,19 +118,29 @@ def _unit(angles: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def to_bodies(parameters: QuadrotorPayloadParameters, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:
-    """The payload, which does not turn, and the quadrotors, `x_i = y + l_i q_i`, of a configuration (nq) and velocity (nw)."""
-    (y, attitudes, links), (y_dot, omegas, rates) = split_configuration(q, parameters.n), split_velocity(v, parameters.n)
+def to_bodies(
+    parameters: QuadrotorPayloadParameters, q: np.ndarray, v: np.ndarray
+) -> tuple[BodyState, ...]:
+    """The payload, which does not turn, and the quadrotors, `x_i = y + l_i q_i`, of a
+    configuration (nq) and velocity (nw).
+    """
+    (y, attitudes, links), (y_dot, omegas, rates) = (
+        split_configuration(q, parameters.n),
+        split_velocity(v, parameters.n),
+    )
     payload = BodyState("payload", WORLD, y, np.array([1.0, 0.0, 0.0, 0.0]), y_dot, np.zeros(3))
     quadrotors = (
         BodyState(f"quad{i + 1}", WORLD, y + l * link, attitude, y_dot + l * rate, omega)
-        for i, (l, link, rate, attitude, omega) in enumerate(zip(parameters.lengths, links, rates, attitudes, omegas))
+        for i, (l, link, rate, attitude, omega) in enumerate(
+            zip(parameters.lengths, links, rates, attitudes, omegas)
+        )
     )
     return payload, *quadrotors
 
 
 def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
-    """Configuration (nq) and velocity (nw) of the payload followed by the quadrotors; links are taken from the positions, whatever their distances.
+    """Configuration (nq) and velocity (nw) of the payload followed by the quadrotors; links are
+    taken from the positions, whatever their distances.
 
     Raises ValueError if the bodies are others, or a quadrotor is at the payload.
     """
@@ -116,16 +150,24 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     payload, *quadrotors = bodies
     links, rates = [], []
     for body in quadrotors:
-        offset, speed = np.subtract(body.position, payload.position), np.subtract(body.linear_velocity, payload.linear_velocity)
+        offset, speed = (
+            np.subtract(body.position, payload.position),
+            np.subtract(body.linear_velocity, payload.linear_velocity),
+        )
         length = np.linalg.norm(offset)
         if not length > 0:
             raise ValueError(f"{body.frame} is at the payload: its link has no direction")
         link = offset / length
         links.append(link)
         rates.append((speed - link * (link @ speed)) / length)
-    attitudes = [np.divide(body.quaternion_wxyz, np.linalg.norm(body.quaternion_wxyz)) for body in quadrotors]
+    attitudes = [
+        np.divide(body.quaternion_wxyz, np.linalg.norm(body.quaternion_wxyz))
+        for body in quadrotors
+    ]
     q = np.concatenate([payload.position, *attitudes, *links])
-    return q, np.concatenate([payload.linear_velocity, *(body.angular_velocity_body for body in quadrotors), *rates])
+    return q, np.concatenate(
+        [payload.linear_velocity, *(body.angular_velocity_body for body in quadrotors), *rates]
+    )
 
 
 QUADROTOR_PAYLOAD = Scenario(
@@ -140,8 +182,10 @@ QUADROTOR_PAYLOAD = Scenario(
     perturb=perturbed,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
-    look=look,
-    monitor=Monitor("tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"),
+    visual=visual_model,
+    monitor=MonitoredOutput(
+        "tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"
+    ),
     disturbance_gain=0.5,
     hold=True,
     guidance=guidance,

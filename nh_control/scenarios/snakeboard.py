@@ -10,19 +10,21 @@ import numpy as np
 
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.scenarios.scenario import Body, Joint, Perturbation, Scenario
-from nh_control.scenarios.snakeboard_look import look
+from nh_control.scenarios.snakeboard_visual import visual_model
 from nh_control.systems import SnakeboardParameters, snakeboard
-from nh_control.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
 class Gait:
-    """Sinusoidal torques that swing the rotor by `psi` and the steering by `phi` (rad) about `phi_offset`, from a forward `speed` (m/s).
+    """Sinusoidal torques that swing the rotor by `psi` and the steering by `phi` (rad) about
+    `phi_offset`, from a forward `speed` (m/s).
 
-    `psi(t) = psi sin(n_psi w t)` for a board at rest, `phi(t) = phi_offset + phi sin(n_phi w t)`, over `periods` of `period` = 2 pi / w s.
+    `psi(t) = psi sin(n_psi w t)` for a board at rest, `phi(t) = phi_offset + phi sin(n_phi w t)`,
+    over `periods` of `period` = 2 pi / w s.
     """
 
     psi: float
@@ -35,9 +37,11 @@ class Gait:
     speed: float = 0.0
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion under these torques, held over each step at their midpoint value: discretely feasible because it is simulated.
+        """The motion under these torques, held over each step at their midpoint value: discretely
+        feasible because it is simulated.
 
-        The initial rates are those for which the midpoint rule's shape has no drift, `a (a h / 2) / sin(a h / 2)` for an angular frequency a.
+        The initial rates are those for which the midpoint rule's shape has no drift,
+        `a (a h / 2) / sin(a h / 2)` for an angular frequency a.
         """
         p, h = dsys.system.parameters, dsys.h
         steps = round(self.periods * self.period / h)
@@ -55,10 +59,14 @@ class Gait:
 GAITS = {
     "parking": Gait(psi=-1.4, n_psi=3, phi=0.7, n_phi=2, period=7.4, periods=2),
     "forward": Gait(psi=-0.3, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0),
-    "turning": Gait(psi=-0.4, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0, phi_offset=0.3),
+    "turning": Gait(
+        psi=-0.4, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0, phi_offset=0.3
+    ),
     "slalom": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=4, speed=2.0),
 }
-"""parking moves the board sideways over cusps and brings it to rest; forward and turning propel it; slalom coasts and repeats itself."""
+"""parking moves the board sideways over cusps and brings it to rest; forward and turning propel
+it; slalom coasts and repeats itself.
+"""
 
 
 PARKING_S, PARKING_STEERING = 10.0, 0.8
@@ -68,8 +76,9 @@ PARKING_S, PARKING_STEERING = 10.0, 0.8
 def parking_optimal(dsys: DiscreteSystem) -> Trajectory:
     """From rest to rest 1 m to the left with the least `sum_k h |u_k|^2`, the rotor's end free.
 
-    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest is not controllable to first order: the search
-    starts from a motion, small swings of rotor and steering. Raises ValueError if it does not converge.
+    Collocation of the midpoint rule on a grid of 0.1 s, then of the model itself. A board at rest
+    is not controllable to first order: the search starts from a motion, small swings of rotor and
+    steering. Raises ValueError if it does not converge.
     """
     coarse = nonholonomic_midpoint(dsys.system, 0.1)
     return _park(dsys, resample(_park(coarse, _swings(coarse), 0.1), dsys.h), 1e-4)
@@ -77,25 +86,36 @@ def parking_optimal(dsys: DiscreteSystem) -> Trajectory:
 
 def _park(dsys: DiscreteSystem, guess: Trajectory, barrier_start: float) -> Trajectory:
     effort = Cost(lambda x, u, w: dsys.h / 2 * ca.sumsqr(u))
-    end, coordinates = dsys.state([0.0, 0.0, 0.0, 0.0, 1.0], np.zeros(5)), dsys.state_space.tangent_names[1:]
+    end, coordinates = (
+        dsys.state([0.0, 0.0, 0.0, 0.0, 1.0], np.zeros(5)),
+        dsys.state_space.tangent_names[1:],
+    )
     limits = {"phi": (-PARKING_STEERING, PARKING_STEERING)}
     result = collocate(dsys, effort, guess, end, coordinates, limits, barrier_start=barrier_start)
     if not result.converged:
-        raise ValueError(f"{dsys}: no optimal parking maneuver found ({result.reason}); choose another step")
+        raise ValueError(
+            f"{dsys}: no optimal parking maneuver found ({result.reason}); choose another step"
+        )
     return result.trajectory
 
 
 def _swings(dsys: DiscreteSystem) -> Trajectory:
-    """The motion from rest under torques that would swing rotor and steering of a fixed board twice, fading in and out."""
+    """The motion from rest under torques that would swing rotor and steering of a fixed board
+    twice, fading in and out.
+    """
     p, h, steps = dsys.system.parameters, dsys.h, round(PARKING_S / dsys.h)
     t = h * np.arange(-1, steps + 2)
     window = np.where((t > 0) & (t < PARKING_S), np.sin(np.pi * t / PARKING_S) ** 2, 0.0)
     swing = np.diff(window * np.cos(4 * np.pi * t / PARKING_S), 2)[:steps] / h**2
-    return dsys.simulate(dsys.state(np.zeros(5), np.zeros(5)), np.outer(swing, [1.5 * p.I, 0.5 * 2 * p.J]))
+    return dsys.simulate(
+        dsys.state(np.zeros(5), np.zeros(5)), np.outer(swing, [1.5 * p.I, 0.5 * 2 * p.J])
+    )
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError for an error only quadrotors can have."""
+    """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError
+    for an error only quadrotors can have.
+    """
     perturbation.refuse_swing_and_tilt(model.system.name)
     theta = model.state_space.tangent_names.index("theta")
     direction, signs = perturbation.drawn(1 + model.system.n_rho)
@@ -119,10 +139,17 @@ SNAKEBOARD = Scenario(
         "rdp_cay": partial(rdp, retraction="cay"),
         "rdp_exp_truncated": partial(rdp, tangent="truncated"),
     },
-    references={**{name: gait.reference for name, gait in GAITS.items()}, "parking_optimal": parking_optimal},
+    references={
+        **{name: gait.reference for name, gait in GAITS.items()},
+        "parking_optimal": parking_optimal,
+    },
     weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
     perturb=perturbed,
-    joints=(Joint("rotor_joint", "psi"), Joint("rear_truck_joint", "phi"), Joint("front_truck_joint", "phi", -1.0)),
+    joints=(
+        Joint("rotor_joint", "psi"),
+        Joint("rear_truck_joint", "phi"),
+        Joint("front_truck_joint", "phi", -1.0),
+    ),
     body=Body("base_link", "odom"),
-    look=look,
+    visual=visual_model,
 )

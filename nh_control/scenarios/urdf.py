@@ -1,4 +1,6 @@
-"""A robot from a URDF file as a scenario: held at an equilibrium by its joints' actuators, or moving freely."""
+"""A robot from a URDF file as a scenario: held at an equilibrium by its joints' actuators, or
+moving freely.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,24 @@ import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from nh_control.control import equilibrium
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, Multibody, load_urdf
 from nh_control.scenarios.joints import displaced
 from nh_control.scenarios.scenario import BodyState, Joint, Perturbation, Scenario
-from nh_control.scenarios.urdf_look import look
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.scenarios.urdf_visual import visual_model
 from nh_control.systems.parameters import require_positive
-from nh_control.trajectory import Trajectory
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The robot where no file is given."""
 HOLD_S, FREE_S = 10.0, 2.0
 LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
-"""Bryson's rule: a joint's error (rad or m), its rate, and an effort without limit that count 1 in the cost."""
+"""Bryson's rule: a joint's error (rad or m), its rate, and an effort without limit that count 1 in
+the cost.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,22 @@ class UrdfParameters:
 
 
 def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
-    """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or floating base.
+    """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or
+    floating base.
 
-    A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as close to it as their ranges allow; where it has fewer actuators
-    than joints, at an equilibrium near there. Any other robot starts there and moves freely. Joints and a floating base are shown. Raises UrdfError, OSError,
-    and ValueError for a robot with further floating or planar joints.
+    A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as
+    close to it as their ranges allow; where it has fewer actuators than joints, at an equilibrium
+    near there. Any other robot starts there and moves freely. Joints and a floating base are
+    shown. Raises UrdfError, OSError, and ValueError for a robot with further floating or planar
+    joints.
     """
     model = load_urdf(file or DEFAULT, base)
     poses = model.space.nq - len(model.tree.scalars)
     if poses != (7 if base == "floating" else 0):
-        raise ValueError(f"scenario urdf: {model.name} has floating or planar joints, which joint_states cannot show; only its base may float")
+        raise ValueError(
+            f"scenario urdf: {model.name} has floating or planar joints, which joint_states "
+            f"cannot show; only its base may float"
+        )
     held = base == "fixed" and bool(model.inputs)
     root = model.frames[0].name if base == "floating" else ""
     return Scenario(
@@ -61,10 +71,13 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         references={"hold": partial(_held, model)} if held else {"free": partial(_free, model)},
         weights=_weights(model, held),
         perturb=perturbed,
-        joints=tuple(Joint(c, c, unit="m" if model.tree.joint(c).effort[1] == "N" else "rad") for c in model.tree.scalars),
+        joints=tuple(
+            Joint(c, c, unit="m" if model.tree.joint(c).effort[1] == "N" else "rad")
+            for c in model.tree.scalars
+        ),
         to_bodies=partial(_to_bodies, root) if root else None,
         from_bodies=_from_bodies if root else None,
-        look=partial(look, model),
+        visual=partial(visual_model, model),
         step_s=0.005,
         hold=held,
         source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},
@@ -72,13 +85,16 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
 
 
 def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a floating base turned and moved to its left by as much, and every
-    momentum scaled; random signs with a seed. Raises ValueError for an error only quadrotors can have."""
+    """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a
+    floating base turned and moved to its left by as much, and every momentum scaled; random signs
+    with a seed. Raises ValueError for an error only quadrotors can have."""
     space, robot = model.system.space, model.system.parameters
     change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
         slides = robot.tree.joint(coordinate).effort[1] == "N"
-        change[robot.tree.place(coordinate)[1]] = perturbation.position if slides else perturbation.heading
+        change[robot.tree.place(coordinate)[1]] = (
+            perturbation.position if slides else perturbation.heading
+        )
     if not isinstance(space, Rn):
         change[2], change[4] = perturbation.heading, perturbation.position
     return displaced(model, x, perturbation, change)
@@ -86,14 +102,24 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
 
 def _system(model: Multibody, parameters: UrdfParameters) -> System:
     scale = parameters.mass_scale
-    bodies = [replace(body, mass=scale * body.mass, inertia=scale * np.array(body.inertia), accept_any_inertia=True) for body in model.bodies]
+    bodies = [
+        replace(
+            body,
+            mass=scale * body.mass,
+            inertia=scale * np.array(body.inertia),
+            accept_any_inertia=True,
+        )
+        for body in model.bodies
+    ]
     return replace(model, bodies=bodies).system
 
 
 def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
     """State at rest with the joints at 0, or as close to it as their ranges allow."""
     ranges = {frame.coordinate: frame.limits for frame in model.frames}
-    q = model.configuration({c: min(max(0.0, ranges[c].lower), ranges[c].upper) for c in model.tree.scalars})
+    q = model.configuration(
+        {c: min(max(0.0, ranges[c].lower), ranges[c].upper) for c in model.tree.scalars}
+    )
     return dsys.state(q, np.zeros(model.space.nw))
 
 
@@ -102,7 +128,9 @@ def _held(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
     hold = model.tree.scalars if dsys.nu == model.space.nv else ()
     x, u = equilibrium(dsys, _start(model, dsys), np.zeros(dsys.nu), hold)
     steps = round(HOLD_S / dsys.h)
-    return Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1)), dsys.state_names, dsys.inputs)
+    return Trajectory(
+        dsys.h, np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1)), dsys.state_names, dsys.inputs
+    )
 
 
 def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
@@ -111,21 +139,32 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
 
 
 def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Bryson's rule for configurations, velocities `v = M^{-1} p` and efforts, M that of the start."""
+    """Bryson's rule for configurations, velocities `v = M^{-1} p` and efforts, M that of the
+    start.
+    """
     mass = model.mass_matrix(model.configuration())
-    n, limits = model.space.nv, np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)])
+    n, limits = (
+        model.space.nv,
+        np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)]),
+    )
     largest = np.abs(limits).max(axis=1)
     slow = np.linalg.solve(mass, np.eye(n)) / LARGE_RATE
-    Q = np.block([[np.eye(n) / LARGE_ERROR**2, np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
+    Q = np.block(
+        [[np.eye(n) / LARGE_ERROR**2, np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]]
+    )
     R = np.diag(1 / np.where(np.isfinite(largest), largest, LARGE_EFFORT) ** 2)
     return Q, R, None if held else Q
 
 
-def _to_bodies(root: str, parameters: object, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:
+def _to_bodies(
+    root: str, parameters: object, q: np.ndarray, v: np.ndarray
+) -> tuple[BodyState, ...]:
     return (BodyState(root, WORLD, q[4:7], q[:4], quat2mat(q[:4]) @ v[3:6], v[:3]),)
 
 
 def _from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     (base,) = bodies
     quaternion = np.divide(base.quaternion_wxyz, np.linalg.norm(base.quaternion_wxyz))
-    return np.concatenate([quaternion, base.position]), np.concatenate([base.angular_velocity_body, base.linear_velocity @ quat2mat(quaternion)])
+    return np.concatenate([quaternion, base.position]), np.concatenate(
+        [base.angular_velocity_body, base.linear_velocity @ quat2mat(quaternion)]
+    )

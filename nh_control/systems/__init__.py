@@ -3,7 +3,11 @@
 from nh_control.systems.cart_pole import CartPoleParameters, cart_pole
 from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh
 from nh_control.systems.pendulum import PendulumParameters, pendulum
-from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters, quadrotor_payload
+from nh_control.systems.quadrotor_payload import (
+    Formation,
+    QuadrotorPayloadParameters,
+    quadrotor_payload,
+)
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
 from nh_control.systems.rotor_mixing import RotorMixing
 from nh_control.systems.snakeboard import SnakeboardParameters, snakeboard

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.system import System
 from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
 class CartPoleParameters:
-    """Masses (kg) of the cart, `m_cart`, and of the pole's end, `m_pole`; pole length `l` (m), gravity `g` (m/s^2), largest `force_limit` (N) on the cart."""
+    """Masses (kg) of the cart, `m_cart`, and of the pole's end, `m_pole`; pole length `l` (m),
+    gravity `g` (m/s^2), largest `force_limit` (N) on the cart.
+    """
 
     m_cart: float = 1.0
     m_pole: float = 0.3
@@ -27,14 +29,18 @@ class CartPoleParameters:
 
 
 def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
-    """Cart at x (m) with a pole at the angle theta (rad) from the downward vertical, its mass at its end, (x + l sin(theta), -l cos(theta)).
+    """Cart at x (m) with a pole at the angle theta (rad) from the downward vertical, its mass at
+    its end, (x + l sin(theta), -l cos(theta)).
 
-    `L = (m_cart + m_pole) x'^2 / 2 + m_pole (l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l cos(theta))`; the input is the force (N) on the cart.
+    `L = (m_cart + m_pole) x'^2 / 2 + m_pole (l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l
+    cos(theta))`; the input is the force (N) on the cart.
     """
     p = parameters
 
     def lagrangian(q, v):
-        swing = p.l * v[0] * v[1] * ca.cos(q[1]) + p.l**2 * v[1] ** 2 / 2 + p.g * p.l * ca.cos(q[1])
+        swing = (
+            p.l * v[0] * v[1] * ca.cos(q[1]) + p.l**2 * v[1] ** 2 / 2 + p.g * p.l * ca.cos(q[1])
+        )
         return (p.m_cart + p.m_pole) * v[0] ** 2 / 2 + p.m_pole * swing
 
     return System(

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from nh_control.spaces import SE2
-from nh_control.system import Symmetry, System
+from nh_control.geometry.spaces import SE2
+from nh_control.mechanics.system import Symmetry, System
 from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
 class ChaplyginSleighParameters:
-    """Mass `m` (kg), yaw inertia `I` (kg m^2) about the center of mass, distance `a` (m) of the skate behind it."""
+    """Mass `m` (kg), yaw inertia `I` (kg m^2) about the center of mass, distance `a` (m) of the
+    skate behind it.
+    """
 
     m: float = 1.0
     I: float = 1.0
@@ -23,10 +25,14 @@ class ChaplyginSleighParameters:
         require_positive(self)
 
 
-def chaplygin_sleigh(parameters: ChaplyginSleighParameters = ChaplyginSleighParameters()) -> System:
-    """Sleigh with the pose (theta, x, y) of its center of mass, `L = I omega^2 / 2 + m |v|^2 / 2`, `a omega - v_side = 0` [kobilarov2010 (29)-(33)].
+def chaplygin_sleigh(
+    parameters: ChaplyginSleighParameters = ChaplyginSleighParameters(),
+) -> System:
+    """Sleigh with the pose (theta, x, y) of its center of mass, `L = I omega^2 / 2 + m |v|^2 / 2`,
+    `a omega - v_side = 0` [kobilarov2010 (29)-(33)].
 
-    Basis e1 = (1, 0, a), e2 = (0, 1, 0), so rho = ((I + a^2 m) omega, m v_forward). Inputs: a yaw torque (N m) and a forward thrust (N).
+    Basis e1 = (1, 0, a), e2 = (0, 1, 0), so rho = ((I + a^2 m) omega, m v_forward). Inputs: a yaw
+    torque (N m) and a forward thrust (N).
     """
     m, inertia, a = parameters.m, parameters.I, parameters.a
     basis = ca.SX([[1, 0], [0, 1], [a, 0]])
@@ -45,5 +51,7 @@ def chaplygin_sleigh(parameters: ChaplyginSleighParameters = ChaplyginSleighPara
 
 
 def skate_point(parameters: ChaplyginSleighParameters, q):
-    """Contact point (x_s, y_s) of the skate at pose q, the coordinates in which the paper draws paths."""
+    """Contact point (x_s, y_s) of the skate at pose q, the coordinates in which the paper draws
+    paths.
+    """
     return q[1] - parameters.a * ca.cos(q[0]), q[2] - parameters.a * ca.sin(q[0])

@@ -1,4 +1,6 @@
-"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings whose upper ends and lengths are moved at will."""
+"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings whose upper ends and
+lengths are moved at will.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,18 @@ from importlib import resources
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from nh_control.multibody import WORLD, Body, Distance, Frame, JointDamper, Multibody, fixed, prismatic, revolute
-from nh_control.system import System
+from nh_control.mechanics.system import System
+from nh_control.multibody import (
+    WORLD,
+    Body,
+    Distance,
+    Frame,
+    JointDamper,
+    Multibody,
+    fixed,
+    prismatic,
+    revolute,
+)
 from nh_control.systems.parameters import require_positive
 
 JOINTS = {"T": prismatic, "R": revolute}
@@ -20,13 +32,17 @@ PARTS = ("pelvis", "head", "femur", "tibia", "humerus", "radius")
 
 @cache
 def model_data() -> dict:
-    """The published model as numbers: frames, bodies, strings, coordinates in their order, and the experiment; its keys explain themselves."""
+    """The published model as numbers: frames, bodies, strings, coordinates in their order, and the
+    experiment; its keys explain themselves.
+    """
     return json.loads(resources.files("nh_control").joinpath("data/marionette.json").read_text())
 
 
 @dataclass(frozen=True)
 class MarionetteParameters:
-    """Masses (kg) of the parts, each side's one, inertias in proportion to them; `damping` (N m s/rad, N s/m) of every coordinate of the body; g in m/s^2."""
+    """Masses (kg) of the parts, each side's one, inertias in proportion to them; `damping` (N m
+    s/rad, N s/m) of every coordinate of the body; g in m/s^2.
+    """
 
     pelvis: float = 10.0
     head: float = 0.75
@@ -40,20 +56,34 @@ class MarionetteParameters:
     def __post_init__(self):
         require_positive(self, *PARTS)
         if not (np.isfinite([self.damping, self.g]).all() and self.damping >= 0):
-            raise ValueError(f"MarionetteParameters: damping must be finite and not negative and g finite, got {self.damping} and {self.g}")
+            raise ValueError(
+                f"MarionetteParameters: damping must be finite and not negative and g finite, "
+                f"got {self.damping} and {self.g}"
+            )
 
 
 def marionette(parameters: MarionetteParameters = MarionetteParameters()) -> System:
-    """The marionette as a `System` with 22 coordinates of its body, 6 strings and 18 prescribed coordinates; no forces as inputs."""
+    """The marionette as a `System` with 22 coordinates of its body, 6 strings and 18 prescribed
+    coordinates; no forces as inputs.
+    """
     return marionette_model(parameters).system
 
 
 def marionette_model(parameters: MarionetteParameters = MarionetteParameters()) -> Multibody:
-    """The tree of frames: every string's upper end slides along x and y of the plane z = 2 m, its length enters its constraint only."""
+    """The tree of frames: every string's upper end slides along x and y of the plane z = 2 m, its
+    length enters its constraint only.
+    """
     data, names = model_data(), frame_names()
     frames = [_frame(entry, names) for entry in data["frames"][1:]]
-    bodies = [_body(names[entry["index"]], entry["inertia"], parameters) for entry in data["frames"] if "inertia" in entry]
-    strings = [Distance(c["name"], c["frame1"], c["frame2"], c["distance_config"]) for c in data["constraints"]]
+    bodies = [
+        _body(names[entry["index"]], entry["inertia"], parameters)
+        for entry in data["frames"]
+        if "inertia" in entry
+    ]
+    strings = [
+        Distance(c["name"], c["frame1"], c["frame2"], c["distance_config"])
+        for c in data["constraints"]
+    ]
     return Multibody(
         name="marionette",
         frames=frames,
@@ -71,8 +101,16 @@ def initial_configuration() -> np.ndarray:
 
 
 def frame_names() -> list[str]:
-    """Names of the frames in the data's order; a frame without one is named after its coordinate or its number."""
-    return [WORLD, *(entry["name"] or entry.get("config") or f"frame_{entry['index']}" for entry in model_data()["frames"][1:])]
+    """Names of the frames in the data's order; a frame without one is named after its coordinate
+    or its number.
+    """
+    return [
+        WORLD,
+        *(
+            entry["name"] or entry.get("config") or f"frame_{entry['index']}"
+            for entry in model_data()["frames"][1:]
+        ),
+    ]
 
 
 def _frame(entry: dict, names: list[str]) -> Frame:
@@ -90,4 +128,8 @@ def _frame(entry: dict, names: list[str]) -> Frame:
 
 def _body(frame: str, published: dict, parameters: MarionetteParameters) -> Body:
     mass = next(getattr(parameters, part) for part in PARTS if part in frame)
-    return Body(frame, mass, inertia=[published[key] * mass / published["m"] for key in ("Ixx", "Iyy", "Izz")])
+    return Body(
+        frame,
+        mass,
+        inertia=[published[key] * mass / published["m"] for key in ("Ixx", "Iyy", "Izz")],
+    )

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.constraints import minimize_potential_energy
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.constraints import minimize_potential_energy
 from nh_control.systems.marionette import initial_configuration, model_data
-from nh_control.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
 class StringMotion:
-    """Prescribed coordinates that swing about their start by `amplitudes` (m) as `a sin(frequency t)`, frequency in rad/s, over `duration` s.
+    """Prescribed coordinates that swing about their start by `amplitudes` (m) as
+    `a sin(frequency t)`, frequency in rad/s, over `duration` s.
 
-    The swing grows over the first `ramp` s; without a ramp, as published, the strings start with a jerk, for which some would have to push. It starts in the
-    published configuration, or, `from_rest`, in the equilibrium under it.
+    The swing grows over the first `ramp` s; without a ramp, as published, the strings start with a
+    jerk, for which some would have to push. It starts in the published configuration, or,
+    `from_rest`, in the equilibrium under it.
     """
 
     amplitudes: Mapping[str, float]
@@ -29,14 +31,18 @@ class StringMotion:
     from_rest: bool = False
 
     def inputs(self, dsys: DiscreteSystem, q0) -> np.ndarray:
-        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given the swing at k h, as published."""
+        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given
+        the swing at k h, as published.
+        """
         system = dsys.system
         times = dsys.h * np.arange(round(self.duration / dsys.h))
         part = np.minimum(times / self.ramp, 1) if self.ramp else np.ones(len(times))
         growth = part**2 * (3 - 2 * part)
         values = np.tile(q0[system.n_rho :], (len(times), 1))
         for name, amplitude in self.amplitudes.items():
-            values[:, system.prescribed.index(name)] += amplitude * growth * np.sin(self.frequency * times)
+            values[:, system.prescribed.index(name)] += (
+                amplitude * growth * np.sin(self.frequency * times)
+            )
         return values
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
@@ -47,14 +53,23 @@ class StringMotion:
         return dsys.simulate(released(dsys, q0), self.inputs(dsys, q0))
 
 
-LIMBS = {"left_leg_string-length": -0.1, "right_leg_string-length": 0.1, "left_arm_string-length": 0.1, "right_arm_string-length": -0.1}
+LIMBS = {
+    "left_leg_string-length": -0.1,
+    "right_leg_string-length": 0.1,
+    "left_arm_string-length": 0.1,
+    "right_arm_string-length": -0.1,
+}
 
 PUBLISHED = StringMotion(LIMBS, frequency=0.6 * np.pi, duration=10.01)
-"""The experiment of [johnson2014 VIII-B]: its loop over floating-point times makes 1001 steps of 0.01 s."""
+"""The experiment of [johnson2014 VIII-B]: its loop over floating-point times makes 1001 steps of
+0.01 s.
+"""
 
 
 def released(dsys: DiscreteSystem, q) -> np.ndarray:
-    """State (nx) after two equal configurations q (nq): no velocity, `p = D2 Ld(q, q) = h/2 dL/dq`, as the published experiment starts."""
+    """State (nx) after two equal configurations q (nq): no velocity,
+    `p = D2 Ld(q, q) = h/2 dL/dq`, as the published experiment starts.
+    """
     system = dsys.system
     q_ = ca.SX.sym("q", system.space.nq)
     force = ca.Function("force", [q_], [system.gradients(q_, ca.SX.zeros(system.space.nw))[0]])(q)
@@ -63,8 +78,12 @@ def released(dsys: DiscreteSystem, q) -> np.ndarray:
 
 
 def tensions(dsys: DiscreteSystem, trajectory: Trajectory) -> np.ndarray:
-    """Tensions (N, 6) of the strings in N over the steps of a trajectory, negative where one would push: `2 d lam / h` for the constraint `|a - b|^2 - d^2`."""
+    """Tensions (N, 6) of the strings in N over the steps of a trajectory, negative where one would
+    push: `2 d lam / h` for the constraint `|a - b|^2 - d^2`.
+    """
     names = dsys.system.space.names
     lengths = [names.index(f"{c['name']}-length") for c in model_data()["constraints"]]
-    impulses = np.array([dsys.multipliers(x, u) for x, u in zip(trajectory.states, trajectory.inputs)])
+    impulses = np.array(
+        [dsys.multipliers(x, u) for x, u in zip(trajectory.states, trajectory.inputs)]
+    )
     return 2 * trajectory.states[:-1, lengths] * impulses / dsys.h

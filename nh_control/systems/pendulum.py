@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.system import System
 from nh_control.systems.parameters import require_positive
 
 
@@ -24,7 +24,9 @@ class PendulumParameters:
 
 
 def pendulum(parameters: PendulumParameters = PendulumParameters()) -> System:
-    """Pendulum with angle theta (rad) from the downward vertical: `L = m l^2 theta_dot^2 / 2 + m g l cos(theta)`, input torque (N m)."""
+    """Pendulum with angle theta (rad) from the downward vertical:
+    `L = m l^2 theta_dot^2 / 2 + m g l cos(theta)`, input torque (N m).
+    """
     m, l, g = parameters.m, parameters.l, parameters.g
     return System(
         name="pendulum",

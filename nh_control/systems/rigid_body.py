@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control import quaternion
-from nh_control.rotations import SO3
-from nh_control.system import System
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import SO3
+from nh_control.mechanics.system import System
 from nh_control.systems.parameters import require_positive
 
 
@@ -25,13 +25,17 @@ class RigidBodyParameters:
         require_positive(self)
         largest = max(self.Jx, self.Jy, self.Jz)
         if 2 * largest > self.Jx + self.Jy + self.Jz:
-            raise ValueError(f"RigidBodyParameters: the largest inertia {largest:g} must not exceed the sum of the others")
+            raise ValueError(
+                f"RigidBodyParameters: the largest inertia {largest:g} must not exceed the sum "
+                f"of the others"
+            )
 
 
 @dataclass(frozen=True)
 class HeavyTopParameters:
-    """Mass `M` (kg), distance `l` (m) of the center of mass from the fixed point, principal inertias (kg m^2) about the fixed point, gravity `g` (m/s^2), the
-    center's direction `chi` in the body; defaults of [celledoni2021 4]."""
+    """Mass `M` (kg), distance `l` (m) of the center of mass from the fixed point, principal
+    inertias (kg m^2) about the fixed point, gravity `g` (m/s^2), the center's direction `chi` in
+    the body; defaults of [celledoni2021 4]."""
 
     M: float = 15.0
     l: float = 2.0
@@ -48,7 +52,9 @@ class HeavyTopParameters:
 
 
 def rigid_body(parameters: RigidBodyParameters = RigidBodyParameters()) -> System:
-    """Rigid body about its center of mass with q a unit quaternion (w, x, y, z), `L = omega^T J omega / 2`, body angular velocity omega; inputs are body torques (N m)."""
+    """Rigid body about its center of mass with q a unit quaternion (w, x, y, z),
+    `L = omega^T J omega / 2`, body angular velocity omega; inputs are body torques (N m).
+    """
     inertia = ca.DM([parameters.Jx, parameters.Jy, parameters.Jz])
     return System(
         name="rigid_body",
@@ -62,12 +68,16 @@ def rigid_body(parameters: RigidBodyParameters = RigidBodyParameters()) -> Syste
 
 
 def heavy_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
-    """Top about a fixed point, z up: `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021 4]; no inputs."""
+    """Top about a fixed point, z up: `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021
+    4]; no inputs.
+    """
     p = parameters
     inertia, chi = ca.DM([p.Jx, p.Jy, p.Jz]), ca.DM(p.chi)
     return System(
         name="heavy_top",
         space=SO3(),
-        lagrangian=lambda q, v: ca.dot(inertia, v**2) / 2 - p.M * p.g * p.l * quaternion.rotate(q, chi)[2],
+        lagrangian=lambda q, v: (
+            ca.dot(inertia, v**2) / 2 - p.M * p.g * p.l * quaternion.rotate(q, chi)[2]
+        ),
         parameters=parameters,
     )

@@ -10,15 +10,19 @@ import numpy as np
 from nh_control.systems.parameters import require_positive
 
 LAYOUTS = {"plus": 0.0, "x": np.pi / 4}
-"""Angle (rad) of rotor 1's arm from body x, counter-clockwise seen from above; the others follow every 90 degrees."""
+"""Angle (rad) of rotor 1's arm from body x, counter-clockwise seen from above; the others follow
+every 90 degrees.
+"""
 
 
 @dataclass(frozen=True)
 class RotorMixing:
-    """Rotors at distance `arm` (m), each with thrust `thrust_coefficient * speed^2` (N, rad/s) up to `max_speed` and drag torque `drag_ratio` (m) times its thrust.
+    """Rotors at distance `arm` (m), each with thrust `thrust_coefficient * speed^2` (N, rad/s) up
+    to `max_speed` and drag torque `drag_ratio` (m) times its thrust.
 
-    Rotors 1 ... 4 stand counter-clockwise from the front (`layout` "plus") or the front left (`layout` "x"); 1 and 3 turn clockwise seen from above, so their drag
-    turns the body counter-clockwise. Body frame x forward, y left, z up.
+    Rotors 1 ... 4 stand counter-clockwise from the front (`layout` "plus") or the front left
+    (`layout` "x"); 1 and 3 turn clockwise seen from above, so their drag turns the body
+    counter-clockwise. Body frame x forward, y left, z up.
     """
 
     arm: float = 0.315
@@ -30,7 +34,9 @@ class RotorMixing:
     def __post_init__(self):
         require_positive(self, "arm", "thrust_coefficient", "drag_ratio", "max_speed")
         if self.layout not in LAYOUTS:
-            raise ValueError(f"RotorMixing: unknown layout {self.layout!r}, choose one of {sorted(LAYOUTS)}")
+            raise ValueError(
+                f"RotorMixing: unknown layout {self.layout!r}, choose one of {sorted(LAYOUTS)}"
+            )
 
     @property
     def max_thrust(self) -> float:
@@ -39,7 +45,9 @@ class RotorMixing:
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """Matrix (4, 4) from rotor thrusts f to (thrust, torque_x, torque_y, torque_z): `(sum f, sum y f, -sum x f, drag_ratio sum +-f)`."""
+        """Matrix (4, 4) from rotor thrusts f to (thrust, torque_x, torque_y, torque_z):
+        `(sum f, sum y f, -sum x f, drag_ratio sum +-f)`.
+        """
         angles = LAYOUTS[self.layout] + np.pi / 2 * np.arange(4)
         x, y = self.arm * np.cos(angles), self.arm * np.sin(angles)
         return np.array([np.ones(4), y, -x, self.drag_ratio * np.array([1.0, -1.0, 1.0, -1.0])])
@@ -49,7 +57,9 @@ class RotorMixing:
         return self.matrix @ (self.thrust_coefficient * np.square(speeds))
 
     def speeds(self, wrench) -> tuple[np.ndarray, np.ndarray]:
-        """Rotor speeds (4) in rad/s for thrust and torques (4), limited to what the rotors can do, and which rotors were limited (4)."""
+        """Rotor speeds (4) in rad/s for thrust and torques (4), limited to what the rotors can do,
+        and which rotors were limited (4).
+        """
         wanted = np.linalg.solve(self.matrix, np.asarray(wrench, dtype=float))
         possible = np.clip(wanted, 0.0, self.max_thrust)
         limited = ~np.isclose(possible, wanted, rtol=0.0, atol=1e-12 * self.max_thrust)

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from nh_control.rotations import S2
-from nh_control.spaces import Product
-from nh_control.system import System
+from nh_control.geometry.rotations import S2
+from nh_control.geometry.spaces import Product
+from nh_control.mechanics.system import System
 from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
 class SphericalPendulumParameters:
-    """Masses (kg) and lengths (m) of the N links, from the pivot outwards, and gravity `g` (m/s^2)."""
+    """Masses (kg) and lengths (m) of the N links, from the pivot outwards, and gravity `g`
+    (m/s^2).
+    """
 
     masses: Sequence[float] = (1.0,)
     lengths: Sequence[float] = (1.0,)
@@ -27,15 +29,23 @@ class SphericalPendulumParameters:
         for name in ("masses", "lengths"):
             values = tuple(float(v) for v in getattr(self, name))
             if not values or not all(np.isfinite(v) and v > 0 for v in values):
-                raise ValueError(f"SphericalPendulumParameters.{name} must be positive and finite, got {values}")
+                raise ValueError(
+                    f"SphericalPendulumParameters.{name} must be positive and finite, got {values}"
+                )
             object.__setattr__(self, name, values)
         if len(self.masses) != len(self.lengths):
-            raise ValueError(f"SphericalPendulumParameters: {len(self.masses)} masses but {len(self.lengths)} lengths")
+            raise ValueError(
+                f"SphericalPendulumParameters: {len(self.masses)} masses but {len(self.lengths)} "
+                f"lengths"
+            )
 
 
-def spherical_pendulum(parameters: SphericalPendulumParameters = SphericalPendulumParameters()) -> System:
-    """Chain of massless links with unit vectors q_i (z up) and point masses at `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)`
-    [celledoni2021 5]; no inputs."""
+def spherical_pendulum(
+    parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+) -> System:
+    """Chain of massless links with unit vectors q_i (z up) and point masses at
+    `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)` [celledoni2021 5]; no
+    inputs."""
     p = parameters
 
     def lagrangian(q, v):
@@ -47,4 +57,9 @@ def spherical_pendulum(parameters: SphericalPendulumParameters = SphericalPendul
         return total
 
     spaces = [S2(f"link{i + 1}_") for i in range(len(p.masses))]
-    return System(name=f"spherical_pendulum_{len(spaces)}", space=Product(*spaces), lagrangian=lagrangian, parameters=parameters)
+    return System(
+        name=f"spherical_pendulum_{len(spaces)}",
+        space=Product(*spaces),
+        lagrangian=lagrangian,
+        parameters=parameters,
+    )

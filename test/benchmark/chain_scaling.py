@@ -1,11 +1,15 @@
-"""Time per step, and per step with A and B, of serial chains of N revolute links, and what their code costs; a table and a plot.
+"""Time per step, and per step with A and B, of serial chains of N revolute links, and what their
+code costs; a table and a plot.
 
-    python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--output nh_control_output/chain_scaling]
+    python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--output
+    nh_control_output/chain_scaling]
 
-The chain: N links of 1 m with 1 kg at their ends in the plane, joint angles relative to the link before, its Lagrangian a recursion of body-frame
-velocities from the base outwards. h = 0.01 s, free swing under gravity from velocities for which the largest momentum is about --momentum kg m^2/s.
-Times are this thread's processor time a step, medians over the motion; the tolerance is the package's own, 16 units of round-off relative to the
-terms of every row. The line "DART" is what the linear-time variational integrator of DART reports on its authors' machine, per step, without
+The chain: N links of 1 m with 1 kg at their ends in the plane, joint angles relative to the link
+before, its Lagrangian a recursion of body-frame velocities from the base outwards. h = 0.01 s,
+free swing under gravity from velocities for which the largest momentum is about --momentum kg
+m^2/s. Times are this thread's processor time a step, medians over the motion; the tolerance is the
+package's own, 16 units of round-off relative to the terms of every row. The line "DART" is what
+the linear-time variational integrator of DART reports on its authors' machine, per step, without
 derivatives; only its order of magnitude compares.
 """
 
@@ -20,21 +24,25 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics.system import System
 
 DART_US = {4: 68, 8: 98, 16: 202, 32: 378, 64: 1740, 128: 2660}
 H, G = 0.01, 9.81
 
 
 def revolute_chain(n: int) -> System:
-    """Planar chain of n links: `omega_i = omega_{i-1} + q_i'`, velocity of the end of link i in its own axes
+    """Planar chain of n links: `omega_i = omega_{i-1} + q_i'`, velocity of the end of link i in
+    its own axes
     `(v_x, v_y)_i = R(q_i)^T (v_x, v_y)_{i-1} + (0, omega_i)`."""
 
     def lagrangian(q, v):
         omega, vx, vy, height, total = 0, 0, 0, 0, 0
-        up, side = -1, 0  # vertical components of a link's axes, x along the link, which hangs down at q = 0
+        up, side = (
+            -1,
+            0,
+        )  # vertical components of a link's axes, x along the link, which hangs down at q = 0
         for i in range(n):
             s, c = ca.sin(q[i]), ca.cos(q[i])
             omega = omega + v[i]
@@ -49,7 +57,10 @@ def revolute_chain(n: int) -> System:
 
 def cpu_seconds() -> float:
     """Processor time of this process and the compilers it started, s."""
-    return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(
+        resource.getrusage(who).ru_utime
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
 
 
 def timed(call, arguments) -> np.ndarray:
@@ -74,7 +85,12 @@ def measure(n: int, momentum: float, steps: int) -> dict:
     dsys.step(x)
     step_ready = cpu_seconds() - start
     dsys.linearize(x)
-    row = {"N": n, "compile step": step_ready, "compile A, B": cpu_seconds() - start - step_ready, "|p|": np.abs(x[n:]).max()}
+    row = {
+        "N": n,
+        "compile step": step_ready,
+        "compile A, B": cpu_seconds() - start - step_ready,
+        "|p|": np.abs(x[n:]).max(),
+    }
     states = dsys.simulate(x, steps).states
     energies = np.array([dsys.energy(s) for s in states[:: max(1, steps // 10)]])
     row["energy"] = float(np.abs(energies - energies[0]).max())
@@ -92,8 +108,12 @@ def plot(rows, path: Path) -> None:
     links = [row["N"] for row in rows]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name in ("step", "step, A, B"):
-        axes.loglog(links, [np.median(row[name]) for row in rows], "o-", label=f"nh_control, {name}")
-    axes.loglog(DART_US.keys(), DART_US.values(), "s--", color="gray", label="DART, step (reported)")
+        axes.loglog(
+            links, [np.median(row[name]) for row in rows], "o-", label=f"nh_control, {name}"
+        )
+    axes.loglog(
+        DART_US.keys(), DART_US.values(), "s--", color="gray", label="DART, step (reported)"
+    )
     axes.set(xlabel="links N", ylabel="us", xticks=links, xticklabels=links)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
@@ -109,18 +129,27 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("nh_control_output/chain_scaling"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    print(f"{'N':>4} {'step us':>10} {'(max)':>8} {'step, A, B us':>14} {'DART us':>8} {'compile step, A, B: cpu s':>26} {'|p|':>6} {'energy error J':>15}")
+    print(
+        f"{'N':>4} {'step us':>10} {'(max)':>8} {'step, A, B us':>14} {'DART us':>8} "
+        f"{'compile step, A, B: cpu s':>26} {'|p|':>6} {'energy error J':>15}"
+    )
     rows = []
     for n in options.links:
         row = measure(n, options.momentum, options.steps)
         rows.append(row)
         print(
-            f"{n:4d} {np.median(row['step']):10.1f} {row['step'].max():8.1f} {np.median(row['step, A, B']):14.1f} {DART_US.get(n, '-'):>8} "
-            f"{row['compile step']:17.1f} {row['compile A, B']:8.1f} {row['|p|']:6.0f} {row['energy']:15.2e}",
+            f"{n:4d} {np.median(row['step']):10.1f} {row['step'].max():8.1f} "
+            f"{np.median(row['step, A, B']):14.1f} {DART_US.get(n, '-'):>8} "
+            f"{row['compile step']:17.1f} {row['compile A, B']:8.1f} {row['|p|']:6.0f} "
+            f"{row['energy']:15.2e}",
             flush=True,
         )
     plot(rows, options.output / "chain_scaling.png")
-    np.savez(options.output / "chain_scaling.npz", N=options.links, **{name: [np.median(row[name]) for row in rows] for name in ("step", "step, A, B")})
+    np.savez(
+        options.output / "chain_scaling.npz",
+        N=options.links,
+        **{name: [np.median(row[name]) for row in rows] for name in ("step", "step, A, B")},
+    )
     print(f"plot and numbers in {options.output}")
 
 

@@ -1,6 +1,8 @@
-"""LQR beside the geometric controller on the parabola of [celledoni2021 6.2]: same start, same limits, error and effort in one plot.
+"""LQR beside the geometric controller on the parabola of [celledoni2021 6.2]: same start, same
+limits, error and effort in one plot.
 
-Run with `python test/benchmark/compare_payload_controllers.py [FILE.png]`. The geometric controller also runs without limits, as in the paper.
+Run with `python test/benchmark/compare_payload_controllers.py [FILE.png]`. The geometric
+controller also runs without limits, as in the paper.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ import numpy as np
 from nh_control.control import Controller, LqrTracker, paths
 from nh_control.control.geometric import GeometricController, GeometricGains
 from nh_control.control.payload_flatness import flat_reference
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
-from nh_control.simulation import ClosedLoop, closed_loop
 from nh_control.systems import Formation, link_tensions
 
 PATH = paths.parabola()
 STEPS = 500
-ACROSS, START_PLANE = Formation(np.pi / 6, azimuth=-np.pi / 2), Formation(np.radians(50), azimuth=np.pi)
+ACROSS, START_PLANE = (
+    Formation(np.pi / 6, azimuth=-np.pi / 2),
+    Formation(np.radians(50), azimuth=np.pi),
+)
 SEEDS = 40
 
 
@@ -37,15 +42,21 @@ def controllers(model: DiscreteSystem) -> dict[str, Controller]:
     Q, R, _ = QUADROTOR_PAYLOAD.weights
     return {
         "LQR": LqrTracker(model, flat_reference(model, PATH, START_PLANE), Q, R, hold=True),
-        "geometric, k_R = 9, k_O = 0.9": GeometricController(model, PATH, ACROSS, GeometricGains(k_R=9.0, k_O=0.9)),
+        "geometric, k_R = 9, k_O = 0.9": GeometricController(
+            model, PATH, ACROSS, GeometricGains(k_R=9.0, k_O=0.9)
+        ),
         "geometric, k_R = 100, k_O = 3": GeometricController(model, PATH, ACROSS),
-        "geometric, k_R = 100, k_O = 3, no limits": GeometricController(model, PATH, ACROSS, limits=unlimited),
+        "geometric, k_R = 100, k_O = 3, no limits": GeometricController(
+            model, PATH, ACROSS, limits=unlimited
+        ),
     }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Payload errors (N + 1) in m and what it took: thrusts (N, 2), torques (N, 6), smallest link tension in N, fraction of steps with a saturated input."""
+    """Payload errors (N + 1) in m and what it took: thrusts (N, 2), torques (N, 6), smallest link
+    tension in N, fraction of steps with a saturated input.
+    """
 
     times: np.ndarray
     errors: np.ndarray
@@ -58,18 +69,34 @@ class Outcome:
     def of(model: DiscreteSystem, run: ClosedLoop) -> Outcome:
         """The outcome of a run."""
         states, inputs = run.trajectory.states, run.trajectory.inputs
-        tensions = [link_tensions(model.system.parameters, model.configuration(x), model.velocity(x), u) for x, u in zip(states, inputs)]
+        tensions = [
+            link_tensions(model.system.parameters, model.configuration(x), model.velocity(x), u)
+            for x, u in zip(states, inputs)
+        ]
         errors = np.linalg.norm(states[:, :3] - PATH.jets(run.trajectory.times)[:, 0], axis=1)
         wrenches = inputs.reshape(len(inputs), -1, 4)
         torques = wrenches[:, :, 1:].reshape(len(inputs), -1)
-        return Outcome(run.trajectory.times, errors, wrenches[:, :, 0], torques, float(np.min(tensions)), float(run.saturated.any(axis=1).mean()))
+        return Outcome(
+            run.trajectory.times,
+            errors,
+            wrenches[:, :, 0],
+            torques,
+            float(np.min(tensions)),
+            float(run.saturated.any(axis=1).mean()),
+        )
 
     def row(self, h: float) -> str:
-        """Errors at 0.5, 2 and 5 s and their rms in m, integrals of squared thrusts and torques, smallest tension, saturation."""
-        at = [self.errors[round(t / h)] if round(t / h) < len(self.errors) else np.nan for t in (0.5, 2.0, 5.0)]
+        """Errors at 0.5, 2 and 5 s and their rms in m, integrals of squared thrusts and torques,
+        smallest tension, saturation.
+        """
+        at = [
+            self.errors[round(t / h)] if round(t / h) < len(self.errors) else np.nan
+            for t in (0.5, 2.0, 5.0)
+        ]
         rms = np.sqrt(np.mean(self.errors**2))
         return (
-            f"{at[0]:8.3f} {at[1]:8.4f} {at[2]:9.2e} {rms:8.3f} {h * np.sum(self.thrusts**2):9.0f} {h * np.sum(self.torques**2):9.1f}"
+            f"{at[0]:8.3f} {at[1]:8.4f} {at[2]:9.2e} {rms:8.3f} "
+            f"{h * np.sum(self.thrusts**2):9.0f} {h * np.sum(self.torques**2):9.1f}"
             f" {self.tension:8.2f} {self.saturated:8.1%}"
         )
 
@@ -78,9 +105,15 @@ def nearby_starts(model: DiscreteSystem, controller: Controller) -> float:
     """Fraction of starts 1 % off the paper's in every local coordinate that end within 5 cm."""
     good = 0
     for seed in range(SEEDS):
-        start = model.retract(papers_start(model), 0.01 * np.random.default_rng(seed).normal(size=model.ndx))
+        start = model.retract(
+            papers_start(model), 0.01 * np.random.default_rng(seed).normal(size=model.ndx)
+        )
         run = closed_loop(model, controller, start, STEPS)
-        good += run.failure is None and np.linalg.norm(run.trajectory.states[-1, :3] - PATH.jets([STEPS * model.h])[0, 0]) < 0.05
+        good += (
+            run.failure is None
+            and np.linalg.norm(run.trajectory.states[-1, :3] - PATH.jets([STEPS * model.h])[0, 0])
+            < 0.05
+        )
     return good / SEEDS
 
 
@@ -97,7 +130,9 @@ def plot(outcomes: dict[str, Outcome], file: str) -> None:
         axes[0].semilogy(times, outcome.errors, label=title)
         axes[1].plot(times[:-1], outcome.thrusts.max(axis=1))
         axes[2].semilogy(times[:-1], np.maximum(np.abs(outcome.torques).max(axis=1), 1e-4))
-    for axis, label in zip(axes, ("payload error (m)", "largest thrust (N)", "largest torque (N m)")):
+    for axis, label in zip(
+        axes, ("payload error (m)", "largest thrust (N)", "largest torque (N m)")
+    ):
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
     axes[0].legend()
@@ -108,10 +143,15 @@ def plot(outcomes: dict[str, Outcome], file: str) -> None:
 def main() -> None:
     """Print the table, and plot where a file is named."""
     model = QUADROTOR_PAYLOAD.model()
-    print(f"{'':42}{'0.5 s':>8} {'2 s':>8} {'5 s':>9} {'rms':>8} {'T^2 s':>9} {'M^2 s':>9} {'tension':>8} {'satur.':>8} {'nearby':>8}")
+    print(
+        f"{'':42}{'0.5 s':>8} {'2 s':>8} {'5 s':>9} {'rms':>8} {'T^2 s':>9} {'M^2 s':>9} "
+        f"{'tension':>8} {'satur.':>8} {'nearby':>8}"
+    )
     outcomes = {}
     for title, controller in controllers(model).items():
-        outcomes[title] = Outcome.of(model, closed_loop(model, controller, papers_start(model), STEPS))
+        outcomes[title] = Outcome.of(
+            model, closed_loop(model, controller, papers_start(model), STEPS)
+        )
         print(f"{title:42}{outcomes[title].row(model.h)} {nearby_starts(model, controller):8.1%}")
     if len(sys.argv) > 1:
         plot(outcomes, sys.argv[1])

@@ -1,8 +1,11 @@
-"""What 2 N of wind on the payload do to the figure of eight, by the angle of the links: with 30 % of its mass off, and with the gust known as it sets in.
+"""What 2 N of wind on the payload do to the figure of eight, by the angle of the links: with 30 %
+of its mass off, and with the gust known as it sets in.
 
-Run with `python test/benchmark/gust_formations.py [--angles 30 60 80]`. The gust sets in at once at 6 s and lasts 3 s. Printed are the stiffness with which the
-tensions hold the payload across the plane of the links, the thrust in hover, and largest payload errors over both signs. `known` tells the tracker the gust's
-momentum per step from its first step on, with the right mass, beside `estimated` with the right mass: what a perfect estimate would gain.
+Run with `python test/benchmark/gust_formations.py [--angles 30 60 80]`. The gust sets in at once
+at 6 s and lasts 3 s. Printed are the stiffness with which the tensions hold the payload across the
+plane of the links, the thrust in hover, and largest payload errors over both signs. `known` tells
+the tracker the gust's momentum per step from its first step on, with the right mass, beside
+`estimated` with the right mass: what a perfect estimate would gain.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ import numpy as np
 
 from nh_control.control import Command, DisturbanceEstimate, LqrTracker
 from nh_control.control.payload_flatness import flat_reference
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.simulation import closed_loop, convert
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.quadrotor_payload import PATHS, QUADROTOR_PAYLOAD
-from nh_control.simulation import closed_loop, convert
 from nh_control.systems import Formation
 
 PATH = PATHS["figure_of_eight"]()
@@ -34,42 +37,93 @@ class Knowing:
 
     def command(self, k: int, x, memory: object = None) -> Command:
         """The tracker's command, given the gust."""
-        return self._tracker.command(k, x, DisturbanceEstimate(self._disturbance[min(k, len(self._disturbance) - 1)]))
+        return self._tracker.command(
+            k, x, DisturbanceEstimate(self._disturbance[min(k, len(self._disturbance) - 1)])
+        )
 
 
 def worst(plant: DiscreteSystem, tracker: LqrTracker, axis: int, known: bool = False) -> float:
-    """Largest distance in cm of the payload from its path, in gusts either way along a world axis."""
+    """Largest distance in cm of the payload from its path, in gusts either way along a world
+    axis.
+    """
     model, steps = tracker.dsys, round(END_S / tracker.dsys.h)
     times, errors = tracker.reference.times[: steps + 1], []
     for sign in (1, -1):
         force = np.zeros((steps, plant.nu - model.nu))
         force[(times[:-1] >= FROM_S) & (times[:-1] < TO_S), axis] = sign * GUST_N
         controller = Knowing(tracker, force) if known else tracker
-        run = closed_loop(plant, controller, convert(tracker.reference.states[0], model, plant), steps, disturbance=force)
+        run = closed_loop(
+            plant,
+            controller,
+            convert(tracker.reference.states[0], model, plant),
+            steps,
+            disturbance=force,
+        )
         way = PATH.jets(times[: len(run.trajectory.states)])[:, 0]
-        errors.append(np.inf if run.failure else 100 * np.linalg.norm(run.trajectory.states[:, :3] - way, axis=1).max())
+        errors.append(
+            np.inf
+            if run.failure
+            else 100 * np.linalg.norm(run.trajectory.states[:, :3] - way, axis=1).max()
+        )
     return max(errors)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--angles", type=float, nargs="+", default=[30.0, 60.0, 80.0], help="of the links from the vertical in degrees")
+    parser.add_argument(
+        "--angles",
+        type=float,
+        nargs="+",
+        default=[30.0, 60.0, 80.0],
+        help="of the links from the vertical in degrees",
+    )
     angles, model = parser.parse_args().angles, QUADROTOR_PAYLOAD.model()
     p, (Q, R, _) = model.system.parameters, QUADROTOR_PAYLOAD.weights
     plants = [
-        (name, QUADROTOR_PAYLOAD.plant(model, PlantOptions(parameters={"payload_mass": factor * p.payload_mass}, wind=True)), known)
-        for name, factor, known in (("-30 %", 0.7, False), ("+30 %", 1.3, False), ("estimated", 1.0, False), ("known", 1.0, True))
+        (
+            name,
+            QUADROTOR_PAYLOAD.plant(
+                model,
+                PlantOptions(parameters={"payload_mass": factor * p.payload_mass}, wind=True),
+            ),
+            known,
+        )
+        for name, factor, known in (
+            ("-30 %", 0.7, False),
+            ("+30 %", 1.3, False),
+            ("estimated", 1.0, False),
+            ("known", 1.0, True),
+        )
     ]
-    print(f"{'angle':>6} {'stiffness':>10} {'thrust':>8} {'gust':>8}" + "".join(f"{name:>11}" for name, *_ in plants))
+    print(
+        f"{'angle':>6} {'stiffness':>10} {'thrust':>8} {'gust':>8}"
+        + "".join(f"{name:>11}" for name, *_ in plants)
+    )
     for angle in angles:
         tracker = LqrTracker(
-            model, flat_reference(model, PATH, Formation(np.radians(angle))), Q, R, disturbance_gain=QUADROTOR_PAYLOAD.disturbance_gain, hold=True
+            model,
+            flat_reference(model, PATH, Formation(np.radians(angle))),
+            Q,
+            R,
+            disturbance_gain=QUADROTOR_PAYLOAD.disturbance_gain,
+            hold=True,
         )
-        stiffness = p.payload_mass * p.g * np.sum(1 / np.array(p.lengths)) / (p.n * np.cos(np.radians(angle)))
+        stiffness = (
+            p.payload_mass
+            * p.g
+            * np.sum(1 / np.array(p.lengths))
+            / (p.n * np.cos(np.radians(angle)))
+        )
         for axis in AXES:
-            errors = "".join(f"{worst(plant, tracker, AXES[axis], known):8.1f} cm" for _, plant, known in plants)
-            print(f"{angle:4.0f}° {stiffness:8.1f} N/m {tracker.reference.inputs[-1, 0]:6.1f} N {axis:>8}{errors}", flush=True)
+            errors = "".join(
+                f"{worst(plant, tracker, AXES[axis], known):8.1f} cm" for _, plant, known in plants
+            )
+            print(
+                f"{angle:4.0f}° {stiffness:8.1f} N/m {tracker.reference.inputs[-1, 0]:6.1f} N "
+                f"{axis:>8}{errors}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

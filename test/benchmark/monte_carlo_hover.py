@@ -1,7 +1,10 @@
-"""Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away with links swung by 30 and quadrotors tilted by 60 degrees, times a scale.
+"""Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away with links
+swung by 30 and quadrotors tilted by 60 degrees, times a scale.
 
-Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--processes N]`. A start counts as recovered if after 8 s the payload
-is within 1 cm of its place. Directions are drawn from the seeds 0, 1, ..., so a run repeats exactly.
+Run with
+`python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--processes N]`. A
+start counts as recovered if after 8 s the payload is within 1 cm of its place. Directions are
+drawn from the seeds 0, 1, ..., so a run repeats exactly.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ from multiprocessing import get_context
 import numpy as np
 from rich.progress import track
 
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Perturbation
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
-from nh_control.simulation import closed_loop
 
 POSITION_M, SWING_RAD, TILT_RAD = 0.5, np.pi / 6, np.pi / 3
 STEPS, CLOSE_M = 800, 0.01
@@ -35,8 +38,12 @@ def prepare() -> None:
 def recovers(scale: float, seed: int) -> bool:
     """Whether hover is recovered from the start of that seed."""
     model, reference = _hover.dsys, _hover.reference
-    error = Perturbation(scale * POSITION_M, seed=seed, swing=scale * SWING_RAD, tilt=scale * TILT_RAD)
-    result = closed_loop(model, _hover, QUADROTOR_PAYLOAD.perturb(model, reference.states[0], error), STEPS)
+    error = Perturbation(
+        scale * POSITION_M, seed=seed, swing=scale * SWING_RAD, tilt=scale * TILT_RAD
+    )
+    result = closed_loop(
+        model, _hover, QUADROTOR_PAYLOAD.perturb(model, reference.states[0], error), STEPS
+    )
     return result.failure is None and bool(np.linalg.norm(result.errors[-1, :3]) < CLOSE_M)
 
 
@@ -66,11 +73,19 @@ def main() -> None:
         start = time.perf_counter()
         good = monte_carlo(scale, args.starts, args.processes)
         low, high = interval(int(good.sum()), args.starts)
-        sizes = f"{scale * POSITION_M:.2f} m, {np.degrees(scale * SWING_RAD):.0f} deg swing, {np.degrees(scale * TILT_RAD):.0f} deg tilt"
+        sizes = (
+            f"{scale * POSITION_M:.2f} m, {np.degrees(scale * SWING_RAD):.0f} deg swing, "
+            f"{np.degrees(scale * TILT_RAD):.0f} deg tilt"
+        )
         lost = np.flatnonzero(~good).tolist()
         print(
-            f"{sizes}: {good.mean():.1%} recover (95 %: {low:.1%} ... {high:.1%}) in {time.perf_counter() - start:.1f} s"
-            + (f"; seeds that do not: {lost[:10]}{' ...' if len(lost) > 10 else ''}" if lost else "")
+            f"{sizes}: {good.mean():.1%} recover (95 %: {low:.1%} ... {high:.1%}) in "
+            f"{time.perf_counter() - start:.1f} s"
+            + (
+                f"; seeds that do not: {lost[:10]}{' ...' if len(lost) > 10 else ''}"
+                if lost
+                else ""
+            )
         )
 
 

@@ -1,4 +1,6 @@
-"""Real time over DDS: plant and tracker of the quadrotor payload in two processes, missed steps and jitter; `--help` shows how to run it."""
+"""Real time over DDS: plant and tracker of the quadrotor payload in two processes, missed steps
+and jitter; `--help` shows how to run it.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,23 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 from node_processes import Nodes  # noqa: E402
 
 SCENARIO = {"scenario": "quadrotor_payload", "reference": "figure_of_eight"}
-PLANT = ("step", "missed_steps", "jitter_mean_us", "jitter_p99_us", "jitter_max_us", "commands_rejected", "fallback_steps")
+PLANT = (
+    "step",
+    "missed_steps",
+    "jitter_mean_us",
+    "jitter_p99_us",
+    "jitter_max_us",
+    "commands_rejected",
+    "fallback_steps",
+)
 TRACKER = ("response_max_us", "wishes_accepted", "wishes_refused", "states_refused")
 GOAL_EVERY_S = 10.0
 
 
 class Watcher:
-    """Keeps the values of the nodes' diagnostics, of response times the longest, and sends goals."""
+    """Keeps the values of the nodes' diagnostics, of response times the longest, and sends
+    goals.
+    """
 
     def __init__(self, domain: int):
         import rclpy
@@ -31,12 +43,18 @@ class Watcher:
         rclpy.init(domain_id=domain)
         self._rclpy, self.node, self.values = rclpy, rclpy.create_node("watcher"), {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 100)
-        self._goals, self._goal_type, self._sent = self.node.create_publisher(PoseStamped, "goal", 10), PoseStamped, 0
+        self._goals, self._goal_type, self._sent = (
+            self.node.create_publisher(PoseStamped, "goal", 10),
+            PoseStamped,
+            0,
+        )
 
     def _on_diagnostics(self, message) -> None:
         for status in message.status:
             for pair in status.values:
-                longest = pair.key == "response_max_us" and max(self.values.get(pair.key, "0"), pair.value, key=float)
+                longest = pair.key == "response_max_us" and max(
+                    self.values.get(pair.key, "0"), pair.value, key=float
+                )
                 self.values[pair.key] = longest or pair.value
 
     def spin(self, seconds: float) -> None:
@@ -48,7 +66,11 @@ class Watcher:
         self._sent += 1
         message = self._goal_type()
         message.header.frame_id = "odom"
-        message.pose.position.x, message.pose.position.y, message.pose.position.z = 1.0 * (-1) ** self._sent, 0.5, 1.0 + 0.5 * (self._sent % 2)
+        message.pose.position.x, message.pose.position.y, message.pose.position.z = (
+            1.0 * (-1) ** self._sent,
+            0.5,
+            1.0 + 0.5 * (self._sent % 2),
+        )
         self._goals.publish(message)
 
     def close(self) -> None:
@@ -64,11 +86,18 @@ def run(rate_hz: float, seconds: float, goals: bool, domain: int) -> dict[str, s
         try:
             model = {**SCENARIO, "step_s": 1 / rate_hz}
             nodes.start("tracker", model)
-            plant = nodes.start("plant", {**model, "duration_s": seconds, "on_finish": "exit", "perturb.position": 0.1})
+            plant = nodes.start(
+                "plant",
+                {**model, "duration_s": seconds, "on_finish": "exit", "perturb.position": 0.1},
+            )
             next_goal = None
             while plant.process.poll() is None:
                 watcher.spin(0.1)
-                if goals and int(watcher.values.get("step", 0)) and (next_goal is None or time.monotonic() > next_goal):
+                if (
+                    goals
+                    and int(watcher.values.get("step", 0))
+                    and (next_goal is None or time.monotonic() > next_goal)
+                ):
                     next_goal = time.monotonic() + GOAL_EVERY_S
                     watcher.goal()
             watcher.spin(1.0)
@@ -83,11 +112,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rates", type=float, nargs="+", default=[100.0, 200.0], metavar="HZ")
-    parser.add_argument("--goals", action="store_true", help=f"send a goal every {GOAL_EVERY_S:g} s, so that references are planned meanwhile")
+    parser.add_argument(
+        "--goals",
+        action="store_true",
+        help=f"send a goal every {GOAL_EVERY_S:g} s, so that references are planned meanwhile",
+    )
     arguments = parser.parse_args()
     for i, rate in enumerate(arguments.rates):
         values = run(rate, arguments.seconds, arguments.goals, 1 + (os.getpid() + i) % 100)
-        print(f"{rate:g} Hz, {arguments.seconds:g} s: " + ", ".join(f"{key} {values.get(key, '-')}" for key in (*PLANT, *TRACKER)), flush=True)
+        print(
+            f"{rate:g} Hz, {arguments.seconds:g} s: "
+            + ", ".join(f"{key} {values.get(key, '-')}" for key in (*PLANT, *TRACKER)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Speed of the marionette: 40 coordinates (22 dynamic, 18 prescribed), 6 strings; step, exact A and B, contracted second derivative; and its first start.
+"""Speed of the marionette: 40 coordinates (22 dynamic, 18 prescribed), 6 strings; step, exact A
+and B, contracted second derivative; and its first start.
 
     python -m pytest -s test/benchmark/test_marionette_speed.py
 
-Calls are timed by the thread's processor time, in turns, along the published motion; the start by the processor time of a process of its own and of
-the compilers it starts. The limits that are asserted are those the package claims.
+Calls are timed by the thread's processor time, in turns, along the published motion; the start by
+the processor time of a process of its own and of the compilers it starts. The limits that are
+asserted are those the package claims.
 """
 
 import os
@@ -16,8 +18,8 @@ import numpy as np
 import pytest
 
 import nh_control
-from nh_control import compiled
 from nh_control.integrators import midpoint
+from nh_control.numerics import compiled
 from nh_control.systems.marionette import marionette
 from nh_control.systems.marionette_motion import PUBLISHED
 
@@ -27,12 +29,18 @@ H, STEPS, REPEATS = 0.01, 40, 15
 
 
 def test_step_and_derivatives():
-    """At most 60 us a step, 60 us more with A and B, 150 us more for a contracted second derivative."""
+    """At most 60 us a step, 60 us more with A and B, 150 us more for a contracted second
+    derivative.
+    """
     dsys = midpoint(marionette(), H, "left")
     reference = PUBLISHED.reference(dsys)
     points = list(zip(reference.states[100 : 100 + STEPS], reference.inputs[100 : 100 + STEPS]))
     lam = np.random.default_rng(0).normal(size=dsys.ndx)
-    calls = {"step": dsys.step, "step, A, B": dsys.linearize, "step, A, B, second derivative": lambda x, u: dsys.hessian(x, u, lam)}
+    calls = {
+        "step": dsys.step,
+        "step, A, B": dsys.linearize,
+        "step, A, B, second derivative": lambda x, u: dsys.hessian(x, u, lam),
+    }
     times = {name: [] for name in calls}
     for _ in range(REPEATS + 1):
         for name, call in calls.items():
@@ -56,17 +64,31 @@ dsys = midpoint(marionette(), 0.01, "left").prepare()
 x = dsys.state(initial_configuration(), [0.0] * 40)
 dsys.hessian(x, dsys.configuration(x)[22:], [1.0] * 80)
 wall = time.perf_counter() - start
-own, compilers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+own = resource.getrusage(resource.RUSAGE_SELF)
+compilers = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(wall, own.ru_utime + compilers.ru_utime, own.ru_maxrss / 1024, compilers.ru_maxrss / 1024)
 """
 
 
 def test_start(tmp_path):
     """Compilation under 60 s and 1 GB, a cached start under 3 s."""
-    environment = {**os.environ, "NH_CONTROL_CACHE": str(tmp_path), "PYTHONPATH": str(Path(nh_control.__file__).parents[1])}
-    print("\nmarionette, everything built by a process: s, s of processor time, MB of the process, MB of its largest compiler")
+    environment = {
+        **os.environ,
+        "NH_CONTROL_CACHE": str(tmp_path),
+        "PYTHONPATH": str(Path(nh_control.__file__).parents[1]),
+    }
+    print(
+        "\nmarionette, everything built by a process: s, s of processor time, MB of the process, "
+        "MB of its largest compiler"
+    )
     for what, limit in (("empty cache", 60.0), ("cached", 3.0)):
-        run = subprocess.run([sys.executable, "-c", START], env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", START],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         wall, cpu, own, compilers = map(float, run.stdout.split())
         print(f"  {what:12s} {wall:6.1f} {cpu:6.1f} {own:7.0f} {compilers:7.0f}")
         assert cpu <= limit and max(own, compilers) <= 1000

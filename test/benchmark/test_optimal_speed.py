@@ -1,7 +1,9 @@
-"""Time of trajectory optimization: descents of [johnson2014 VIII-A], and optimized references from a warm cache.
+"""Time of trajectory optimization: descents of [johnson2014 VIII-A], and optimized references from
+a warm cache.
 
-Run with `python -m pytest test/benchmark/test_optimal_speed.py -s`. The paper reports 28.5 ms for a first-order and 55.8 ms for a second-order descent
-direction on an i7-3770K; what is measured here is a whole iteration, with its line search. References must be there within a few seconds.
+Run with `python -m pytest test/benchmark/test_optimal_speed.py -s`. The paper reports 28.5 ms for
+a first-order and 55.8 ms for a second-order descent direction on an i7-3770K; what is measured
+here is a whole iteration, with its line search. References must be there within a few seconds.
 """
 
 import time
@@ -11,9 +13,9 @@ import pytest
 
 from nh_control.control.costs import quadratic
 from nh_control.control.optimize import optimize
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.papers import johnson2014
 from nh_control.scenarios import get
-from nh_control.trajectory import Trajectory
 
 PAPER_MS = {"steepest": 28.5, "newton": 55.8}
 
@@ -31,11 +33,21 @@ def test_time_of_an_iteration(method):
 
     run()
     milliseconds = float(np.median([run() for _ in range(3)]))
-    print(f"\n{method}: {milliseconds:.1f} ms an iteration of 100 steps; the paper's descent direction alone {PAPER_MS[method]} ms")
+    print(
+        f"\n{method}: {milliseconds:.1f} ms an iteration of 100 steps; the paper's descent "
+        f"direction alone {PAPER_MS[method]} ms"
+    )
     assert milliseconds < PAPER_MS[method]
 
 
-@pytest.mark.parametrize(("name", "reference"), [("pendulum_swing_up", "swing_up"), ("cart_pole", "swing_up"), ("snakeboard", "parking_optimal")])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("pendulum_swing_up", "swing_up"),
+        ("cart_pole", "swing_up"),
+        ("snakeboard", "parking_optimal"),
+    ],
+)
 def test_time_of_a_reference(name, reference):
     scenario = get(name)
     model = scenario.model()

@@ -1,10 +1,12 @@
-"""Two quadrotors with a payload, 13 degrees of freedom: our compiled step and exact linearization against MuJoCo's, in one run.
+"""Two quadrotors with a payload, 13 degrees of freedom: our compiled step and exact linearization
+against MuJoCo's, in one run.
 
     pip install mujoco
     python -m pytest -s test/benchmark/test_payload_mujoco.py
 
-MuJoCo gets the model with the fewest unknowns it allows: three slides, two hinges a link (13 degrees of freedom, like ours; singular where a link
-lies along the first hinge) and a ball joint a quadrotor; contacts and constraints are switched off. Both are called from Python, step by step.
+MuJoCo gets the model with the fewest unknowns it allows: three slides, two hinges a link (13
+degrees of freedom, like ours; singular where a link lies along the first hinge) and a ball joint a
+quadrotor; contacts and constraints are switched off. Both are called from Python, step by step.
 """
 
 from __future__ import annotations
@@ -15,12 +17,17 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+
 from nh_control.integrators import midpoint
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
 
-mujoco = pytest.importorskip("mujoco", reason="the benchmark compares with MuJoCo: pip install mujoco")
+mujoco = pytest.importorskip(
+    "mujoco", reason="the benchmark compares with MuJoCo: pip install mujoco"
+)
 
-mujoco.set_mju_user_warning(lambda text: print(f"  MuJoCo: {text}"))  # by default it leaves a log file in the working directory
+mujoco.set_mju_user_warning(
+    lambda text: print(f"  MuJoCo: {text}")
+)  # by default it leaves a log file in the working directory
 
 P = QuadrotorPayloadParameters()
 H = 0.01
@@ -29,8 +36,13 @@ TINY = 1e-12
 
 
 def mjcf(links: str) -> str:
-    """The model as MJCF; `links` is "hinges" or "balls" (two more, massless degrees of freedom, no singularity)."""
-    joints = {"hinges": '<joint type="hinge" axis="1 0 0"/><joint type="hinge" axis="0 1 0"/>', "balls": '<joint type="ball"/>'}[links]
+    """The model as MJCF; `links` is "hinges" or "balls" (two more, massless degrees of freedom, no
+    singularity).
+    """
+    joints = {
+        "hinges": '<joint type="hinge" axis="1 0 0"/><joint type="hinge" axis="0 1 0"/>',
+        "balls": '<joint type="ball"/>',
+    }[links]
     gears = ("0 0 1 0 0 0", "0 0 0 1 0 0", "0 0 0 0 1 0", "0 0 0 0 0 1")
     bodies, actuators = "", ""
     for i, l in enumerate(P.lengths, 1):
@@ -65,7 +77,10 @@ class Mujoco:
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
         self.model.opt.timestep = h
         self.data = mujoco.MjData(self.model)
-        self.quads = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, f"quad{i + 1}") for i in range(P.n)]
+        self.quads = [
+            mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, f"quad{i + 1}")
+            for i in range(P.n)
+        ]
 
     def set(self, qpos, qvel, ctrl=0.0):
         mujoco.mj_resetData(self.model, self.data)
@@ -94,12 +109,15 @@ class Mujoco:
 
 
 def swing(rate: float = 2.0, spin: float = 0.5):
-    """Positions and velocities for the model with hinges: links 30 degrees from the vertical that swing at about `rate`, quadrotors that turn at
-    about `spin` (rad/s); mostly about the first hinges, to stay clear of their singularity."""
+    """Positions and velocities for the model with hinges: links 30 degrees from the vertical that
+    swing at about `rate`, quadrotors that turn at about `spin` (rad/s); mostly about the first
+    hinges, to stay clear of their singularity."""
     ball = np.array([0.9, 0.3, -0.2, 0.1]) / np.linalg.norm([0.9, 0.3, -0.2, 0.1])
     qpos = np.concatenate([np.zeros(3), [0.5, 0.1], ball, [-0.5, -0.15], ball * [1, -1, 1, 1]])
     omega = spin * np.array([0.8, -1.0, 0.7])
-    qvel = np.concatenate([[0.2, -0.1, 0.3], [rate, 0.1 * rate], omega, [-0.8 * rate, 0.05 * rate], -omega])
+    qvel = np.concatenate(
+        [[0.2, -0.1, 0.3], [rate, 0.1 * rate], omega, [-0.8 * rate, 0.05 * rate], -omega]
+    )
     return qpos, qvel
 
 
@@ -109,10 +127,17 @@ def as_balls(start):
     hinges.set(*start)
     d = hinges.data
     qpos, qvel = [d.qpos[:3]], [d.qvel[:3]]
-    for i, quad in enumerate(hinges.quads):
+    for i in range(len(hinges.quads)):
         at_q, at_v = 3 + 6 * i, 3 + 5 * i
         a, b = d.qpos[at_q : at_q + 2]
-        turn = np.array([np.cos(a / 2) * np.cos(b / 2), np.sin(a / 2) * np.cos(b / 2), np.cos(a / 2) * np.sin(b / 2), np.sin(a / 2) * np.sin(b / 2)])
+        turn = np.array(
+            [
+                np.cos(a / 2) * np.cos(b / 2),
+                np.sin(a / 2) * np.cos(b / 2),
+                np.cos(a / 2) * np.sin(b / 2),
+                np.sin(a / 2) * np.sin(b / 2),
+            ]
+        )
         a_dot, b_dot = d.qvel[at_v : at_v + 2]
         qpos += [turn, d.qpos[at_q + 2 : at_q + 6]]
         qvel += [[a_dot * np.cos(b), b_dot, a_dot * np.sin(b)], d.qvel[at_v + 2 : at_v + 5]]
@@ -139,9 +164,11 @@ def dsys(system):
 
 
 def timed(calls: dict, repeats: int, batch: int, restart=lambda: None) -> dict[str, np.ndarray]:
-    """Microseconds a call of this thread's processor time, (repeats,) each, in batches that take turns so that all meet the same machine.
+    """Microseconds a call of this thread's processor time, (repeats,) each, in batches that take
+    turns so that all meet the same machine.
 
-    Processor time, because other programs may want the processor as well. `restart` is called before every turn.
+    Processor time, because other programs may want the processor as well. `restart` is called
+    before every turn.
     """
     times = {name: [] for name in calls}
     for _ in range(repeats):
@@ -158,20 +185,27 @@ def report(title: str, times: dict, ours: str) -> dict[str, float]:
     """Print medians, least and largest; return the ratios of medians of the others to ours."""
     print(f"\n{title}, us: median (least ... largest)")
     for name, t in times.items():
-        print(f"  {name:34s} {np.median(t):8.2f} ({t.min():.2f} ... {t.max():.2f})   {np.median(t) / np.median(times[ours]):6.2f} of ours")
+        print(
+            f"  {name:34s} {np.median(t):8.2f} ({t.min():.2f} ... {t.max():.2f})   "
+            f"{np.median(t) / np.median(times[ours]):6.2f} of ours"
+        )
     return {name: float(np.median(t) / np.median(times[ours])) for name, t in times.items()}
 
 
 @pytest.mark.parametrize("links", ("hinges", "balls"))
 def test_the_models_are_the_same(links, system):
-    """The mass matrix in the joints' velocities, and half a second of motion under thrusts: MuJoCo's RK4 at 1 ms, ours at 1 and 0.5 ms extrapolated to h = 0."""
+    """The mass matrix in the joints' velocities, and half a second of motion under thrusts:
+    MuJoCo's RK4 at 1 ms, ours at 1 and 0.5 ms extrapolated to h = 0.
+    """
     other = Mujoco(links, "RK4", 1e-3)
     start = swing() if links == "hinges" else as_balls(swing())
     other.set(*start, HOVERING)
     q, v = other.ours()
     m, nv = other.model, other.model.nv
     expected = np.zeros((nv, nv))
-    mujoco.mj_fullM(m, expected, other.data.qM) if hasattr(other.data, "qM") else mujoco.mj_fullM(m, other.data, expected)
+    mujoco.mj_fullM(m, expected, other.data.qM) if hasattr(other.data, "qM") else mujoco.mj_fullM(
+        m, other.data, expected
+    )
     columns = []
     for e in np.eye(nv):
         other.data.qvel[:] = e
@@ -192,7 +226,9 @@ def test_the_models_are_the_same(links, system):
     extrapolated = (4 * ends[1] - ends[0]) / 3
     theirs = np.concatenate(other.ours())
     for i in range(P.n):
-        theirs[3 + 4 * i : 7 + 4 * i] *= np.sign(theirs[3 + 4 * i : 7 + 4 * i] @ extrapolated[3 + 4 * i : 7 + 4 * i])
+        theirs[3 + 4 * i : 7 + 4 * i] *= np.sign(
+            theirs[3 + 4 * i : 7 + 4 * i] @ extrapolated[3 + 4 * i : 7 + 4 * i]
+        )
     np.testing.assert_allclose(extrapolated, theirs, rtol=0, atol=1e-8)
 
 
@@ -221,8 +257,12 @@ def test_step_and_linearization(dsys):
     A, B = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, other.model.nu))
     calls = {
         "ours, step and exact A, B": lambda: dsys.linearize(x, HOVERING),
-        "mjd_transitionFD, forward": lambda: mujoco.mjd_transitionFD(other.model, other.data, 1e-6, False, A, B, None, None),
-        "mjd_transitionFD, centered": lambda: mujoco.mjd_transitionFD(other.model, other.data, 1e-6, True, A, B, None, None),
+        "mjd_transitionFD, forward": lambda: mujoco.mjd_transitionFD(
+            other.model, other.data, 1e-6, False, A, B, None, None
+        ),
+        "mjd_transitionFD, centered": lambda: mujoco.mjd_transitionFD(
+            other.model, other.data, 1e-6, True, A, B, None, None
+        ),
     }
     ratios = report("step + linearization", timed(calls, 40, 50), "ours, step and exact A, B")
     assert ratios["mjd_transitionFD, forward"] >= 3.0
@@ -230,7 +270,9 @@ def test_step_and_linearization(dsys):
 
 
 def energies(dsys, start, steps):
-    """Largest energy errors over the run, J: ours, and MuJoCo's with hinges and with balls; all by our formula for the energy."""
+    """Largest energy errors over the run, J: ours, and MuJoCo's with hinges and with balls; all by
+    our formula for the energy.
+    """
     q, v = ca.SX.sym("q", dsys.system.space.nq), ca.SX.sym("v", dsys.system.space.nw)
     energy = ca.Function("energy", [q, v], [dsys.system.energy(q, v)])
     first = Mujoco("hinges")
@@ -257,9 +299,14 @@ SWINGS = ((2.0, 0.5), (6.0, 2.0), (10.0, 10.0))
 
 @cache
 def swung(dsys, rate, spin):
-    """Energy errors of 100 s at h = 0.01 without thrust, the links swinging round the falling payload; printed once."""
+    """Energy errors of 100 s at h = 0.01 without thrust, the links swinging round the falling
+    payload; printed once.
+    """
     errors, at_start = energies(dsys, swing(rate, spin), 10_000)
-    print(f"\nenergy error over 100 s, links at {rate:g} rad/s, quadrotors at {spin:g} rad/s, J (energy at the start {at_start:.3g} J)")
+    print(
+        f"\nenergy error over 100 s, links at {rate:g} rad/s, quadrotors at {spin:g} rad/s, J "
+        f"(energy at the start {at_start:.3g} J)"
+    )
     for name, error in errors.items():
         print(f"  {name:34s} {error:.2e}   {error / errors['ours']:.3g} of ours")
     return errors
@@ -267,15 +314,28 @@ def swung(dsys, rate, spin):
 
 @pytest.mark.parametrize("rate, spin", SWINGS)
 def test_energy_of_a_free_swing(rate, spin, dsys):
-    """Below both of MuJoCo's on the model with 13 degrees of freedom, whose links cannot swing freely without coming near its singularity."""
+    """Below both of MuJoCo's on the model with 13 degrees of freedom, whose links cannot swing
+    freely without coming near its singularity.
+    """
     errors = swung(dsys, rate, spin)
-    assert errors["ours"] < min(errors["MuJoCo, EULER, hinges"], errors["MuJoCo, RK4, hinges"], errors["MuJoCo, EULER, balls"])
+    assert errors["ours"] < min(
+        errors["MuJoCo, EULER, hinges"],
+        errors["MuJoCo, RK4, hinges"],
+        errors["MuJoCo, EULER, balls"],
+    )
 
 
-LAZY = pytest.mark.xfail(strict=True, reason="without a singularity RK4, of fourth order, gains on a slow motion what it loses by drifting, until about 6 rad/s at this h or longer runs")
+LAZY = pytest.mark.xfail(
+    strict=True,
+    reason="without a singularity RK4, of fourth order, gains on a slow motion what it loses by "
+    "drifting, until about 6 rad/s at this h or longer runs",
+)
 
 
-@pytest.mark.parametrize("rate, spin", [pytest.param(*SWINGS[0], marks=LAZY), pytest.param(*SWINGS[1], marks=LAZY), SWINGS[2]])
+@pytest.mark.parametrize(
+    "rate, spin",
+    [pytest.param(*SWINGS[0], marks=LAZY), pytest.param(*SWINGS[1], marks=LAZY), SWINGS[2]],
+)
 def test_energy_of_a_free_swing_against_rk4_with_balls(rate, spin, dsys):
     errors = swung(dsys, rate, spin)
     assert errors["ours"] < errors["MuJoCo, RK4, balls"]

@@ -1,8 +1,11 @@
-"""Speed of the snakeboard: steps and derivatives, compiled and interpreted; against scipy at equal accuracy; start of a process; compilation.
+"""Speed of the snakeboard: steps and derivatives, compiled and interpreted; against scipy at equal
+accuracy; start of a process; compilation.
 
-Run with `python -m pytest test/benchmark -s`. Every number is a median of repeated runs, with the fastest and the slowest in brackets. Calls are timed by the
-thread's processor time, which other programs on the machine disturb less and which is the wall time on an idle one; processes by the wall clock. The
-limits that are asserted are those the package claims: a compiled step in 10 us, step and linearization in 40 us, a cached start in 2 s.
+Run with `python -m pytest test/benchmark -s`. Every number is a median of repeated runs, with the
+fastest and the slowest in brackets. Calls are timed by the thread's processor time, which other
+programs on the machine disturb less and which is the wall time on an idle one; processes by the
+wall clock. The limits that are asserted are those the package claims: a compiled step in 10 us,
+step and linearization in 40 us, a cached start in 2 s.
 """
 
 import os
@@ -18,14 +21,21 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nh_control
-from nh_control import compiled
 from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.numerics import compiled
 from nh_control.systems import snakeboard
 
 REPEATS = 7
 H = 0.01
-METHODS = {"nonholonomic midpoint": nonholonomic_midpoint, "rdp exp": rdp, "rdp cay": lambda s, h: rdp(s, h, "cay")}
-Q, V = np.array([0.2, 0.4, 0.3, 0.0, 0.0]), np.array([1.7, -0.5, -0.8 * np.sin(0.4), 1.6 * np.cos(0.4), 0.0])
+METHODS = {
+    "nonholonomic midpoint": nonholonomic_midpoint,
+    "rdp exp": rdp,
+    "rdp cay": lambda s, h: rdp(s, h, "cay"),
+}
+Q, V = (
+    np.array([0.2, 0.4, 0.3, 0.0, 0.0]),
+    np.array([1.7, -0.5, -0.8 * np.sin(0.4), 1.6 * np.cos(0.4), 0.0]),
+)
 NEED_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
@@ -41,7 +51,9 @@ class Times:
         self.median = float(np.median(self.seconds))
 
     def text(self, unit=1e-6, digits=1):
-        return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*(t / unit for t in (self.median, self.seconds[0], self.seconds[-1])), d=digits)
+        return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(
+            *(t / unit for t in (self.median, self.seconds[0], self.seconds[-1])), d=digits
+        )
 
 
 def measure(run, calls=1, repeats=REPEATS) -> Times:
@@ -79,7 +91,11 @@ def test_step_and_derivatives():
             dsys = make(snakeboard(), H)
             x, u, lam = dsys.state(Q, V), np.array(torques(0.0)), np.ones(dsys.ndx)
             calls = 2000 if way == "compiled" else 50
-            runs = (lambda: dsys.step(x, u), lambda: dsys.linearize(x, u), lambda: dsys.hessian(x, u, lam))
+            runs = (
+                lambda: dsys.step(x, u),
+                lambda: dsys.linearize(x, u),
+                lambda: dsys.hessian(x, u, lam),
+            )
             if way == "compiled":
                 times = [measure(r, calls) for r in runs]
                 medians[name] = [t.median for t in times]
@@ -88,7 +104,11 @@ def test_step_and_derivatives():
                     dsys = make(snakeboard(), H)
                     times = [measure(r, calls) for r in runs]
             rows.append((name, way, *(t.text() for t in times)))
-    table("snakeboard, us a call from Python", ("integrator", "", "step", "step + linearize", "step + hessian"), rows)
+    table(
+        "snakeboard, us a call from Python",
+        ("integrator", "", "step", "step + linearize", "step + hessian"),
+        rows,
+    )
     for name, (step, linearize, _) in medians.items():
         assert step <= 10e-6 and linearize <= 40e-6, name
 
@@ -104,14 +124,21 @@ def equal_accuracy(method, x0, rates, reference, error):
     """Largest tolerance of the form 10^(-k/10) whose error at the end is at most `error`."""
     for k in range(20, 131):
         tolerance = 10.0 ** (-k / 10)
-        if np.abs(adaptive(method, tolerance, x0, rates, torques, (0, DURATION)).y[:, -1] - reference).max() <= error:
+        if (
+            np.abs(
+                adaptive(method, tolerance, x0, rates, torques, (0, DURATION)).y[:, -1] - reference
+            ).max()
+            <= error
+        ):
             return tolerance
     raise AssertionError(f"{method} does not reach {error:.1e}")
 
 
 @NEED_COMPILER
 def test_against_scipy_at_equal_accuracy():
-    """A smooth input over 10 s (which lets scipy choose its steps), and the same input held for 10 ms at a time, as under a controller."""
+    """A smooth input over 10 s (which lets scipy choose its steps), and the same input held for 10
+    ms at a time, as under a controller.
+    """
     rates = continuous.snakeboard_reduced()
     rows, held = [], []
     for h in (0.01, 0.0025):
@@ -125,9 +152,20 @@ def test_against_scipy_at_equal_accuracy():
         for method in ("RK45", "DOP853"):
             tolerance = equal_accuracy(method, x0, rates, reference, error)
             run = adaptive(method, tolerance, x0, rates, torques, (0, DURATION))
-            theirs = measure(lambda: adaptive(method, tolerance, x0, rates, torques, (0, DURATION)))
+            theirs = measure(
+                lambda: adaptive(method, tolerance, x0, rates, torques, (0, DURATION))
+            )
             off = np.abs(run.y[:, -1] - reference).max()
-            rows.append((f"{method}, {tolerance:.0e}", f"{off:.1e}", len(run.t) - 1, run.nfev, theirs.text(1e-3, 2), f"{theirs.median / ours.median:.2f}"))
+            rows.append(
+                (
+                    f"{method}, {tolerance:.0e}",
+                    f"{off:.1e}",
+                    len(run.t) - 1,
+                    run.nfev,
+                    theirs.text(1e-3, 2),
+                    f"{theirs.median / ours.median:.2f}",
+                )
+            )
     dsys = nonholonomic_midpoint(snakeboard(), H)
     x0, u = dsys.state(Q, V), np.array(torques(0.0))
     exact = adaptive("DOP853", 1e-13, x0, rates, lambda t: u, (0, H)).y[:, -1]
@@ -135,12 +173,29 @@ def test_against_scipy_at_equal_accuracy():
     error = np.abs(dsys.step(x0, u) - exact).max()
     held.append(("midpoint", f"{error:.1e}", ours.text(), "1"))
     for method in ("RK45", "DOP853"):
-        off = lambda tolerance: np.abs(adaptive(method, tolerance, x0, rates, lambda _: u, (0, H)).y[:, -1] - exact).max()
+        off = lambda tolerance: np.abs(
+            adaptive(method, tolerance, x0, rates, lambda _: u, (0, H)).y[:, -1] - exact
+        ).max()
         tolerance = next(t for t in 10.0 ** -np.arange(1.0, 14.0) if off(t) <= error)
         theirs = measure(lambda: adaptive(method, tolerance, x0, rates, lambda _: u, (0, H)), 20)
-        held.append((f"{method}, {tolerance:.0e}", f"{off(tolerance):.1e}", theirs.text(), f"{theirs.median / ours.median:.0f}"))
-    table("snakeboard, 10 s with a smooth input, equal error at the end", ("method", "error", "steps", "evaluations", "ms", "times ours"), rows)
-    table("snakeboard, one control period of 10 ms with a held input", ("method", "error", "us", "times ours"), held)
+        held.append(
+            (
+                f"{method}, {tolerance:.0e}",
+                f"{off(tolerance):.1e}",
+                theirs.text(),
+                f"{theirs.median / ours.median:.0f}",
+            )
+        )
+    table(
+        "snakeboard, 10 s with a smooth input, equal error at the end",
+        ("method", "error", "steps", "evaluations", "ms", "times ours"),
+        rows,
+    )
+    table(
+        "snakeboard, one control period of 10 ms with a held input",
+        ("method", "error", "us", "times ours"),
+        held,
+    )
 
 
 START = """
@@ -153,21 +208,30 @@ print(began - imported, time.perf_counter() - began)
 """
 WORKS = {
     "first step": (
-        "from nh_control.integrators import nonholonomic_midpoint\nfrom nh_control.systems import snakeboard",
-        "d = nonholonomic_midpoint(snakeboard(), 0.01)\nd.step(d.state([0.0] * 5, [0.0] * 5), [0.0, 0.0])",
+        "from nh_control.integrators import nonholonomic_midpoint\nfrom nh_control.systems "
+        "import snakeboard",
+        "d = nonholonomic_midpoint(snakeboard(), 0.01)\nd.step(d.state([0.0] * 5, [0.0] * 5), "
+        "[0.0, 0.0])",
     ),
     "scenario with reference and tracker": (
         "from nh_control import scenarios",
-        "s = scenarios.get('snakeboard')\nm = s.model()\nr = s.reference(m)\nt = s.tracker(m, r)\nt.command(0, r.states[0])",
+        "s = scenarios.get('snakeboard')\nm = s.model()\nr = s.reference(m)\nt = s.tracker(m, "
+        "r)\nt.command(0, r.states[0])",
     ),
 }
 
 
 def process_times(code, cache) -> tuple[float, float, float]:
     """Seconds of a whole Python process, of its imports and of its work."""
-    environment = {**os.environ, "NH_CONTROL_CACHE": str(cache), "PYTHONPATH": str(Path(nh_control.__file__).parents[1])}
+    environment = {
+        **os.environ,
+        "NH_CONTROL_CACHE": str(cache),
+        "PYTHONPATH": str(Path(nh_control.__file__).parents[1]),
+    }
     start = time.perf_counter()
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     return time.perf_counter() - start, *map(float, run.stdout.split()[-2:])
 
 
@@ -177,14 +241,19 @@ def test_start_of_a_process(work, tmp_path):
     code = START.format(imports=WORKS[work][0], work=WORKS[work][1])
     cold = process_times(code, tmp_path)
     warm = list(zip(*(process_times(code, tmp_path) for _ in range(REPEATS))))
-    rows = [("empty cache, once", *(f"{t:.2f}" for t in cold)), ("cached", *(Times(t).text(1.0, 2) for t in warm))]
+    rows = [
+        ("empty cache, once", *(f"{t:.2f}" for t in cold)),
+        ("cached", *(Times(t).text(1.0, 2) for t in warm)),
+    ]
     table(f"start of a process: {work}, s", ("", "whole process", "imports", "work"), rows)
     assert Times(warm[0]).median < 2.0
 
 
 @NEED_COMPILER
 def test_compilation(tmp_path, monkeypatch):
-    """Time to build and compile what step, state conversions, linearization and Hessian need, and the size of the libraries."""
+    """Time to build and compile what step, state conversions, linearization and Hessian need, and
+    the size of the libraries.
+    """
     rows = []
     for name, make in METHODS.items():
         cells = []
@@ -198,11 +267,19 @@ def test_compilation(tmp_path, monkeypatch):
                     dsys.step(x, u)
                 if what == "hessian":
                     dsys.linearize(x, u)
-                calls = {"step": lambda: dsys.step(x, u), "state": lambda: dsys.state(Q, V), "linearize": lambda: dsys.linearize(x, u)}
+                calls = {
+                    "step": lambda: dsys.step(x, u),
+                    "state": lambda: dsys.state(Q, V),
+                    "linearize": lambda: dsys.linearize(x, u),
+                }
                 run = calls.get(what, lambda: dsys.hessian(x, u, np.zeros(8)))
                 start = time.perf_counter()
                 run()
                 seconds.append(time.perf_counter() - start)
             cells.append(Times(seconds).text(1.0, 2))
         rows.append((name, *cells))
-    table("first call with an empty cache: expressions, C compiler, loading; s", ("integrator", "step", "state", "linearize", "hessian"), rows)
+    table(
+        "first call with an empty cache: expressions, C compiler, loading; s",
+        ("integrator", "step", "state", "linearize", "hessian"),
+        rows,
+    )

@@ -7,17 +7,31 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
-WITHOUT_ROS = "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
+WITHOUT_ROS = (
+    "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
+)
 DOMAIN = str(1 + os.getpid() % 100)
 
 
 def environment(**changes):
-    """The environment with this source tree to import from, a ROS domain of its own, and changes."""
+    """The environment with this source tree to import from, a ROS domain of its own, and
+    changes.
+    """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": DOMAIN, "COLUMNS": "200", **changes}
 
 
 def nh_control(*arguments, cwd, before="", **changes):
-    """Run `nh_control` with the arguments in the folder cwd, after the Python statements `before`; returns the finished process."""
+    """Run `nh_control` with the arguments in the folder cwd, after the Python statements `before`;
+    returns the finished process.
+    """
     command = [sys.executable, "-c", before + MAIN, *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment(**changes), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

@@ -1,6 +1,16 @@
-"""The README's table of parameters, as the nodes declare them; `python test/cli/readme_table.py` prints it."""
+"""The README's table of parameters, as the nodes declare them; `python test/cli/readme_table.py`
+prints it.
+"""
 
-from nh_control.ros.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, RECORDER, SHARED, TRACKER, Spec
+from nh_control.ros.runtime.parameters import (
+    DISPLAY,
+    PLANT,
+    PLANT_PARAMETERS,
+    RECORDER,
+    SHARED,
+    TRACKER,
+    Spec,
+)
 
 HEADER = "| parameter | node | default | meaning |"
 
@@ -8,15 +18,31 @@ HEADER = "| parameter | node | default | meaning |"
 def rows() -> list[str]:
     """Lines of the table."""
     nodes = {"plant": PLANT, "tracker": TRACKER, "display": DISPLAY, "recorder": RECORDER}
-    body = [_row(", ".join(node for node, specs in nodes.items() if spec in specs), spec) for spec in SHARED]
-    body += [_row(node, spec) for node, specs in nodes.items() for spec in specs if spec not in SHARED]
-    body.append(f"| `{PLANT_PARAMETERS}<field>` | plant | the scenario's | Physical parameter of the plant; `nh_control list` shows the fields. |")
+    body = [
+        _row(", ".join(node for node, specs in nodes.items() if spec in specs), spec)
+        for spec in SHARED
+    ]
+    body += [
+        _row(node, spec) for node, specs in nodes.items() for spec in specs if spec not in SHARED
+    ]
+    body.append(
+        f"| `{PLANT_PARAMETERS}<field>` | plant | the scenario's | Physical parameter of the "
+        f"plant; `nh_control list` shows the fields. |"
+    )
     return [HEADER, "|---|---|---|---|", *body]
 
 
 def _row(node: str, spec: Spec) -> str:
-    default = {True: "true", False: "false", "": '""'}.get(spec.default, spec.default) if isinstance(spec.default, (bool, str)) else spec.default
-    choices = f" One of {', '.join(f'`{c}`' for c in spec.choices if c)}." if len(spec.choices) > 1 else ""
+    default = (
+        {True: "true", False: "false", "": '""'}.get(spec.default, spec.default)
+        if isinstance(spec.default, (bool, str))
+        else spec.default
+    )
+    choices = (
+        f" One of {', '.join(f'`{c}`' for c in spec.choices if c)}."
+        if len(spec.choices) > 1
+        else ""
+    )
     return f"| `{spec.name}` | {node} | `{default}` | {spec.description}{choices} |"
 
 

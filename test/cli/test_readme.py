@@ -9,7 +9,8 @@ import pytest
 import yaml
 from command import ROOT, environment
 
-from nh_control import scenarios, topics
+from nh_control import scenarios
+from nh_control.runs import topics
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -18,7 +19,15 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 def test_the_first_own_system_runs_and_balances(tmp_path):
     (example,) = [text for language, text in BLOCKS if language == "python"]
     assert len(example.splitlines()) <= 25
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     numbers = [float(number) for number in re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", done.stdout)]
     assert len(numbers) == 4
@@ -47,7 +56,9 @@ def test_the_options_it_names_exist(capsys):
         with pytest.raises(SystemExit):
             main([name, "--help"])
     known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
-    section = README[README.index("## The command") : README.index("## How it works")].replace("--perturb-...", "")
+    section = README[README.index("## The command") : README.index("## How it works")].replace(
+        "--perturb-...", ""
+    )
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= known | {"--help"}
 
 
@@ -63,7 +74,9 @@ def test_parameters_are_those_that_the_nodes_declare():
     lines = README.splitlines()
     start = lines.index(readme_table.HEADER)
     stated = lines[start : lines.index("", start)]
-    assert stated == readme_table.rows(), "print the right table with: python test/cli/readme_table.py"
+    assert stated == readme_table.rows(), (
+        "print the right table with: python test/cli/readme_table.py"
+    )
 
 
 def test_topics_are_those_of_all_scenarios():
@@ -79,19 +92,23 @@ def test_topics_are_those_of_all_scenarios():
 
 def test_commands_on_topics_are_messages_that_the_tracker_takes():
     pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
-    from nh_control.ros import wishes
+    from nh_control.ros.messages import goals
 
-    commands = re.findall(r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", README, re.MULTILINE | re.DOTALL)
+    commands = re.findall(
+        r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", README, re.MULTILINE | re.DOTALL
+    )
     payload = scenarios.get("quadrotor_payload")
-    assert {name: kind for name, kind, _ in commands} == topics.wishes(payload)
+    assert {name: kind for name, kind, _ in commands} == topics.goals(payload)
     texts = {name: message(kind, yaml.safe_load(text)) for name, kind, text in commands}
-    body = wishes.Body("payload", "odom")
-    assert wishes.goal(texts["goal"], body, 0, height=1.0).tolist() == [1.0, 0.5, 1.5]
-    assert callable(wishes.trajectory(texts["trajectory"], body, 0, payload.step_s))
+    body = goals.Body("payload", "odom")
+    assert goals.goal(texts["goal"], body, 0, height=1.0).tolist() == [1.0, 0.5, 1.5]
+    assert callable(goals.trajectory(texts["trajectory"], body, 0, payload.step_s))
 
 
 def message(kind, values):
-    """The ROS message of type `package/msg/Type` or `package/Type` with these fields, as `ros2 topic pub` makes it."""
+    """The ROS message of type `package/msg/Type` or `package/Type` with these fields, as
+    `ros2 topic pub` makes it.
+    """
     package, *_, name = kind.split("/")
     made = getattr(importlib.import_module(f"{package}.msg"), name)()
     for field, value in values.items():

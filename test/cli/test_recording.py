@@ -10,7 +10,8 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 from transforms3d.quaternions import quat2mat
 
-from nh_control import recording, scenarios, topics
+from nh_control import scenarios
+from nh_control.runs import recording, topics
 
 STORE = get_typestore(Stores.LATEST)
 TYPES = STORE.types
@@ -23,7 +24,9 @@ def payload():
     model = scenario.model()
     rng = np.random.default_rng(0)
     space = model.system.space
-    start = model.retract(np.r_[space.origin, np.zeros(space.nw)], rng.normal(scale=0.5, size=model.ndx))
+    start = model.retract(
+        np.r_[space.origin, np.zeros(space.nw)], rng.normal(scale=0.5, size=model.ndx)
+    )
     trajectory = model.simulate(start, np.tile([10.0, 0.1, -0.1, 0.2], (5, 2)))
     return scenario, model, trajectory
 
@@ -41,27 +44,41 @@ def multi_dof(k, model, bodies):
         rotation = TYPES["geometry_msgs/msg/Quaternion"](x, y, z, w)
         transforms.append(TYPES["geometry_msgs/msg/Transform"](vector(*body.position), rotation))
         linear = quat2mat(body.quaternion_wxyz).T @ body.linear_velocity
-        twists.append(TYPES["geometry_msgs/msg/Twist"](vector(*linear), vector(*body.angular_velocity_body)))
-    return TYPES["sensor_msgs/msg/MultiDOFJointState"](header(k, model.h), [b.frame for b in bodies], transforms, twists, [])
+        twists.append(
+            TYPES["geometry_msgs/msg/Twist"](vector(*linear), vector(*body.angular_velocity_body))
+        )
+    return TYPES["sensor_msgs/msg/MultiDOFJointState"](
+        header(k, model.h), [b.frame for b in bodies], transforms, twists, []
+    )
 
 
 def command(k, model, u):
     none = np.zeros(0)
-    return TYPES["sensor_msgs/msg/JointState"](header(k, model.h), list(model.inputs), none, none, np.asarray(u, float))
+    return TYPES["sensor_msgs/msg/JointState"](
+        header(k, model.h), list(model.inputs), none, none, np.asarray(u, float)
+    )
 
 
 def write(folder, scenario, model, trajectory, steps):
     """Record the states of these steps and the commands that answer them, in this order."""
-    kinds = {topic: topics.recorded(scenario)[topic] for topic in ("multi_dof_joint_states", "joint_commands")}
+    kinds = {
+        topic: topics.recorded(scenario)[topic]
+        for topic in ("multi_dof_joint_states", "joint_commands")
+    }
     with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
-        connections = {topic: bag.add_connection(f"/test/{topic}", kind, typestore=STORE) for topic, kind in kinds.items()}
+        connections = {
+            topic: bag.add_connection(f"/test/{topic}", kind, typestore=STORE)
+            for topic, kind in kinds.items()
+        }
 
         def add(topic, message, time):
             bag.write(connections[topic], time, STORE.serialize_cdr(message, kinds[topic]))
 
         for time, k in enumerate(steps):
             x = trajectory.states[k]
-            bodies = scenario.to_bodies(scenario.parameters, model.configuration(x), model.velocity(x))
+            bodies = scenario.to_bodies(
+                scenario.parameters, model.configuration(x), model.velocity(x)
+            )
             add("multi_dof_joint_states", multi_dof(k, model, bodies), 10 * time)
             if k < len(trajectory):
                 add("joint_commands", command(k, model, trajectory.inputs[k] + k), 10 * time + 1)
@@ -72,7 +89,9 @@ def test_bodies_in_space_hold_the_state(payload, tmp_path):
     write(tmp_path / "bag", scenario, model, trajectory, range(6))
     read = recording.read(tmp_path / "bag", scenario, model)
     assert read.missing == 0
-    np.testing.assert_allclose(read.q, [model.configuration(x) for x in trajectory.states], atol=1e-13)
+    np.testing.assert_allclose(
+        read.q, [model.configuration(x) for x in trajectory.states], atol=1e-13
+    )
     np.testing.assert_allclose(read.v, [model.velocity(x) for x in trajectory.states], atol=1e-12)
     np.testing.assert_array_equal(read.inputs, trajectory.inputs + np.arange(5)[:, None])
 
@@ -82,9 +101,16 @@ def test_missing_steps_are_interpolated_on_the_manifold_and_inputs_held(payload,
     write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 4, 5])
     read = recording.read(tmp_path / "bag", scenario, model)
     assert read.missing == 2 and len(read.q) == 6
-    space, (q1, q4) = model.system.space, (model.configuration(trajectory.states[k]) for k in (1, 4))
+    space, (q1, q4) = (
+        model.system.space,
+        (model.configuration(trajectory.states[k]) for k in (1, 4)),
+    )
     assert max(np.abs(space.retract(q, np.zeros(space.nv)) - q).max() for q in read.q) < 1e-15
-    np.testing.assert_allclose(read.q[2:4], [space.retract(q1, t * space.local(q1, q4)) for t in (1 / 3, 2 / 3)], atol=1e-12)
+    np.testing.assert_allclose(
+        read.q[2:4],
+        [space.retract(q1, t * space.local(q1, q4)) for t in (1 / 3, 2 / 3)],
+        atol=1e-12,
+    )
     np.testing.assert_array_equal(read.inputs[:, 0], trajectory.inputs[:, 0] + [0, 1, 1, 1, 4])
 
 
@@ -102,12 +128,21 @@ def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
     vector = TYPES["geometry_msgs/msg/Vector3"]
 
     def joints(k):
-        return SimpleNamespace(header=header(k, model.h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0])
+        return SimpleNamespace(
+            header=header(k, model.h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0]
+        )
 
     def body(k):
-        pose = SimpleNamespace(position=vector(float(k), 0.0, 0.0), orientation=TYPES["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0))
+        pose = SimpleNamespace(
+            position=vector(float(k), 0.0, 0.0),
+            orientation=TYPES["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
+        )
         twist = SimpleNamespace(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.0))
-        return SimpleNamespace(header=header(k, model.h), pose=SimpleNamespace(pose=pose), twist=SimpleNamespace(twist=twist))
+        return SimpleNamespace(
+            header=header(k, model.h),
+            pose=SimpleNamespace(pose=pose),
+            twist=SimpleNamespace(twist=twist),
+        )
 
     for k in (0, 0, 1, 2, 3, 0, 0, 1, 2):
         reader.topics["joint_states"](joints(k), 0)
@@ -118,7 +153,9 @@ def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
     assert read.missing == 0
 
 
-@pytest.mark.parametrize(("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one 2")])
+@pytest.mark.parametrize(
+    ("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one 2")]
+)
 def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
     scenario, model, trajectory = payload
     write(tmp_path / "bag", scenario, model, trajectory, steps)

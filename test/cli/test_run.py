@@ -34,12 +34,22 @@ def wait_for_clock(time_s, timeout_s=40.0):
     context, times = Context(), []
     rclpy.init(context=context, domain_id=int(DOMAIN))
     try:
-        node, executor = rclpy.create_node("clock_watcher", context=context), SingleThreadedExecutor(context=context)
+        node, executor = (
+            rclpy.create_node("clock_watcher", context=context),
+            SingleThreadedExecutor(context=context),
+        )
         executor.add_node(node)
-        node.create_subscription(Clock, "/clock", lambda message: times.append(message.clock.sec + 1e-9 * message.clock.nanosec), 100)
+        node.create_subscription(
+            Clock,
+            "/clock",
+            lambda message: times.append(message.clock.sec + 1e-9 * message.clock.nanosec),
+            100,
+        )
         deadline = time.monotonic() + timeout_s
         while not (times and times[-1] >= time_s):
-            assert time.monotonic() < deadline, f"simulation time {time_s} s not reached within {timeout_s} s"
+            assert time.monotonic() < deadline, (
+                f"simulation time {time_s} s not reached within {timeout_s} s"
+            )
             executor.spin_once(timeout_sec=0.05)
         executor.shutdown()
     finally:
@@ -49,18 +59,34 @@ def wait_for_clock(time_s, timeout_s=40.0):
 def test_without_ros_it_says_what_to_install(tmp_path):
     done = nh_control("run", "snakeboard", cwd=tmp_path, before=WITHOUT_ROS)
     assert done.returncode == 2
-    for text in ("rclpy", "pip install -e '.[ros]'", "/opt/ros/", "rosdep install", "nh_control simulate"):
+    for text in (
+        "rclpy",
+        "pip install -e '.[ros]'",
+        "/opt/ros/",
+        "rosdep install",
+        "nh_control simulate",
+    ):
         assert text in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-ros = pytest.mark.skipif(not all(__import__("importlib").util.find_spec(name) for name in ("rclpy", "rosbags")), reason="needs ROS: install the extra 'ros'")
+ros = pytest.mark.skipif(
+    not all(__import__("importlib").util.find_spec(name) for name in ("rclpy", "rosbags")),
+    reason="needs ROS: install the extra 'ros'",
+)
 
 
 RUNS = {
     "snakeboard": ("--plant-parameter", "m=1.05"),
     "quadrotor_payload": (
-        *("--reference", "hover", "--plant-parameter", "lengths=0.6,0.81", "--perturb-tilt", "0.5"),
+        *(
+            "--reference",
+            "hover",
+            "--plant-parameter",
+            "lengths=0.6,0.81",
+            "--perturb-tilt",
+            "0.5",
+        ),
         *("--wind-force", "2", "0", "0", "--wind-start", "0.5", "--wind-duration", "0.5"),
     ),
 }
@@ -69,23 +95,65 @@ RUNS = {
 @ros
 @pytest.mark.parametrize("scenario", RUNS)
 def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
-    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--plant-substeps", "2", "--no-plots", "--no-display", "--json")
+    options = (
+        "--lockstep",
+        "--speed-factor",
+        "0",
+        "--duration",
+        "2",
+        "--plant-substeps",
+        "2",
+        "--no-plots",
+        "--no-display",
+        "--json",
+    )
     done = nh_control("run", scenario, *RUNS[scenario], *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["steps"] == summary["steps_planned"] == 200
     assert summary["ros"]["difference_to_simulation"] < 1e-9
-    assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == summary["ros"]["states_missing_in_recording"] == 0
+    assert (
+        summary["ros"]["commands_rejected"]
+        == summary["ros"]["fallback_steps"]
+        == summary["ros"]["states_missing_in_recording"]
+        == 0
+    )
     folder = tmp_path / summary["output"]
-    assert {file.name for file in folder.iterdir()} == {"results.npz", "summary.json", "parameters.yaml", "recording", "logs"}
-    assert ('fallback: "hold"' in (folder / "parameters.yaml").read_text()) == (scenario == "quadrotor_payload")
+    assert {file.name for file in folder.iterdir()} == {
+        "results.npz",
+        "summary.json",
+        "parameters.yaml",
+        "recording",
+        "logs",
+    }
+    assert ('fallback: "hold"' in (folder / "parameters.yaml").read_text()) == (
+        scenario == "quadrotor_payload"
+    )
     assert not alive(folder)
 
 
 @ros
 def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
-    command = [sys.executable, "-c", MAIN, "run", "snakeboard", "--json", "--no-plots", "--no-display", "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-c",
+        MAIN,
+        "run",
+        "snakeboard",
+        "--json",
+        "--no-plots",
+        "--no-display",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for_clock(1.0)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
@@ -100,7 +168,15 @@ def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
 
 @ros
 def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
-    done = nh_control("run", "snakeboard", "--no-display", "--output", "out", cwd=tmp_path, RMW_IMPLEMENTATION="rmw_nope")
+    done = nh_control(
+        "run",
+        "snakeboard",
+        "--no-display",
+        "--output",
+        "out",
+        cwd=tmp_path,
+        RMW_IMPLEMENTATION="rmw_nope",
+    )
     assert done.returncode == 1
     assert "ended with exit code" in done.stderr and "rmw_nope" in done.stderr
     assert not alive(tmp_path)
@@ -108,8 +184,23 @@ def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
 
 @ros
 def test_nodes_do_not_outlive_a_killed_command(tmp_path):
-    command = [sys.executable, "-c", MAIN, "run", "snakeboard", "--no-plots", "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-c",
+        MAIN,
+        "run",
+        "snakeboard",
+        "--no-plots",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 30
     while len(alive(tmp_path / "out" / "parameters.yaml")) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -125,7 +216,9 @@ def test_nodes_do_not_outlive_a_killed_command(tmp_path):
 @ros
 def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
     failing = ("--plant-parameter", "J=0.1", "--step", "0.1", "--lockstep", "--speed-factor", "0")
-    done = nh_control("run", "snakeboard", *failing, "--json", "--no-plots", "--no-display", cwd=tmp_path)
+    done = nh_control(
+        "run", "snakeboard", *failing, "--json", "--no-plots", "--no-display", cwd=tmp_path
+    )
     assert done.returncode == 1
     assert "failed at step" in done.stderr and "reduce h" in done.stderr
     summary = json.loads(done.stdout)

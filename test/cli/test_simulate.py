@@ -37,7 +37,13 @@ def test_list_shows_every_scenario_with_all_its_names(call):
     for name in scenarios.names():
         scenario = scenarios.get(name)
         system = scenario.make_system(scenario.parameters)
-        for word in (name, *scenario.references, *scenario.integrators, *system.inputs, *vars(scenario.parameters)):
+        for word in (
+            name,
+            *scenario.references,
+            *scenario.integrators,
+            *system.inputs,
+            *vars(scenario.parameters),
+        ):
             assert word in listed.stdout
 
 
@@ -93,22 +99,41 @@ def test_simulate_saves_numbers(simulated):
     folder, summary = simulated
     saved = np.load(folder / summary["files"]["results"])
     n = summary["steps"]
-    shapes = {"states": (n + 1, 8), "errors": (n + 1, 8), "inputs": (n, 2), "saturated": (n, 2), "energy": (n + 1,), "constraint": (n, 2)}
+    shapes = {
+        "states": (n + 1, 8),
+        "errors": (n + 1, 8),
+        "inputs": (n, 2),
+        "saturated": (n, 2),
+        "energy": (n + 1,),
+        "constraint": (n, 2),
+    }
     assert {name: saved[name].shape for name in shapes} == shapes
     assert saved["times"][-1] == pytest.approx(14.8)
     assert list(saved["input_names"]) == ["rotor_torque", "steer_torque"]
     assert np.linalg.norm(saved["errors"][-1, :5]) == pytest.approx(summary["error"]["final"])
     on_disk = json.loads((folder / summary["files"]["summary"]).read_text())
-    assert on_disk == {key: value for key, value in summary.items() if key not in ("output", "files")}
+    assert on_disk == {
+        key: value for key, value in summary.items() if key not in ("output", "files")
+    }
 
 
-def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(simulated, call, monkeypatch):
+def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(
+    simulated, call, monkeypatch
+):
     folder, summary = simulated
     monkeypatch.chdir(folder)
     again = call("simulate", "snakeboard", "--no-plots", "--duration", "0.1")
     assert again.returncode == 0
     assert "snakeboard-parking-2/" in again.stdout
-    chosen = ("simulate", "snakeboard", "--no-plots", "--duration", "0.1", "--output", summary["output"])
+    chosen = (
+        "simulate",
+        "snakeboard",
+        "--no-plots",
+        "--duration",
+        "0.1",
+        "--output",
+        summary["output"],
+    )
     refused = call(*chosen)
     assert refused.returncode == 2
     assert "not empty" in refused.stderr and "--overwrite" in refused.stderr
@@ -116,10 +141,26 @@ def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(sim
 
 
 def test_the_plant_may_differ_and_the_table_says_so(call):
-    options = ("--plant-integrator", "rdp_cay", "--plant-substeps", "4", "--plant-parameter", "m=1.1", "--plant-parameter", "J=1.3", "--integral")
+    options = (
+        "--plant-integrator",
+        "rdp_cay",
+        "--plant-substeps",
+        "4",
+        "--plant-parameter",
+        "m=1.1",
+        "--plant-parameter",
+        "J=1.3",
+        "--integral",
+    )
     done = call("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options)
     assert done.returncode == 0, done.stderr
-    for text in ("rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"):
+    for text in (
+        "rdp(cay",
+        "h = 0.0025 s",
+        "4 steps per command",
+        "with disturbance estimate",
+        "turning",
+    ):
         assert text in done.stdout
 
 
@@ -135,14 +176,53 @@ def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(call):
 
 
 def test_bodies_in_space_have_errors_tensions_and_wind(call):
-    start = ("--perturb-position", "0.5", "--perturb-swing", "0.3", "--perturb-tilt", "0.6", "--perturb-heading", "0", "--perturb-seed", "1")
-    plant = ("--plant-parameter", "lengths=0.6,0.81", "--plant-parameter", "payload_mass=0.5", "--wind-force", "2", "0", "-0.5", "--wind-start", "0.2")
-    done = call("simulate", "quadrotor_payload", "--reference", "hover", "--duration", "1", *start, *plant, "--json", "--no-plots")
+    start = (
+        "--perturb-position",
+        "0.5",
+        "--perturb-swing",
+        "0.3",
+        "--perturb-tilt",
+        "0.6",
+        "--perturb-heading",
+        "0",
+        "--perturb-seed",
+        "1",
+    )
+    plant = (
+        "--plant-parameter",
+        "lengths=0.6,0.81",
+        "--plant-parameter",
+        "payload_mass=0.5",
+        "--wind-force",
+        "2",
+        "0",
+        "-0.5",
+        "--wind-start",
+        "0.2",
+    )
+    done = call(
+        "simulate",
+        "quadrotor_payload",
+        "--reference",
+        "hover",
+        "--duration",
+        "1",
+        *start,
+        *plant,
+        "--json",
+        "--no-plots",
+    )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    initial = {name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()}
+    initial = {
+        name: (part["initial"], part["unit"]) for name, part in summary["error"]["parts"].items()
+    }
     tilt, swing = (pytest.approx(0.6), "rad"), (pytest.approx(0.3), "rad")
-    turns = {name: turn for i in (1, 2) for name, turn in ((f"quad{i} attitude", tilt), (f"link{i} direction", swing))}
+    turns = {
+        name: turn
+        for i in (1, 2)
+        for name, turn in ((f"quad{i} attitude", tilt), (f"link{i} direction", swing))
+    }
     assert initial == {"payload position": (pytest.approx(0.5), "m"), **turns}
     assert summary["plant_parameters"]["lengths"] == [0.6, 0.81]
     assert summary["wind"] == {"force": [2.0, 0.0, -0.5], "start_s": 0.2, "duration_s": 0.0}
@@ -156,7 +236,10 @@ WRONG = {
     "unknown scenario": (("nope",), "snakeboard"),
     "unknown reference": (("snakeboard", "--reference", "nope"), "parking, forward, turning"),
     "unknown integrator": (("snakeboard", "--integrator", "nope"), "midpoint, rdp_exp"),
-    "unknown plant integrator": (("snakeboard", "--plant-integrator", "nope"), "midpoint, rdp_exp"),
+    "unknown plant integrator": (
+        ("snakeboard", "--plant-integrator", "nope"),
+        "midpoint, rdp_exp",
+    ),
     "unknown parameter": (("snakeboard", "--plant-parameter", "mass=1"), "m, l, I, J"),
     "negative mass": (("snakeboard", "--plant-parameter", "m=-1"), "m must be positive"),
     "mass that is no number": (("snakeboard", "--plant-parameter", "m=nan"), "finite"),
@@ -168,15 +251,30 @@ WRONG = {
     "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
     "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
     "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
-    "tilt of what cannot tilt": (("snakeboard", "--perturb-tilt", "1"), "leave swing and tilt at 0"),
+    "tilt of what cannot tilt": (
+        ("snakeboard", "--perturb-tilt", "1"),
+        "leave swing and tilt at 0",
+    ),
     "wind where there is none": (("snakeboard", "--wind-force", "1", "0", "0"), "has no wind"),
     "wind without direction": (("quadrotor_payload", "--wind-force", "1"), "expected 3 arguments"),
     "infinite wind": (("quadrotor_payload", "--wind-force", "1", "0", "inf"), "finite"),
     "wind before the start": (("quadrotor_payload", "--wind-start", "-1"), ">= 0"),
-    "too few lengths": (("quadrotor_payload", "--plant-parameter", "lengths=0.6"), "2 numbers as in (0.6, 0.8), got 0.6"),
-    "several masses": (("quadrotor_payload", "--plant-parameter", "payload_mass=1,2"), "1 numbers as in 0.4"),
-    "limits that cannot hold the weight": (("quadrotor_payload", "--plant-parameter", "thrust_limit=5"), "cannot hold the weight"),
-    "half a turn": (("quadrotor_payload", "--reference", "hover", "--perturb-swing", "3.2"), "below half a turn"),
+    "too few lengths": (
+        ("quadrotor_payload", "--plant-parameter", "lengths=0.6"),
+        "2 numbers as in (0.6, 0.8), got 0.6",
+    ),
+    "several masses": (
+        ("quadrotor_payload", "--plant-parameter", "payload_mass=1,2"),
+        "1 numbers as in 0.4",
+    ),
+    "limits that cannot hold the weight": (
+        ("quadrotor_payload", "--plant-parameter", "thrust_limit=5"),
+        "cannot hold the weight",
+    ),
+    "half a turn": (
+        ("quadrotor_payload", "--reference", "hover", "--perturb-swing", "3.2"),
+        "below half a turn",
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""A node that is interrupted while it still imports ends as it would later: no traceback, exit code 0."""
+"""A node that is interrupted while it still imports ends as it would later: no traceback, exit
+code 0.
+"""
 
 import signal
 import subprocess
@@ -26,5 +28,13 @@ sys.exit(start.{node}())
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_early_signals_end_a_node_quietly(node, number, tmp_path):
     code = IMPORTING.format(signal=number.name, node=node)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -2,15 +2,17 @@
 
 import casadi as ca
 
-from nh_control.rotations import SO3
-from nh_control.spaces import Product, Rn
-from nh_control.system import System
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.system import System
 
 G = 9.8
 
 
 def rod(length=0.7, g=G, mass=1.0, copies=1) -> System:
-    """A mass in the plane at a distance from the origin [johnson2014 VII-B]; `copies` of the constraint make it redundant."""
+    """A mass in the plane at a distance from the origin [johnson2014 VII-B]; `copies` of the
+    constraint make it redundant.
+    """
     return System(
         name="rod",
         space=Rn("x", "y"),
@@ -20,26 +22,36 @@ def rod(length=0.7, g=G, mass=1.0, copies=1) -> System:
 
 
 def spherical(m=1.3, r=0.8, g=G) -> System:
-    """A spherical pendulum in angles: theta = elevation + pi/2 from the downward vertical, and phi about it [johnson2014 VII-A]."""
+    """A spherical pendulum in angles: theta = elevation + pi/2 from the downward vertical, and phi
+    about it [johnson2014 VII-A].
+    """
     return System(
         name="spherical",
         space=Rn("elevation", "phi"),
-        lagrangian=lambda q, v: m * r**2 / 2 * (v[0] ** 2 + ca.cos(q[0]) ** 2 * v[1] ** 2) - m * g * r * ca.sin(q[0]),
+        lagrangian=lambda q, v: (
+            m * r**2 / 2 * (v[0] ** 2 + ca.cos(q[0]) ** 2 * v[1] ** 2) - m * g * r * ca.sin(q[0])
+        ),
     )
 
 
 def bead(tilt) -> System:
-    """A unit mass in space on the unit sphere and on the plane `x sin(tilt) + (z - 1) cos(tilt) = 0`, which touches the sphere for tilt = 0."""
+    """A unit mass in space on the unit sphere and on the plane
+    `x sin(tilt) + (z - 1) cos(tilt) = 0`, which touches the sphere for tilt = 0.
+    """
     return System(
         name="bead",
         space=Rn("x", "y", "z"),
         lagrangian=lambda q, v: ca.sumsqr(v) / 2,
-        holonomic_constraint=lambda q: ca.vertcat(ca.sumsqr(q) - 1, q[0] * ca.sin(tilt) + (q[2] - 1) * ca.cos(tilt)),
+        holonomic_constraint=lambda q: ca.vertcat(
+            ca.sumsqr(q) - 1, q[0] * ca.sin(tilt) + (q[2] - 1) * ca.cos(tilt)
+        ),
     )
 
 
 def sling(length=0.5) -> System:
-    """A unit mass that hangs from a hand, moved at will along x and up, on a string whose length is a third prescribed coordinate."""
+    """A unit mass that hangs from a hand, moved at will along x and up, on a string whose length
+    is a third prescribed coordinate.
+    """
     return System(
         name="sling",
         space=Rn("x", "z", "hand_x", "hand_z", "length"),
@@ -50,14 +62,23 @@ def sling(length=0.5) -> System:
 
 
 def lamp(arm=0.3) -> System:
-    """A free rigid body of unit mass, center of mass at its origin, one point of which, `arm` above it, is held at the world's origin."""
+    """A free rigid body of unit mass, center of mass at its origin, one point of which, `arm`
+    above it, is held at the world's origin.
+    """
     return System(
         name="lamp",
         space=Product(SO3("r"), Rn("x", "y", "z")),
-        lagrangian=lambda q, v: (0.02 * v[0] ** 2 + 0.03 * v[1] ** 2 + 0.01 * v[2] ** 2 + ca.sumsqr(v[3:])) / 2 - G * q[6],
+        lagrangian=lambda q, v: (
+            (0.02 * v[0] ** 2 + 0.03 * v[1] ** 2 + 0.01 * v[2] ** 2 + ca.sumsqr(v[3:])) / 2
+            - G * q[6]
+        ),
         holonomic_constraint=lambda q: q[4:] + _rotated(q[:4], arm),
     )
 
 
 def _rotated(w, arm):
-    return arm * ca.vertcat(2 * (w[1] * w[3] + w[0] * w[2]), 2 * (w[2] * w[3] - w[0] * w[1]), w[0] ** 2 - w[1] ** 2 - w[2] ** 2 + w[3] ** 2)
+    return arm * ca.vertcat(
+        2 * (w[1] * w[3] + w[0] * w[2]),
+        2 * (w[2] * w[3] - w[0] * w[1]),
+        w[0] ** 2 - w[1] ** 2 - w[2] ** 2 + w[3] ** 2,
+    )

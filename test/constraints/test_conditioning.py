@@ -1,4 +1,6 @@
-"""Singularities of the linearization: the examples of [johnson2014 VII], redundant constraints, singular configurations."""
+"""Singularities of the linearization: the examples of [johnson2014 VII], redundant constraints,
+singular configurations.
+"""
 
 import logging
 
@@ -7,11 +9,11 @@ import numpy as np
 import pytest
 from linkages import G, bead, rod, spherical
 
-from nh_control import compiled
-from nh_control.conditioning import ILL_CONDITIONED, SingularStep, require_regular
-from nh_control.discrete import Conditioning, StepFailed
+from nh_control.discrete.conditioning import ILL_CONDITIONED, SingularStep, require_regular
+from nh_control.discrete.system import Conditioning, StepFailed
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.trajectory import Trajectory
+from nh_control.numerics import compiled
 
 R = 0.8
 
@@ -33,15 +35,22 @@ def on_circle(angle):
 def condition(dsys, x, x1):
     """Condition numbers for two configurations, whether a step joins them or not."""
     space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
-    r = dsys.method.residual(ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.system.gradients)
+    r = dsys.method.residual(
+        ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.system.gradients
+    )
     mean = np.zeros(dsys.method.n_z)
     mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h
-    return Conditioning.of(np.asarray(ca.Function("r_z", [z], [ca.densify(ca.jacobian(r, z))])(mean)), dsys.method.multipliers)
+    return Conditioning.of(
+        np.asarray(ca.Function("r_z", [z], [ca.densify(ca.jacobian(r, z))])(mean)),
+        dsys.method.multipliers,
+    )
 
 
 @pytest.mark.parametrize("turns", [-1, 0, 1])
 def test_a_spherical_pendulum_is_singular_when_two_nodes_are_symmetric_about_the_vertical(turns):
-    """[johnson2014 (34)]: at theta0 + theta1 = 2 n pi, and only as close as it comes: condition numbers grow like 1 / sin^2 of the middle."""
+    """[johnson2014 (34)]: at theta0 + theta1 = 2 n pi, and only as close as it comes: condition
+    numbers grow like 1 / sin^2 of the middle.
+    """
     dsys = midpoint(spherical(), 0.01)
     assert condition(dsys, at(-0.2 + 2 * np.pi * turns), at(0.2)).mass > 1e15
     for offset in (1e-1, 1e-2, 1e-3):
@@ -51,13 +60,21 @@ def test_a_spherical_pendulum_is_singular_when_two_nodes_are_symmetric_about_the
 
 
 def test_a_spherical_pendulum_sampled_too_coarsely_is_singular_elsewhere_too():
-    """The bracket of (34) vanishes at `cos((theta0 + theta1) / 2) = -4 r / (g h^2)`, which needs h >= sqrt(4 r / g)."""
+    """The bracket of (34) vanishes at `cos((theta0 + theta1) / 2) = -4 r / (g h^2)`, which needs h
+    >= sqrt(4 r / g).
+    """
     limit = np.sqrt(4 * R / G)
     h = 1.2 * limit
     middle = np.arccos(-4 * R / (G * h**2))
     assert condition(midpoint(spherical(), h), at(middle - 0.1), at(middle + 0.1)).mass > 1e15
     below = midpoint(spherical(), 0.9 * limit)
-    assert max(condition(below, at(middle - 0.1), at(middle + 0.1)).mass for middle in np.linspace(0.3, np.pi - 0.3, 50)) < 100
+    assert (
+        max(
+            condition(below, at(middle - 0.1), at(middle + 0.1)).mass
+            for middle in np.linspace(0.3, np.pi - 0.3, 50)
+        )
+        < 100
+    )
 
 
 def test_a_constrained_pendulum_is_singular_when_a_step_turns_it_by_a_right_angle():
@@ -65,7 +82,9 @@ def test_a_constrained_pendulum_is_singular_when_a_step_turns_it_by_a_right_angl
     dsys = midpoint(rod(g=0.0), 0.1)
     for angle in (0.1, 1.0, 1.5):
         found = condition(dsys, on_circle(0.4), on_circle(0.4 + angle))
-        assert found.mass == pytest.approx(1) and found.constraint == pytest.approx(1 / np.cos(angle))
+        assert found.mass == pytest.approx(1) and found.constraint == pytest.approx(
+            1 / np.cos(angle)
+        )
     assert condition(dsys, on_circle(0.4), on_circle(0.4 + np.pi / 2)).constraint > 1e15
 
 
@@ -81,20 +100,31 @@ def still(dsys, x):
 def test_redundant_constraints_fail_with_step_and_condition_number():
     dsys, x = midpoint(rod(copies=2), 0.01), np.array([0.7, 0.0, 0.0, 0.1])
     for run in (lambda: dsys.simulate(x, 1), lambda: require_regular(dsys, still(dsys, x))):
-        with pytest.raises(StepFailed, match=r"rod by midpoint.* at step 0 .*condition number .*Dh M\^-1 Dh\^T") as failure:
+        with pytest.raises(
+            StepFailed, match=r"rod by midpoint.* at step 0 .*condition number .*Dh M\^-1 Dh\^T"
+        ) as failure:
             run()
-        assert failure.value.step == 0 and failure.value.conditioning.constraint > 1e12 and failure.value.conditioning.mass == pytest.approx(1)
+        assert (
+            failure.value.step == 0
+            and failure.value.conditioning.constraint > 1e12
+            and failure.value.conditioning.mass == pytest.approx(1)
+        )
 
 
 def test_a_singular_configuration_is_warned_of_before_it_is_refused(caplog):
-    """A plane that comes to touch a sphere: condition numbers grow like the inverse square of its tilt."""
+    """A plane that comes to touch a sphere: condition numbers grow like the inverse square of its
+    tilt.
+    """
     x = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     systems = {tilt: midpoint(bead(tilt), 0.01) for tilt in (0.1, 1e-5, 1e-7, 0.0)}
     with caplog.at_level(logging.WARNING):
         assert 1e2 < require_regular(systems[0.1], still(systems[0.1], x)).constraint < 1e3
         assert not caplog.records
         assert require_regular(systems[1e-5], still(systems[1e-5], x)).constraint > ILL_CONDITIONED
-    assert "at step 0 (t = 0 s): Dh M^-1 Dh^T is ill-conditioned, condition number" in caplog.text and "drop redundant ones" in caplog.text
+    assert (
+        "at step 0 (t = 0 s): Dh M^-1 Dh^T is ill-conditioned, condition number" in caplog.text
+        and "drop redundant ones" in caplog.text
+    )
     with pytest.raises(SingularStep, match="Dh M.-1 Dh.T is singular") as failure:
         require_regular(systems[1e-7], still(systems[1e-7], x))
     assert failure.value.step == 0 and failure.value.conditioning.constraint > 1e12
@@ -103,7 +133,9 @@ def test_a_singular_configuration_is_warned_of_before_it_is_refused(caplog):
 
 
 def test_a_step_across_the_vertical_is_refused_with_its_number():
-    """In coordinates that do not know the vertical: the momentum is the one with which a step ends opposite to its start."""
+    """In coordinates that do not know the vertical: the momentum is the one with which a step ends
+    opposite to its start.
+    """
     h, c, m = 0.01, 0.05, 1.3
     dsys = midpoint(spherical(m, R), h)
     crossing = np.concatenate([at(-c)[:2], [m * R**2 * 2 * c / h, 0.0]])

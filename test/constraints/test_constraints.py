@@ -1,4 +1,6 @@
-"""Configurations, velocities and equilibria under holonomic constraints: optimality conditions, exactness, and errors that name the residuals."""
+"""Configurations, velocities and equilibria under holonomic constraints: optimality conditions,
+exactness, and errors that name the residuals.
+"""
 
 import casadi as ca
 import numpy as np
@@ -7,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linkages import G, lamp, rod, sling
 
-from nh_control.constraints import NotConsistent, consistent_velocity, minimize_potential_energy, satisfy_constraints
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics.constraints import (
+    NotConsistent,
+    consistent_velocity,
+    minimize_potential_energy,
+    satisfy_constraints,
+)
+from nh_control.mechanics.system import System
 
 
 @given(st.floats(0.05, 20.0), st.floats(-np.pi, np.pi))
@@ -23,9 +30,13 @@ def test_named_and_prescribed_coordinates_keep_their_values():
     q = np.array([0.3, -0.2, 0.1, 0.5, 0.2])
     string = np.linalg.norm
     kept = satisfy_constraints(sling(), q)
-    assert (kept[2:] == q[2:]).all() and string(kept[:2] - kept[2:4]) == pytest.approx(0.7, abs=1e-12)
+    assert (kept[2:] == q[2:]).all() and string(kept[:2] - kept[2:4]) == pytest.approx(
+        0.7, abs=1e-12
+    )
     named = satisfy_constraints(sling(), q, ["x", "z", "hand_x"])
-    assert (named[:3] == q[:3]).all() and string(named[:2] - named[2:4]) == pytest.approx(0.5 + named[4], abs=1e-12)
+    assert (named[:3] == q[:3]).all() and string(named[:2] - named[2:4]) == pytest.approx(
+        0.5 + named[4], abs=1e-12
+    )
     assert np.abs(named[3:] - q[3:]).min() > 0
 
 
@@ -37,15 +48,25 @@ def test_the_closest_pose_of_a_body_on_a_hinge():
     h, slope = constraint(system, closest)
     assert np.abs(h).max() <= 1e-12
     for direction in tangents(slope):
-        others = [satisfy_constraints(system, system.space.retract(closest, t * direction)) for t in (-1e-3, 1e-3)]
-        assert min(np.linalg.norm(system.space.local(q, other)) for other in others) > np.linalg.norm(system.space.local(q, closest))
+        others = [
+            satisfy_constraints(system, system.space.retract(closest, t * direction))
+            for t in (-1e-3, 1e-3)
+        ]
+        assert min(
+            np.linalg.norm(system.space.local(q, other)) for other in others
+        ) > np.linalg.norm(system.space.local(q, closest))
 
 
 def test_a_body_on_a_hinge_comes_to_rest_hanging():
-    """From upside down, where it is in equilibrium as well; what is left to choose is the turn about the vertical."""
+    """From upside down, where it is in equilibrium as well; what is left to choose is the turn
+    about the vertical.
+    """
     system = lamp()
     upside_down = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.3])
-    for q in (upside_down, system.space.retract(system.space.origin, np.array([0.8, -0.6, 0.4, 0.1, 0.2, -0.1]))):
+    for q in (
+        upside_down,
+        system.space.retract(system.space.origin, np.array([0.8, -0.6, 0.4, 0.1, 0.2, -0.1])),
+    ):
         rest = minimize_potential_energy(system, q)
         np.testing.assert_allclose(rest[4:], [0, 0, -0.3], atol=1e-9)
         dsys = midpoint(system, 0.01)
@@ -54,15 +75,26 @@ def test_a_body_on_a_hinge_comes_to_rest_hanging():
 
 
 def test_the_least_potential_energy_with_a_coordinate_kept():
-    system = System("springs", Rn("a", "b"), lambda q, v: ca.sumsqr(v) / 2 - (q[0] ** 2 + (q[1] - q[0]) ** 2 + 2 * ca.cos(q[1])))
+    system = System(
+        "springs",
+        Rn("a", "b"),
+        lambda q, v: ca.sumsqr(v) / 2 - (q[0] ** 2 + (q[1] - q[0]) ** 2 + 2 * ca.cos(q[1])),
+    )
     a, b = minimize_potential_energy(system, [0.5, -0.3], ["a"])
     assert a == 0.5 and b - a == pytest.approx(np.sin(b), abs=1e-10)
     a, b = minimize_potential_energy(system, [0.5, -0.3])
-    assert a == pytest.approx(b - a, abs=1e-9) and b - a == pytest.approx(np.sin(b), abs=1e-9) and abs(b) > 1
+    assert (
+        a == pytest.approx(b - a, abs=1e-9)
+        and b - a == pytest.approx(np.sin(b), abs=1e-9)
+        and abs(b) > 1
+    )
 
 
 def test_velocities_keep_the_constraints_and_the_prescribed_velocities():
-    q, v = satisfy_constraints(sling(), [0.3, -0.2, 0.1, 0.5, 0.2]), np.array([0.3, -1.0, 0.7, -0.2, 0.4])
+    q, v = (
+        satisfy_constraints(sling(), [0.3, -0.2, 0.1, 0.5, 0.2]),
+        np.array([0.3, -1.0, 0.7, -0.2, 0.4]),
+    )
     kept = consistent_velocity(sling(), q, v)
     assert (kept[2:] == v[2:]).all()
     string = q[:2] - q[2:4]
@@ -75,7 +107,9 @@ def test_velocities_keep_the_constraints_and_the_prescribed_velocities():
 
 
 def test_impulses_of_the_constraints_are_not_noticed():
-    """The momentum of a velocity that violates the constraints makes the same step as that of the closest velocity that keeps them."""
+    """The momentum of a velocity that violates the constraints makes the same step as that of the
+    closest velocity that keeps them.
+    """
     dsys, v = midpoint(sling(), 0.01), np.array([0.3, -1.0, 0.0, 0.0, 0.0])
     q = satisfy_constraints(sling(), [0.3, -0.2, 0.1, 0.5, 0.2])
     ends = [dsys.step(dsys.state(q, w), q[2:]) for w in (v, consistent_velocity(sling(), q, v))]
@@ -83,25 +117,42 @@ def test_impulses_of_the_constraints_are_not_noticed():
 
 
 def test_velocities_at_the_nodes_are_second_order():
-    """Also with constraints, where the momentum after a step contains half of its constraint impulse."""
+    """Also with constraints, where the momentum after a step contains half of its constraint
+    impulse.
+    """
     errors, steps = [], (0.02, 0.01, 0.005)
     for h in steps:
         dsys = midpoint(rod(), h)
-        angle = midpoint(System("angle", Rn("t"), lambda q, v: v[0] ** 2 / 2 + G / 0.7 * ca.cos(q[0])), h / 16)
+        angle = midpoint(
+            System("angle", Rn("t"), lambda q, v: v[0] ** 2 / 2 + G / 0.7 * ca.cos(q[0])), h / 16
+        )
         theta, omega = angle.simulate([0.9, 0.5], round(16 / h)).states[-1]
-        start = 0.7 * np.array([np.sin(0.9), -np.cos(0.9)]), 0.35 * np.array([np.cos(0.9), np.sin(0.9)])
+        start = (
+            0.7 * np.array([np.sin(0.9), -np.cos(0.9)]),
+            0.35 * np.array([np.cos(0.9), np.sin(0.9)]),
+        )
         end = dsys.simulate(dsys.state(*start), round(1 / h)).states[-1]
-        errors.append(np.abs(dsys.velocity(end) - 0.7 * omega * np.array([np.cos(theta), np.sin(theta)])).max())
+        errors.append(
+            np.abs(
+                dsys.velocity(end) - 0.7 * omega * np.array([np.cos(theta), np.sin(theta)])
+            ).max()
+        )
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] == pytest.approx(2.0, abs=0.05)
 
 
 def test_what_cannot_be_satisfied_is_said_with_residuals():
-    with pytest.raises(NotConsistent, match=r"rod: no configuration .*\['x'\] kept.* h = \[0.32") as failure:
+    with pytest.raises(
+        NotConsistent, match=r"rod: no configuration .*\['x'\] kept.* h = \[0.32"
+    ) as failure:
         satisfy_constraints(rod(), [0.9, 0.2], ["x"])
     assert failure.value.residual == pytest.approx([0.32])
     with pytest.raises(NotConsistent, match="no equilibrium found near q"):
-        minimize_potential_energy(System("falling", Rn("x", "z"), lambda q, v: ca.sumsqr(v) / 2 - G * q[1]), [0.0, 0.0])
-    with pytest.raises(NotConsistent, match=r"rod: q does not satisfy the constraints, h = \[0.51"):
+        minimize_potential_energy(
+            System("falling", Rn("x", "z"), lambda q, v: ca.sumsqr(v) / 2 - G * q[1]), [0.0, 0.0]
+        )
+    with pytest.raises(
+        NotConsistent, match=r"rod: q does not satisfy the constraints, h = \[0.51"
+    ):
         consistent_velocity(rod(), [1.0, 0.0], [0.0, 1.0])
     with pytest.raises(NotConsistent, match="dependent at q, condition number"):
         consistent_velocity(rod(copies=2), [0.7, 0.0], [0.0, 1.0])
@@ -113,7 +164,12 @@ def test_what_cannot_be_satisfied_is_said_with_residuals():
 
 def constraint(system, q):
     q_ = ca.SX.sym("q", system.space.nq)
-    h, slope = (np.asarray(value) for value in ca.Function("h", [q_], [system.holonomic_constraint(q_), system.holonomic_slope(q_)])(q))
+    h, slope = (
+        np.asarray(value)
+        for value in ca.Function(
+            "h", [q_], [system.holonomic_constraint(q_), system.holonomic_slope(q_)]
+        )(q)
+    )
     return h[:, 0], slope
 
 

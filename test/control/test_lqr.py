@@ -1,14 +1,17 @@
-"""LQR: optimality, stationarity, periodicity, and the errors where there is nothing to stabilize."""
+"""LQR: optimality, stationarity, periodicity, and the errors where there is nothing to
+stabilize.
+"""
 
 import control
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+
 from nh_control.control import lqr
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.scenarios import SNAKEBOARD
 from nh_control.systems import pendulum, snakeboard
-from nh_control.trajectory import Trajectory
-from scipy.optimize import minimize
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +36,18 @@ def test_infinite_horizon_is_a_fixed_point_of_the_finite_horizon(upright):
     np.testing.assert_allclose(finite.P, np.broadcast_to(stationary.P, finite.P.shape), rtol=1e-9)
     np.testing.assert_allclose(finite.K, np.broadcast_to(stationary.K, finite.K.shape), rtol=1e-9)
     lin = dsys.linearize(x, u)
-    np.testing.assert_allclose(np.sort(np.abs(stationary.poles)), np.sort(np.abs(np.linalg.eigvals(lin.A - lin.B @ stationary.K))), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.sort(np.abs(stationary.poles)),
+        np.sort(np.abs(np.linalg.eigvals(lin.A - lin.B @ stationary.K))),
+        rtol=1e-9,
+    )
     assert np.abs(stationary.poles).max() < 1 < np.abs(np.linalg.eigvals(lin.A)).max()
 
 
 def test_finite_horizon_minimizes_the_cost_of_the_linear_problem(board):
-    """The gains' cost is x0^T P0 x0, and a general-purpose minimizer over all inputs finds no lower one."""
+    """The gains' cost is x0^T P0 x0, and a general-purpose minimizer over all inputs finds no
+    lower one.
+    """
     reference = SNAKEBOARD.reference(board, "forward")
     short = Trajectory(board.h, reference.states[:13], reference.inputs[:12])
     Q, R, Qf = SNAKEBOARD.weights
@@ -59,7 +68,9 @@ def test_finite_horizon_minimizes_the_cost_of_the_linear_problem(board):
         x = a @ x + b @ inputs[-1]
     inputs = np.concatenate(inputs)
     assert cost(inputs) == pytest.approx(x0 @ gains.P[0] @ x0, rel=1e-9)
-    found = minimize(cost, np.zeros_like(inputs), method="L-BFGS-B", options={"maxiter": 2000, "maxfun": 10**6})
+    found = minimize(
+        cost, np.zeros_like(inputs), method="L-BFGS-B", options={"maxiter": 2000, "maxfun": 10**6}
+    )
     assert found.fun >= cost(inputs) * (1 - 1e-9)
     assert np.abs(_gradient(cost, inputs)).max() <= 1e-5 * cost(inputs)
 
@@ -70,7 +81,7 @@ def _gradient(f, x, h=1e-4):
 
 def test_riccati_matrices_are_symmetric_and_grow_with_the_horizon(board):
     gains = lqr.finite_horizon(board, SNAKEBOARD.reference(board, "parking"), *SNAKEBOARD.weights)
-    assert (gains.P == gains.P.transpose(0, 2, 1)).all()
+    assert (gains.P.transpose(0, 2, 1) == gains.P).all()
     assert np.linalg.eigvalsh(gains.P[0]).min() > 0
 
 
@@ -80,14 +91,18 @@ def test_periodic_gain_repeats_and_stabilizes_a_gait(board):
     Q, R, _ = SNAKEBOARD.weights
     one = Trajectory(board.h, whole.states[: n + 1], whole.inputs[:n], name="one period")
     gains = lqr.periodic(board, one, Q, R)
-    np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-7, atol=1e-9 * np.abs(gains.P[0]).max())
+    np.testing.assert_allclose(
+        gains.P[0], gains.P[-1], rtol=1e-7, atol=1e-9 * np.abs(gains.P[0]).max()
+    )
     A, B = lqr.linearize_along(board, one)
     transition = np.eye(board.ndx)
     for a, b, k in zip(A, B, gains.K):
         transition = (a - b @ k) @ transition
     assert np.abs(np.linalg.eigvals(transition)).max() < 0.9
     long_horizon = lqr.finite_horizon(board, whole, Q, R, gains.P[0])
-    np.testing.assert_allclose(long_horizon.P[0], gains.P[0], rtol=1e-6, atol=1e-8 * np.abs(gains.P[0]).max())
+    np.testing.assert_allclose(
+        long_horizon.P[0], gains.P[0], rtol=1e-6, atol=1e-8 * np.abs(gains.P[0]).max()
+    )
 
 
 def test_periodic_refuses_a_motion_that_is_not(board):
@@ -119,7 +134,9 @@ def test_to_ss_is_the_control_library_s_model(upright):
     np.testing.assert_array_equal(ss.A, lin.A)
     np.testing.assert_array_equal(ss.B, lin.B)
     K, _, _ = control.dlqr(ss, np.eye(2), np.eye(1))
-    np.testing.assert_allclose(K, lqr.infinite_horizon(dsys, x, u, np.eye(2), np.eye(1)).K, rtol=1e-9)
+    np.testing.assert_allclose(
+        K, lqr.infinite_horizon(dsys, x, u, np.eye(2), np.eye(1)).K, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,4 +167,6 @@ def test_an_infeasible_or_foreign_trajectory_is_refused(upright):
         lqr.finite_horizon(dsys, holding(dsys, np.array([1.0, 0.0]), u, 3), np.eye(2), np.eye(1))
     other = nonholonomic_midpoint(snakeboard(), 0.05)
     with pytest.raises(ValueError, match="expected 8, 2"):
-        lqr.finite_horizon(other, holding(dsys, np.array([np.pi, 0.0]), u, 3), np.eye(8), np.eye(2))
+        lqr.finite_horizon(
+            other, holding(dsys, np.array([np.pi, 0.0]), u, 3), np.eye(8), np.eye(2)
+        )

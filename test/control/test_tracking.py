@@ -1,16 +1,19 @@
-"""The snakeboard under LQR: convergence, robustness to another integrator and other masses, integral action, saturation."""
+"""The snakeboard under LQR: convergence, robustness to another integrator and other masses,
+integral action, saturation.
+"""
 
 import casadi as ca
 import numpy as np
 import pytest
+
 from nh_control.control import LqrTracker
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
+from nh_control.runs.simulation import closed_loop, convert
 from nh_control.scenarios import SNAKEBOARD, Perturbation, PlantOptions, UnknownName
 from nh_control.scenarios.snakeboard import GAITS
-from nh_control.simulation import closed_loop, convert
-from nh_control.spaces import Rn
-from nh_control.system import System
-from nh_control.trajectory import Trajectory
 
 REFERENCES = ("parking", "forward", "turning")
 ERROR = Perturbation(position=0.1, heading=0.1, momentum=0.1)
@@ -27,13 +30,17 @@ def trackers(model):
     made = {}
     for name in REFERENCES:
         reference = SNAKEBOARD.reference(model, name)
-        made[name] = {integral: SNAKEBOARD.tracker(model, reference, integral) for integral in (False, True)}
+        made[name] = {
+            integral: SNAKEBOARD.tracker(model, reference, integral) for integral in (False, True)
+        }
     return made
 
 
 def run(model, tracker, options=PlantOptions(), perturbation=ERROR, feedback=True):
     plant = SNAKEBOARD.plant(model, options)
-    x0 = convert(SNAKEBOARD.perturb(model, tracker.reference.states[0], perturbation), model, plant)
+    x0 = convert(
+        SNAKEBOARD.perturb(model, tracker.reference.states[0], perturbation), model, plant
+    )
     return closed_loop(plant, tracker, x0, len(tracker.reference), options.substeps, feedback)
 
 
@@ -59,14 +66,20 @@ def test_error_falls_a_hundredfold_with_a_perfect_model(model, trackers, name, s
 
 @pytest.mark.parametrize("name", REFERENCES)
 @pytest.mark.parametrize("integrator", ["rdp_cay", "rdp_exp_truncated"])
-def test_error_falls_tenfold_with_another_integrator_and_a_finer_step(model, trackers, name, integrator):
-    error = configuration_error(run(model, trackers[name][False], PlantOptions(integrator, substeps=4)))
+def test_error_falls_tenfold_with_another_integrator_and_a_finer_step(
+    model, trackers, name, integrator
+):
+    error = configuration_error(
+        run(model, trackers[name][False], PlantOptions(integrator, substeps=4))
+    )
     assert error[-1] <= error[0] / 10
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 @pytest.mark.parametrize("masses", MASSES, ids=str)
-def test_ten_percent_of_mass_stays_five_times_below_open_loop_and_integral_action_improves_it(model, trackers, name, masses):
+def test_ten_percent_of_mass_stays_five_times_below_open_loop_and_integral_action_improves_it(
+    model, trackers, name, masses
+):
     options = PlantOptions(parameters=masses)
     closed = configuration_error(run(model, trackers[name][False], options))
     with_integral = configuration_error(run(model, trackers[name][True], options))
@@ -85,39 +98,70 @@ def test_open_loop_error_grows(model, trackers, name):
 
 def test_without_error_the_reference_is_followed_exactly(model, trackers):
     result = run(model, trackers["parking"][True], perturbation=Perturbation())
-    np.testing.assert_allclose(result.trajectory.states, trackers["parking"][True].reference.states, atol=1e-9)
-    np.testing.assert_allclose(result.trajectory.inputs, trackers["parking"][True].reference.inputs, atol=1e-8)
+    np.testing.assert_allclose(
+        result.trajectory.states, trackers["parking"][True].reference.states, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        result.trajectory.inputs, trackers["parking"][True].reference.inputs, atol=1e-8
+    )
 
 
 def test_commands_stay_within_the_actuators_limits_and_say_so(model, trackers):
     tracker = trackers["forward"][False]
-    far = model.retract(tracker.reference.states[0], np.array([5.0, 0.5, 1.0, 5.0, 5.0, 5.0, 5.0, 0.0]))
+    far = model.retract(
+        tracker.reference.states[0], np.array([5.0, 0.5, 1.0, 5.0, 5.0, 5.0, 5.0, 0.0])
+    )
     command = tracker.command(0, far)
     limits = model.system.input_limits
     assert command.saturated.any()
     assert (limits[:, 0] <= command.u).all() and (command.u <= limits[:, 1]).all()
 
 
-def test_past_the_end_of_a_reference_in_motion_the_actuators_are_released_and_longer_runs_are_refused(model, trackers):
+def test_past_the_end_of_a_reference_in_motion_actuators_are_released_and_longer_runs_refused(
+    model, trackers
+):
     tracker = trackers["forward"][True]
     command = tracker.command(len(tracker.reference), tracker.reference.states[-1])
     assert (command.u == 0).all() and not command.saturated.any()
     np.testing.assert_allclose(command.error, 0, atol=1e-12)
-    assert tracker.steps() == tracker.steps(12.0) == len(tracker.reference) and tracker.steps(3.0) == 300
-    with pytest.raises(ValueError, match=r"'forward' ends in motion after 12 s, .* a run may last that long, not 30 s"):
+    assert (
+        tracker.steps() == tracker.steps(12.0) == len(tracker.reference)
+        and tracker.steps(3.0) == 300
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"'forward' ends in motion after 12 s, .* a run may last that long, not 30 s",
+    ):
         tracker.steps(30.0)
     rest = Trajectory(model.h, np.zeros((11, model.nx)), np.zeros((10, model.nu)))
     assert LqrTracker(model, rest, *SNAKEBOARD.weights).steps(30.0) == 3000
 
 
-def test_prescribed_coordinates_have_no_limits_and_a_pushed_pendulum_is_kept_upright_by_its_pivot():
-    """The disturbance estimate finds the torque: gravity on the lean that balances it, at a pivot that follows."""
+def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot():
+    """The disturbance estimate finds the torque: gravity on the lean that balances it, at a pivot
+    that follows.
+    """
     h, torque = 0.02, 0.4
-    space, lagrangian = Rn("theta", "pivot"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - ca.cos(q[0]) * v[0] * v[1] - 9.8 * ca.cos(q[0])
+    space, lagrangian = (
+        Rn("theta", "pivot"),
+        lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - ca.cos(q[0]) * v[0] * v[1] - 9.8 * ca.cos(q[0]),
+    )
     crane = midpoint(System("crane", space, lagrangian, prescribed=("pivot",)), h)
-    pushed = midpoint(System("pushed_crane", space, lagrangian, prescribed=("pivot",), inputs=("torque",), force=lambda q, v, u: ca.vertcat(u, 0)), h)
+    pushed = midpoint(
+        System(
+            "pushed_crane",
+            space,
+            lagrangian,
+            prescribed=("pivot",),
+            inputs=("torque",),
+            force=lambda q, v, u: ca.vertcat(u, 0),
+        ),
+        h,
+    )
     rest = Trajectory(h, np.zeros((401, crane.nx)), np.zeros((400, 1)))
-    tracker = LqrTracker(crane, rest, np.diag([1.0, 0.1, 0.1, 0.01]), [[1.0]], disturbance_gain=0.3, hold=True)
+    tracker = LqrTracker(
+        crane, rest, np.diag([1.0, 0.1, 0.1, 0.01]), [[1.0]], disturbance_gain=0.3, hold=True
+    )
     assert tracker.limits.shape == (1, 2) and np.isinf(tracker.limits).all()
     x, memory = np.array([0.1, 0.0, 0.0, 0.0]), None
     for k in range(400):
@@ -131,7 +175,9 @@ def test_prescribed_coordinates_have_no_limits_and_a_pushed_pendulum_is_kept_upr
 
 
 def test_disturbance_estimate_finds_a_constant_torque(model, trackers):
-    """A plant with a constant extra rotor torque: the estimate settles at its momentum per step."""
+    """A plant with a constant extra rotor torque: the estimate settles at its momentum per
+    step.
+    """
     tracker, extra = trackers["parking"][True], np.array([0.3, 0.0])
     x, memory = tracker.reference.states[0], None
     for k in range(300):
@@ -149,7 +195,9 @@ def test_perturbation_has_the_size_it_names_and_a_seed_repeats_it(model, tracker
         assert abs(dx[2]) == pytest.approx(0.1)
         assert np.hypot(*dx[3:5]) == pytest.approx(0.2)
         np.testing.assert_allclose(np.abs(dx[5:]), 0.05 * np.abs(x0[5:]), atol=1e-12)
-        np.testing.assert_array_equal(moved, SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed)))
+        np.testing.assert_array_equal(
+            moved, SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed))
+        )
 
 
 def test_unknown_names_list_the_valid_ones(model):
@@ -187,7 +235,11 @@ def test_references_are_feasible_and_stay_regular(model):
     for name in SNAKEBOARD.references:
         reference = SNAKEBOARD.reference(model, name)
         for k in range(0, len(reference), 7):
-            miss = np.abs(model.local(reference.states[k + 1], model.step(reference.states[k], reference.inputs[k]))).max()
+            miss = np.abs(
+                model.local(
+                    reference.states[k + 1], model.step(reference.states[k], reference.inputs[k])
+                )
+            ).max()
             assert miss == 0 if name in GAITS else miss < 1e-9
         assert np.abs(reference.states[:, 1]).max() < 1.0
         assert (np.abs(reference.inputs) < model.system.input_limits[:, 1]).all()

@@ -1,4 +1,6 @@
-"""Compiled functions: the same results with and without a compiler, the cache between processes and after accidents, purity, threads."""
+"""Compiled functions: the same results with and without a compiler, the cache between processes
+and after accidents, purity, threads.
+"""
 
 import json
 import logging
@@ -15,8 +17,8 @@ import pytest
 from cases import discrete, random_point
 
 import nh_control
-from nh_control import compiled
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.numerics import compiled
 from nh_control.systems import PendulumParameters, pendulum, snakeboard
 
 HERE = Path(__file__).parent
@@ -28,12 +30,14 @@ logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s:
 import numpy as np
 from cases import discrete, random_point
 out = []
-for system, method in (("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")):
+cases = ("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")
+for system, method in cases:
     dsys, rng = discrete(system, method, 0.05), np.random.default_rng(0)
     x, u = random_point(dsys, rng, steering=0.1)
     lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
     run = dsys.simulate(x, 0.1 * rng.normal(size=(50, dsys.nu)))
-    results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x), dsys.local(x, lin.x1), np.array(dsys.energy(x))]
+    results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x)]
+    results += [dsys.local(x, lin.x1), np.array(dsys.energy(x))]
     if system != "pendulum":
         results.append(dsys.constraint_residual(x, lin.x1))
     out.append([r.ravel().tolist() for r in results])
@@ -44,8 +48,19 @@ print(json.dumps(out))
 def start(code, cache, **environment):
     """A Python process that runs code with its own cache; finish() gives stdout and stderr."""
     path = [str(Path(nh_control.__file__).parents[1]), str(HERE), str(HERE.parent)]
-    env = {**os.environ, "NH_CONTROL_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(path), **environment}
-    return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    env = {
+        **os.environ,
+        "NH_CONTROL_CACHE": str(cache),
+        "PYTHONPATH": os.pathsep.join(path),
+        **environment,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finish(process):
@@ -60,7 +75,9 @@ def run(code, cache, **environment):
 
 @NEED_COMPILER
 def test_the_virtual_machine_gives_the_same_numbers(tmp_path):
-    """To round-off, not to the bit: native code has linear algebra of its own, the other way uses LAPACK."""
+    """To round-off, not to the bit: native code has linear algebra of its own, the other way uses
+    LAPACK.
+    """
     native, native_log = run(RESULTS, tmp_path / "native")
     virtual, virtual_log = run(RESULTS, tmp_path / "virtual", NH_CONTROL_CC="")
     for ours, theirs in zip(json.loads(native), json.loads(virtual)):
@@ -78,7 +95,8 @@ logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s:
 from cases import discrete
 import numpy as np
 dsys = discrete("pendulum", "midpoint", 0.0625)
-print(dsys.step(np.array([0.5, 0.25]), np.array([0.1])).tolist(), dsys.linearize(np.array([0.5, 0.25]), np.array([0.1])).A.tolist())
+x, u = np.array([0.5, 0.25]), np.array([0.1])
+print(dsys.step(x, u).tolist(), dsys.linearize(x, u).A.tolist())
 """
 
 
@@ -86,7 +104,10 @@ print(dsys.step(np.array([0.5, 0.25]), np.array([0.1])).tolist(), dsys.linearize
 def test_a_broken_compiler_falls_back_and_says_so(tmp_path):
     """A compiler that is there but cannot compile, as without libc headers."""
     cc = tmp_path / "cc"
-    cc.write_text('#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "stdio.h: no such file" >&2; exit 1;; esac\n')
+    cc.write_text(
+        '#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "stdio.h: no such file" '
+        ">&2; exit 1;; esac\n"
+    )
     cc.chmod(0o755)
     expected, _ = run(STEP, tmp_path / "good")
     got, log = run(STEP, tmp_path / "bad", NH_CONTROL_CC=str(cc))
@@ -112,7 +133,9 @@ def test_a_compiler_that_does_not_exist_falls_back(tmp_path):
 
 @NEED_COMPILER
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
-    """A read-only home: the results are the same, and the log names the folder or the variable that moves it."""
+    """A read-only home: the results are the same, and the log names the folder or the variable
+    that moves it.
+    """
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     expected, _ = run(STEP, tmp_path / "good")
@@ -145,7 +168,10 @@ def test_a_second_start_compiles_nothing(tmp_path):
     second, _ = run(COUNTED.format(code=STEP), tmp_path)
     assert compilations(first) == len(stamps) == 2 and compilations(second) == 0
     assert first.replace("COMPILED 2", "") == second.replace("COMPILED 0", "")
-    assert sorted(tmp_path.iterdir()) == files and [f.stat().st_mtime_ns for f in files if f.suffix == ".so"] == stamps
+    assert (
+        sorted(tmp_path.iterdir()) == files
+        and [f.stat().st_mtime_ns for f in files if f.suffix == ".so"] == stamps
+    )
 
 
 @NEED_COMPILER
@@ -154,19 +180,31 @@ def test_processes_that_compile_at_once_compile_once(tmp_path):
     outputs = [finish(p)[0] for p in processes]
     assert sum(map(compilations, outputs)) == 2
     assert len({re.sub(r"COMPILED \d+", "", o) for o in outputs}) == 1
-    assert len(list(tmp_path.glob("*.so"))) == 2 and not [f for f in tmp_path.iterdir() if f.is_dir()]
+    assert len(list(tmp_path.glob("*.so"))) == 2 and not [
+        f for f in tmp_path.iterdir() if f.is_dir()
+    ]
 
 
 @NEED_COMPILER
 @pytest.mark.parametrize("keep", [0, 100, 0.3, 0.7, "text"])
 def test_a_damaged_file_in_the_cache_is_replaced(tmp_path, keep):
-    """Empty, cut off (as by a crash or a full disk), or not a library: compiled again, not a crash."""
+    """Empty, cut off (as by a crash or a full disk), or not a library: compiled again, not a
+    crash.
+    """
     expected, _ = run(STEP, tmp_path)
     for library in tmp_path.glob("*.so"):
         data = library.read_bytes()
-        library.write_bytes(b"no library" * 100 if keep == "text" else data[: keep if isinstance(keep, int) else int(keep * len(data))])
+        library.write_bytes(
+            b"no library" * 100
+            if keep == "text"
+            else data[: keep if isinstance(keep, int) else int(keep * len(data))]
+        )
     got, log = run(COUNTED.format(code=STEP), tmp_path)
-    assert got.split("\nCOMPILED")[0] == expected.strip() and compilations(got) == 2 and "compiling it again" in log
+    assert (
+        got.split("\nCOMPILED")[0] == expected.strip()
+        and compilations(got) == 2
+        and "compiling it again" in log
+    )
     again, _ = run(COUNTED.format(code=STEP), tmp_path)
     assert compilations(again) == 0
 
@@ -204,7 +242,10 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 def test_no_unsafe_floating_point():
-    assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(compiled.FLAGS) and "-ffp-contract=off" in compiled.FLAGS
+    assert (
+        not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(compiled.FLAGS)
+        and "-ffp-contract=off" in compiled.FLAGS
+    )
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
@@ -212,7 +253,9 @@ def test_functions_check_and_own_their_arrays(native, monkeypatch):
     if not native:
         monkeypatch.setattr(compiled, "compiler", lambda: None)
     a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 3)
-    f = compiled.Functions("probe", [ca.Function("outer", [a, b], [a @ b.T, ca.sum1(b)], ["a", "b"], ["o", "s"])])
+    f = compiled.Functions(
+        "probe", [ca.Function("outer", [a, b], [a @ b.T, ca.sum1(b)], ["a", "b"], ["o", "s"])]
+    )
     first = f("outer", np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]))
     assert np.array_equal(first[0], [[3, 4, 5], [6, 8, 10]]) and first[1].shape == (1, 1)
     f("outer", np.zeros(2), np.zeros(3))
@@ -228,7 +271,9 @@ def test_functions_check_and_own_their_arrays(native, monkeypatch):
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
 def test_steps_are_pure(native, monkeypatch):
-    """Same arguments, same bits, whatever was called in between; arguments are not changed and results are not shared."""
+    """Same arguments, same bits, whatever was called in between; arguments are not changed and
+    results are not shared.
+    """
     if not native:
         monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys, rng = nonholonomic_midpoint(snakeboard(), 0.05), np.random.default_rng(0)
@@ -238,11 +283,27 @@ def test_steps_are_pure(native, monkeypatch):
 
     def everything():
         lin = dsys.linearize(x, u)
-        return [dsys.step(x, u), lin.A, lin.B, lin.x1, dsys.hessian(x, u, lam), dsys.velocity(x), dsys.state(x[:5], np.ones(5)), dsys.local(x, y), dsys.retract(x, lam)]
+        return [
+            dsys.step(x, u),
+            lin.A,
+            lin.B,
+            lin.x1,
+            dsys.hessian(x, u, lam),
+            dsys.velocity(x),
+            dsys.state(x[:5], np.ones(5)),
+            dsys.local(x, y),
+            dsys.retract(x, lam),
+        ]
 
     first = everything()
     copies = [a.copy() for a in first]
-    dsys.step(y, w), dsys.linearize(y, w), dsys.hessian(y, w, -lam), dsys.velocity(y), dsys.state(y[:5], -np.ones(5))
+    (
+        dsys.step(y, w),
+        dsys.linearize(y, w),
+        dsys.hessian(y, w, -lam),
+        dsys.velocity(y),
+        dsys.state(y[:5], -np.ones(5)),
+    )
     with pytest.raises(ValueError):
         dsys.step(x * np.nan, u)
     assert all(np.array_equal(a, c) for a, c in zip(first, copies))
@@ -263,11 +324,18 @@ def test_the_order_of_memory_does_not_matter():
 
 def test_threads_do_not_disturb_each_other():
     dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(1)
-    jobs = [(random_point(dsys, rng, steering=0.01)[0], 0.05 * rng.normal(size=(150, 2))) for _ in range(8)]
+    jobs = [
+        (random_point(dsys, rng, steering=0.01)[0], 0.05 * rng.normal(size=(150, 2)))
+        for _ in range(8)
+    ]
 
     def work(job):
         states = dsys.simulate(*job).states
-        return states, [dsys.linearize(x, job[1][0]).A for x in states[::10]], [dsys.energy(x) for x in states]
+        return (
+            states,
+            [dsys.linearize(x, job[1][0]).A for x in states[::10]],
+            [dsys.energy(x) for x in states],
+        )
 
     expected = [work(job) for job in jobs]
     interval = sys.getswitchinterval()

@@ -1,7 +1,9 @@
-"""A, B and the contracted Hessian are the derivatives of the step itself, for every integrator on every system.
+"""A, B and the contracted Hessian are the derivatives of the step itself, for every integrator on
+every system.
 
-A and B agree to 1e-9 of the largest entry of their row (rows have different units), plus the round-off of the differences where a whole row
-is tiny, as of the side displacement by the inputs, which is of third order in h.
+A and B agree to 1e-9 of the largest entry of their row (rows have different units), plus the
+round-off of the differences where a whole row is tiny, as of the side displacement by the inputs,
+which is of third order in h.
 """
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from cases import PAIRS, discrete, random_point
 from differences import hessian, jacobian
 
-from nh_control.discrete import Linearization
+from nh_control.discrete.system import Linearization
 
 H = 0.1
 SEEDS = range(3)
@@ -54,6 +56,16 @@ def test_linearization_unpacks_and_becomes_a_state_space(system, method):
     x, u = random_point(dsys, np.random.default_rng(7))
     lin = dsys.linearize(x, u)
     a, b = lin
-    assert a is lin.A and b is lin.B and a.shape == (dsys.ndx, dsys.ndx) and b.shape == (dsys.ndx, dsys.nu)
+    assert (
+        a is lin.A
+        and b is lin.B
+        and a.shape == (dsys.ndx, dsys.ndx)
+        and b.shape == (dsys.ndx, dsys.nu)
+    )
     model = lin.to_ss()
-    assert model.dt == H and np.array_equal(model.A, a) and np.array_equal(model.B, b) and np.array_equal(model.C, np.eye(dsys.ndx))
+    assert (
+        model.dt == H
+        and np.array_equal(model.A, a)
+        and np.array_equal(model.B, b)
+        and np.array_equal(model.C, np.eye(dsys.ndx))
+    )

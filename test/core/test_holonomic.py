@@ -1,14 +1,17 @@
-"""Holonomic constraints and prescribed coordinates in the midpoint integrator: against the same motion in other coordinates."""
+"""Holonomic constraints and prescribed coordinates in the midpoint integrator: against the same
+motion in other coordinates.
+"""
 
 import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
-from nh_control import compiled
-from nh_control.discrete import StepFailed
+
+from nh_control.discrete.system import StepFailed
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
 
 LENGTH, G, H = 0.7, 9.8, 0.01
 
@@ -30,7 +33,11 @@ def crane() -> System:
     return System(
         name="crane",
         space=Rn("theta", "pivot"),
-        lagrangian=lambda q, v: (LENGTH**2 * v[0] ** 2 + v[1] ** 2) / 2 + LENGTH * ca.cos(q[0]) * v[0] * v[1] + G * LENGTH * ca.cos(q[0]),
+        lagrangian=lambda q, v: (
+            (LENGTH**2 * v[0] ** 2 + v[1] ** 2) / 2
+            + LENGTH * ca.cos(q[0]) * v[0] * v[1]
+            + G * LENGTH * ca.cos(q[0])
+        ),
         prescribed=("pivot",),
     )
 
@@ -41,13 +48,26 @@ def constrained():
 
 
 def hanging(theta, omega):
-    return np.array([LENGTH * np.sin(theta), -LENGTH * np.cos(theta), LENGTH * omega * np.cos(theta), LENGTH * omega * np.sin(theta)])
+    return np.array(
+        [
+            LENGTH * np.sin(theta),
+            -LENGTH * np.cos(theta),
+            LENGTH * omega * np.cos(theta),
+            LENGTH * omega * np.sin(theta),
+        ]
+    )
 
 
 def test_the_constraint_holds_and_the_motion_is_that_of_the_angle_at_second_order(constrained):
     errors = []
     for h in (0.02, 0.01, 0.005, 0.0025):
-        dsys, angle = midpoint(rod(), h), midpoint(System("angle", Rn("t"), lambda q, v: v[0] ** 2 / 2 + G / LENGTH * ca.cos(q[0])), h / 16)
+        dsys, angle = (
+            midpoint(rod(), h),
+            midpoint(
+                System("angle", Rn("t"), lambda q, v: v[0] ** 2 / 2 + G / LENGTH * ca.cos(q[0])),
+                h / 16,
+            ),
+        )
         steps = round(1.0 / h)
         motion = dsys.simulate(hanging(0.9, 0.5), np.zeros((steps, 1)))
         assert np.abs(np.sum(motion.states[:, :2] ** 2, axis=1) - LENGTH**2).max() <= 1e-14
@@ -62,19 +82,30 @@ def test_a_constrained_step_has_exact_derivatives(constrained):
     lin, lam = constrained.linearize(x, u), np.array([0.3, -0.7, 1.1, 0.2])
 
     def f(w):
-        return constrained.local(lin.x1, constrained.step(constrained.retract(x, w[:4]), u + w[4:]))
+        return constrained.local(
+            lin.x1, constrained.step(constrained.retract(x, w[:4]), u + w[4:])
+        )
 
     def slope(w):
         at = constrained.linearize(constrained.retract(x, w[:4]), u + w[4:])
         return lam @ np.hstack([at.A, at.B])
 
-    np.testing.assert_allclose(np.hstack([lin.A, lin.B]), jacobian(f, 5, 1e-2), rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(constrained.hessian(x, u, lam), jacobian(slope, 5, 1e-2), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        np.hstack([lin.A, lin.B]), jacobian(f, 5, 1e-2), rtol=1e-9, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        constrained.hessian(x, u, lam), jacobian(slope, 5, 1e-2), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_a_prescribed_pivot_is_an_input_and_its_velocity_a_state():
     dsys = midpoint(crane(), H)
-    assert dsys.inputs == ("pivot",) and dsys.state_names == ("theta", "pivot", "p_theta", "v_pivot")
+    assert dsys.inputs == ("pivot",) and dsys.state_names == (
+        "theta",
+        "pivot",
+        "p_theta",
+        "v_pivot",
+    )
     x = dsys.state([0.2, 0.0], [0.0, 0.0])
     for k in range(100):
         x = dsys.step(x, [0.01 * (k + 1)])
@@ -111,22 +142,38 @@ def test_what_cannot_be_combined_is_refused():
 
 
 def test_multipliers_carry_the_weight_and_the_centrifugal_force(constrained):
-    """A rod at rest hangs by its weight, and a pendulum's rod pulls with m g cos(theta) + m l omega^2; h = |q|^2 - l^2 has the slope 2 q."""
+    """A rod at rest hangs by its weight, and a pendulum's rod pulls with m g cos(theta) + m l
+    omega^2; h = |q|^2 - l^2 has the slope 2 q.
+    """
     rest = constrained.step([0.0, -LENGTH, 0.0, 0.0], [0.0])
-    np.testing.assert_allclose(constrained.multipliers(rest, [0.0]), [G * H / (2 * LENGTH)], rtol=1e-12)
+    np.testing.assert_allclose(
+        constrained.multipliers(rest, [0.0]), [G * H / (2 * LENGTH)], rtol=1e-12
+    )
     errors = []
     for h in (0.01, 0.005, 0.0025):
         dsys = midpoint(rod(), h)
-        before, now, after = dsys.simulate(hanging(0.9, 1.5), np.zeros((round(0.3 / h) + 1, 1))).states[-3:]
+        before, now, after = dsys.simulate(
+            hanging(0.9, 1.5), np.zeros((round(0.3 / h) + 1, 1))
+        ).states[-3:]
         cosine, speed = -now[1] / LENGTH, np.linalg.norm(after[:2] - before[:2]) / (2 * h)
-        errors.append(2 * LENGTH * dsys.multipliers(now, [0.0])[0] / h - (G * cosine + speed**2 / LENGTH))
+        errors.append(
+            2 * LENGTH * dsys.multipliers(now, [0.0])[0] / h - (G * cosine + speed**2 / LENGTH)
+        )
     np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 2.0, atol=0.1)
 
 
 def test_multipliers_have_exact_derivatives(constrained):
     x, u = hanging(0.9, 0.5), np.array([0.3])
-    lin, lam, adjoint = constrained.linearize(x, u), np.array([0.3, -0.7, 1.1, 0.2]), np.array([0.8])
-    assert np.array_equal(lin.multipliers, constrained.multipliers(x, u)) and lin.multipliers_x.shape == (1, 4) and lin.multipliers_u.shape == (1, 1)
+    lin, lam, adjoint = (
+        constrained.linearize(x, u),
+        np.array([0.3, -0.7, 1.1, 0.2]),
+        np.array([0.8]),
+    )
+    assert (
+        np.array_equal(lin.multipliers, constrained.multipliers(x, u))
+        and lin.multipliers_x.shape == (1, 4)
+        and lin.multipliers_u.shape == (1, 1)
+    )
 
     def at(w):
         return constrained.retract(x, w[:4]), u + w[4:]
@@ -136,7 +183,9 @@ def test_multipliers_have_exact_derivatives(constrained):
         return adjoint @ np.hstack([moved.multipliers_x, moved.multipliers_u])
 
     differences = jacobian(lambda w: constrained.multipliers(*at(w)), 5, 1e-2)
-    np.testing.assert_allclose(np.hstack([lin.multipliers_x, lin.multipliers_u]), differences, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        np.hstack([lin.multipliers_x, lin.multipliers_u]), differences, rtol=1e-9, atol=1e-11
+    )
     alone = constrained.hessian(x, u, lam, adjoint) - constrained.hessian(x, u, lam)
     np.testing.assert_allclose(alone, jacobian(slope, 5, 1e-2), rtol=1e-6, atol=1e-8)
     with pytest.raises(ValueError, match="multiplier adjoint must have shape"):
@@ -146,12 +195,18 @@ def test_multipliers_have_exact_derivatives(constrained):
 def test_a_system_without_constraints_has_no_multipliers():
     dsys = midpoint(crane(), H)
     lin = dsys.linearize(np.zeros(4), [0.0])
-    assert dsys.multipliers(np.zeros(4), [0.0]).shape == (0,) and lin.multipliers_x.shape == (0, 4) and lin.multipliers_u.shape == (0, 1)
+    assert (
+        dsys.multipliers(np.zeros(4), [0.0]).shape == (0,)
+        and lin.multipliers_x.shape == (0, 4)
+        and lin.multipliers_u.shape == (0, 1)
+    )
     assert dsys.conditioning(np.zeros(4), [0.0]).constraint == 1.0
 
 
 def doubled(distance: float) -> System:
-    """A unit mass in the plane and another of 4 kg, with two constraints that become one where the distance vanishes."""
+    """A unit mass in the plane and another of 4 kg, with two constraints that become one where the
+    distance vanishes.
+    """
     return System(
         name="doubled",
         space=Rn("x", "y", "z"),
@@ -168,7 +223,10 @@ def test_condition_numbers_tell_mass_matrix_and_constraints_apart():
         assert found.constraint == pytest.approx(np.linalg.cond([[1, 1], [1, 1 + d**2]]), rel=1e-6)
     with pytest.raises(StepFailed) as caught:
         midpoint(doubled(0.0), H).step([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
-    assert caught.value.conditioning.mass == pytest.approx(4.0) and caught.value.conditioning.constraint > 1e15
+    assert (
+        caught.value.conditioning.mass == pytest.approx(4.0)
+        and caught.value.conditioning.constraint > 1e15
+    )
     assert "Dh M^-1 Dh^T" in str(caught.value)
 
 

@@ -1,28 +1,40 @@
-"""Large Lagrangians are differentiated direction by direction by called functions: the same steps and derivatives as where they are written out."""
+"""Large Lagrangians are differentiated direction by direction by called functions: the same steps
+and derivatives as where they are written out.
+"""
 
 import casadi as ca
 import numpy as np
 import pytest
-from nh_control import compiled, lagrangian
+from test_newton import planar_chain
+
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, rdp
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics import lagrangian
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
 from nh_control.systems import snakeboard
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
-from test_newton import planar_chain
 
 
 def puppet() -> System:
-    """A chain of three links hung on a hook that is moved at will, its end on a circle, with damping and a torque."""
+    """A chain of three links hung on a hook that is moved at will, its end on a circle, with
+    damping and a torque.
+    """
     free = planar_chain(3)
 
     def hook(q):
-        return ca.vertcat(q[3] + sum(ca.sin(q[i]) for i in range(3)), -sum(ca.cos(q[i]) for i in range(3)))
+        return ca.vertcat(
+            q[3] + sum(ca.sin(q[i]) for i in range(3)), -sum(ca.cos(q[i]) for i in range(3))
+        )
 
     return System(
         name="puppet",
         space=Rn("a", "b", "c", "hook"),
-        lagrangian=lambda q, v: free.lagrangian(q[:3], v[:3]) + v[3] ** 2 / 2 + v[3] * sum(ca.cos(q[i]) * v[i] for i in range(3)),
+        lagrangian=lambda q, v: (
+            free.lagrangian(q[:3], v[:3])
+            + v[3] ** 2 / 2
+            + v[3] * sum(ca.cos(q[i]) * v[i] for i in range(3))
+        ),
         inputs=("torque",),
         force=lambda q, v, u: ca.vertcat(u, 0, 0, 0) - 0.1 * q[0] * v,
         holonomic_constraint=lambda q: ca.sumsqr(hook(q)) - 4.0,
@@ -33,7 +45,10 @@ def puppet() -> System:
 CASES = {
     "chain": lambda: midpoint(planar_chain(5), 0.02),
     "puppet": lambda: midpoint(puppet(), 0.02, "left"),
-    "spheres": lambda: midpoint(spherical_pendulum(SphericalPendulumParameters(masses=(1.0, 2.0), lengths=(1.0, 0.5))), 0.02),
+    "spheres": lambda: midpoint(
+        spherical_pendulum(SphericalPendulumParameters(masses=(1.0, 2.0), lengths=(1.0, 0.5))),
+        0.02,
+    ),
     "snakeboard": lambda: rdp(snakeboard(), 0.02),
 }
 
@@ -48,7 +63,15 @@ def results(case):
     if case == "puppet":
         u[-1] = x[3] + 0.01
     lin = dsys.linearize(x, u)
-    return [dsys.step(x, u), lin.A, lin.B, dsys.hessian(x, u, lam), lin.multipliers, lin.multipliers_x, dsys.velocity(x)]
+    return [
+        dsys.step(x, u),
+        lin.A,
+        lin.B,
+        dsys.hessian(x, u, lam),
+        lin.multipliers,
+        lin.multipliers_x,
+        dsys.velocity(x),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,9 +1,14 @@
-"""Constraints and energy over 1e5 steps of free motion: round-off in the constraint, no drift in the energy.
+"""Constraints and energy over 1e5 steps of free motion: round-off in the constraint, no drift in
+the energy.
 
-The constraint is checked at every step with formulas of this file, in the retraction of the method. Energy error e = (E - E_0) / E_0:
-- its envelope in the last tenth of a run is not above that in the first tenth, and a line fitted to the last nine tenths rises by at most a twentieth
-  of it, for motions that recur: the sleigh (which settles to a straight line within the first tenth) and a snakeboard with a steering spring;
-- a snakeboard without a spring steers at a constant rate, so 1e5 steps within |phi| < pi/2 are one slow sweep: the envelope
+The constraint is checked at every step with formulas of this file, in the retraction of the
+method. Energy error e = (E - E_0) / E_0:
+- its envelope in the last tenth of a run is not above that in the first tenth, and a line fitted
+  to the last nine tenths rises by at most a twentieth
+  of it, for motions that recur: the sleigh (which settles to a straight line within the first
+  tenth) and a snakeboard with a steering spring;
+- a snakeboard without a spring steers at a constant rate, so 1e5 steps within |phi| < pi/2 are one
+  slow sweep: the envelope
   of that sweep must not grow when it takes ten times as many steps.
 Below `N * TARGET` an error is the round-off that N solved steps may leave.
 """
@@ -15,7 +20,7 @@ import numpy as np
 import pytest
 from cases import CENTERED, METHODS, discrete
 
-from nh_control.newton import TARGET
+from nh_control.numerics.newton import TARGET
 from nh_control.systems import snakeboard
 
 pytestmark = pytest.mark.slow
@@ -29,14 +34,21 @@ BOARD_STARTS = {"spring": (0.7, 1.7, -0.6, -0.8), "spring, fast": (-0.2, -1.0, 1
 
 
 def board_start(phi, psi_dot, phi_dot, s):
-    """Configuration and admissible velocity with the symmetry speed s along e(phi) = (sin phi, -l cos phi, 0)."""
-    return np.array([0.2, phi, 0.3, 0.0, 0.0]), np.array([psi_dot, phi_dot, s * np.sin(phi), -LENGTH * s * np.cos(phi), 0.0])
+    """Configuration and admissible velocity with the symmetry speed s along e(phi) = (sin phi, -l
+    cos phi, 0).
+    """
+    return np.array([0.2, phi, 0.3, 0.0, 0.0]), np.array(
+        [psi_dot, phi_dot, s * np.sin(phi), -LENGTH * s * np.cos(phi), 0.0]
+    )
 
 
 @cache
 def spring_board(method):
     board = snakeboard()
-    return METHODS[method](replace(board, lagrangian=lambda q, v: board.lagrangian(q, v) - STIFFNESS * q[1] ** 2 / 2), BOARD_STEP)
+    return METHODS[method](
+        replace(board, lagrangian=lambda q, v: board.lagrangian(q, v) - STIFFNESS * q[1] ** 2 / 2),
+        BOARD_STEP,
+    )
 
 
 def free_run(dsys, q, v, steps=N):
@@ -89,7 +101,10 @@ def assert_no_drift(error):
 def assert_constraint(dsys, residual, states):
     assert residual.max() <= 1e-12
     for k in np.linspace(0, len(residual) - 1, 50, dtype=int):
-        assert abs(np.abs(dsys.constraint_residual(states[k], states[k + 1])).max() - residual[k]) <= 1e-12
+        assert (
+            abs(np.abs(dsys.constraint_residual(states[k], states[k + 1])).max() - residual[k])
+            <= 1e-12
+        )
 
 
 @pytest.mark.parametrize("start", SLEIGH_STARTS)
@@ -107,7 +122,10 @@ def board_methods(reason):
     return [pytest.param(m, marks=mark) if m in DRIFTING else m for m in CENTERED]
 
 
-GAINS = "exact ccsk is no symmetric step (docstring of rdp): its energy error grows at a rate of order h on the snakeboard until steps fail"
+GAINS = (
+    "exact ccsk is no symmetric step (docstring of rdp): its energy error grows at a rate of "
+    "order h on the snakeboard until steps fail"
+)
 
 
 @pytest.mark.parametrize("start", BOARD_STARTS)
@@ -133,7 +151,9 @@ def test_snakeboard_steering_slowly_from_side_to_side(method):
 
 @pytest.mark.parametrize("method", board_methods(GAINS))
 def test_snakeboard_on_a_circle(method):
-    """With the steering still the motion is a relative equilibrium, and the energy is constant to round-off."""
+    """With the steering still the motion is a relative equilibrium, and the energy is constant to
+    round-off.
+    """
     dsys = discrete("snakeboard", method, BOARD_STEP)
     states = free_run(dsys, *board_start(0.5, 1.7, 0.0, -0.8))
     assert_constraint(dsys, board_constraint(states, method), states)

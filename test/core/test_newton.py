@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from cases import METHODS, discrete, random_point
 
-from nh_control import compiled, newton
-from nh_control.discrete import StepFailed
+from nh_control.discrete.system import StepFailed
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled, newton
 from nh_control.systems import PendulumParameters, pendulum, snakeboard
 
 LINKS = 32
@@ -17,17 +17,25 @@ LINKS = 32
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    """No compiler: functions that are called a few times only, but would take minutes to compile, run in CasADi's virtual machine."""
+    """No compiler: functions that are called a few times only, but would take minutes to compile,
+    run in CasADi's virtual machine.
+    """
     monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def planar_chain(n: int, g: float = 9.8) -> System:
-    """Chain of n links of unit length with unit masses at their ends, absolute angles from the downward vertical."""
+    """Chain of n links of unit length with unit masses at their ends, absolute angles from the
+    downward vertical.
+    """
 
     def lagrangian(q, v):
         x_dot = y_dot = y = total = 0
         for i in range(n):
-            x_dot, y_dot, y = x_dot + ca.cos(q[i]) * v[i], y_dot + ca.sin(q[i]) * v[i], y - ca.cos(q[i])
+            x_dot, y_dot, y = (
+                x_dot + ca.cos(q[i]) * v[i],
+                y_dot + ca.sin(q[i]) * v[i],
+                y - ca.cos(q[i]),
+            )
             total += (x_dot**2 + y_dot**2) / 2 - g * y
         return total
 
@@ -35,7 +43,9 @@ def planar_chain(n: int, g: float = 9.8) -> System:
 
 
 def test_a_long_chain_steps_at_its_own_scale(interpreted):
-    """32 links with momenta of 700: round-off alone leaves residuals that an absolute tolerance would have to know of."""
+    """32 links with momenta of 700: round-off alone leaves residuals that an absolute tolerance
+    would have to know of.
+    """
     dsys = midpoint(planar_chain(LINKS), 0.01)
     x = dsys.state(np.linspace(0.3, 0.6, LINKS), np.full(LINKS, 1.35))
     assert 600 < np.abs(x[LINKS:]).max() < 800
@@ -53,14 +63,26 @@ def bead(g=9.81) -> System:
 
 @pytest.mark.parametrize("h", [1e-6, 0.1, 10.0])
 def test_a_bead_falls_from_rest_at_the_origin(h):
-    """State all zero: nothing but the solution itself sets the residual's scale. The midpoint rule is exact for constant gravity."""
+    """State all zero: nothing but the solution itself sets the residual's scale. The midpoint rule
+    is exact for constant gravity.
+    """
     dsys = midpoint(bead(), h)
     states = dsys.simulate(np.zeros(2), 10).states
     t = h * np.arange(11)
-    assert np.allclose(states[:, 0], -9.81 * t**2 / 2, rtol=1e-14, atol=0) and np.allclose(states[:, 1], -9.81 * t, rtol=1e-14, atol=0)
+    assert np.allclose(states[:, 0], -9.81 * t**2 / 2, rtol=1e-14, atol=0) and np.allclose(
+        states[:, 1], -9.81 * t, rtol=1e-14, atol=0
+    )
 
 
-@pytest.mark.parametrize("system, method", [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla"), ("snakeboard", "rdp-cay-exact-0.5")])
+@pytest.mark.parametrize(
+    "system, method",
+    [
+        ("pendulum", "midpoint"),
+        ("sleigh", "dla"),
+        ("snakeboard", "dla"),
+        ("snakeboard", "rdp-cay-exact-0.5"),
+    ],
+)
 def test_rest_stays_rest(system, method):
     dsys = discrete(system, method, 0.1)
     x = np.zeros(dsys.nx)
@@ -71,14 +93,23 @@ def test_rest_stays_rest(system, method):
 def test_units_do_not_matter(scale):
     """Masses and torques scaled by any factor give the same angles."""
     plain, scaled = midpoint(pendulum(), 0.1), midpoint(pendulum(PendulumParameters(m=scale)), 0.1)
-    q, v, inputs = np.array([1.0]), np.array([-2.0]), np.random.default_rng(0).normal(size=(200, 1))
-    angles = [d.simulate(d.state(q, v), u).states[:, 0] for d, u in ((plain, inputs), (scaled, scale * inputs))]
+    q, v, inputs = (
+        np.array([1.0]),
+        np.array([-2.0]),
+        np.random.default_rng(0).normal(size=(200, 1)),
+    )
+    angles = [
+        d.simulate(d.state(q, v), u).states[:, 0]
+        for d, u in ((plain, inputs), (scaled, scale * inputs))
+    ]
     assert np.abs(angles[0] - angles[1]).max() <= 1e-10
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e8])
 def test_far_from_the_origin(offset):
-    """Position counters that are large do not disturb a step: the snakeboard's momenta are those of a board at the origin, to the bit."""
+    """Position counters that are large do not disturb a step: the snakeboard's momenta are those
+    of a board at the origin, to the bit.
+    """
     dsys = discrete("snakeboard", "dla", 0.1)
     x, u = random_point(dsys, np.random.default_rng(3))
     far = x.copy()
@@ -87,7 +118,9 @@ def test_far_from_the_origin(offset):
 
 
 def test_zero_is_reached_from_either_side():
-    """A residual that vanishes together with all its terms: a board that is stopped within one step."""
+    """A residual that vanishes together with all its terms: a board that is stopped within one
+    step.
+    """
     dsys = discrete("snakeboard", "dla", 0.1)
     x = dsys.state(np.zeros(5), [0.0, 0.3, 0.0, 0.0, 0.0])
     impulse = np.array([0.0, -x[6] / 0.1])
@@ -99,9 +132,13 @@ def test_zero_is_reached_from_either_side():
 @pytest.mark.parametrize("speed", [0.0, 1e-300, 1e-15, 1e-8])
 @pytest.mark.parametrize("method", ["dla", "rdp-exp-exact-0.5", "rdp-cay-exact-0.5"])
 def test_a_push_from_rest_or_nearly(method, speed):
-    """At rest the constraint rows have no size, near rest a tiny one, and the first iterate makes them grow: neither must stop Newton."""
+    """At rest the constraint rows have no size, near rest a tiny one, and the first iterate makes
+    them grow: neither must stop Newton.
+    """
     dsys = discrete("snakeboard", method, 0.1)
-    x = dsys.state([0.0, 0.3, 0.0, 0.0, 0.0], speed * np.array([1.0, 1.0, np.sin(0.3), -2 * np.cos(0.3), 0.0]))
+    x = dsys.state(
+        [0.0, 0.3, 0.0, 0.0, 0.0], speed * np.array([1.0, 1.0, np.sin(0.3), -2 * np.cos(0.3), 0.0])
+    )
     u = np.array([5.0, -3.0])
     x1 = dsys.step(x, u)
     assert np.allclose(x1[5:7], x[5:7] + 0.1 * u, rtol=0, atol=1e-15) and np.abs(x1[3]) > 1e-4
@@ -169,7 +206,11 @@ def test_simulate_adds_step_and_time():
     with pytest.raises(StepFailed) as caught:
         dsys.simulate(x0, 50)
     k, x = caught.value.step, x0
-    assert 0 < k < 50 and caught.value.time == k * 0.1 and f"at step {k} (t = {k * 0.1:g} s)" in str(caught.value)
+    assert (
+        0 < k < 50
+        and caught.value.time == k * 0.1
+        and f"at step {k} (t = {k * 0.1:g} s)" in str(caught.value)
+    )
     for _ in range(k):
         x = dsys.step(x)
     failure(dsys, x)
@@ -177,9 +218,13 @@ def test_simulate_adds_step_and_time():
 
 @pytest.mark.parametrize("method", ["dla", "rdp-exp-exact-0.5"])
 def test_steering_beyond_a_right_angle_fails(method):
-    """At phi = pi/2 the wheels' constraints lose rank, and beyond it the model is no snakeboard: the step across must fail, not pass."""
+    """At phi = pi/2 the wheels' constraints lose rank, and beyond it the model is no snakeboard:
+    the step across must fail, not pass.
+    """
     dsys = discrete("snakeboard", method, 0.01)
-    x = dsys.state([0.0, 1.3, 0.0, 0.0, 0.0], [0.5, 1.0, -0.8 * np.sin(1.3), 1.6 * np.cos(1.3), 0.0])
+    x = dsys.state(
+        [0.0, 1.3, 0.0, 0.0, 0.0], [0.5, 1.0, -0.8 * np.sin(1.3), 1.6 * np.cos(1.3), 0.0]
+    )
     with pytest.raises(StepFailed) as caught:
         dsys.simulate(x, np.zeros((60, 2)))
     assert abs(caught.value.time - (np.pi / 2 - 1.3)) <= 0.02
@@ -194,7 +239,9 @@ def test_derivatives_of_a_step_that_fails_fail_alike(name):
 
 @pytest.mark.parametrize("name", ["linearize", "hessian"])
 def test_a_step_with_a_singular_jacobian_has_no_derivative(name):
-    """The step itself solves (zero is a solution), but it is not differentiable: StepFailed, as for every step that cannot be used."""
+    """The step itself solves (zero is a solution), but it is not differentiable: StepFailed, as
+    for every step that cannot be used.
+    """
     dsys = midpoint(unstable(4.0), 1.0)
     with pytest.raises(StepFailed):
         getattr(dsys, name)([0.0, 0.0], (), *([[1.0, 0.0]] if name == "hessian" else []))
@@ -228,12 +275,20 @@ def outcome(dsys, x, u):
         return error.reason, np.array([error.iterations])
 
 
-@pytest.mark.parametrize("system, method", [("pendulum", "midpoint"), ("sleigh", "rdp-cay-exact-0.5"), ("snakeboard", "dla")])
+@pytest.mark.parametrize(
+    "system, method",
+    [("pendulum", "midpoint"), ("sleigh", "rdp-cay-exact-0.5"), ("snakeboard", "dla")],
+)
 def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, monkeypatch):
-    """Steps so long that the line search works and some fail: the same states to round-off, which ill-conditioned steps enlarge, and the same way of failing."""
+    """Steps so long that the line search works and some fail: the same states to round-off, which
+    ill-conditioned steps enlarge, and the same way of failing.
+    """
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
     points = [random_point(native, np.random.default_rng(seed)) for seed in range(40)]
-    points = [(np.where(np.arange(native.nx) < native.system.space.nq, x, 5 * x), 3 * u) for x, u in points]
+    points = [
+        (np.where(np.arange(native.nx) < native.system.space.nq, x, 5 * x), 3 * u)
+        for x, u in points
+    ]
     expected = [outcome(native, x, u) for x, u in points]
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     interpreted = METHODS[method](native.system, 2.5)
@@ -243,7 +298,14 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
         assert got_reason == reason and np.abs(got - want).max() <= 1e-11 * np.abs(want).max()
 
 
-@pytest.mark.parametrize("make", [lambda h: midpoint(pendulum(), h), lambda h: nonholonomic_midpoint(snakeboard(), h), lambda h: METHODS["rdp-cay-exact-0.5"](snakeboard(), h)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda h: midpoint(pendulum(), h),
+        lambda h: nonholonomic_midpoint(snakeboard(), h),
+        lambda h: METHODS["rdp-cay-exact-0.5"](snakeboard(), h),
+    ],
+)
 @pytest.mark.parametrize("h", [0.0, -0.1, np.nan, np.inf])
 def test_bad_step_sizes(make, h):
     with pytest.raises(ValueError, match="step h must be positive and finite"):

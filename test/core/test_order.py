@@ -1,7 +1,9 @@
-"""Order of convergence, per component of configuration, momentum and velocity, against hand-written equations solved to 1e-13.
+"""Order of convergence, per component of configuration, momentum and velocity, against
+hand-written equations solved to 1e-13.
 
-An error is the largest over common nodes of [0, T]; a slope is fitted to four step sizes whose errors stand far above the reference's accuracy.
-The input is smooth and sampled at the steps' midpoints. What an integrator gets right to round-off has no slope and is listed as such.
+An error is the largest over common nodes of [0, T]; a slope is fitted to four step sizes whose
+errors stand far above the reference's accuracy. The input is smooth and sampled at the steps'
+midpoints. What an integrator gets right to round-off has no slope and is listed as such.
 """
 
 from functools import cache
@@ -17,7 +19,11 @@ STEPS = (20, 40, 80, 160)
 PLATEAU = 1e-10
 ROUND_OFF = 1e-12
 
-MOTIONS = {"pendulum": continuous.pendulum(), "sleigh": continuous.sleigh(), "snakeboard": continuous.snakeboard()}
+MOTIONS = {
+    "pendulum": continuous.pendulum(),
+    "sleigh": continuous.sleigh(),
+    "snakeboard": continuous.snakeboard(),
+}
 STARTS = {
     "pendulum": ([0.7], [1.3]),
     "sleigh": ([0.4, 0.3, -0.2], [0.9, 0.7, 0.9]),
@@ -36,7 +42,14 @@ SECOND_ORDER = [("pendulum", "midpoint")]
 SECOND_ORDER += [
     (system, method)
     for system in ("sleigh", "snakeboard")
-    for method in ("dla", *(f"rdp-{tau}-{tangent}-0.5" for tau in ("exp", "cay", "sccsk") for tangent in ("exact", "truncated")))
+    for method in (
+        "dla",
+        *(
+            f"rdp-{tau}-{tangent}-0.5"
+            for tau in ("exp", "cay", "sccsk")
+            for tangent in ("exact", "truncated")
+        ),
+    )
 ]
 
 
@@ -48,7 +61,9 @@ def input_of(system, forcing):
 def reference(system, forcing):
     """Configuration, momenta and velocity at the common nodes, (NODES + 1, nq + n_rho + nv)."""
     motion, (q, v) = MOTIONS[system], map(np.array, STARTS[system])
-    phases = motion.solve(motion.phase(q, v), np.linspace(0, T, NODES + 1), input_of(system, forcing))
+    phases = motion.solve(
+        motion.phase(q, v), np.linspace(0, T, NODES + 1), input_of(system, forcing)
+    )
     q, qd = phases[:, : motion.n], phases[:, motion.n :]
     return np.hstack([q, motion.momenta(q, qd), motion.velocity(q, qd)])
 
@@ -60,7 +75,10 @@ def errors(system, method, forcing, steps=STEPS) -> dict[str, np.ndarray]:
     for n in steps:
         dsys = discrete(system, method, T / n)
         times = (np.arange(n) + 0.5) * T / n
-        run = dsys.simulate(dsys.state(*map(np.array, STARTS[system])), np.array([input_of(system, forcing)(t) for t in times]))
+        run = dsys.simulate(
+            dsys.state(*map(np.array, STARTS[system])),
+            np.array([input_of(system, forcing)(t) for t in times]),
+        )
         nodes = run.states[:: n // NODES]
         found = np.hstack([nodes, [dsys.velocity(x) for x in nodes]])
         table.append(np.abs(found - reference(system, forcing)).max(axis=0))
@@ -100,8 +118,12 @@ FINER = (80, 160, 320, 640)
 
 @pytest.mark.parametrize("forcing", ["free", "forced"])
 @pytest.mark.parametrize("system, method, configuration, momentum", FIRST_ORDER)
-def test_first_order_where_the_step_is_not_symmetric(system, method, configuration, momentum, forcing):
-    """ccsk(-v) is not ccsk(v)^{-1}, and alpha = 0.3 is off the middle: the theory gives first order in configuration and in momentum."""
+def test_first_order_where_the_step_is_not_symmetric(
+    system, method, configuration, momentum, forcing
+):
+    """ccsk(-v) is not ccsk(v)^{-1}, and alpha = 0.3 is off the middle: the theory gives first
+    order in configuration and in momentum.
+    """
     found = errors(system, method, forcing, FINER)
     for names in (configuration, momentum):
         assert 0.9 <= slope(norm(found, names), FINER) <= 1.1, names
@@ -110,15 +132,24 @@ def test_first_order_where_the_step_is_not_symmetric(system, method, configurati
 @pytest.mark.parametrize("forcing", ["free", "forced"])
 @pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
 def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(system, forcing):
-    """With `I - ad/2` the momentum balance does not know tau, so ccsk loses its order in the reconstructed translation alone."""
+    """With `I - ad/2` the momentum balance does not know tau, so ccsk loses its order in the
+    reconstructed translation alone.
+    """
     found = errors(system, "rdp-ccsk-truncated-0.5", forcing, FINER)
     exact = EXACT.get((system, forcing), set())
-    slopes = {name: slope(error, FINER) for name, error in found.items() if name not in exact | {"x", "y"}}
+    slopes = {
+        name: slope(error, FINER)
+        for name, error in found.items()
+        if name not in exact | {"x", "y"}
+    }
     assert all(1.9 <= s <= 2.1 for s in slopes.values()), slopes
     assert 0.9 <= slope(norm(found, ("x", "y")), FINER) <= 1.1
 
 
-@pytest.mark.parametrize("system, method", [("pendulum", "midpoint-left"), ("sleigh", "dla-left"), ("snakeboard", "dla-left")])
+@pytest.mark.parametrize(
+    "system, method",
+    [("pendulum", "midpoint-left"), ("sleigh", "dla-left"), ("snakeboard", "dla-left")],
+)
 def test_one_sided_forcing_is_of_first_order(system, method):
     """The "left" split puts a whole step's impulse at its start."""
     found = errors(system, method, "forced", FINER)
@@ -127,9 +158,14 @@ def test_one_sided_forcing_is_of_first_order(system, method):
 
 @pytest.mark.parametrize("system", MOTIONS)
 def test_the_reference_is_accurate(system):
-    """Loosening the reference's tolerance a hundred times, from 1e-13 to 1e-11, changes it by less than any error that is fitted."""
+    """Loosening the reference's tolerance a hundred times, from 1e-13 to 1e-11, changes it by less
+    than any error that is fitted.
+    """
     motion, (q, v) = MOTIONS[system], map(np.array, STARTS[system])
-    coarse, fine = (motion.solve(motion.phase(q, v), [0, T], INPUTS[system], tolerance) for tolerance in (1e-11, 1e-13))
+    coarse, fine = (
+        motion.solve(motion.phase(q, v), [0, T], INPUTS[system], tolerance)
+        for tolerance in (1e-11, 1e-13)
+    )
     assert np.abs(coarse - fine).max() <= PLATEAU / 10
     if system == "snakeboard":
         a = fine[-1]
@@ -138,12 +174,16 @@ def test_the_reference_is_accurate(system):
 
 
 def test_the_two_hand_written_snakeboards_agree():
-    """Newton's equations with multipliers, and the reduced equations in (q, rho) that the benchmark integrates."""
+    """Newton's equations with multipliers, and the reduced equations in (q, rho) that the
+    benchmark integrates.
+    """
     motion, reduced = MOTIONS["snakeboard"], continuous.snakeboard_reduced()
     q, v = map(np.array, STARTS["snakeboard"])
     phase, u = motion.phase(q, v), INPUTS["snakeboard"](0.3)
     rates = motion.derivative(0.3, phase, INPUTS["snakeboard"])
     state = np.concatenate([q, motion.momenta(q, phase[5:])])
     moved = phase + 1e-6 * np.array([rates, -rates])
-    slope = np.subtract(*(np.concatenate([p[:5], motion.momenta(p[:5], p[5:])]) for p in moved)) / 2e-6
+    slope = (
+        np.subtract(*(np.concatenate([p[:5], motion.momenta(p[:5], p[5:])]) for p in moved)) / 2e-6
+    )
     assert np.allclose(reduced(0.3, state, lambda t: u), slope, rtol=0, atol=1e-9)

@@ -1,21 +1,27 @@
-"""Axioms of configuration spaces and of SE(2) with its retractions, against matrices; random points by hypothesis."""
+"""Axioms of configuration spaces and of SE(2) with its retractions, against matrices; random
+points by hypothesis.
+"""
 
 import casadi as ca
 import numpy as np
 import pytest
 from differences import derivative, jacobian
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.special import bernoulli, comb, factorial
 
-from nh_control import se2, smooth
-from nh_control.spaces import SE2, Product, Rn
+from nh_control.geometry import se2, smooth
+from nh_control.geometry.spaces import SE2, Product, Rn
 
 SPACES = {
     "Rn": Rn("a", "b"),
     **{name: SE2(retraction=name) for name in se2.RETRACTIONS},
     "Product": Product(Rn("a"), SE2(), Rn("b", "c")),
-    "Product of poses": Product(SE2(("t1", "x1", "y1"), ("w1", "f1", "s1"), "cay"), SE2(("t2", "x2", "y2"), ("w2", "f2", "s2"), "sccsk")),
+    "Product of poses": Product(
+        SE2(("t1", "x1", "y1"), ("w1", "f1", "s1"), "cay"),
+        SE2(("t2", "x2", "y2"), ("w2", "f2", "s2"), "sccsk"),
+    ),
 }
 SWITCH = float(np.sqrt(smooth.SERIES_BELOW))
 NEARLY_FULL_TURN = 2 * np.pi - 0.01
@@ -23,11 +29,15 @@ GROUPS = list(se2.RETRACTIONS.values())
 NAMES = list(se2.RETRACTIONS)
 
 coordinate = st.floats(-10, 10)
-small = st.one_of(st.floats(-1e-3, 1e-3), st.sampled_from([0.0, 1e-9, -1e-15, 1e-300, SWITCH, -SWITCH]))
+small = st.one_of(
+    st.floats(-1e-3, 1e-3), st.sampled_from([0.0, 1e-9, -1e-15, 1e-300, SWITCH, -SWITCH])
+)
 
 
 def rotation(name):
-    """Rotations a retraction's tangent vector may have; cay takes any, 1e3 of it being 0.002 rad short of pi."""
+    """Rotations a retraction's tangent vector may have; cay takes any, 1e3 of it being 0.002 rad
+    short of pi.
+    """
     reach = 1e3 if name == "cay" else NEARLY_FULL_TURN
     return st.one_of(st.floats(-reach, reach), small)
 
@@ -74,7 +84,9 @@ def vee(m):
 
 
 def conditioning(d, name) -> float:
-    """Amplification of round-off by the inverse of a retraction: its tangent is nearly singular close to a full turn (exp) or pi (cay)."""
+    """Amplification of round-off by the inverse of a retraction: its tangent is nearly singular
+    close to a full turn (exp) or pi (cay).
+    """
     if name == "cay":
         return 1 + d[0] ** 2
     return 1 + 1 / (2 * np.pi - abs(d[0])) if name == "exp" else 1.0
@@ -100,7 +112,9 @@ def test_retract_inverts_local(name, data):
     q = data.draw(points_of(space))
     d = data.draw(tangents_of(space))
     q1 = space.retract(q, d)
-    assert np.abs(space.retract(q, space.local(q, q1)) - q1).max() <= 1e-11 * (1 + np.abs(q1).max())
+    assert np.abs(space.retract(q, space.local(q, q1)) - q1).max() <= 1e-11 * (
+        1 + np.abs(q1).max()
+    )
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -119,8 +133,18 @@ def test_local_jacobians_are_its_derivatives(name):
         q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1.5, 1.5, space.nv)
         q1 = space.retract(q0, d)
         j0, j1 = (value(j) for j in space.local_jacobians(ca.SX(q0), ca.SX(d)))
-        assert np.allclose(j0, jacobian(lambda e: space.local(space.retract(q0, e), q1), space.nv, 0.01), rtol=0, atol=1e-10)
-        assert np.allclose(j1, jacobian(lambda e: space.local(q0, space.retract(q1, e)), space.nv, 0.01), rtol=0, atol=1e-10)
+        assert np.allclose(
+            j0,
+            jacobian(lambda e: space.local(space.retract(q0, e), q1), space.nv, 0.01),
+            rtol=0,
+            atol=1e-10,
+        )
+        assert np.allclose(
+            j1,
+            jacobian(lambda e: space.local(q0, space.retract(q1, e)), space.nv, 0.01),
+            rtol=0,
+            atol=1e-10,
+        )
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -129,26 +153,49 @@ def test_symbols_and_numbers_agree(name):
     q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1, 1, space.nv)
     q1 = space.retract(q0, d)
     assert np.allclose(value(space.retract(ca.SX(q0), ca.SX(d))).ravel(), q1, rtol=0, atol=1e-15)
-    assert np.allclose(value(space.local(ca.SX(q0), ca.SX(q1))).ravel(), space.local(q0, q1), rtol=0, atol=1e-15)
+    assert np.allclose(
+        value(space.local(ca.SX(q0), ca.SX(q1))).ravel(), space.local(q0, q1), rtol=0, atol=1e-15
+    )
 
 
-@given(vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate))
+@given(
+    vectors(coordinate, coordinate, coordinate),
+    vectors(coordinate, coordinate, coordinate),
+    vectors(coordinate, coordinate, coordinate),
+)
 def test_group_laws(g, k, m):
     one = np.zeros(3)
-    left, right = (apply(se2.compose, apply(se2.compose, g, k), m), apply(se2.compose, g, apply(se2.compose, k, m)))
+    left, right = (
+        apply(se2.compose, apply(se2.compose, g, k), m),
+        apply(se2.compose, g, apply(se2.compose, k, m)),
+    )
     assert np.allclose(left, right, rtol=0, atol=1e-13)
-    assert np.array_equal(apply(se2.compose, g, one), g) and np.array_equal(apply(se2.compose, one, g), g)
+    assert np.array_equal(apply(se2.compose, g, one), g) and np.array_equal(
+        apply(se2.compose, one, g), g
+    )
     assert np.allclose(apply(se2.between, g, apply(se2.compose, g, k)), k, rtol=0, atol=1e-13)
     assert np.allclose(apply(se2.compose, apply(se2.between, g, one), g), one, rtol=0, atol=1e-13)
-    assert np.allclose(group_matrix(apply(se2.compose, g, k)), group_matrix(g) @ group_matrix(k), rtol=0, atol=1e-13)
+    assert np.allclose(
+        group_matrix(apply(se2.compose, g, k)),
+        group_matrix(g) @ group_matrix(k),
+        rtol=0,
+        atol=1e-13,
+    )
 
 
 @given(vectors(coordinate, coordinate, coordinate), vectors(coordinate, coordinate, coordinate))
 def test_adjoint_and_bracket(g, v):
     w = np.array([0.3, -1.2, 0.7])
     matrix = group_matrix(g)
-    assert np.allclose(value(se2.adjoint(ca.DM(g))) @ v, vee(matrix @ hat(v) @ np.linalg.inv(matrix)), rtol=0, atol=1e-11)
-    assert np.allclose(value(se2.ad(ca.DM(v))) @ w, vee(hat(v) @ hat(w) - hat(w) @ hat(v)), rtol=0, atol=1e-12)
+    assert np.allclose(
+        value(se2.adjoint(ca.DM(g))) @ v,
+        vee(matrix @ hat(v) @ np.linalg.inv(matrix)),
+        rtol=0,
+        atol=1e-11,
+    )
+    assert np.allclose(
+        value(se2.ad(ca.DM(v))) @ w, vee(hat(v) @ hat(w) - hat(w) @ hat(v)), rtol=0, atol=1e-12
+    )
 
 
 def tau_by_matrices(name, v):
@@ -176,23 +223,42 @@ def test_retractions_are_what_their_names_say(name, data):
 def test_symmetric_retractions(name, data):
     v = data.draw(vectors(rotation(name), coordinate, coordinate))
     tau = se2.RETRACTIONS[name].tau
-    assert np.allclose(apply(se2.compose, apply(tau, v), apply(tau, -v)), np.zeros(3), rtol=0, atol=1e-13)
+    assert np.allclose(
+        apply(se2.compose, apply(tau, v), apply(tau, -v)), np.zeros(3), rtol=0, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("retraction", GROUPS, ids=NAMES)
 @pytest.mark.parametrize("turn", [0.0, 1e-8, 0.2499, 0.2501, -0.9, 2.9, -3.3, 5.5])
 def test_right_trivialized_tangents(retraction, turn):
-    """`d/dt tau(v + t w) = hat(dtau_v w) tau(v)`, and dtau_inverse is the inverse of that dtau_v."""
+    """`d/dt tau(v + t w) = hat(dtau_v w) tau(v)`, and dtau_inverse is the inverse of that
+    dtau_v.
+    """
     v = np.array([turn, 1.3, -0.7])
     inverse = np.linalg.inv(group_matrix(apply(retraction.tau, v)))
-    dtau = np.stack([vee(derivative(lambda s: group_matrix(apply(retraction.tau, v + s * w)), 0.01) @ inverse) for w in np.eye(3)], -1)
-    assert np.allclose(value(retraction.dtau_inverse(ca.DM(v))) @ dtau, np.eye(3), rtol=0, atol=1e-9)
+    dtau = np.stack(
+        [
+            vee(
+                derivative(lambda s: group_matrix(apply(retraction.tau, v + s * w)), 0.01)
+                @ inverse
+            )
+            for w in np.eye(3)
+        ],
+        -1,
+    )
+    assert np.allclose(
+        value(retraction.dtau_inverse(ca.DM(v))) @ dtau, np.eye(3), rtol=0, atol=1e-9
+    )
 
 
 def series(coefficient, square, order):
     """Derivative of sum_k coefficient(k) square^k by its Taylor series, 29 terms."""
     falling = [np.prod(k - np.arange(order)) for k in range(29)]
-    return float(np.sum([coefficient(k) * falling[k] * square ** (k - order) for k in range(order, 29)][::-1]))
+    return float(
+        np.sum(
+            [coefficient(k) * falling[k] * square ** (k - order) for k in range(order, 29)][::-1]
+        )
+    )
 
 
 BERNOULLI = bernoulli(60)
@@ -201,17 +267,25 @@ SMOOTH = {
     "versine": (smooth.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
     "sine_defect": (smooth.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
     "cosine": (smooth.cosine, lambda k: (-1) ** k / factorial(2 * k)),
-    "tangent_coefficient": (smooth.tangent_coefficient, lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2)),
-    "arctan_over": (lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)), lambda k: comb(2 * k, k) / 4**k / (2 * k + 1)),
+    "tangent_coefficient": (
+        smooth.tangent_coefficient,
+        lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2),
+    ),
+    "arctan_over": (
+        lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)),
+        lambda k: comb(2 * k, k) / 4**k / (2 * k + 1),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("order", range(4))
 def test_smooth_functions_with_their_derivatives(name, order):
-    """Value and three derivatives by the squared angle, at zero, tiny, and on both sides of the switch from series to closed form.
+    """Value and three derivatives by the squared angle, at zero, tiny, and on both sides of the
+    switch from series to closed form.
 
-    Every differentiation of the closed form divides its round-off by the square, so 1e-14 of the value becomes 1e-14 / SERIES_BELOW^order.
+    Every differentiation of the closed form divides its round-off by the square, so 1e-14 of the
+    value becomes 1e-14 / SERIES_BELOW^order.
     """
     function, coefficient = SMOOTH[name]
     square = ca.SX.sym("square")
@@ -222,7 +296,9 @@ def test_smooth_functions_with_their_derivatives(name, order):
     switch = 0.07**2 if name == "arctan_over" else smooth.SERIES_BELOW
     for at in (0.0, 1e-300, 1e-9, 1e-3, switch * (1 - 1e-12), switch, 2 * switch, 0.3):
         expected = series(coefficient, at, order)
-        assert abs(float(evaluate(at)) - expected) <= 1e-14 * max(1.0, abs(expected)) / switch**order, at
+        assert (
+            abs(float(evaluate(at)) - expected) <= 1e-14 * max(1.0, abs(expected)) / switch**order
+        ), at
 
 
 @pytest.mark.parametrize(

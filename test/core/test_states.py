@@ -1,15 +1,21 @@
-"""States to and from configuration and velocity, physical quantities against hand-written ones, local coordinates, simulate, bad arguments."""
+"""States to and from configuration and velocity, physical quantities against hand-written ones,
+local coordinates, simulate, bad arguments.
+"""
 
 import continuous
 import numpy as np
 import pytest
 from cases import CENTERED, discrete, random_phase, random_point
 
-from nh_control.discrete import DiscreteSystem
-from nh_control.trajectory import Trajectory
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 
 H = 0.1
-MOTIONS = {"pendulum": continuous.pendulum(), "sleigh": continuous.sleigh(), "snakeboard": continuous.snakeboard()}
+MOTIONS = {
+    "pendulum": continuous.pendulum(),
+    "sleigh": continuous.sleigh(),
+    "snakeboard": continuous.snakeboard(),
+}
 MIDPOINTS = [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla")]
 BOTH = [*MIDPOINTS, ("snakeboard", "rdp-cay-exact-0.5")]
 SEEDS = range(4)
@@ -56,22 +62,30 @@ def test_velocities_do_not_slip(system, seed):
     x, u = random_point(dsys, np.random.default_rng(seed), steering=0.1)
     for _ in range(20):
         x = dsys.step(x, u)
-        assert np.abs(slips(system, dsys.configuration(x), dsys.velocity(x))).max() <= 1e-14 * (1 + np.abs(x).max())
+        assert np.abs(slips(system, dsys.configuration(x), dsys.velocity(x))).max() <= 1e-14 * (
+            1 + np.abs(x).max()
+        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
 def test_an_inadmissible_velocity_is_projected_in_the_mass_metric(system, seed):
-    """The part that is dropped is orthogonal, in the kinetic energy, to every admissible velocity, and what stays is admissible."""
+    """The part that is dropped is orthogonal, in the kinetic energy, to every admissible velocity,
+    and what stays is admissible.
+    """
     dsys, motion, rng = discrete(system, "dla", H), MOTIONS[system], np.random.default_rng(seed)
     q, v = rng.uniform(-1, 1, motion.n), rng.normal(size=motion.n)
     kept = dsys.velocity(dsys.state(q, v))
-    assert np.abs(slips(system, q, v)).max() > 1e-2 and np.abs(slips(system, q, kept)).max() <= 1e-13
+    assert (
+        np.abs(slips(system, q, v)).max() > 1e-2 and np.abs(slips(system, q, kept)).max() <= 1e-13
+    )
     kinetic = lambda w: motion.energy(q, motion.rates(q, w))
     for _ in range(5):
         _, admissible = random_phase(dsys, rng)
         admissible = dsys.velocity(dsys.state(q, admissible))
-        assert abs(kinetic(v - kept + admissible) - kinetic(v - kept) - kinetic(admissible)) <= 1e-12 * (1 + kinetic(v) + kinetic(admissible))
+        assert abs(
+            kinetic(v - kept + admissible) - kinetic(v - kept) - kinetic(admissible)
+        ) <= 1e-12 * (1 + kinetic(v) + kinetic(admissible))
 
 
 @pytest.mark.parametrize("system, method", BOTH)
@@ -88,10 +102,20 @@ def test_local_coordinates_of_states(system, method):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "system, method",
-    [("pendulum", "midpoint"), ("pendulum", "midpoint-left"), *((s, m) for s in ("sleigh", "snakeboard") for m in (*CENTERED, "dla-left", "rdp-exp-exact-0.3"))],
+    [
+        ("pendulum", "midpoint"),
+        ("pendulum", "midpoint-left"),
+        *(
+            (s, m)
+            for s in ("sleigh", "snakeboard")
+            for m in (*CENTERED, "dla-left", "rdp-exp-exact-0.3")
+        ),
+    ],
 )
 def test_two_configurations_tell_the_momentum(system, method, seed):
-    """The configurations before and after a step under a known input give back the state after it: a tracker without velocities."""
+    """The configurations before and after a step under a known input give back the state after it:
+    a tracker without velocities.
+    """
     dsys = discrete(system, method, H)
     x, u = random_point(dsys, np.random.default_rng(seed))
     x1 = dsys.step(x, u)
@@ -100,7 +124,9 @@ def test_two_configurations_tell_the_momentum(system, method, seed):
 
 
 def test_noisy_configurations_give_a_nearby_momentum():
-    """A side slip of 1e-6 m, which no step explains, changes the momentum by about 1e-6 / h and leaves the measured configuration as it is."""
+    """A side slip of 1e-6 m, which no step explains, changes the momentum by about 1e-6 / h and
+    leaves the measured configuration as it is.
+    """
     dsys = discrete("snakeboard", "dla", H)
     x, u = random_point(dsys, np.random.default_rng(8))
     x1 = dsys.step(x, u)
@@ -161,7 +187,9 @@ BAD = {
     "infinite momentum": lambda d, x, u: d.step(np.where(np.arange(d.nx) == 6, np.inf, x), u),
     "NaN input": lambda d, x, u: d.step(x, u * np.nan),
     "NaN where it is linearized": lambda d, x, u: d.linearize(x * np.nan, u),
-    "NaN where it is differentiated twice": lambda d, x, u: d.hessian(x, u * np.nan, np.zeros(d.ndx)),
+    "NaN where it is differentiated twice": lambda d, x, u: d.hessian(
+        x, u * np.nan, np.zeros(d.ndx)
+    ),
     "short adjoint": lambda d, x, u: d.hessian(x, u, np.zeros(d.ndx - 1)),
     "short velocity": lambda d, x, u: d.state(x[:5], x[:4]),
     "short state's velocity": lambda d, x, u: d.velocity(x[:4]),
@@ -186,7 +214,11 @@ def test_bad_arguments_are_refused(case):
 def test_messages_say_shape_and_place():
     dsys = discrete("snakeboard", "dla", H)
     x, u = random_point(dsys, np.random.default_rng(1))
-    with pytest.raises(ValueError, match=r"snakeboard by nonholonomic_midpoint, h = 0.1 s: state must have shape \(8,\), got \(7,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"snakeboard by nonholonomic_midpoint, h = 0.1 s: state must have shape \(8,\), "
+        r"got \(7,\)",
+    ):
         dsys.step(x[:-1], u)
     with pytest.raises(ValueError, match="state and input must be finite"):
         dsys.step(x, u * np.nan)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cases import METHODS, RDP_METHODS, SYMMETRIC, discrete, random_phase, random_point
 
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.spaces import Rn
-from nh_control.system import System
+from nh_control.mechanics.system import System
 from nh_control.systems import pendulum, snakeboard
 
 H = 0.1
@@ -27,7 +27,9 @@ def close(got, want):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
 def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system, seed):
-    """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert with multipliers eliminated: one map."""
+    """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert
+    with multipliers eliminated: one map.
+    """
     one, other = discrete(system, "rdp-exp-exact-0.5", H), discrete(system, "dla", H)
     x, u = random_point(one, np.random.default_rng(seed))
     assert close(one.step(x, u), other.step(x, u))
@@ -42,7 +44,9 @@ def test_without_constraints_lagrange_dalembert_is_midpoint(forcing):
     assert np.array_equal(one.step(x, u), other.step(x, u))
 
 
-@pytest.mark.parametrize("system, method", [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla")])
+@pytest.mark.parametrize(
+    "system, method", [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla")]
+)
 def test_without_inputs_one_sided_forcing_is_symmetric_forcing(system, method):
     one, other = discrete(system, method, H), discrete(system, f"{method}-left", H)
     x, _ = random_point(one, np.random.default_rng(1))
@@ -50,9 +54,14 @@ def test_without_inputs_one_sided_forcing_is_symmetric_forcing(system, method):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("system, method", [("pendulum", "midpoint"), *((s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC)])
+@pytest.mark.parametrize(
+    "system, method",
+    [("pendulum", "midpoint"), *((s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC)],
+)
 def test_reversibility(system, method, seed):
-    """A step, the velocity reversed, the same step under the same input, the velocity reversed: back at the start."""
+    """A step, the velocity reversed, the same step under the same input, the velocity reversed:
+    back at the start.
+    """
     dsys = discrete(system, method, H)
     n = dsys.system.space.nq
     flip = np.where(np.arange(dsys.nx) < n, 1, -1)
@@ -83,13 +92,18 @@ def test_symmetry_under_planar_motions(system, pose, method, seed):
 
 @pytest.mark.parametrize("method", ALL)
 def test_momenta_of_cyclic_and_decoupled_coordinates(method):
-    """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering alone: each changes by its impulse exactly."""
+    """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering
+    alone: each changes by its impulse exactly.
+    """
     dsys, rng = discrete("snakeboard", method, 0.01), np.random.default_rng(2)
     x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
     inputs = 0.1 * rng.normal(size=(2000, 2))
     run = dsys.simulate(x, inputs)
     impulses = np.vstack([np.zeros(2), np.cumsum(0.01 * inputs, axis=0)])
-    assert np.abs(run.states[:, 5:7] - x[5:7] - impulses).max() <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
+    assert (
+        np.abs(run.states[:, 5:7] - x[5:7] - impulses).max()
+        <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
+    )
 
 
 def central_force() -> System:
@@ -97,7 +111,9 @@ def central_force() -> System:
 
 
 def test_midpoint_conserves_angular_momentum():
-    """The discrete Lagrangian is invariant under rotations, so the discrete momentum map x p_y - y p_x is constant (discrete Noether theorem)."""
+    """The discrete Lagrangian is invariant under rotations, so the discrete momentum map x p_y - y
+    p_x is constant (discrete Noether theorem).
+    """
     dsys = midpoint(central_force(), 0.02)
     states = dsys.simulate(dsys.state([1.0, 0.0], [0.1, 1.2]), 20_000).states
     momentum = states[:, 0] * states[:, 3] - states[:, 1] * states[:, 2]
@@ -127,10 +143,11 @@ def test_a_forced_step_is_symplectic_too_for_forces_of_the_input_alone():
 
 
 def printed_snakeboard_rdp(q, v, inputs, h, m, l, rotor, axle):
-    """The simplified RDP of the snakeboard [kobilarov2010 6.2, corrected], exact for `dtau^{-1} = I - ad/2`, alpha = 1/2.
+    """The simplified RDP of the snakeboard [kobilarov2010 6.2, corrected], exact for
+    `dtau^{-1} = I - ad/2`, alpha = 1/2.
 
-    Velocities (ur, xi) live on steps; the impulse at node k is the mean of its two steps' inputs times h, half a one at both ends.
-    Returns the states (q, rho) at the nodes.
+    Velocities (ur, xi) live on steps; the impulse at node k is the mean of its two steps' inputs
+    times h, half a one at both ends. Returns the states (q, rho) at the nodes.
     """
     e = lambda phi: np.array([np.sin(phi), -l * np.cos(phi)])
     board = lambda u_psi, xi: np.array([m * l**2 * xi[0] + rotor * u_psi, m * xi[1]])
@@ -143,23 +160,30 @@ def printed_snakeboard_rdp(q, v, inputs, h, m, l, rotor, axle):
         spin, steer, previous = spin + impulse[0], steer + impulse[1], torque
         u_phi = steer / (2 * axle)
         phi, middle = q[1], q[1] + h / 2 * u_phi
-        # unknown (u_psi, s), xi = s e(middle): rotor (u_psi + xi_1) = spin and e(phi) . board(u_psi, xi) = along, both linear
+        # unknown (u_psi, s), xi = s e(middle): rotor (u_psi + xi_1) = spin and e(phi) .
+        # board(u_psi, xi) = along, both linear
         column = board(0.0, e(middle))
-        matrix = np.array([[rotor, rotor * e(middle)[0]], [e(phi) @ board(1.0, np.zeros(2)), e(phi) @ column]])
+        matrix = np.array(
+            [[rotor, rotor * e(middle)[0]], [e(phi) @ board(1.0, np.zeros(2)), e(phi) @ column]]
+        )
         u_psi, s = np.linalg.solve(matrix, [spin, along])
         xi = s * e(middle)
         turn, forward = h * xi
         back, angle = (np.sin(turn) / turn, (1 - np.cos(turn)) / turn) if turn else (1.0, 0.0)
         body = forward * np.array([back, angle])
         c, sn = np.cos(q[2]), np.sin(q[2])
-        q = q + np.array([h * u_psi, h * u_phi, turn, c * body[0] - sn * body[1], sn * body[0] + c * body[1]])
+        q = q + np.array(
+            [h * u_psi, h * u_phi, turn, c * body[0] - sn * body[1], sn * body[0] + c * body[1]]
+        )
         along = e(q[1]) @ board(u_psi, xi)
         states.append(np.array([*q, spin + h / 2 * torque[0], steer + h / 2 * torque[1], along]))
     return np.array(states)
 
 
 def test_truncated_exp_is_the_snakeboard_scheme_of_the_paper():
-    """Initial state of [kobilarov2010 Fig. 4]: psi = pi/2, phi = pi/3, p_1 = -1, psi_dot = 2.5, phi_dot = -0.02, theta = 0; p_1 = 2 cos(phi) rho_3."""
+    """Initial state of [kobilarov2010 Fig. 4]: psi = pi/2, phi = pi/3, p_1 = -1, psi_dot = 2.5,
+    phi_dot = -0.02, theta = 0; p_1 = 2 cos(phi) rho_3.
+    """
     h, n = 10 / 128, 128
     dsys = METHODS["rdp-exp-truncated-0.5"](snakeboard(), h)
     phi = np.pi / 3
@@ -188,8 +212,14 @@ def nonholonomic_particle() -> System:
 
 
 def test_a_system_of_the_users_own_converges_at_second_order():
-    """Potential, position-dependent constraint, no distribution given: against Newton's equations with a multiplier."""
-    system, start, velocity = nonholonomic_particle(), np.array([0.8, 0.5, -0.3]), np.array([0.4, -0.7, 0.2])
+    """Potential, position-dependent constraint, no distribution given: against Newton's equations
+    with a multiplier.
+    """
+    system, start, velocity = (
+        nonholonomic_particle(),
+        np.array([0.8, 0.5, -0.3]),
+        np.array([0.4, -0.7, 0.2]),
+    )
 
     def acceleration(q, qd, u):
         a, a_dot = np.array([[-q[1], 0, 1]]), np.array([[-qd[1], 0, 0]])
@@ -202,16 +232,24 @@ def test_a_system_of_the_users_own_converges_at_second_order():
     for n in steps:
         dsys = nonholonomic_midpoint(system, 2.0 / n)
         states = dsys.simulate(dsys.state(start, velocity), n).states[:: n // 10]
-        errors.append(np.abs(np.hstack([states[:, :3], [dsys.velocity(x) for x in states]]) - reference).max(axis=0))
+        errors.append(
+            np.abs(np.hstack([states[:, :3], [dsys.velocity(x) for x in states]]) - reference).max(
+                axis=0
+            )
+        )
     slopes = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert (np.abs(slopes - 2) <= 0.1).all(), slopes
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_eliminated_basis_gives_the_same_motion(seed):
-    """A snakeboard that only declares its constraints: other quasi-momenta, the same configurations and velocities."""
+    """A snakeboard that only declares its constraints: other quasi-momenta, the same
+    configurations and velocities.
+    """
     given = nonholonomic_midpoint(snakeboard(), 0.02)
-    eliminated = nonholonomic_midpoint(replace(snakeboard(), distribution=None, symmetry=None), 0.02)
+    eliminated = nonholonomic_midpoint(
+        replace(snakeboard(), distribution=None, symmetry=None), 0.02
+    )
     rng = np.random.default_rng(seed)
     q, v = random_phase(given, rng, steering=0.1)
     inputs = rng.uniform(-0.3, 0.3, (100, 2))

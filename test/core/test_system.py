@@ -6,9 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
-from nh_control.spaces import SE2, Product, Rn
-from nh_control.system import System
+from nh_control.mechanics.system import System
 from nh_control.systems import (
     ChaplyginSleighParameters,
     PendulumParameters,
@@ -19,11 +19,16 @@ from nh_control.systems import (
 )
 
 
-@pytest.mark.parametrize("parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters])
+@pytest.mark.parametrize(
+    "parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters]
+)
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
 def test_every_parameter_is_checked(parameters, value):
     for name in parameters.__dataclass_fields__:
-        with pytest.raises(ValueError, match=f"{parameters.__name__}.{name} must be positive and finite, got {value}"):
+        with pytest.raises(
+            ValueError,
+            match=f"{parameters.__name__}.{name} must be positive and finite, got {value}",
+        ):
             parameters(**{name: value})
 
 
@@ -35,7 +40,9 @@ def test_rotor_inertia_is_part_of_the_total():
         replace(SnakeboardParameters(), m=0.25)
 
 
-@pytest.mark.parametrize("parameters", [PendulumParameters(), ChaplyginSleighParameters(), SnakeboardParameters()])
+@pytest.mark.parametrize(
+    "parameters", [PendulumParameters(), ChaplyginSleighParameters(), SnakeboardParameters()]
+)
 def test_parameters_are_values(parameters):
     with pytest.raises(FrozenInstanceError):
         parameters.m = 2.0
@@ -44,14 +51,19 @@ def test_parameters_are_values(parameters):
 
 def test_systems_carry_their_parameters():
     heavy = replace(SnakeboardParameters(), m=2.0)
-    assert snakeboard(heavy).parameters is heavy and chaplygin_sleigh().parameters == ChaplyginSleighParameters()
+    assert (
+        snakeboard(heavy).parameters is heavy
+        and chaplygin_sleigh().parameters == ChaplyginSleighParameters()
+    )
     x = nonholonomic_midpoint(snakeboard(heavy), 0.1).state(np.zeros(5), [0.0, 0.0, 0.0, 1.0, 0.0])
     assert np.allclose(x[5:], [0.0, 0.0, -4.0], rtol=0, atol=1e-15)
 
 
 def test_input_limits_are_the_actuators():
     board = snakeboard(SnakeboardParameters(rotor_torque_limit=3.0, steer_torque_limit=0.5))
-    assert np.array_equal(board.input_limits, [[-3.0, 3.0], [-0.5, 0.5]]) and board.input_units == ("N m", "N m")
+    assert np.array_equal(
+        board.input_limits, [[-3.0, 3.0], [-0.5, 0.5]]
+    ) and board.input_units == ("N m", "N m")
     assert np.array_equal(pendulum().input_limits, [[-np.inf, np.inf]])
     with pytest.raises(ValueError):
         board.input_limits[0, 0] = 0.0
@@ -74,15 +86,39 @@ def point(**changes) -> System:
 WRONG = {
     "inputs without a force": (dict(force=None), ["push", "force"]),
     "force of the wrong shape": (dict(force=lambda q, v, u: u), ["force", "(2, 1)", "(1, 1)"]),
-    "lagrangian that is a vector": (dict(lagrangian=lambda q, v: v), ["lagrangian", "(1, 1)", "(2, 1)"]),
-    "lagrangian of fourth degree": (dict(lagrangian=lambda q, v: ca.sumsqr(v) ** 2), ["quadratic"]),
-    "lagrangian without a mass": (dict(lagrangian=lambda q, v: v[1] ** 2 / 2), ["mass matrix", "singular"]),
-    "lagrangian with a NaN mass": (dict(lagrangian=lambda q, v: np.nan * ca.sumsqr(v)), ["mass matrix"]),
-    "distribution that violates the constraint": (dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))), ["vanish"]),
-    "distribution that violates it away from the origin": (dict(distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))), ["vanish"]),
-    "distribution of the wrong width": (dict(distribution=lambda q: ca.SX.zeros(2, 2)), ["distribution", "(2, 1)", "(2, 2)"]),
+    "lagrangian that is a vector": (
+        dict(lagrangian=lambda q, v: v),
+        ["lagrangian", "(1, 1)", "(2, 1)"],
+    ),
+    "lagrangian of fourth degree": (
+        dict(lagrangian=lambda q, v: ca.sumsqr(v) ** 2),
+        ["quadratic"],
+    ),
+    "lagrangian without a mass": (
+        dict(lagrangian=lambda q, v: v[1] ** 2 / 2),
+        ["mass matrix", "singular"],
+    ),
+    "lagrangian with a NaN mass": (
+        dict(lagrangian=lambda q, v: np.nan * ca.sumsqr(v)),
+        ["mass matrix"],
+    ),
+    "distribution that violates the constraint": (
+        dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))),
+        ["vanish"],
+    ),
+    "distribution that violates it away from the origin": (
+        dict(distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))),
+        ["vanish"],
+    ),
+    "distribution of the wrong width": (
+        dict(distribution=lambda q: ca.SX.zeros(2, 2)),
+        ["distribution", "(2, 1)", "(2, 2)"],
+    ),
     "distribution without a constraint": (dict(velocity_constraint=None), ["velocity_constraint"]),
-    "constraint of the wrong width": (dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])), ["velocity_constraint"]),
+    "constraint of the wrong width": (
+        dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
+        ["velocity_constraint"],
+    ),
     "units that do not match": (dict(input_units=("N", "N")), ["1 inputs", "2 input_units"]),
     "limits of the wrong shape": (dict(input_limits=[-1.0, 1.0]), ["input_limits", "(1, 2)"]),
     "limits upside down": (dict(input_limits=[[1.0, -1.0]]), ["lower < upper"]),
@@ -100,7 +136,11 @@ def test_wrong_systems_are_refused(case):
 
 def test_the_right_one_is_accepted():
     system = point()
-    assert (system.nu, system.m, system.n_rho) == (1, 1, 1) and system.state_space.names == ("x", "y", "rho_1")
+    assert (system.nu, system.m, system.n_rho) == (1, 1, 1) and system.state_space.names == (
+        "x",
+        "y",
+        "rho_1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +148,10 @@ def test_the_right_one_is_accepted():
     [
         (lambda: midpoint(snakeboard(), 0.1), ["2 velocity constraints", "nonholonomic_midpoint"]),
         (lambda: midpoint(pendulum(), 0.1, "right"), ["right", "left", "symmetric"]),
-        (lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"), ["right", "left", "symmetric"]),
+        (
+            lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"),
+            ["right", "left", "symmetric"],
+        ),
         (lambda: rdp(pendulum(), 0.1), ["pendulum", "symmetry", "nonholonomic_midpoint"]),
         (lambda: rdp(snakeboard(), 0.1, "euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
         (lambda: rdp(snakeboard(), 0.1, tangent="rough"), ["rough", "exact", "truncated"]),
@@ -127,21 +170,34 @@ def test_dependent_velocities_may_be_chosen():
     starts = np.array([0.2, 0.2]), np.array([np.cos(1.2), np.sin(1.2)])
     paths = []
     for dependent in ((0,), (1,)):
-        turned = point(velocity_constraint=lambda q: ca.horzcat(ca.sin(q[0] + 1), -ca.cos(q[0] + 1)), distribution=None, dependent=dependent)
+        turned = point(
+            velocity_constraint=lambda q: ca.horzcat(ca.sin(q[0] + 1), -ca.cos(q[0] + 1)),
+            distribution=None,
+            dependent=dependent,
+        )
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12
 
 
 def test_velocity_terms_in_the_lagrangian():
-    """A charge in a magnetic field, L = v^2 / 2 + a(q) . v: momenta with an offset, energy without one, and the exact circle's radius."""
+    """A charge in a magnetic field, L = v^2 / 2 + a(q) . v: momenta with an offset, energy without
+    one, and the exact circle's radius.
+    """
     field = 3.0
-    system = System("charge", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2 + field / 2 * (q[0] * v[1] - q[1] * v[0]))
+    system = System(
+        "charge",
+        Rn("x", "y"),
+        lambda q, v: ca.sumsqr(v) / 2 + field / 2 * (q[0] * v[1] - q[1] * v[0]),
+    )
     dsys = midpoint(system, 0.01)
     q, v = np.array([0.4, -0.2]), np.array([1.0, 0.5])
     x = dsys.state(q, v)
     assert np.allclose(x[2:], v + field / 2 * np.array([-q[1], q[0]]), rtol=0, atol=1e-15)
-    assert np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-15) and abs(dsys.energy(x) - v @ v / 2) <= 1e-15
+    assert (
+        np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-15)
+        and abs(dsys.energy(x) - v @ v / 2) <= 1e-15
+    )
     states = dsys.simulate(x, 2000).states
     center = q + np.array([v[1], -v[0]]) / field
     radius = np.hypot(*(states[:, :2] - center).T)
@@ -150,6 +206,17 @@ def test_velocity_terms_in_the_lagrangian():
 
 
 def test_a_product_with_a_pose_names_its_states():
-    assert snakeboard().state_space.names == ("psi", "phi", "theta", "x", "y", "rho_1", "rho_2", "rho_3")
-    assert pendulum().state_space.names == ("theta", "p_theta") and isinstance(chaplygin_sleigh().space, SE2)
+    assert snakeboard().state_space.names == (
+        "psi",
+        "phi",
+        "theta",
+        "x",
+        "y",
+        "rho_1",
+        "rho_2",
+        "rho_3",
+    )
+    assert pendulum().state_space.names == ("theta", "p_theta") and isinstance(
+        chaplygin_sleigh().space, SE2
+    )
     assert isinstance(snakeboard().space, Product)

@@ -1,4 +1,6 @@
-"""The systems on rotations and directions that the tests run over, built once a process, and states to try them at."""
+"""The systems on rotations and directions that the tests run over, built once a process, and
+states to try them at.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,20 @@ from functools import cache
 import casadi as ca
 import lie_motion
 import numpy as np
-from nh_control import compiled
-from nh_control.discrete import DiscreteSystem
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import Product
 from nh_control.integrators import midpoint
-from nh_control.rotations import S2, SE3, SO3
-from nh_control.spaces import Product
-from nh_control.system import System
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
-from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters, heavy_top, rigid_body
+from nh_control.systems.rigid_body import (
+    HeavyTopParameters,
+    RigidBodyParameters,
+    heavy_top,
+    rigid_body,
+)
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
 
 BODY = RigidBodyParameters()
@@ -36,7 +44,9 @@ def floating_body(retraction: str) -> System:
     return System(
         name=f"floating_body_{retraction}",
         space=SE3(retraction=retraction),
-        lagrangian=lambda q, v: ca.dot(j, v[:3] ** 2) / 2 + mass * (ca.sumsqr(v[3:]) / 2 - g * q[6]),
+        lagrangian=lambda q, v: (
+            ca.dot(j, v[:3] ** 2) / 2 + mass * (ca.sumsqr(v[3:]) / 2 - g * q[6])
+        ),
         inputs=("torque_x", "torque_y", "torque_z", "force_x", "force_y", "force_z"),
         force=lambda q, v, u: u,
     )
@@ -48,11 +58,20 @@ SYSTEMS = {
     "fast_top": lambda: heavy_top(FAST_TOP),
     **{f"pendulum_{n}": lambda n=n: spherical_pendulum(chain(n)) for n in LINKS},
     "payload": lambda: quadrotor_payload(PAYLOAD),
-    # Far from everything: the free payload falls 5000 km in 1000 s otherwise, and with it goes all precision.
-    "payload_afloat": lambda: replace(quadrotor_payload(replace(PAYLOAD, g=1e-30)), name="payload_afloat"),
+    # Far from everything: the free payload falls 5000 km in 1000 s otherwise, and with it goes all
+    # precision.
+    "payload_afloat": lambda: replace(
+        quadrotor_payload(replace(PAYLOAD, g=1e-30)), name="payload_afloat"
+    ),
     # The same with the other retraction, and a system on SE(3).
-    "rigid_body_exp": lambda: replace(rigid_body(BODY), name="rigid_body_exp", space=SO3(retraction="exp")),
-    "pendulum_2_exp": lambda: replace(spherical_pendulum(chain(2)), name="pendulum_2_exp", space=Product(S2("link1_", "exp"), S2("link2_", "exp"))),
+    "rigid_body_exp": lambda: replace(
+        rigid_body(BODY), name="rigid_body_exp", space=SO3(retraction="exp")
+    ),
+    "pendulum_2_exp": lambda: replace(
+        spherical_pendulum(chain(2)),
+        name="pendulum_2_exp",
+        space=Product(S2("link1_", "exp"), S2("link2_", "exp")),
+    ),
     **{f"floating_body_{r}": lambda r=r: floating_body(r) for r in ("exp", "cay")},
 }
 
@@ -71,7 +90,9 @@ def discrete(name: str, h: float) -> DiscreteSystem:
 
 @cache
 def interpreted(name: str, h: float) -> DiscreteSystem:
-    """The same in CasADi's virtual machine, where compiling takes longer than the test: everything it will be asked is built here."""
+    """The same in CasADi's virtual machine, where compiling takes longer than the test: everything
+    it will be asked is built here.
+    """
     dsys, find = midpoint(system(name), h), compiled.compiler
     compiled.compiler = lambda: None
     try:
@@ -99,24 +120,40 @@ def motion(name: str, inputs=None) -> lie_motion.Motion:
         return lie_motion.heavy_top(p.M, p.l, inertia(p), p.g, p.chi)
     if name == "payload":
         p = PAYLOAD
-        return lie_motion.quadrotor_payload(p.payload_mass, p.quadrotor_mass, inertia(p), p.lengths, p.g, inputs or (lambda t: np.zeros(4 * p.n)))
+        return lie_motion.quadrotor_payload(
+            p.payload_mass,
+            p.quadrotor_mass,
+            inertia(p),
+            p.lengths,
+            p.g,
+            inputs or (lambda t: np.zeros(4 * p.n)),
+        )
     p = chain(int(name.split("_")[1]))
     return lie_motion.spherical_pendulum(p.masses, p.lengths, p.g)
 
 
 def parts(space):
-    """Every simple factor of a configuration space with the slices of its nq, nv and nw numbers."""
+    """Every simple factor of a configuration space with the slices of its nq, nv and nw
+    numbers.
+    """
     i = j = k = 0
     for f in getattr(space, "factors", (space,)):
         yield f, slice(i, i + f.nq), slice(j, j + f.nv), slice(k, k + f.nw)
         i, j, k = i + f.nq, j + f.nv, k + f.nw
 
 
-ANYHOW, HORIZONTAL, UPSIDE_DOWN, AT_REST = POSES = ("anyhow", "links horizontal", "bodies upside down", "at rest")
+ANYHOW, HORIZONTAL, UPSIDE_DOWN, AT_REST = POSES = (
+    "anyhow",
+    "links horizontal",
+    "bodies upside down",
+    "at rest",
+)
 
 
 def random_configuration(space, rng, pose: str = ANYHOW) -> np.ndarray:
-    """A seeded configuration; links with z exactly 0, or bodies turned by pi about a horizontal axis, on request."""
+    """A seeded configuration; links with z exactly 0, or bodies turned by pi about a horizontal
+    axis, on request.
+    """
     q = rng.normal(size=space.nq)
     for f, at, _, _ in parts(space):
         if isinstance(f, S2) and pose == HORIZONTAL:
@@ -131,7 +168,9 @@ def random_configuration(space, rng, pose: str = ANYHOW) -> np.ndarray:
 
 
 def random_point(dsys: DiscreteSystem, rng, pose: str = ANYHOW) -> tuple[np.ndarray, np.ndarray]:
-    """A seeded state and input, with velocities and inputs of order one, or none where it is at rest."""
+    """A seeded state and input, with velocities and inputs of order one, or none where it is at
+    rest.
+    """
     q = random_configuration(dsys.system.space, rng, pose)
     v = rng.normal(size=dsys.system.space.nw) * (pose != AT_REST)
     for f, at, _, stored in parts(dsys.system.space):

@@ -1,7 +1,9 @@
-"""Equations of motion on rotations and directions, written by hand in numpy, and their accurate solution.
+"""Equations of motion on rotations and directions, written by hand in numpy, and their accurate
+solution.
 
-Nothing here uses nh_control. A `Motion` has first-order equations in variables of its own; `states` turns solutions (..., n) into what the
-package calls a state: configuration and momentum, quaternions (w, x, y, z), directions and their momenta as vectors of R^3, z up.
+Nothing here uses nh_control. A `Motion` has first-order equations in variables of its own;
+`states` turns solutions (..., n) into what the package calls a state: configuration and momentum,
+quaternions (w, x, y, z), directions and their momenta as vectors of R^3, z up.
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ class Motion:
     states: Callable
 
     def solve(self, y, times, tolerance=1e-13):
-        """States at `times` by DOP853, restarted at every one of them because its interpolant is less accurate than its steps."""
+        """States at `times` by DOP853, restarted at every one of them because its interpolant is
+        less accurate than its steps.
+        """
         values = [np.asarray(y, dtype=float)]
         for start, end in zip(times[:-1], times[1:]):
-            run = solve_ivp(self.derivative, (start, end), values[-1], "DOP853", rtol=tolerance, atol=tolerance)
+            run = solve_ivp(
+                self.derivative, (start, end), values[-1], "DOP853", rtol=tolerance, atol=tolerance
+            )
             if not run.success:
                 raise RuntimeError(run.message)
             values.append(run.y[:, -1])
@@ -54,19 +60,25 @@ def rigid_body(inertia, torque=lambda t: np.zeros(3)) -> Motion:
 
     def derivative(t, y):
         q, omega = y[:4], y[4:]
-        return np.concatenate([quaternion_rate(q, omega), (cross(inertia * omega, omega) + torque(t)) / inertia])
+        return np.concatenate(
+            [quaternion_rate(q, omega), (cross(inertia * omega, omega) + torque(t)) / inertia]
+        )
 
     return Motion(derivative, lambda y: np.concatenate([y[..., :4], inertia * y[..., 4:]], -1))
 
 
 def floating_body(inertia, mass, g, wrench) -> Motion:
-    """Euler's equations with `m r'' = R force - m g e3`, y = (q, omega, r, r'); the wrench (torque, force) is in the body frame, the state's momentum too."""
+    """Euler's equations with `m r'' = R force - m g e3`, y = (q, omega, r, r'); the wrench
+    (torque, force) is in the body frame, the state's momentum too.
+    """
     inertia, down = np.asarray(inertia), np.array([0.0, 0.0, -1.0])
 
     def derivative(t, y):
         q, omega, v, w = y[:4], y[4:7], y[10:], wrench(t)
         omega_dot = (cross(inertia * omega, omega) + w[:3]) / inertia
-        return np.concatenate([quaternion_rate(q, omega), omega_dot, v, rotate(q, w[3:]) / mass + g * down])
+        return np.concatenate(
+            [quaternion_rate(q, omega), omega_dot, v, rotate(q, w[3:]) / mass + g * down]
+        )
 
     def states(y):
         q, omega, r, v = y[..., :4], y[..., 4:7], y[..., 7:10], y[..., 10:]
@@ -83,7 +95,9 @@ def heavy_top(mass, length, inertia, g, chi) -> Motion:
         q, pi = y[:4], y[4:]
         omega = pi / inertia
         gamma = rotate(q * [1, -1, -1, -1], up)
-        return np.concatenate([quaternion_rate(q, omega), cross(pi, omega) + mass * g * length * cross(gamma, chi)])
+        return np.concatenate(
+            [quaternion_rate(q, omega), cross(pi, omega) + mass * g * length * cross(gamma, chi)]
+        )
 
     return Motion(derivative, lambda y: y)
 
@@ -96,11 +110,15 @@ def _hats(a):
 
 
 def spherical_pendulum(masses, lengths, g) -> Motion:
-    """`R(q) w' = [sum_{j != i} M_ij |w_j|^2 hat(q_i) q_j - (sum_{j >= i} m_j) g L_i hat(q_i) e3]`, `q_i' = w_i x q_i`, with y = (q_1 ... q_N, w_1 ... w_N)."""
+    """`R(q) w' = [sum_{j != i} M_ij |w_j|^2 hat(q_i) q_j - (sum_{j >= i} m_j) g L_i hat(q_i) e3]`,
+    `q_i' = w_i x q_i`, with y = (q_1 ... q_N, w_1 ... w_N).
+    """
     masses, lengths = np.asarray(masses, float), np.asarray(lengths, float)
     n = len(masses)
     outer = np.cumsum(masses[::-1])[::-1]
-    m = np.array([[outer[max(i, j)] * lengths[i] * lengths[j] for j in range(n)] for i in range(n)])
+    m = np.array(
+        [[outer[max(i, j)] * lengths[i] * lengths[j] for j in range(n)] for i in range(n)]
+    )
     weight = outer * lengths * g
     up = np.array([0.0, 0.0, 1.0])
 
@@ -124,13 +142,17 @@ def spherical_pendulum(masses, lengths, g) -> Motion:
 
 
 FLIP = np.array([1.0, -1.0, -1.0])
-"""Half turn about x: takes vectors between the paper's frames (e3 down) and frames with z up, in the world and in the body alike."""
+"""Half turn about x: takes vectors between the paper's frames (e3 down) and frames with z up, in
+the world and in the body alike.
+"""
 
 
 def quadrotor_payload(payload_mass, quadrotor_mass, inertia, lengths, g, inputs) -> Motion:
-    """[celledoni2021 (36), (37)] in solved form and in the paper's frames: e3 down, quadrotor i at y - L_i q_i, w_i inertial.
+    """[celledoni2021 (36), (37)] in solved form and in the paper's frames: e3 down, quadrotor i at
+    y - L_i q_i, w_i inertial.
 
-    y = (y, v, then for each quadrotor attitude quaternion, body rate, q_i, w_i); `inputs(t)` are thrust and body torque per quadrotor for z up.
+    y = (y, v, then for each quadrotor attitude quaternion, body rate, q_i, w_i); `inputs(t)` are
+    thrust and body torque per quadrotor for z up.
     """
     inertia, lengths = np.asarray(inertia), np.asarray(lengths, float)
     n, down = len(lengths), np.array([0.0, 0.0, 1.0])
@@ -138,7 +160,14 @@ def quadrotor_payload(payload_mass, quadrotor_mass, inertia, lengths, g, inputs)
 
     def split(y):
         body = y[..., 6:].reshape(*y.shape[:-1], n, 13)
-        return y[..., :3], y[..., 3:6], body[..., :4], body[..., 4:7], body[..., 7:10], body[..., 10:]
+        return (
+            y[..., :3],
+            y[..., 3:6],
+            body[..., :4],
+            body[..., 4:7],
+            body[..., 7:10],
+            body[..., 10:],
+        )
 
     def derivative(t, y):
         _, v, attitude, omega, q, w = split(y)
@@ -151,7 +180,9 @@ def quadrotor_payload(payload_mass, quadrotor_mass, inertia, lengths, g, inputs)
         omega_dot = (-cross(omega, inertia * omega) + FLIP * command[:, 1:]) / inertia
         q_dot = cross(w, q)
         turn = np.array([quaternion_rate(a, o) for a, o in zip(attitude, omega)])
-        return np.concatenate([v, v_dot, np.concatenate([turn, omega_dot, q_dot, w_dot], 1).reshape(-1)])
+        return np.concatenate(
+            [v, v_dot, np.concatenate([turn, omega_dot, q_dot, w_dot], 1).reshape(-1)]
+        )
 
     def states(y):
         position, v, attitude, omega, q, w = split(y)
@@ -159,7 +190,14 @@ def quadrotor_payload(payload_mass, quadrotor_mass, inertia, lengths, g, inputs)
         link, velocity = -FLIP * q, FLIP * moved
         p_link = m * lengths[:, None] * tangential(link, velocity)
         p_payload = payload_mass * FLIP * v + m * np.sum(velocity, -2)
-        parts = FLIP * position, attitude * [1, *FLIP], link, p_payload, FLIP * inertia * omega, p_link
+        parts = (
+            FLIP * position,
+            attitude * [1, *FLIP],
+            link,
+            p_payload,
+            FLIP * inertia * omega,
+            p_link,
+        )
         return np.concatenate([a.reshape(*y.shape[:-1], -1) for a in parts], -1)
 
     return Motion(derivative, states)

@@ -1,4 +1,6 @@
-"""A, B and the contracted Hessian on rotations and directions against differences of the step itself, at random and at awkward states."""
+"""A, B and the contracted Hessian on rotations and directions against differences of the step
+itself, at random and at awkward states.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,30 @@ SPREAD = 0.02
 """Step of the differences; their tenth-order error is far below the tolerances here."""
 
 CASES = [
-    *((name, pose) for name in ("rigid_body", "rigid_body_exp", "heavy_top", "floating_body_exp", "floating_body_cay") for pose in lie_cases.POSES),
-    *((name, pose) for name in ("pendulum_1", "pendulum_2", "pendulum_2_exp", "pendulum_4", "payload") for pose in lie_cases.POSES),
+    *(
+        (name, pose)
+        for name in (
+            "rigid_body",
+            "rigid_body_exp",
+            "heavy_top",
+            "floating_body_exp",
+            "floating_body_cay",
+        )
+        for pose in lie_cases.POSES
+    ),
+    *(
+        (name, pose)
+        for name in ("pendulum_1", "pendulum_2", "pendulum_2_exp", "pendulum_4", "payload")
+        for pose in lie_cases.POSES
+    ),
     ("fast_top", lie_cases.ANYHOW),
     ("pendulum_8", lie_cases.ANYHOW),
     ("pendulum_8", lie_cases.HORIZONTAL),
 ]
-every_case = pytest.mark.parametrize("name, pose", [c for c in CASES if c[1] != lie_cases.HORIZONTAL or "pendulum" in c[0] or "payload" in c[0]])
+every_case = pytest.mark.parametrize(
+    "name, pose",
+    [c for c in CASES if c[1] != lie_cases.HORIZONTAL or "pendulum" in c[0] or "payload" in c[0]],
+)
 
 
 def moved_step(dsys, x, u):
@@ -43,7 +62,9 @@ def test_linearization(name, pose):
     np.testing.assert_array_equal(lin.x1, dsys.step(x, u))
     for actual, block in ((lin.A, expected[:, : dsys.ndx]), (lin.B, expected[:, dsys.ndx :])):
         assert np.isfinite(actual).all()
-        np.testing.assert_allclose(actual, block, rtol=1e-9, atol=1e-9 * np.abs(block).max(initial=0.0))
+        np.testing.assert_allclose(
+            actual, block, rtol=1e-9, atol=1e-9 * np.abs(block).max(initial=0.0)
+        )
 
 
 @every_case
@@ -65,7 +86,11 @@ def test_compiled_and_interpreted_agree(name):
     rng = np.random.default_rng(5)
     x, u = lie_cases.random_point(compiled, rng)
     lam = rng.normal(size=compiled.ndx)
-    assert compiled.step(x, u).tolist() == pytest.approx(interpreted.step(x, u).tolist(), rel=1e-14, abs=1e-14)
+    assert compiled.step(x, u).tolist() == pytest.approx(
+        interpreted.step(x, u).tolist(), rel=1e-14, abs=1e-14
+    )
     for a, b in zip(compiled.linearize(x, u), interpreted.linearize(x, u)):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(compiled.hessian(x, u, lam), interpreted.hessian(x, u, lam), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        compiled.hessian(x, u, lam), interpreted.hessian(x, u, lam), rtol=1e-11, atol=1e-11
+    )

@@ -1,4 +1,6 @@
-"""What the midpoint variational integrator keeps on rotations and directions: the manifold, momenta, energy, reversibility, the symplectic form."""
+"""What the midpoint variational integrator keeps on rotations and directions: the manifold,
+momenta, energy, reversibility, the symplectic form.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import lie_cases
 import numpy as np
 import pytest
 from lie_motion import rotate
-from nh_control.rotations import S2, SE3, SO3
+
+from nh_control.geometry.rotations import S2, SE3, SO3
 
 pytestmark = pytest.mark.slow
 
@@ -18,25 +21,33 @@ POINTS = 5
 
 
 def start(name, h):
-    """The paper's start for the paper's top, two hanging links (upright they move chaotically), a seeded state for the others."""
+    """The paper's start for the paper's top, two hanging links (upright they move chaotically), a
+    seeded state for the others.
+    """
     dsys = lie_cases.discrete(name, h)
     if name == "fast_top":
-        return dsys, np.concatenate([[1.0, 0, 0, 0], lie_cases.inertia(lie_cases.FAST_TOP) * [0.0, 150.0, -4.61538]])
+        return dsys, np.concatenate(
+            [[1.0, 0, 0, 0], lie_cases.inertia(lie_cases.FAST_TOP) * [0.0, 150.0, -4.61538]]
+        )
     if name == "pendulum_2":
-        return dsys, dsys.state(np.array([0.6, 0.0, -0.8, 0.0, 0.28, -0.96]), np.array([0.0, 1.0, 0.0, -0.5, 0.0, 0.0]))
+        return dsys, dsys.state(
+            np.array([0.6, 0.0, -0.8, 0.0, 0.28, -0.96]), np.array([0.0, 1.0, 0.0, -0.5, 0.0, 0.0])
+        )
     return dsys, lie_cases.random_point(dsys, np.random.default_rng([8, *name.encode()]))[0]
 
 
 @cache
 def long_run(name, h, shift=0.0):
-    """States of 1e5 steps without inputs from a seeded state, its momenta larger by the factor 1 + shift, and their energies at every seventh."""
+    """States of 1e5 steps without inputs from a seeded state, its momenta larger by the factor 1 +
+    shift, and their energies at every seventh.
+    """
     dsys, x = start(name, h)
     x[dsys.system.space.nq :] *= 1 + shift
     states = dsys.simulate(x, np.zeros((LONG, dsys.nu))).states
     return dsys, states, np.array([dsys.energy(x) for x in states[::7]])
 
 
-# --- the manifold -----------------------------------------------------------------------------------------------------------------------------
+# --- the manifold --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name, h", [("rigid_body", 0.05), ("pendulum_1", 0.02)])
@@ -56,11 +67,15 @@ def test_a_million_steps_stay_on_the_manifold(name, h):
 @pytest.mark.parametrize("gap", (1e-3, 1e-6, 1e-9, 1e-12))
 @pytest.mark.parametrize("name", ("pendulum_1", "pendulum_2", "payload"))
 def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap):
-    """States with links a gap above and below z = 0, where the frame changes sides: stored, the next states and the linearizations differ by the gap."""
+    """States with links a gap above and below z = 0, where the frame changes sides: stored, the
+    next states and the linearizations differ by the gap.
+    """
     dsys, rng = lie_cases.interpreted(name, 0.05), np.random.default_rng(17)
     x, dx = ca.SX.sym("x", dsys.nx), ca.SX.sym("dx", dsys.ndx)
     embedding = ca.jacobian(dsys.state_space.retract(x, dx), dx)
-    embedding = ca.Function("embedding", [x], [ca.substitute(embedding, dx, ca.SX.zeros(dsys.ndx))])
+    embedding = ca.Function(
+        "embedding", [x], [ca.substitute(embedding, dx, ca.SX.zeros(dsys.ndx))]
+    )
     level, u = lie_cases.random_point(dsys, rng, lie_cases.HORIZONTAL)
     velocity = dsys.velocity(level)
     seen = []
@@ -75,14 +90,18 @@ def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap):
         stored = embedding(lin.x1).full() @ lin.A @ np.linalg.pinv(embedding(state).full())
         seen.append((state, lin.x1, stored, embedding(lin.x1).full() @ lin.B))
     for above, below in zip(*seen):
-        np.testing.assert_allclose(above, below, rtol=0, atol=(100 * gap + 1e-13) * (1 + np.abs(above).max(initial=0.0)))
+        np.testing.assert_allclose(
+            above, below, rtol=0, atol=(100 * gap + 1e-13) * (1 + np.abs(above).max(initial=0.0))
+        )
 
 
-# --- momenta ----------------------------------------------------------------------------------------------------------------------------------
+# --- momenta -------------------------------------------------------------------------------------
 
 
 def drift(momentum):
-    """Largest change of a momentum vector (or of a component of it) relative to its greatest length in the run; arrays (steps,) or (steps, k)."""
+    """Largest change of a momentum vector (or of a component of it) relative to its greatest
+    length in the run; arrays (steps,) or (steps, k).
+    """
     return np.abs(momentum - momentum[0]).max() / np.abs(momentum).max()
 
 
@@ -110,26 +129,44 @@ def test_the_spherical_pendulum_keeps_its_vertical_momentum(name, h):
 
 
 def test_the_free_payload_keeps_all_its_momenta():
-    """Afloat: the linear momentum, the angular momentum of payload and links about the origin, and each quadrotor's own, as space vectors."""
+    """Afloat: the linear momentum, the angular momentum of payload and links about the origin, and
+    each quadrotor's own, as space vectors.
+    """
     dsys, states, _ = long_run("payload_afloat", 0.01)
     q, p = states[:, : dsys.system.space.nq], states[:, dsys.system.space.nq :]
     for i in range(2):
         assert drift(rotate(q[:, 3 + 4 * i : 7 + 4 * i], p[:, 3 + 3 * i : 6 + 3 * i])) <= 1e-12
     assert drift(p[:, :3]) <= 1e-12
-    links = [np.cross(q[:, 11 + 3 * i : 14 + 3 * i], p[:, 9 + 3 * i : 12 + 3 * i]) for i in range(2)]
+    links = [
+        np.cross(q[:, 11 + 3 * i : 14 + 3 * i], p[:, 9 + 3 * i : 12 + 3 * i]) for i in range(2)
+    ]
     payload = np.cross(q[:, :3], p[:, :3])
     total = payload + sum(links)
-    assert np.abs(total - total[0]).max() <= 1e-12 * np.linalg.norm(q[:, :3], axis=1).max() * np.linalg.norm(p[0, :3])
+    assert np.abs(total - total[0]).max() <= 1e-12 * np.linalg.norm(
+        q[:, :3], axis=1
+    ).max() * np.linalg.norm(p[0, :3])
 
 
-# --- energy -----------------------------------------------------------------------------------------------------------------------------------
+# --- energy --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, h", [("rigid_body", 0.05), ("heavy_top", 0.01), ("fast_top", 5e-4), ("pendulum_1", 0.02), ("pendulum_2", 0.01), ("payload_afloat", 0.01)])
+@pytest.mark.parametrize(
+    "name, h",
+    [
+        ("rigid_body", 0.05),
+        ("heavy_top", 0.01),
+        ("fast_top", 5e-4),
+        ("pendulum_1", 0.02),
+        ("pendulum_2", 0.01),
+        ("payload_afloat", 0.01),
+    ],
+)
 def test_energy_is_bounded_without_drift(name, h):
-    """Over 1e5 steps a line fitted to the error rises by less than a twentieth of its envelope in the first tenth; and the envelope of the last tenth, and
-    that of the whole run, are that of the first tenth up to 10 and 20 %. The line is fitted to the mean error of five motions that start apart by round-off:
-    the heavy top's is chaotic, and single ones rise or fall by up to a twelfth."""
+    """Over 1e5 steps a line fitted to the error rises by less than a twentieth of its envelope in
+    the first tenth; and the envelope of the last tenth, and that of the whole run, are that of the
+    first tenth up to 10 and 20 %. The line is fitted to the mean error of five motions that start
+    apart by round-off: the heavy top's is chaotic, and single ones rise or fall by up to a
+    twelfth."""
     _, _, energy = long_run(name, h)
     error = energy - energy[0]
     tenth = len(error) // 10
@@ -137,12 +174,29 @@ def test_energy_is_bounded_without_drift(name, h):
     assert 1e-9 * np.abs(energy).max() < envelope < 0.1 * np.abs(energy).max()
     assert np.ptp(error[-tenth:]) <= 1.1 * envelope
     assert np.ptp(error) <= 1.2 * envelope
-    mean = np.mean([error, *(np.subtract(e, e[0]) for e in (long_run(name, h, k * 1e-13)[2] for k in range(1, 5)))], axis=0)
+    mean = np.mean(
+        [
+            error,
+            *(
+                np.subtract(e, e[0])
+                for e in (long_run(name, h, k * 1e-13)[2] for k in range(1, 5))
+            ),
+        ],
+        axis=0,
+    )
     slope = np.polyfit(np.linspace(0, 1, len(mean)), mean, 1)[0]
     assert abs(slope) <= 0.05 * envelope
 
 
-@pytest.mark.parametrize("name, h, steps", [("rigid_body", 0.05, 4000), ("heavy_top", 0.01, 4000), ("pendulum_1", 0.02, 4000), ("payload_afloat", 0.01, 4000)])
+@pytest.mark.parametrize(
+    "name, h, steps",
+    [
+        ("rigid_body", 0.05, 4000),
+        ("heavy_top", 0.01, 4000),
+        ("pendulum_1", 0.02, 4000),
+        ("payload_afloat", 0.01, 4000),
+    ],
+)
 def test_the_energy_error_is_of_second_order(name, h, steps):
     """Its envelope over the same time falls fourfold when the step is halved."""
     envelopes = []
@@ -154,7 +208,7 @@ def test_the_energy_error_is_of_second_order(name, h, steps):
     assert abs(np.log2(envelopes[0] / envelopes[1]) - 2.0) <= 0.1
 
 
-# --- reversibility ----------------------------------------------------------------------------------------------------------------------------
+# --- reversibility -------------------------------------------------------------------------------
 
 
 REVERSIBLE = [name for name in lie_cases.SYSTEMS if name != "payload_afloat"]
@@ -162,7 +216,9 @@ REVERSIBLE = [name for name in lie_cases.SYSTEMS if name != "payload_afloat"]
 
 @pytest.mark.parametrize("name", REVERSIBLE)
 def test_a_step_goes_back_the_way_it_came(name):
-    """Step, flip the momentum, step: back at the start with the momentum flipped; under any input, as forces here do not depend on the velocity."""
+    """Step, flip the momentum, step: back at the start with the momentum flipped; under any input,
+    as forces here do not depend on the velocity.
+    """
     dsys = lie_cases.interpreted(name, 0.05 if name != "fast_top" else 1e-3)
     rng, nq = np.random.default_rng(21), dsys.system.space.nq
     flip = np.concatenate([np.ones(nq), -np.ones(dsys.nx - nq)])
@@ -172,11 +228,13 @@ def test_a_step_goes_back_the_way_it_came(name):
         np.testing.assert_allclose(back, x, rtol=0, atol=1e-13 * (1 + np.abs(x).max()))
 
 
-# --- the symplectic form ----------------------------------------------------------------------------------------------------------------------
+# --- the symplectic form -------------------------------------------------------------------------
 
 
 def body_velocity(f, q, q_dot):
-    """Velocity in the space's trivialization of a rate of the stored configuration: `2 Im(conj(q) q')` for quaternions, `R^T x'` for positions in poses."""
+    """Velocity in the space's trivialization of a rate of the stored configuration:
+    `2 Im(conj(q) q')` for quaternions, `R^T x'` for positions in poses.
+    """
     if isinstance(f, (SO3, SE3)):
         w, v = q[0], q[1:4]
         omega = 2 * (w * q_dot[1:4] - v * q_dot[0] - ca.cross(v, q_dot[1:4]))
@@ -189,9 +247,11 @@ def body_velocity(f, q, q_dot):
 
 @cache
 def canonical_form(dsys):
-    """The canonical two-form `-d(p . v)` of the cotangent bundle in the package's local coordinates (dq, dp) at a state, as a function of the state.
+    """The canonical two-form `-d(p . v)` of the cotangent bundle in the package's local
+    coordinates (dq, dp) at a state, as a function of the state.
 
-    It is pulled back as it stands: the one-form `theta_j = p(dx) . v(d q(dx) / d dx_j)`, with (q, p)(dx) the state's retraction, gives
+    It is pulled back as it stands: the one-form `theta_j = p(dx) . v(d q(dx) / d dx_j)`, with (q,
+    p)(dx) the state's retraction, gives
     `Omega_ij = d_j theta_i - d_i theta_j` at dx = 0. `closed_form` says what comes out.
     """
     space, n = dsys.system.space, dsys.system.space.nq
@@ -200,7 +260,9 @@ def canonical_form(dsys):
     rates = ca.jacobian(moved[:n], dx)
     theta = []
     for j in range(dsys.ndx):
-        velocity = [body_velocity(f, moved[at], rates[at, j]) for f, at, _, _ in lie_cases.parts(space)]
+        velocity = [
+            body_velocity(f, moved[at], rates[at, j]) for f, at, _, _ in lie_cases.parts(space)
+        ]
         theta.append(ca.dot(moved[n:], ca.vertcat(*velocity)))
     slopes = ca.jacobian(ca.vertcat(*theta), dx)
     return ca.Function("Omega", [x], [ca.substitute(slopes - slopes.T, dx, ca.SX.zeros(dsys.ndx))])
@@ -211,9 +273,11 @@ def hat(p):
 
 
 def closed_form(dsys, x):
-    """`Omega = [[-C, I], [-I, 0]]`: C is hat(p) for a rotation, [[hat(Pi), hat(Gamma)], [hat(Gamma), 0]] for a pose with momentum (Pi, Gamma), the bracket that comes
-    with left trivialization, `p . [a, b] = -a . C b`; zero for coordinates in R^n and for directions, whose transported momenta are canonical to first order.
-    The retraction does not enter: all agree with exp to second order."""
+    """`Omega = [[-C, I], [-I, 0]]`: C is hat(p) for a rotation, [[hat(Pi), hat(Gamma)],
+    [hat(Gamma), 0]] for a pose with momentum (Pi, Gamma), the bracket that comes with left
+    trivialization, `p . [a, b] = -a . C b`; zero for coordinates in R^n and for directions, whose
+    transported momenta are canonical to first order. The retraction does not enter: all agree with
+    exp to second order."""
     space = dsys.system.space
     c = np.zeros((space.nv, space.nv))
     for f, _, tangent, stored in lie_cases.parts(space):
@@ -221,12 +285,24 @@ def closed_form(dsys, x):
         if isinstance(f, SO3):
             c[tangent, tangent] = hat(p)
         if isinstance(f, SE3):
-            c[tangent, tangent] = np.block([[hat(p[:3]), hat(p[3:])], [hat(p[3:]), np.zeros((3, 3))]])
+            c[tangent, tangent] = np.block(
+                [[hat(p[:3]), hat(p[3:])], [hat(p[3:]), np.zeros((3, 3))]]
+            )
     eye = np.eye(space.nv)
     return np.block([[-c, eye], [-eye, np.zeros_like(eye)]])
 
 
-CONSERVATIVE = ("rigid_body", "rigid_body_exp", "heavy_top", "pendulum_1", "pendulum_2", "pendulum_2_exp", "payload", "floating_body_exp", "floating_body_cay")
+CONSERVATIVE = (
+    "rigid_body",
+    "rigid_body_exp",
+    "heavy_top",
+    "pendulum_1",
+    "pendulum_2",
+    "pendulum_2_exp",
+    "payload",
+    "floating_body_exp",
+    "floating_body_cay",
+)
 
 
 @pytest.mark.parametrize("pose", lie_cases.POSES)
@@ -239,13 +315,17 @@ def test_the_linearization_is_symplectic(name, pose):
         x, _ = lie_cases.random_point(dsys, rng, pose)
         lin = dsys.linearize(x, np.zeros(dsys.nu))
         before, after = (omega(y).full() for y in (x, lin.x1))
-        np.testing.assert_allclose(before, closed_form(dsys, x), rtol=0, atol=1e-14 * (1 + np.abs(x).max()))
+        np.testing.assert_allclose(
+            before, closed_form(dsys, x), rtol=0, atol=1e-14 * (1 + np.abs(x).max())
+        )
         np.testing.assert_allclose(lin.A.T @ after @ lin.A, before, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ("heavy_top", "pendulum_2", "payload"))
 def test_and_so_is_a_thousand_steps_of_it(name):
-    """The product of 1000 linearizations, relative to its own size: the flow's derivative, along the way through the seam of the frame and over the top."""
+    """The product of 1000 linearizations, relative to its own size: the flow's derivative, along
+    the way through the seam of the frame and over the top.
+    """
     dsys = lie_cases.discrete(name, 0.01)
     x, _ = lie_cases.random_point(dsys, np.random.default_rng(5))
     first, product = x, np.eye(dsys.ndx)
@@ -254,4 +334,4 @@ def test_and_so_is_a_thousand_steps_of_it(name):
         product, x = lin.A @ product, lin.x1
     defect = product.T @ closed_form(dsys, x) @ product - closed_form(dsys, first)
     assert np.abs(defect).max() <= 1e-10 * np.abs(product).max() ** 2
-    assert 2 < np.abs(product).max()
+    assert np.abs(product).max() > 2

@@ -1,7 +1,10 @@
-"""Spaces are spaces: retraction and inverse, group laws, tangents, on random points, near identity, near pi and across the frame's seam on S2.
+"""Spaces are spaces: retraction and inverse, group laws, tangents, on random points, near
+identity, near pi and across the frame's seam on S2.
 
-Tolerances are round-off times the condition number of the coordinates: Cayley coordinates of an angle a are `2 tan(a/2)`, so an error eps of the stored
-configuration is an error `(1 + |d|^2 / 4) eps` in them; the direction of the exponential ones on S2 is known to `eps / (pi - a)` near the opposite point.
+Tolerances are round-off times the condition number of the coordinates: Cayley coordinates of an
+angle a are `2 tan(a/2)`, so an error eps of the stored configuration is an error
+`(1 + |d|^2 / 4) eps` in them; the direction of the exponential ones on S2 is known to
+`eps / (pi - a)` near the opposite point.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lie_differences import jacobian
-from nh_control import quaternion, smooth
-from nh_control.rotations import S2, SE3, SO3
-from nh_control.spaces import SE2, Phase, Product, Rn
 from scipy.linalg import expm
 from transforms3d import axangles, quaternions
+
+from nh_control.geometry import quaternion, smooth
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Phase, Product, Rn
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +39,9 @@ SPACES = {
     **{f"SE2-{r}": SE2(retraction=r) for r in ("exp", "cay", "ccsk", "sccsk")},
     "Rn": Rn("a", "b"),
     "Product": PRODUCT,
-    "Phase": Phase(PRODUCT, [f"p{i}" for i in range(PRODUCT.nw)], [f"dp{i}" for i in range(PRODUCT.nv)]),
+    "Phase": Phase(
+        PRODUCT, [f"p{i}" for i in range(PRODUCT.nw)], [f"dp{i}" for i in range(PRODUCT.nv)]
+    ),
 }
 CONFIGURATIONS = [name for name in SPACES if name != "Phase"]
 SPHERES = ("S2-exp", "S2-cay")
@@ -60,7 +66,9 @@ def cut(space, values, size):
 
 
 def split(space, values, size):
-    """Configuration (or its tangent) and momentum part of a state, the latter empty for other spaces."""
+    """Configuration (or its tangent) and momentum part of a state, the latter empty for other
+    spaces.
+    """
     if isinstance(space, Phase):
         n = getattr(space.base, size)
         return space.base, values[:n], values[n:]
@@ -72,7 +80,9 @@ def vectors(n, bound=1.0):
 
 
 def directions(n):
-    return vectors(n).filter(lambda a: np.linalg.norm(a) > 0.1).map(lambda a: a / np.linalg.norm(a))
+    return (
+        vectors(n).filter(lambda a: np.linalg.norm(a) > 0.1).map(lambda a: a / np.linalg.norm(a))
+    )
 
 
 EQUATOR = st.floats(-4, 4).map(lambda a: np.array([np.cos(a), np.sin(a), 0.0]))
@@ -81,7 +91,9 @@ POLES = st.sampled_from([np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, -1.0])])
 
 @cache
 def points(space):
-    """Strategy for configurations, or states, of a space; directions lie on the equator and at the poles more often than chance has it."""
+    """Strategy for configurations, or states, of a space; directions lie on the equator and at the
+    poles more often than chance has it.
+    """
     if isinstance(space, Phase):
         momenta = st.tuples(points(space.base), vectors(space.base.nv, 5.0))
         return momenta.map(lambda qp: np.concatenate([qp[0], frame(space.base, qp[0]) @ qp[1]]))
@@ -112,15 +124,23 @@ def radius(space, angle):
 def retraction(space):
     """ "exp" or "cay": which of the two an unknown sphere has shows in how far it goes."""
     if isinstance(space, S2):
-        return "exp" if np.isclose(space.retract(space.origin, np.array([1.0, 0.0]))[2], np.cos(1.0)) else "cay"
+        return (
+            "exp"
+            if np.isclose(space.retract(space.origin, np.array([1.0, 0.0]))[2], np.cos(1.0))
+            else "cay"
+        )
     return "exp" if isinstance(space, Rn) else space.retraction.name
 
 
 @cache
 def tangents(space, regime):
-    """Strategy for tangent vectors whose rotations have angles of the regime; translations and momenta are as long as the angle, at most 2."""
+    """Strategy for tangent vectors whose rotations have angles of the regime; translations and
+    momenta are as long as the angle, at most 2.
+    """
     if isinstance(space, Phase):
-        return st.tuples(tangents(space.base, regime), vectors(space.base.nv, 2.0)).map(np.concatenate)
+        return st.tuples(tangents(space.base, regime), vectors(space.base.nv, 2.0)).map(
+            np.concatenate
+        )
     if isinstance(space, Product):
         return st.tuples(*(tangents(f, regime) for f in space.factors)).map(np.concatenate)
     rotation = {SO3: 3, S2: 2, SE3: 3, SE2: 1, Rn: 0}[type(space)]
@@ -138,18 +158,28 @@ def condition(space, q, d):
     base, _, _ = split(space, q, "nq")
     worst = 1.0
     for (f, qf), (_, df) in zip(cut(base, q, "nq"), cut(base, d, "nv")):
-        rotation = np.linalg.norm(df if isinstance(f, (SO3, S2)) else df[:3] if isinstance(f, SE3) else df[:1])
+        rotation = np.linalg.norm(
+            df if isinstance(f, (SO3, S2)) else df[:3] if isinstance(f, SE3) else df[:1]
+        )
         if retraction(f) == "cay":
             worst_here = 1 + rotation**2
         else:
             worst_here = max(1.0, rotation / np.sin(rotation)) if isinstance(f, S2) else 1.0
         lever = 1.0 if isinstance(f, (SO3, S2)) else 1 + np.abs(qf).max() + np.linalg.norm(df)
         worst = max(worst, worst_here * lever)
-    return worst * (1 + np.abs(q).max() + np.abs(d[base.nv :]).max(initial=0.0)) if isinstance(space, Phase) else worst
+    return (
+        worst * (1 + np.abs(q).max() + np.abs(d[base.nv :]).max(initial=0.0))
+        if isinstance(space, Phase)
+        else worst
+    )
 
 
 def frame(space, q):
-    return np.asarray(ca.DM(space.frame(ca.DM(q)))) if not isinstance(space, Product) else _frame(space)(q).full()
+    return (
+        np.asarray(ca.DM(space.frame(ca.DM(q))))
+        if not isinstance(space, Product)
+        else _frame(space)(q).full()
+    )
 
 
 @cache
@@ -172,7 +202,9 @@ def transport(space, q0, q1, w):
 def _geometry(space):
     q, d = ca.SX.sym("q", space.nq), ca.SX.sym("d", space.nv)
     s = space.segment(q, d)
-    return ca.Function("geometry", [q, d], [s.q1, s.middle, s.w, s.j0, s.j1, *space.local_jacobians(q, d)])
+    return ca.Function(
+        "geometry", [q, d], [s.q1, s.middle, s.w, s.j0, s.j1, *space.local_jacobians(q, d)]
+    )
 
 
 def geometry(space, q, d):
@@ -204,7 +236,9 @@ def angle_between(space, q0, q1):
 
 
 def random_point(space, rng):
-    """A seeded point, on spheres away from the seam of the frame, across which local coordinates (not what is stored) jump."""
+    """A seeded point, on spheres away from the seam of the frame, across which local coordinates
+    (not what is stored) jump.
+    """
     if isinstance(space, Phase):
         q = random_point(space.base, rng)
         return np.concatenate([q, frame(space.base, q) @ rng.normal(size=space.base.nv)])
@@ -219,7 +253,7 @@ def random_point(space, rng):
     return np.concatenate(parts)
 
 
-# --- retraction and its inverse ---------------------------------------------------------------------------------------------------------------
+# --- retraction and its inverse ------------------------------------------------------------------
 
 
 @every_space
@@ -228,8 +262,12 @@ def random_point(space, rng):
 def test_zero_does_not_move(name, data):
     space = SPACES[name]
     q = data.draw(points(space))
-    np.testing.assert_allclose(space.retract(q, np.zeros(space.nv)), q, rtol=0, atol=4 * EPS * (1 + np.abs(q).max()))
-    np.testing.assert_allclose(space.local(q, q), np.zeros(space.nv), rtol=0, atol=8 * EPS * (1 + np.abs(q).max()))
+    np.testing.assert_allclose(
+        space.retract(q, np.zeros(space.nv)), q, rtol=0, atol=4 * EPS * (1 + np.abs(q).max())
+    )
+    np.testing.assert_allclose(
+        space.local(q, q), np.zeros(space.nv), rtol=0, atol=8 * EPS * (1 + np.abs(q).max())
+    )
 
 
 @pytest.mark.parametrize("regime", ANGLES)
@@ -239,14 +277,18 @@ def test_zero_does_not_move(name, data):
 def test_local_undoes_retract(name, regime, data):
     space = SPACES[name]
     q, d = data.draw(points(space)), data.draw(tangents(space, regime))
-    np.testing.assert_allclose(space.local(q, space.retract(q, d)), d, rtol=0, atol=16 * EPS * condition(space, q, d))
+    np.testing.assert_allclose(
+        space.local(q, space.retract(q, d)), d, rtol=0, atol=16 * EPS * condition(space, q, d)
+    )
 
 
 @pytest.mark.parametrize("name", (*ROTATIONS, *SPHERES))
 @many
 @given(data=st.data())
 def test_tiny_tangents_are_kept_to_round_off(name, data):
-    """Not relative to the tangent, which is the stored configuration's business, but to one: 4 eps however small it is."""
+    """Not relative to the tangent, which is the stored configuration's business, but to one: 4 eps
+    however small it is.
+    """
     space = SPACES[name]
     q, d = data.draw(points(space)), data.draw(tangents(space, "tiny"))
     np.testing.assert_allclose(space.local(q, space.retract(q, d)), d, rtol=0, atol=4 * EPS)
@@ -256,7 +298,9 @@ def test_tiny_tangents_are_kept_to_round_off(name, data):
 @many
 @given(data=st.data())
 def test_retract_undoes_local(name, data):
-    """For any two configurations less than pi - 1e-3 apart; the configuration comes back to round-off even where local coordinates are ill-conditioned."""
+    """For any two configurations less than pi - 1e-3 apart; the configuration comes back to
+    round-off even where local coordinates are ill-conditioned.
+    """
     space = SPACES[name]
     q0, q1 = data.draw(points(space)), data.draw(points(space))
     if data.draw(st.booleans()):
@@ -265,7 +309,11 @@ def test_retract_undoes_local(name, data):
     angle = angle_between(base, q0, q1)
     assume(angle < NEAR_PI)
     back = same_up_to_quaternion_sign(space, q1, space.retract(q0, space.local(q0, q1)))
-    lever = (1 + np.abs(q0).max() + np.abs(q1).max()) / np.cos(angle / 2) if name not in (*ROTATIONS, *SPHERES) else 1.0
+    lever = (
+        (1 + np.abs(q0).max() + np.abs(q1).max()) / np.cos(angle / 2)
+        if name not in (*ROTATIONS, *SPHERES)
+        else 1.0
+    )
     np.testing.assert_allclose(back, q1, rtol=0, atol=32 * EPS * lever)
 
 
@@ -274,7 +322,10 @@ def test_retract_undoes_local(name, data):
 @given(data=st.data())
 def test_configurations_stay_on_the_manifold(name, data):
     space = SPACES[name]
-    q, d = data.draw(points(space)), data.draw(tangents(space, data.draw(st.sampled_from(sorted(ANGLES)))))
+    q, d = (
+        data.draw(points(space)),
+        data.draw(tangents(space, data.draw(st.sampled_from(sorted(ANGLES))))),
+    )
     for f, part in cut(space, space.retract(q, d), "nq"):
         n = {SO3: 4, SE3: 4, S2: 3}.get(type(f), 0)
         assert n == 0 or abs(np.linalg.norm(part[:n]) - 1) <= 2 * EPS
@@ -284,7 +335,9 @@ def test_configurations_stay_on_the_manifold(name, data):
 @many
 @given(data=st.data())
 def test_the_way_back_is_the_way_there(name, data):
-    """`local(q1, q0)` retracts to q0 and, on groups, is `-local(q0, q1)`; on spheres it has the same length."""
+    """`local(q1, q0)` retracts to q0 and, on groups, is `-local(q0, q1)`; on spheres it has the
+    same length.
+    """
     space = SPACES[name]
     q0, d = data.draw(points(space)), data.draw(tangents(space, "moderate"))
     q1 = space.retract(q0, d)
@@ -300,21 +353,35 @@ def test_the_way_back_is_the_way_there(name, data):
 @many
 @given(data=st.data())
 def test_group_laws(name, data):
-    """Left invariance: moving the start by a group element moves the end by it; and a q, -q are the same rotation."""
+    """Left invariance: moving the start by a group element moves the end by it; and a q, -q are
+    the same rotation.
+    """
     space = SPACES[name]
-    g, q, d = data.draw(points(space)), data.draw(points(space)), data.draw(tangents(space, "moderate"))
+    g, q, d = (
+        data.draw(points(space)),
+        data.draw(points(space)),
+        data.draw(tangents(space, "moderate")),
+    )
 
     def act(q):
         turned = quaternions.qmult(g[:4], q[:4])
-        return turned if len(q) == 4 else np.concatenate([turned, g[4:] + quaternions.quat2mat(g[:4]) @ q[4:]])
+        return (
+            turned
+            if len(q) == 4
+            else np.concatenate([turned, g[4:] + quaternions.quat2mat(g[:4]) @ q[4:]])
+        )
 
-    np.testing.assert_allclose(act(space.retract(q, d)), space.retract(act(q), d), rtol=0, atol=200 * EPS)
+    np.testing.assert_allclose(
+        act(space.retract(q, d)), space.retract(act(q), d), rtol=0, atol=200 * EPS
+    )
     q1 = space.retract(q, d)
     flipped = np.concatenate([-q1[:4], q1[4:]])
-    np.testing.assert_allclose(space.local(q, flipped), space.local(q, q1), rtol=0, atol=16 * EPS * condition(space, q, d))
+    np.testing.assert_allclose(
+        space.local(q, flipped), space.local(q, q1), rtol=0, atol=16 * EPS * condition(space, q, d)
+    )
 
 
-# --- against other people's formulas ----------------------------------------------------------------------------------------------------------
+# --- against other people's formulas -------------------------------------------------------------
 
 
 def hat(w):
@@ -322,15 +389,25 @@ def hat(w):
 
 
 def pose(g):
-    return np.block([[quaternions.quat2mat(g[:4]), g[4:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    return np.block(
+        [[quaternions.quat2mat(g[:4]), g[4:, None]], [np.zeros((1, 3)), np.ones((1, 1))]]
+    )
 
 
 @many
 @given(q=directions(4), p=directions(4), a=vectors(3, 10.0))
 def test_quaternions_are_those_of_transforms3d(q, p, a):
     x, y, v = ca.SX.sym("x", 4), ca.SX.sym("y", 4), ca.SX.sym("v", 3)
-    outputs = quaternion.matrix(x), quaternion.rotate(x, v), quaternion.rotate_back(x, v), quaternion.multiply(x, y), quaternion.conjugate(x)
-    matrix, turned, back, product, inverse = (o.full().squeeze() for o in ca.Function("f", [x, y, v], outputs)(q, p, a))
+    outputs = (
+        quaternion.matrix(x),
+        quaternion.rotate(x, v),
+        quaternion.rotate_back(x, v),
+        quaternion.multiply(x, y),
+        quaternion.conjugate(x),
+    )
+    matrix, turned, back, product, inverse = (
+        o.full().squeeze() for o in ca.Function("f", [x, y, v], outputs)(q, p, a)
+    )
     expected = quaternions.quat2mat(q)
     np.testing.assert_allclose(matrix, expected, rtol=0, atol=8 * EPS)
     np.testing.assert_allclose(turned, expected @ a, rtol=0, atol=100 * EPS)
@@ -342,11 +419,18 @@ def test_quaternions_are_those_of_transforms3d(q, p, a):
 @many
 @given(axis=directions(3), angle=st.floats(0, np.pi) | st.floats(-12, 0).map(lambda e: 10.0**e))
 def test_exp_and_log_of_quaternions(axis, angle):
-    """exp is transforms3d's for every angle up to pi, log its inverse up to the sign of the axis at pi, and of q and -q the same."""
+    """exp is transforms3d's for every angle up to pi, log its inverse up to the sign of the axis
+    at pi, and of q and -q the same.
+    """
     d, q = ca.SX.sym("d", 3), ca.SX.sym("q", 4)
-    exp, log = ca.Function("exp", [d], [quaternion.exp(d)]), ca.Function("log", [q], [quaternion.log(q)])
+    exp, log = (
+        ca.Function("exp", [d], [quaternion.exp(d)]),
+        ca.Function("log", [q], [quaternion.log(q)]),
+    )
     value = exp(angle * axis).full()[:, 0]
-    np.testing.assert_allclose(value, quaternions.axangle2quat(axis, angle, is_normalized=True), rtol=0, atol=4 * EPS)
+    np.testing.assert_allclose(
+        value, quaternions.axangle2quat(axis, angle, is_normalized=True), rtol=0, atol=4 * EPS
+    )
     for sign in (1, -1):
         back = log(sign * value).full()[:, 0]
         if angle > np.pi - 1e-12 and back @ axis < 0:
@@ -358,48 +442,75 @@ def test_exp_and_log_of_quaternions(axis, angle):
 @many
 @given(data=st.data())
 def test_retractions_are_the_textbook_maps(regime, data):
-    """Rotation matrices by Rodrigues and `(I - W/2)^{-1} (I + W/2)`, poses by the 4 x 4 exponential and Cayley transform, directions by the rotation about q x t."""
+    """Rotation matrices by Rodrigues and `(I - W/2)^{-1} (I + W/2)`, poses by the 4 x 4
+    exponential and Cayley transform, directions by the rotation about q x t.
+    """
     eye = np.eye(4)
     for name in ("SO3-exp", "SO3-cay"):
         d = data.draw(tangents(SPACES[name], regime))
         w = hat(d)
-        expected = axangles.axangle2mat(d, np.linalg.norm(d)) if name == "SO3-exp" else np.linalg.solve(eye[:3, :3] - w / 2, eye[:3, :3] + w / 2)
+        expected = (
+            axangles.axangle2mat(d, np.linalg.norm(d))
+            if name == "SO3-exp"
+            else np.linalg.solve(eye[:3, :3] - w / 2, eye[:3, :3] + w / 2)
+        )
         actual = quaternions.quat2mat(SPACES[name].retract(SPACES[name].origin, d))
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * EPS * (1 + np.linalg.norm(d) ** (name == "SO3-cay")))
+        np.testing.assert_allclose(
+            actual,
+            expected,
+            rtol=0,
+            atol=64 * EPS * (1 + np.linalg.norm(d) ** (name == "SO3-cay")),
+        )
     for name in ("SE3-exp", "SE3-cay"):
         d = data.draw(tangents(SPACES[name], regime))
         x = np.block([[hat(d[:3]), d[3:, None]], [np.zeros((1, 4))]])
         expected = expm(x) if name == "SE3-exp" else np.linalg.solve(eye - x / 2, eye + x / 2)
         actual = pose(SPACES[name].retract(SPACES[name].origin, d))
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=128 * EPS * (1 + np.linalg.norm(d)))
+        np.testing.assert_allclose(
+            actual, expected, rtol=0, atol=128 * EPS * (1 + np.linalg.norm(d))
+        )
     for name in SPHERES:
         q, d = data.draw(points(SPACES[name])), data.draw(tangents(SPACES[name], regime))
         t = frame(SPACES[name], q) @ d
         turn = SPACES["SO3-" + name[3:]].retract(np.array([1.0, 0, 0, 0]), np.cross(q, t))
-        np.testing.assert_allclose(SPACES[name].retract(q, d), quaternions.quat2mat(turn) @ q, rtol=0, atol=64 * EPS * (1 + np.linalg.norm(d)))
+        np.testing.assert_allclose(
+            SPACES[name].retract(q, d),
+            quaternions.quat2mat(turn) @ q,
+            rtol=0,
+            atol=64 * EPS * (1 + np.linalg.norm(d)),
+        )
 
 
-# --- directions: frame and transport ----------------------------------------------------------------------------------------------------------
+# --- directions: frame and transport -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SPHERES)
 @many
 @given(data=st.data())
 def test_the_frame_is_orthonormal_and_transport_a_rotation(name, data):
-    """Transport carries tangent vectors to tangent vectors, keeps their lengths and angles, and transports back to where it came from."""
+    """Transport carries tangent vectors to tangent vectors, keeps their lengths and angles, and
+    transports back to where it came from.
+    """
     space = SPACES[name]
     q0, q1 = data.draw(points(space)), data.draw(points(space))
     if data.draw(st.booleans()):
         q1 = space.retract(q0, data.draw(tangents(space, "near pi")))
     assume(angle_between(space, q0, q1) < NEAR_PI)
     b = frame(space, q0)
-    np.testing.assert_allclose(np.column_stack([b, q0]).T @ np.column_stack([b, q0]), np.eye(3), rtol=0, atol=8 * EPS)
+    np.testing.assert_allclose(
+        np.column_stack([b, q0]).T @ np.column_stack([b, q0]), np.eye(3), rtol=0, atol=8 * EPS
+    )
     assert np.linalg.det(np.column_stack([b, q0])) > 0 or q0[2] < 0
     tolerance = 32 * EPS / np.cos(angle_between(space, q0, q1) / 2)
     moved = np.column_stack([transport(space, q0, q1, w) for w in b.T])
     np.testing.assert_allclose(q1 @ moved, 0, rtol=0, atol=tolerance)
     np.testing.assert_allclose(moved.T @ moved, np.eye(2), rtol=0, atol=tolerance)
-    np.testing.assert_allclose(np.column_stack([transport(space, q1, q0, w) for w in moved.T]), b, rtol=0, atol=2 * tolerance)
+    np.testing.assert_allclose(
+        np.column_stack([transport(space, q1, q0, w) for w in moved.T]),
+        b,
+        rtol=0,
+        atol=2 * tolerance,
+    )
 
 
 @pytest.mark.parametrize("gap", (1e-3, 1e-6, 1e-9, 1e-12, 0.0))
@@ -407,9 +518,16 @@ def test_the_frame_is_orthonormal_and_transport_a_rotation(name, data):
 @many
 @given(longitude=st.floats(-4, 4), data=st.data())
 def test_nothing_jumps_at_the_equator(name, gap, longitude, data):
-    """The frame changes sides at z = 0. What is stored does not: steps along, tangents to and transport of vectors of R^3 differ by the gap in z alone."""
+    """The frame changes sides at z = 0. What is stored does not: steps along, tangents to and
+    transport of vectors of R^3 differ by the gap in z alone.
+    """
     space = SPACES[name]
-    above, below = (np.array([np.cos(longitude) * np.cos(gap), np.sin(longitude) * np.cos(gap), s * np.sin(gap)]) for s in (1, -1))
+    above, below = (
+        np.array(
+            [np.cos(longitude) * np.cos(gap), np.sin(longitude) * np.cos(gap), s * np.sin(gap)]
+        )
+        for s in (1, -1)
+    )
     other, w = data.draw(points(space)), data.draw(vectors(3, 2.0))
     assume(max(angle_between(space, above, other), angle_between(space, below, other)) < 2.5)
     tolerance = 40 * gap + 64 * EPS
@@ -417,20 +535,28 @@ def test_nothing_jumps_at_the_equator(name, gap, longitude, data):
     def views(q):
         b = frame(space, q)
         t = b @ (b.T @ w)
-        to, back = transport(space, q, other, t), transport(space, other, q, w - (w @ other) * other)
+        to, back = (
+            transport(space, q, other, t),
+            transport(space, other, q, w - (w @ other) * other),
+        )
         return np.concatenate([space.retract(q, b.T @ w), b @ space.local(q, other), to, back])
 
     np.testing.assert_allclose(views(above), views(below), rtol=0, atol=tolerance)
 
 
-# --- tangents ---------------------------------------------------------------------------------------------------------------------------------
+# --- tangents ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("angle", (0.0, 1e-8, 0.5, 2.5))
 @every_configuration
 def test_tangents_against_differences(name, angle):
-    """`local_jacobians` and the segment's j0, j1: derivatives along trivialized variations `retract(q0, e)`, `retract(q1, e)`, e in R^nv."""
-    space, rng = SPACES[name], np.random.default_rng([7, int(10 * angle), CONFIGURATIONS.index(name)])
+    """`local_jacobians` and the segment's j0, j1: derivatives along trivialized variations
+    `retract(q0, e)`, `retract(q1, e)`, e in R^nv.
+    """
+    space, rng = (
+        SPACES[name],
+        np.random.default_rng([7, int(10 * angle), CONFIGURATIONS.index(name)]),
+    )
     for _ in range(4):
         q0, d = random_point(space, rng), rng.normal(size=space.nv)
         for f, part in cut(space, d, "nv"):
@@ -438,7 +564,9 @@ def test_tangents_against_differences(name, angle):
             part[:n] *= radius(f, angle) / np.linalg.norm(part[:n]) if n else 1
             part[n:] *= min(angle, 1.0)
         q1, middle, w, j0, j1, l0, l1 = geometry(space, q0, d)
-        np.testing.assert_allclose(q1, space.retract(q0, d), rtol=0, atol=8 * EPS * (1 + np.abs(q1).max()))
+        np.testing.assert_allclose(
+            q1, space.retract(q0, d), rtol=0, atol=8 * EPS * (1 + np.abs(q1).max())
+        )
 
         def joined(a, b):
             _, middle, w, *_ = geometry(space, a, space.local(a, b))
@@ -451,7 +579,12 @@ def test_tangents_against_differences(name, angle):
             (j1, lambda e: joined(q0, space.retract(q1, e))),
         ]
         for exact, f in cases:
-            np.testing.assert_allclose(exact, jacobian(f, space.nv, 0.01), rtol=1e-10, atol=1e-10 * (1 + np.abs(exact).max()))
+            np.testing.assert_allclose(
+                exact,
+                jacobian(f, space.nv, 0.01),
+                rtol=1e-10,
+                atol=1e-10 * (1 + np.abs(exact).max()),
+            )
 
 
 @every_configuration
@@ -462,7 +595,12 @@ def test_the_middle_is_the_middle_of_the_way_back(name, data):
     q0, d = data.draw(points(space)), data.draw(tangents(space, "moderate"))
     q1, middle, *_ = geometry(space, q0, d)
     back = geometry(space, q1, space.local(q1, q0))[1]
-    np.testing.assert_allclose(same_up_to_quaternion_sign(space, middle, back), middle, rtol=0, atol=16 * EPS * condition(space, q0, d))
+    np.testing.assert_allclose(
+        same_up_to_quaternion_sign(space, middle, back),
+        middle,
+        rtol=0,
+        atol=16 * EPS * condition(space, q0, d),
+    )
     if "SE2" not in name:
         for f, part in cut(space, middle, "nq"):
             assert not isinstance(f, (SO3, S2)) or abs(np.linalg.norm(part) - 1) <= 4 * EPS
@@ -480,7 +618,9 @@ def _smooth_maps(space):
 
 @every_space
 def test_derivatives_at_zero(name):
-    """First and second derivatives by CasADi at exactly d = 0, and at q1 = q: finite, and those that differences across zero see."""
+    """First and second derivatives by CasADi at exactly d = 0, and at q1 = q: finite, and those
+    that differences across zero see.
+    """
     space, rng = SPACES[name], np.random.default_rng(3)
     for what, q, q1, d, value, about in _smooth_maps(space):
         first = ca.densify(ca.jacobian(value, about))
@@ -496,13 +636,27 @@ def test_derivatives_at_zero(name):
                 return f(*arguments)[output].full().reshape(-1, order="F")
 
             n = about.shape[0]
-            np.testing.assert_allclose(j, jacobian(lambda e: at(e, 0), n, 0.01), rtol=0, atol=1e-10 * (1 + np.abs(j).max()), err_msg=what)
-            np.testing.assert_allclose(h, jacobian(lambda e: at(e, 1), n, 0.01), rtol=0, atol=1e-10 * (1 + np.abs(h).max()), err_msg=what)
+            np.testing.assert_allclose(
+                j,
+                jacobian(lambda e: at(e, 0), n, 0.01),
+                rtol=0,
+                atol=1e-10 * (1 + np.abs(j).max()),
+                err_msg=what,
+            )
+            np.testing.assert_allclose(
+                h,
+                jacobian(lambda e: at(e, 1), n, 0.01),
+                rtol=0,
+                atol=1e-10 * (1 + np.abs(h).max()),
+                err_msg=what,
+            )
 
 
 @every_space
 def test_local_coordinates_are_the_identity_to_first_order(name):
-    """The derivative of `local(q, retract(q, d))` is the identity and its second derivative zero, at d = 0."""
+    """The derivative of `local(q, retract(q, d))` is the identity and its second derivative zero,
+    at d = 0.
+    """
     space, rng = SPACES[name], np.random.default_rng(4)
     q, d = ca.SX.sym("q", space.nq), ca.SX.sym("d", space.nv)
     first = ca.jacobian(space._local(q, space._retract(q, d)), d)
@@ -513,7 +667,7 @@ def test_local_coordinates_are_the_identity_to_first_order(name):
         np.testing.assert_allclose(h.full(), 0, rtol=0, atol=1e-12)
 
 
-# --- the even functions of an angle -----------------------------------------------------------------------------------------------------------
+# --- the even functions of an angle --------------------------------------------------------------
 
 
 def _series(coefficient):
@@ -524,7 +678,9 @@ def _series(coefficient):
 _sinc = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 1)))
 _versine = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 2)))
 _sine_defect = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 3)))
-_arcsine_over = _series(lambda k: Fraction(factorial(2 * k), 4**k * factorial(k) ** 2 * (2 * k + 1)))
+_arcsine_over = _series(
+    lambda k: Fraction(factorial(2 * k), 4**k * factorial(k) ** 2 * (2 * k + 1))
+)
 
 EVEN = {  # function, exact value, largest a^2, power of a by which its users multiply it
     "sinc": (smooth.sinc, _sinc, 9.0, 0),
@@ -532,19 +688,27 @@ EVEN = {  # function, exact value, largest a^2, power of a by which its users mu
     "cosine": (smooth.cosine, lambda s: 1 - s * _versine(s), 9.0, 0),
     "arctan_over": (lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)), _arcsine_over, 0.2, 0),
     "sine_defect": (smooth.sine_defect, _sine_defect, 9.0, 2),
-    "tangent_coefficient": (smooth.tangent_coefficient, lambda s: (1 - (1 - s / 4 * _versine(s / 4)) / _sinc(s / 4)) / s, 9.0, 2),
+    "tangent_coefficient": (
+        smooth.tangent_coefficient,
+        lambda s: (1 - (1 - s / 4 * _versine(s / 4)) / _sinc(s / 4)) / s,
+        9.0,
+        2,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", EVEN)
 def test_even_functions(name):
-    """Values as they are used (the two small coefficients multiply squares of the angle) to 4 eps from a = 1e-6 to 3, on both sides of the switch to
-    the series; first and second derivative in a^2 to 1e-12 and 1e-10."""
+    """Values as they are used (the two small coefficients multiply squares of the angle) to 4 eps
+    from a = 1e-6 to 3, on both sides of the switch to the series; first and second derivative in
+    a^2 to 1e-12 and 1e-10."""
     f, exact, top, power = EVEN[name]
     s = ca.SX.sym("s")
     first = ca.jacobian(f(s), s)
     evaluate = ca.Function("f", [s], [f(s), first, ca.jacobian(first, s)])
-    switches = [t * (1 + side) for t in (smooth.SERIES_BELOW, 0.07**2) for side in (-1e-12, 0.0, 1e-12)]
+    switches = [
+        t * (1 + side) for t in (smooth.SERIES_BELOW, 0.07**2) for side in (-1e-12, 0.0, 1e-12)
+    ]
     for square in map(float, [*np.geomspace(1e-12, top, 40), *switches]):
         value, slope, curvature = (float(o) for o in evaluate(square))
         at, e = Fraction(square), Fraction(1, 2**30)

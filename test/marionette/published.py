@@ -1,4 +1,6 @@
-"""The published marionette once more, in numpy on 4 x 4 matrices: an independent account of its energies, constraints and discrete equations."""
+"""The published marionette once more, in numpy on 4 x 4 matrices: an independent account of its
+energies, constraints and discrete equations.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def lagrangian(q, v):
             spin = pose[:3, :3].T @ rate[:3, :3]
             omega = np.array([spin[2, 1], spin[0, 2], spin[1, 0]])
             moments = np.array([body[key] for key in ("Ixx", "Iyy", "Izz")])
-            total += body["m"] / 2 * np.sum(rate[:3, 3] ** 2) + np.sum(moments * omega**2) / 2 + body["m"] * GRAVITY @ pose[:3, 3]
+            total += (
+                body["m"] / 2 * np.sum(rate[:3, 3] ** 2)
+                + np.sum(moments * omega**2) / 2
+                + body["m"] * GRAVITY @ pose[:3, 3]
+            )
     return total
 
 
@@ -65,12 +71,19 @@ def constraints(q):
     """h(q), (6)."""
     poses = frames(q, np.zeros(len(q)))[0]
     at = {entry["name"]: poses[entry["index"]][:3, 3] for entry in DATA["frames"]}
-    return np.array([np.sum((at[c["frame1"]] - at[c["frame2"]]) ** 2) - q[INDEX[c["distance_config"]]] ** 2 for c in DATA["constraints"]])
+    return np.array(
+        [
+            np.sum((at[c["frame1"]] - at[c["frame2"]]) ** 2) - q[INDEX[c["distance_config"]]] ** 2
+            for c in DATA["constraints"]
+        ]
+    )
 
 
 def gradient(f, q, columns=DYNAMIC):
     """Derivative with respect to the first entries of q, by complex steps: exact to round-off."""
-    return np.array([np.imag(f(q + 1j * TINY * np.eye(len(q))[i])) / TINY for i in range(columns)]).T
+    return np.array(
+        [np.imag(f(q + 1j * TINY * np.eye(len(q))[i])) / TINY for i in range(columns)]
+    ).T
 
 
 def discrete_lagrangian(q1, q2):
@@ -83,16 +96,30 @@ def first_momentum(q):
 
 
 def left_out(q1, p1, q2, p2):
-    """What the published equations leave: the two balances of momenta, (22) each, with the best multipliers, and h(q2), (6)."""
-    balance = p1 + gradient(lambda start: discrete_lagrangian(start, q2), q1) - DAMPING * (q2 - q1)[:DYNAMIC]
+    """What the published equations leave: the two balances of momenta, (22) each, with the best
+    multipliers, and h(q2), (6).
+    """
+    balance = (
+        p1
+        + gradient(lambda start: discrete_lagrangian(start, q2), q1)
+        - DAMPING * (q2 - q1)[:DYNAMIC]
+    )
     slope = gradient(constraints, q1)
     multipliers = np.linalg.lstsq(slope.T, balance, rcond=None)[0]
-    return balance - slope.T @ multipliers, p2 - gradient(lambda end: discrete_lagrangian(q1, end), q2), np.real(constraints(q2))
+    return (
+        balance - slope.T @ multipliers,
+        p2 - gradient(lambda end: discrete_lagrangian(q1, end), q2),
+        np.real(constraints(q2)),
+    )
 
 
 def string_targets(step):
-    """Prescribed coordinates (18) that the published loop sets in a step, counted from 0: those of the time before its step."""
+    """Prescribed coordinates (18) that the published loop sets in a step, counted from 0: those of
+    the time before its step.
+    """
     values = np.array(DATA["initial_configuration"]["q0"])[DYNAMIC:]
     for name, sign in (("left_leg", -1), ("right_leg", 1), ("left_arm", 1), ("right_arm", -1)):
-        values[DATA["kinematic_configs"].index(f"{name}_string-length")] += sign * 0.1 * np.sin(0.6 * np.pi * step * H)
+        values[DATA["kinematic_configs"].index(f"{name}_string-length")] += (
+            sign * 0.1 * np.sin(0.6 * np.pi * step * H)
+        )
     return values

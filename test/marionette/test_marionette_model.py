@@ -5,7 +5,13 @@ import numpy as np
 import published
 import pytest
 
-from nh_control.systems.marionette import MarionetteParameters, frame_names, initial_configuration, marionette, marionette_model
+from nh_control.systems.marionette import (
+    MarionetteParameters,
+    frame_names,
+    initial_configuration,
+    marionette,
+    marionette_model,
+)
 
 
 @pytest.fixture(scope="module")
@@ -16,30 +22,55 @@ def system():
 def test_sizes_and_names_are_the_published_ones(system):
     counts = published.DATA["counts"]
     assert len(marionette_model().frames) + 1 == counts["frames"] == 86
-    assert (system.space.nq, len(system.prescribed), system.n_holonomic, system.nu) == (40, 18, 6, 0)
+    assert (system.space.nq, len(system.prescribed), system.n_holonomic, system.nu) == (
+        40,
+        18,
+        6,
+        0,
+    )
     assert system.state_space.nq == 80 and system.n_rho == counts["nQd"]
-    assert list(system.space.names) == published.NAMES and list(system.prescribed) == published.DATA["kinematic_configs"]
-    assert sum(body.mass for body in marionette_model().bodies) == pytest.approx(counts["total_mass"])
+    assert (
+        list(system.space.names) == published.NAMES
+        and list(system.prescribed) == published.DATA["kinematic_configs"]
+    )
+    assert sum(body.mass for body in marionette_model().bodies) == pytest.approx(
+        counts["total_mass"]
+    )
 
 
 def test_frames_stand_where_they_are_published():
     poses = marionette_model().poses(initial_configuration())
     for name, entry in zip(frame_names(), published.DATA["frames"]):
-        np.testing.assert_allclose(poses[name].position, entry["world_position_at_initial_configuration"], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(
+            poses[name].position,
+            entry["world_position_at_initial_configuration"],
+            rtol=0,
+            atol=1e-15,
+        )
 
 
 def test_energy_forces_and_constraints_are_those_of_the_independent_model(system):
     q_, v_ = ca.SX.sym("q", 40), ca.SX.sym("v", 40)
     of_q = system.holonomic_constraint(q_), system.holonomic_matrix(q_)
-    ours = ca.Function("ours", [q_, v_], [system.lagrangian(q_, v_), *of_q, system.force(q_, v_, ca.SX(0, 1))])
+    ours = ca.Function(
+        "ours", [q_, v_], [system.lagrangian(q_, v_), *of_q, system.force(q_, v_, ca.SX(0, 1))]
+    )
     draw = np.random.default_rng(0)
     for _ in range(5):
         q, v = initial_configuration() + draw.uniform(-1, 1, 40), draw.normal(size=40)
         lagrangian, h, slope, force = (np.asarray(value) for value in ours(q, v))
-        np.testing.assert_allclose(lagrangian[0, 0], np.real(published.lagrangian(q, v)), rtol=1e-13)
-        np.testing.assert_allclose(h[:, 0], np.real(published.constraints(q)), rtol=1e-13, atol=1e-14)
-        np.testing.assert_allclose(slope, published.gradient(published.constraints, q), rtol=1e-13, atol=1e-14)
-        np.testing.assert_allclose(force[:, 0], np.concatenate([-published.DAMPING * v[:22], np.zeros(18)]), rtol=1e-14)
+        np.testing.assert_allclose(
+            lagrangian[0, 0], np.real(published.lagrangian(q, v)), rtol=1e-13
+        )
+        np.testing.assert_allclose(
+            h[:, 0], np.real(published.constraints(q)), rtol=1e-13, atol=1e-14
+        )
+        np.testing.assert_allclose(
+            slope, published.gradient(published.constraints, q), rtol=1e-13, atol=1e-14
+        )
+        np.testing.assert_allclose(
+            force[:, 0], np.concatenate([-published.DAMPING * v[:22], np.zeros(18)]), rtol=1e-14
+        )
 
 
 def test_parameters_scale_masses_and_inertias_and_are_checked():

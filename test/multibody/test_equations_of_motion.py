@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 from transforms3d.quaternions import quat2mat
 
-from nh_control.continuous import ContinuousSystem
-from nh_control.spaces import Rn
-from nh_control.system import System
-from nh_control.systems import QuadrotorPayloadParameters, chaplygin_sleigh, pendulum, quadrotor_payload, snakeboard
+from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.system import System
+from nh_control.systems import (
+    QuadrotorPayloadParameters,
+    chaplygin_sleigh,
+    pendulum,
+    quadrotor_payload,
+    snakeboard,
+)
 from nh_control.systems.quadrotor_payload import split_configuration, split_velocity
 from nh_control.systems.quadrotor_payload_continuous import accelerations
 from nh_control.systems.rigid_body import rigid_body
@@ -41,7 +47,9 @@ def test_accelerations_are_those_of_force_balances(name):
         qd = motion.rates(q, v)
         qdd = motion.acceleration(q, qd, u)
         expected = motion.velocity(q + 1e-30j * qd, qd + 1e-30j * qdd).imag / 1e-30  # complex step
-        np.testing.assert_allclose(equations.acceleration(q, v, u), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            equations.acceleration(q, v, u), expected, rtol=1e-12, atol=1e-12
+        )
 
 
 def test_a_rigid_body_turns_by_eulers_equations():
@@ -49,7 +57,9 @@ def test_a_rigid_body_turns_by_eulers_equations():
     inertia = np.array([system.parameters.Jx, system.parameters.Jy, system.parameters.Jz])
     q, omega, torque = random_point(system, rng)
     expected = (torque - np.cross(omega, inertia * omega)) / inertia
-    np.testing.assert_allclose(ContinuousSystem(system).acceleration(q, omega, torque), expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(
+        ContinuousSystem(system).acceleration(q, omega, torque), expected, rtol=1e-13, atol=1e-13
+    )
 
 
 def test_a_payload_on_links_between_rotors_moves_by_newtons_and_eulers_equations():
@@ -61,14 +71,20 @@ def test_a_payload_on_links_between_rotors_moves_by_newtons_and_eulers_equations
     links, rates, thrusts = np.array(links), np.array(rates), u.reshape(p.n, 4)
     turns = np.cross(links, rates)
     force = np.array([t * quat2mat(R)[:, 2] for t, R in zip(thrusts[:, 0], attitudes)])
-    v_dot, w_dot, omega_dot = accelerations(p, links, turns, np.array(omegas), force, thrusts[:, 1:])
+    v_dot, w_dot, omega_dot = accelerations(
+        p, links, turns, np.array(omegas), force, thrusts[:, 1:]
+    )
     swings = np.cross(w_dot, links) + np.cross(turns, rates)
     expected = np.concatenate([v_dot, omega_dot.ravel(), swings.ravel()])
-    np.testing.assert_allclose(ContinuousSystem(system).acceleration(q, v, u), expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        ContinuousSystem(system).acceleration(q, v, u), expected, rtol=1e-11, atol=1e-11
+    )
 
 
 def test_a_rod_keeps_its_length():
-    """A mass at distance l from the origin, pushed: the acceleration along the rod is that of the circle, across it that of gravity and push."""
+    """A mass at distance l from the origin, pushed: the acceleration along the rod is that of the
+    circle, across it that of gravity and push.
+    """
     rod = System(
         name="rod",
         space=Rn("x", "z"),
@@ -78,7 +94,10 @@ def test_a_rod_keeps_its_length():
         holonomic_constraint=lambda q: ca.sumsqr(q) - 0.49,
     )
     angle, omega, push = 0.6, 1.7, 2.0
-    radial, across = np.array([np.sin(angle), -np.cos(angle)]), np.array([np.cos(angle), np.sin(angle)])
+    radial, across = (
+        np.array([np.sin(angle), -np.cos(angle)]),
+        np.array([np.cos(angle), np.sin(angle)]),
+    )
     acceleration = ContinuousSystem(rod).acceleration(0.7 * radial, 0.7 * omega * across, [push])
     expected = -0.7 * omega**2 * radial + (across @ [push, -9.8]) * across
     np.testing.assert_allclose(acceleration, expected, rtol=1e-13, atol=1e-13)
@@ -86,6 +105,8 @@ def test_a_rod_keeps_its_length():
 
 def test_prescribed_coordinates_and_wrong_shapes_are_refused():
     with pytest.raises(ValueError, match="prescribed"):
-        ContinuousSystem(System("crane", Rn("a", "b"), lambda q, v: ca.sumsqr(v), prescribed=("b",)))
+        ContinuousSystem(
+            System("crane", Rn("a", "b"), lambda q, v: ca.sumsqr(v), prescribed=("b",))
+        )
     with pytest.raises(ValueError, match=r"pendulum: v must have shape \(1,\), got \(2,\)"):
         ContinuousSystem(pendulum()).acceleration([0.0], [0.0, 1.0], [0.0])

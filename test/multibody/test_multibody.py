@@ -1,4 +1,6 @@
-"""Trees of frames: kinematics, energies, forces and constraints, each against an independent computation."""
+"""Trees of frames: kinematics, energies, forces and constraints, each against an independent
+computation.
+"""
 
 import casadi as ca
 import numpy as np
@@ -6,8 +8,8 @@ import pytest
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import quat2mat
 
-from nh_control.continuous import ContinuousSystem
 from nh_control.integrators import midpoint
+from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import (
     Body,
     Coincident,
@@ -61,7 +63,12 @@ EVERY_JOINT = Multibody(
     inputs=[
         JointInput("arm", limit=4.0),
         JointInput("slide", limit=(0.0, 3.0), name="pull"),
-        Wrench("thruster", Point("hull", (0.0, 0.3, 0.0)), components=("force_z", "torque_x"), limit=9.0),
+        Wrench(
+            "thruster",
+            Point("hull", (0.0, 0.3, 0.0)),
+            components=("force_z", "torque_x"),
+            limit=9.0,
+        ),
         Wrench("wind", Point("ball", (0.1, 0.2, 0.3)), axes="world"),
     ],
 )
@@ -69,7 +76,9 @@ EVERY_JOINT = Multibody(
 
 @pytest.fixture(scope="module")
 def motion():
-    """The model with a random configuration and velocity, and the poses a small time s earlier or later."""
+    """The model with a random configuration and velocity, and the poses a small time s earlier or
+    later.
+    """
     rng, space = np.random.default_rng(4), EVERY_JOINT.space
     q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     v = rng.normal(size=space.nw)
@@ -92,13 +101,26 @@ def rate(f):
 
 def test_names_are_those_of_frames_and_coordinates():
     space = EVERY_JOINT.space
-    assert space.names[:4] == ("hull_qw", "hull_qx", "hull_qy", "hull_qz") and space.names[-2:] == ("arm", "slide")
-    assert EVERY_JOINT.system.inputs[:5] == ("arm_torque", "pull", "thruster_force_z", "thruster_torque_x", "wind_torque_x")
+    assert space.names[:4] == ("hull_qw", "hull_qx", "hull_qy", "hull_qz") and space.names[
+        -2:
+    ] == ("arm", "slide")
+    assert EVERY_JOINT.system.inputs[:5] == (
+        "arm_torque",
+        "pull",
+        "thruster_force_z",
+        "thruster_torque_x",
+        "wind_torque_x",
+    )
     assert EVERY_JOINT.system.input_units[:4] == ("N m", "N", "N", "N m")
-    np.testing.assert_array_equal(EVERY_JOINT.system.input_limits[:4], [[-4, 4], [0, 3], [-9, 9], [-9, 9]])
+    np.testing.assert_array_equal(
+        EVERY_JOINT.system.input_limits[:4], [[-4, 4], [0, 3], [-9, 9], [-9, 9]]
+    )
     q = EVERY_JOINT.configuration({"arm": 0.3, "hull_z": 2.0})
     assert q[space.names.index("arm")] == 0.3 and q[6] == 2.0 and q[0] == 1.0
-    assert EVERY_JOINT.velocity({"slide_dot": 1.5})[-1] == 1.5 and EVERY_JOINT.system.parameters is EVERY_JOINT
+    assert (
+        EVERY_JOINT.velocity({"slide_dot": 1.5})[-1] == 1.5
+        and EVERY_JOINT.system.parameters is EVERY_JOINT
+    )
 
 
 def test_poses_compose_along_the_tree():
@@ -108,8 +130,14 @@ def test_poses_compose_along_the_tree():
     np.testing.assert_allclose(poses["arm"].position, arm, atol=1e-15)
     np.testing.assert_allclose(poses["slide"].position, arm + TILT @ [0.0, -0.5, 0.4], atol=1e-15)
     np.testing.assert_allclose(poses["tool"].rotation, np.eye(3), atol=1e-15)
-    np.testing.assert_allclose(poses["finger"].rotation, TILT @ euler2mat(-0.7 * 0.5 + 0.2, 0, 0), atol=1e-15)
-    np.testing.assert_allclose(EVERY_JOINT.point(q, Point("tool", (0.0, 0.0, 1.0))), poses["tool"].position + [0, 0, 1], atol=1e-15)
+    np.testing.assert_allclose(
+        poses["finger"].rotation, TILT @ euler2mat(-0.7 * 0.5 + 0.2, 0, 0), atol=1e-15
+    )
+    np.testing.assert_allclose(
+        EVERY_JOINT.point(q, Point("tool", (0.0, 0.0, 1.0))),
+        poses["tool"].position + [0, 0, 1],
+        atol=1e-15,
+    )
     assert abs((poses["puck"].position - [1.0, 0.5, 0.0]) @ [0.0, 1.0, 1.0]) <= 1e-15
 
 
@@ -120,11 +148,15 @@ def test_velocities_are_the_rates_of_poses(motion):
         turn = rate(lambda s, n=name: poses(s)[n].rotation) @ poses(0)[name].rotation.T
         omega, velocity = numbers(k.angular_velocity(name))[:, 0], numbers(k.velocity(name))[:, 0]
         np.testing.assert_allclose(np.cross(np.eye(3), omega), turn, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(velocity, rate(lambda s, n=name: poses(s)[n].position), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            velocity, rate(lambda s, n=name: poses(s)[n].position), rtol=0, atol=1e-9
+        )
 
 
 def test_the_lagrangian_is_that_of_newtons_particles(motion):
-    """Each body as six particles with its mass, centre and inertia: their kinetic and potential energy, without an inertia tensor or an angular velocity."""
+    """Each body as six particles with its mass, centre and inertia: their kinetic and potential
+    energy, without an inertia tensor or an angular velocity.
+    """
     q, v, poses = motion
     kinetic = potential = 0.0
     for body in EVERY_JOINT.bodies:
@@ -132,11 +164,22 @@ def test_the_lagrangian_is_that_of_newtons_particles(motion):
         arms = np.sqrt(3 * np.maximum(moments.sum() / 2 - moments, 0) / body.mass)
         for arm in np.concatenate([np.diag(arms), -np.diag(arms)]):
             place = Point(body.frame, np.array(body.center) + axes @ arm)
-            velocity = rate(lambda s, p=place: poses(s)[p.frame].position + poses(s)[p.frame].rotation @ p.at)
+            velocity = rate(
+                lambda s, p=place: poses(s)[p.frame].position + poses(s)[p.frame].rotation @ p.at
+            )
             kinetic += body.mass / 6 * velocity @ velocity / 2
             potential += body.mass / 6 * 9.81 * EVERY_JOINT.point(q, place)[2]
-    stretch = np.linalg.norm(EVERY_JOINT.point(q, "tool") - EVERY_JOINT.point(q, Point("puck", (0.1, 0, 0)))) - 0.3
-    springs = 10.0 * stretch**2 + 2.5 * np.sum(EVERY_JOINT.point(q, "hull") ** 2) + (q[EVERY_JOINT.space.names.index("arm")] - 0.4) ** 2
+    stretch = (
+        np.linalg.norm(
+            EVERY_JOINT.point(q, "tool") - EVERY_JOINT.point(q, Point("puck", (0.1, 0, 0)))
+        )
+        - 0.3
+    )
+    springs = (
+        10.0 * stretch**2
+        + 2.5 * np.sum(EVERY_JOINT.point(q, "hull") ** 2)
+        + (q[EVERY_JOINT.space.names.index("arm")] - 0.4) ** 2
+    )
     lagrangian = float(ca.DM(EVERY_JOINT.system.lagrangian(ca.SX(q), ca.SX(v))))
     assert lagrangian == pytest.approx(kinetic - potential - springs, rel=1e-9)
 
@@ -146,10 +189,20 @@ def test_forces_do_the_work_of_their_inputs_and_dampers(motion):
     u = np.random.default_rng(5).normal(size=EVERY_JOINT.system.nu)
     power = v @ numbers(EVERY_JOINT.system.force(ca.SX(q), ca.SX(v), ca.SX(u)))[:, 0]
     k = at(q, v)
-    hull, ball = (numbers(k.velocity(Point(*p)))[:, 0] for p in (("hull", (0.0, 0.3, 0.0)), ("ball", (0.1, 0.2, 0.3))))
+    hull, ball = (
+        numbers(k.velocity(Point(*p)))[:, 0]
+        for p in (("hull", (0.0, 0.3, 0.0)), ("ball", (0.1, 0.2, 0.3)))
+    )
     turn = {name: numbers(k.angular_velocity(name))[:, 0] for name in ("hull", "ball")}
     body = poses(0)["hull"].rotation
-    expected = u[0] * v[-2] + u[1] * v[-1] + u[2] * (body.T @ hull)[2] + u[3] * (body.T @ turn["hull"])[0] + u[4:7] @ turn["ball"] + u[7:10] @ ball
+    expected = (
+        u[0] * v[-2]
+        + u[1] * v[-1]
+        + u[2] * (body.T @ hull)[2]
+        + u[3] * (body.T @ turn["hull"])[0]
+        + u[4:7] @ turn["ball"]
+        + u[7:10] @ ball
+    )
     stretching = rate(lambda s: np.linalg.norm(poses(s)["ball"].position - [1.0, 2.0, 3.0]))
     assert power == pytest.approx(expected - 0.6 * v[-1] ** 2 - 0.8 * stretching**2, rel=1e-9)
 
@@ -168,7 +221,11 @@ def test_a_step_on_every_kind_of_joint_has_exact_derivatives(motion):
 def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
     arm = Multibody(
         "space_arm",
-        frames=[floating("hull"), revolute("upper", "hull", "y", at=(0.2, 0, 0)), spherical("lower", "upper", at=(0.5, 0, 0))],
+        frames=[
+            floating("hull"),
+            revolute("upper", "hull", "y", at=(0.2, 0, 0)),
+            spherical("lower", "upper", at=(0.5, 0, 0)),
+        ],
         bodies=[
             Body("hull", 5.0, inertia=TENSOR),
             Body("upper", 1.0, center=(0.25, 0, 0), inertia=(0.01, 0.02, 0.02)),
@@ -178,13 +235,21 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
     )
     vi = midpoint(arm.system, 0.02)
     rng = np.random.default_rng(8)
-    x = vi.state(arm.space.retract(arm.space.origin, rng.uniform(-1, 1, arm.space.nv)), rng.normal(size=arm.space.nw))
+    x = vi.state(
+        arm.space.retract(arm.space.origin, rng.uniform(-1, 1, arm.space.nv)),
+        rng.normal(size=arm.space.nw),
+    )
     momenta, centers = [], []
     for state in vi.simulate(x, 200).states:
         q, p = state[:7], state[arm.space.nq :]
         R = quat2mat(q[:4])
         momenta.append(np.concatenate([R @ p[3:6], R @ p[:3] + np.cross(q[4:7], R @ p[3:6])]))
-        centers.append(sum(b.mass * arm.point(state[: arm.space.nq], Point(b.frame, b.center)) for b in arm.bodies))
+        centers.append(
+            sum(
+                b.mass * arm.point(state[: arm.space.nq], Point(b.frame, b.center))
+                for b in arm.bodies
+            )
+        )
     np.testing.assert_allclose(momenta, np.tile(momenta[0], (201, 1)), rtol=0, atol=1e-11)
     velocity = np.diff(centers, axis=0) / vi.h
     np.testing.assert_allclose(velocity, np.tile(momenta[0][:3], (200, 1)), rtol=0, atol=1e-3)
@@ -192,46 +257,84 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
 
 def test_bodies_on_frames_fixed_to_each_other_move_as_one():
     frames = [revolute("bar", axis="y"), fixed("end", "bar", at=(0, 0, -2.0))]
-    dumbbell = Multibody("dumbbell", frames, [Body("bar", 1.0, center=(0, 0, 1.0)), Body("end", 3.0)])
+    dumbbell = Multibody(
+        "dumbbell", frames, [Body("bar", 1.0, center=(0, 0, 1.0)), Body("end", 3.0)]
+    )
     (mass,) = dumbbell.masses
     assert mass.mass == 4.0
     np.testing.assert_allclose(mass.center, [0, 0, -1.25], atol=1e-15)
     np.testing.assert_allclose(mass.inertia, np.diag([6.75, 6.75, 0]), atol=1e-14)
-    np.testing.assert_allclose(ContinuousSystem(dumbbell.system).mass_matrix(np.zeros(1)), [[13.0]], atol=1e-14)
+    np.testing.assert_allclose(
+        ContinuousSystem(dumbbell.system).mass_matrix(np.zeros(1)), [[13.0]], atol=1e-14
+    )
 
 
 def test_a_loop_closed_by_a_ball_joint_moves_as_the_crank_that_it_is():
     """Slider-crank: the piston's place follows from the crank's angle."""
     crank = Multibody(
         "slider_crank",
-        frames=[revolute("crank", axis="y"), revolute("rod", "crank", "y", at=(0.3, 0, 0)), prismatic("piston", axis="x")],
-        bodies=[Body("crank", 1.0, center=(0.15, 0, 0), inertia=(0.01,) * 3), Body("rod", 0.5, center=(0.4, 0, 0), inertia=(0.02,) * 3), Body("piston", 0.7)],
+        frames=[
+            revolute("crank", axis="y"),
+            revolute("rod", "crank", "y", at=(0.3, 0, 0)),
+            prismatic("piston", axis="x"),
+        ],
+        bodies=[
+            Body("crank", 1.0, center=(0.15, 0, 0), inertia=(0.01,) * 3),
+            Body("rod", 0.5, center=(0.4, 0, 0), inertia=(0.02,) * 3),
+            Body("piston", 0.7),
+        ],
         inputs=[JointInput("crank")],
         constraints=[Coincident("wrist", Point("rod", (0.8, 0, 0)), "piston", along="xz")],
     )
     angle = 0.7
     rod = -angle - np.arcsin(0.3 * np.sin(angle) / 0.8)
-    q = crank.configuration({"crank": angle, "rod": rod, "piston": 0.3 * np.cos(angle) + np.sqrt(0.64 - 0.09 * np.sin(angle) ** 2)})
+    q = crank.configuration(
+        {
+            "crank": angle,
+            "rod": rod,
+            "piston": 0.3 * np.cos(angle) + np.sqrt(0.64 - 0.09 * np.sin(angle) ** 2),
+        }
+    )
     np.testing.assert_allclose(crank.constraint_residuals(q)["wrist"], 0, atol=1e-15)
     vi = midpoint(crank.system, 0.005)
     run = vi.simulate(vi.state(q, np.zeros(3)), np.full((400, 1), 0.5))
     angles, pistons = run.states[:, 0], run.states[:, 2]
     assert np.ptp(angles) > 1.0
-    np.testing.assert_allclose(pistons, 0.3 * np.cos(angles) + np.sqrt(0.64 - 0.09 * np.sin(angles) ** 2), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        pistons,
+        0.3 * np.cos(angles) + np.sqrt(0.64 - 0.09 * np.sin(angles) ** 2),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_a_string_reeled_in_pulls_its_load_up_and_a_bead_stays_on_its_plane():
     tilt = euler2mat(0.4, 0.0, 0.0)
     crane = Multibody(
         "crane",
-        frames=[prismatic("x", axis="x"), prismatic("y", "x", axis="y"), prismatic("load", "y", axis="z"), fixed("ramp", at=(0, 0, 1.0), rotation=tilt)]
-        + [prismatic(f"bead_{axis}", "world" if axis == "x" else f"bead_{chr(ord(axis) - 1)}", axis=axis) for axis in "xyz"],
+        frames=[
+            prismatic("x", axis="x"),
+            prismatic("y", "x", axis="y"),
+            prismatic("load", "y", axis="z"),
+            fixed("ramp", at=(0, 0, 1.0), rotation=tilt),
+        ]
+        + [
+            prismatic(
+                f"bead_{axis}", "world" if axis == "x" else f"bead_{chr(ord(axis) - 1)}", axis=axis
+            )
+            for axis in "xyz"
+        ],
         bodies=[Body("load", 2.0), Body("bead_z", 1.0)],
-        constraints=[Distance("string", "load", Point("world", (0, 0, 3.0)), "length"), PointOnPlane("slope", "bead_z", "ramp")],
+        constraints=[
+            Distance("string", "load", Point("world", (0, 0, 3.0)), "length"),
+            PointOnPlane("slope", "bead_z", "ramp"),
+        ],
         prescribed=["length"],
     )
     assert crane.space.names[-1] == "length" and crane.system.prescribed == ("length",)
-    q = crane.configuration({"x": 0.3, "load": 3.0 - np.sqrt(1.5**2 - 0.09), "length": 1.5, "bead_z": 1.0})
+    q = crane.configuration(
+        {"x": 0.3, "load": 3.0 - np.sqrt(1.5**2 - 0.09), "length": 1.5, "bead_z": 1.0}
+    )
     vi = midpoint(crane.system, 0.01)
     x, lengths = vi.state(q, np.zeros(7)), 1.5 - 0.3 * np.linspace(0.01, 1, 100)
     run = vi.simulate(x, lengths[:, None])
@@ -240,5 +343,7 @@ def test_a_string_reeled_in_pulls_its_load_up_and_a_bead_stays_on_its_plane():
         assert abs(residuals["string"]) <= 1e-12 and abs(residuals["slope"]) <= 1e-12
     bead = crane.point(run.states[-1][:7], "bead_z")
     slid = 9.81 * np.sin(0.4) * 1.0**2 / 2
-    np.testing.assert_allclose(bead, [0, -slid * np.cos(0.4), 1.0 - slid * np.sin(0.4)], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        bead, [0, -slid * np.cos(0.4), 1.0 - slid * np.sin(0.4)], rtol=0, atol=1e-11
+    )
     assert run.states[-1][crane.space.names.index("load")] > 1.7

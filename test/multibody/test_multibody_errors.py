@@ -22,27 +22,57 @@ from nh_control.multibody import (
 
 def arm(**changes):
     """A pendulum with a hand, with changes."""
-    fields = dict(frames=[revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))], bodies=[Body("hand", 1.0)])
+    fields = dict(
+        frames=[revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))],
+        bodies=[Body("hand", 1.0)],
+    )
     return Multibody("arm", **{**fields, **changes})
 
 
 WRONG = {
     "two frames of one name": (dict(frames=[revolute("a"), revolute("a")]), ["two frames", "'a'"]),
     "a frame named world": (dict(frames=[revolute("world")]), ["'world'"]),
-    "an unknown parent": (dict(frames=[revolute("a", "b"), revolute("b", "a")]), ["'a'", "unknown parent 'b'", "follows its parent"]),
-    "a coordinate taken twice": (dict(frames=[revolute("a"), revolute("b", coordinate="a")]), ["'b'", "'a'", "Mimic"]),
+    "an unknown parent": (
+        dict(frames=[revolute("a", "b"), revolute("b", "a")]),
+        ["'a'", "unknown parent 'b'", "follows its parent"],
+    ),
+    "a coordinate taken twice": (
+        dict(frames=[revolute("a"), revolute("b", coordinate="a")]),
+        ["'b'", "'a'", "Mimic"],
+    ),
     "a mimic of nothing": (dict(frames=[revolute("a", mimic=Mimic("c"))]), ["'a'", "'c'"]),
     "a body on an unknown frame": (dict(bodies=[Body("foot", 1.0)]), ["'foot'", "hand"]),
-    "a damper on an unknown coordinate": (dict(elements=[JointDamper("hand", 1.0)]), ["'hand'", "upper"]),
+    "a damper on an unknown coordinate": (
+        dict(elements=[JointDamper("hand", 1.0)]),
+        ["'hand'", "upper"],
+    ),
     "an input on an unknown coordinate": (dict(inputs=[JointInput("hand")]), ["'hand'", "upper"]),
-    "an input on a prescribed coordinate": (dict(inputs=[JointInput("upper")], prescribed=["upper"]), ["'upper'", "prescribed"]),
-    "two inputs of one name": (dict(inputs=[JointInput("upper"), JointInput("upper")]), ["input names", "upper_torque"]),
+    "an input on a prescribed coordinate": (
+        dict(inputs=[JointInput("upper")], prescribed=["upper"]),
+        ["'upper'", "prescribed"],
+    ),
+    "two inputs of one name": (
+        dict(inputs=[JointInput("upper"), JointInput("upper")]),
+        ["input names", "upper_torque"],
+    ),
     "a wrench on an unknown frame": (dict(inputs=[Wrench("w", "foot")]), ["'foot'"]),
     "a spring to an unknown frame": (dict(elements=[Spring("hand", "foot", 1.0)]), ["'foot'"]),
-    "a constraint on an unknown frame": (dict(constraints=[Coincident("c", "hand", "foot")]), ["'foot'"]),
-    "a string of unknown length": (dict(constraints=[Distance("c", "hand", "world", "l")]), ["'l'", "upper"]),
-    "two constraints of one name": (dict(constraints=[Distance("c", "hand", "world", 1.0)] * 2), ["constraint names"]),
-    "a prescribed pose": (dict(frames=[floating("hand")], prescribed=["hand_x"]), ["'hand_x'", "several coordinates"]),
+    "a constraint on an unknown frame": (
+        dict(constraints=[Coincident("c", "hand", "foot")]),
+        ["'foot'"],
+    ),
+    "a string of unknown length": (
+        dict(constraints=[Distance("c", "hand", "world", "l")]),
+        ["'l'", "upper"],
+    ),
+    "two constraints of one name": (
+        dict(constraints=[Distance("c", "hand", "world", 1.0)] * 2),
+        ["constraint names"],
+    ),
+    "a prescribed pose": (
+        dict(frames=[floating("hand")], prescribed=["hand_x"]),
+        ["'hand_x'", "several coordinates"],
+    ),
     "a coordinate prescribed twice": (dict(prescribed=["upper", "upper"]), ["'upper'", "twice"]),
     "a prescribed coordinate that is nothing": (dict(prescribed=["uper"]), ["'uper'", "neither"]),
     "gravity of the wrong size": (dict(gravity=(0, -9.8)), ["gravity"]),
@@ -65,9 +95,20 @@ ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))]
     "frames, message",
     [
         ([*ELBOW, revolute("tip", "hand")], r"arm: the velocities \['tip_dot'\] move no mass"),
-        ([revolute("upper", axis="y"), revolute("spin", "upper"), fixed("hand", "spin", at=(0, 0, -1.0))], r"arm: the velocities \['spin_dot'\] move no mass"),
         (
-            [revolute("upper", axis="y"), revolute("again", "upper", axis="y"), fixed("hand", "again", at=(0, 0, -1.0))],
+            [
+                revolute("upper", axis="y"),
+                revolute("spin", "upper"),
+                fixed("hand", "spin", at=(0, 0, -1.0)),
+            ],
+            r"arm: the velocities \['spin_dot'\] move no mass",
+        ),
+        (
+            [
+                revolute("upper", axis="y"),
+                revolute("again", "upper", axis="y"),
+                fixed("hand", "again", at=(0, 0, -1.0)),
+            ],
             r"singular: the velocities \['upper_dot', 'again_dot'\]",
         ),
     ],
@@ -110,4 +151,6 @@ def test_wrong_parts_are_refused(make, words):
 
 def test_a_frame_that_does_not_move_leaves_its_name_to_a_coordinate():
     frames = [fixed("upper"), revolute("hand", "upper", axis="y", coordinate="upper")]
-    assert arm(frames=frames, bodies=[Body("hand", 1.0, center=(0, 0, -1))]).space.names == ("upper",)
+    assert arm(frames=frames, bodies=[Body("hand", 1.0, center=(0, 0, -1))]).space.names == (
+        "upper",
+    )

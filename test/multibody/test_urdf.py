@@ -9,13 +9,16 @@ from transforms3d.euler import euler2mat
 from urdf_robots import robot_file
 
 import nh_control
-from nh_control.continuous import ContinuousSystem
 from nh_control.control import equilibrium, lqr
 from nh_control.integrators import midpoint
+from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import JointDamper, UrdfError, load_urdf
 
 DOUBLE_PENDULUM = Path(nh_control.__file__).parent / "data" / "double_pendulum.urdf"
-INERTIAL = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0" ixz="0" iyy="0.3" iyz="0" izz="0.3"/></inertial>'
+INERTIAL = (
+    '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0" ixz="0" iyy="0.3" iyz="0" '
+    'izz="0.3"/></inertial>'
+)
 
 
 def link(name, content=INERTIAL):
@@ -23,7 +26,10 @@ def link(name, content=INERTIAL):
 
 
 def joint(name, kind, parent, child, content=""):
-    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{content}</joint>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child '
+        f'link="{child}"/>{content}</joint>'
+    )
 
 
 def robot(*parts):
@@ -34,10 +40,12 @@ LIMIT = '<limit effort="5" velocity="3" lower="-1" upper="2"/>'
 EVERY_JOINT = robot(
     link("base", ""),
     link("a"), link("b"), link("c"), link("d"), link("e"), link("f"), link("g", ""),
-    joint("swing", "revolute", "base", "a", f'<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><axis xyz="0 3 4"/>{LIMIT}<dynamics damping="0.5" friction="0.1"/>'),
+    joint("swing", "revolute", "base", "a", f'<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><axis '
+        f'xyz="0 3 4"/>{LIMIT}<dynamics damping="0.5" friction="0.1"/>'),
     joint("spin", "continuous", "a", "b", "<axis xyz='0 0 1'/>"),
     joint("push", "prismatic", "b", "c", '<limit effort="0" velocity="1" lower="0" upper="0.5"/>'),
-    joint("follow", "revolute", "c", "d", f'{LIMIT}<mimic joint="swing" multiplier="-2" offset="0.3"/><dynamics damping="0.1"/>'),
+    joint("follow", "revolute", "c", "d", f'{LIMIT}<mimic joint="swing" multiplier="-2" '
+        f'offset="0.3"/><dynamics damping="0.1"/>'),
     joint("glide", "planar", "base", "e", '<axis xyz="0 0 1"/>'),
     joint("fly", "floating", "base", "f"),
     joint("weld", "fixed", "f", "g", '<origin xyz="0 0 1"/>'),
@@ -48,48 +56,87 @@ def test_every_joint_type_is_read(caplog):
     with caplog.at_level(logging.WARNING):
         model = load_urdf(EVERY_JOINT)
     assert "joint 'swing': friction 0.1 is not part of the dynamics" in caplog.text
-    assert model.space.names == ("glide_theta", "glide_x", "glide_y", *(f"fly_{c}" for c in ("qw", "qx", "qy", "qz", "x", "y", "z")), "swing", "spin", "push")
+    assert model.space.names == (
+        "glide_theta",
+        "glide_x",
+        "glide_y",
+        *(f"fly_{c}" for c in ("qw", "qx", "qy", "qz", "x", "y", "z")),
+        "swing",
+        "spin",
+        "push",
+    )
     assert model.system.inputs == ("swing_torque", "spin_torque")
     np.testing.assert_array_equal(model.system.input_limits, [[-5, 5], [-np.inf, np.inf]])
     assert model.elements == (JointDamper("swing", 0.5), JointDamper("swing", 0.4))
-    limits = {name: (f.limits.lower, f.limits.upper, f.limits.velocity) for name, f in model.tree.frames.items()}
-    assert limits["a"] == (-1, 2, 3) and limits["b"] == (-np.inf, np.inf, np.inf) and limits["c"] == (0, 0.5, 1)
+    limits = {
+        name: (f.limits.lower, f.limits.upper, f.limits.velocity)
+        for name, f in model.tree.frames.items()
+    }
+    assert (
+        limits["a"] == (-1, 2, 3)
+        and limits["b"] == (-np.inf, np.inf, np.inf)
+        and limits["c"] == (0, 0.5, 1)
+    )
     q = model.configuration({"swing": 0.4, "push": 0.25, "fly_z": 2.0})
     np.testing.assert_allclose(model.pose(q, "a").position, [1, 2, 3])
     tilt = euler2mat(0.1, 0.2, 0.3, axes="sxyz")
     np.testing.assert_allclose(model.pose(q, "a").rotation @ [0, 3, 4], tilt @ [0, 3, 4])
-    np.testing.assert_allclose(model.pose(q, "c").position - [1, 2, 3], model.pose(q, "a").rotation @ [0.25, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(model.pose(q, "d").rotation, model.pose(q, "c").rotation @ euler2mat(-2 * 0.4 + 0.3, 0, 0), atol=1e-15)
+    np.testing.assert_allclose(
+        model.pose(q, "c").position - [1, 2, 3],
+        model.pose(q, "a").rotation @ [0.25, 0, 0],
+        atol=1e-15,
+    )
+    np.testing.assert_allclose(
+        model.pose(q, "d").rotation,
+        model.pose(q, "c").rotation @ euler2mat(-2 * 0.4 + 0.3, 0, 0),
+        atol=1e-15,
+    )
     np.testing.assert_allclose(model.pose(q, "g").position, [0, 0, 3])
 
 
 def test_the_joints_with_inputs_may_be_chosen():
     assert load_urdf(EVERY_JOINT, actuated=["push"]).system.inputs == ("push_force",)
     assert load_urdf(EVERY_JOINT, actuated=[]).system.nu == 0
-    with pytest.raises(UrdfError, match=r"actuated: 'follow' .* choose of \['swing', 'spin', 'push'\]"):
+    with pytest.raises(
+        UrdfError, match=r"actuated: 'follow' .* choose of \['swing', 'spin', 'push'\]"
+    ):
         load_urdf(EVERY_JOINT, actuated=["follow"])
 
 
 def test_an_inertia_is_turned_and_moved_by_its_origin():
     """A cube of two different halves, by one inertial and by two links welded together."""
     origin = '<origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/>'
-    straight = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.03" izz="0.5"/></inertial>'
+    straight = (
+        '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" '
+        'iyz="-0.03" izz="0.5"/></inertial>'
+    )
     turned = straight.replace("<mass", f"{origin}<mass")
     one = load_urdf(robot(link("base", turned)), base="floating")
-    two = load_urdf(robot(link("base", ""), link("core", straight), joint("weld", "fixed", "base", "core", origin)), base="floating")
+    two = load_urdf(
+        robot(
+            link("base", ""),
+            link("core", straight),
+            joint("weld", "fixed", "base", "core", origin),
+        ),
+        base="floating",
+    )
     q = one.space.retract(one.space.origin, np.arange(6) / 5)
     masses = [ContinuousSystem(model.system).mass_matrix(q) for model in (one, two)]
     np.testing.assert_allclose(*masses, rtol=0, atol=1e-15)
     R = euler2mat(0.4, 0.5, 0.6, axes="sxyz")
     tensor = R @ [[0.3, 0.01, 0.02], [0.01, 0.4, -0.03], [0.02, -0.03, 0.5]] @ R.T
     c = np.array([0.1, 0.2, 0.3])
-    np.testing.assert_allclose(masses[0][:3, :3], tensor + 2 * (c @ c * np.eye(3) - np.outer(c, c)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        masses[0][:3, :3], tensor + 2 * (c @ c * np.eye(3) - np.outer(c, c)), rtol=0, atol=1e-15
+    )
 
 
 def test_a_urdf_becomes_a_plant_a_linearization_and_a_closed_loop():
     """The double pendulum balanced half upright: elbow up on a raised shoulder."""
     arm = midpoint(load_urdf(DOUBLE_PENDULUM).system, h=0.01)
-    x_up, u_up = equilibrium(arm, arm.state([2.5, 0.4], [0, 0]), [0, 0], hold=["shoulder", "elbow"])
+    x_up, u_up = equilibrium(
+        arm, arm.state([2.5, 0.4], [0, 0]), [0, 0], hold=["shoulder", "elbow"]
+    )
     K = lqr.infinite_horizon(arm, x_up, u_up, Q=np.diag([100, 100, 1, 1]), R=np.eye(2)).K
     x = arm.retract(x_up, [0.2, -0.3, 0, 0])
     for _ in range(500):
@@ -102,10 +149,14 @@ def test_a_urdf_becomes_a_plant_a_linearization_and_a_closed_loop():
 def test_a_real_arm_is_balanced_within_its_limits():
     arm = midpoint(load_urdf(robot_file("ur5e")).system, h=0.005)
     raised = [0.0, -1.2, 1.0, -0.5, 0.8, 0.0]
-    x_d, u_d = equilibrium(arm, arm.state(raised, np.zeros(6)), np.zeros(6), hold=arm.system.space.names)
+    x_d, u_d = equilibrium(
+        arm, arm.state(raised, np.zeros(6)), np.zeros(6), hold=arm.system.space.names
+    )
     limits = arm.system.input_limits
     assert (np.abs(u_d) < limits[:, 1]).all() and np.abs(u_d).max() > 10
-    K = lqr.infinite_horizon(arm, x_d, u_d, Q=np.diag([1000.0] * 6 + [1.0] * 6), R=1e-2 * np.eye(6)).K
+    K = lqr.infinite_horizon(
+        arm, x_d, u_d, Q=np.diag([1000.0] * 6 + [1.0] * 6), R=1e-2 * np.eye(6)
+    ).K
     x = arm.retract(x_d, [0.1, -0.1, 0.1, -0.1, 0.1, 0.1, 0, 0, 0, 0, 0, 0])
     for _ in range(800):
         x = arm.step(x, np.clip(u_d - K @ arm.local(x_d, x), *limits.T))
@@ -114,8 +165,12 @@ def test_a_real_arm_is_balanced_within_its_limits():
 
 def test_a_floating_base_is_named_after_the_root_link():
     model = load_urdf(str(DOUBLE_PENDULUM), base="floating", actuated=["elbow"])
-    assert model.space.names[:7] == tuple(f"base_link_{c}" for c in ("qw", "qx", "qy", "qz", "x", "y", "z"))
-    assert model.space.names[7:] == ("shoulder", "elbow") and model.system.inputs == ("elbow_torque",)
+    assert model.space.names[:7] == tuple(
+        f"base_link_{c}" for c in ("qw", "qx", "qy", "qz", "x", "y", "z")
+    )
+    assert model.space.names[7:] == ("shoulder", "elbow") and model.system.inputs == (
+        "elbow_torque",
+    )
 
 
 def test_a_root_named_world_is_the_world():
@@ -128,14 +183,28 @@ def test_a_root_named_world_is_the_world():
 def test_links_without_inertia_are_points_and_links_without_mass_carry_nothing():
     point = INERTIAL.replace("0.3", "0")
     massless = point.replace('value="2"', 'value="0"')
-    model = load_urdf(robot(link("base", ""), link("a"), link("b", massless), joint("j", "continuous", "base", "a"), joint("w", "fixed", "a", "b")))
+    model = load_urdf(
+        robot(
+            link("base", ""),
+            link("a"),
+            link("b", massless),
+            joint("j", "continuous", "base", "a"),
+            joint("w", "fixed", "a", "b"),
+        )
+    )
     assert [body.frame for body in model.bodies] == ["a"]
     (body,) = load_urdf(robot(link("base", point)), base="floating").bodies
     assert not np.any(body.inertia)
 
 
 def test_prefixes_of_extensions_need_no_declaration():
-    text = robot(link("base", ""), link("a"), joint("j", "continuous", "base", "a"), "<drake:collision_filter_group name='x'/>", "<gazebo reference='a'/>")
+    text = robot(
+        link("base", ""),
+        link("a"),
+        joint("j", "continuous", "base", "a"),
+        "<drake:collision_filter_group name='x'/>",
+        "<gazebo reference='a'/>",
+    )
     assert load_urdf(text).space.names == ("j",)
 
 
@@ -144,11 +213,18 @@ WRONG_TENSOR = INERTIAL.replace('izz="0.3"', 'izz="0.7"')
 
 def test_impossible_inertias_are_errors_unless_accepted(caplog):
     text = robot(link("base", ""), link("a", WRONG_TENSOR), joint("j", "continuous", "base", "a"))
-    with pytest.raises(UrdfError, match=r"URDF of 'robot': body on 'a': inertia violates the triangle inequality.*strict=False"):
+    with pytest.raises(
+        UrdfError,
+        match=r"URDF of 'robot': body on 'a': inertia violates the triangle "
+        r"inequality.*strict=False",
+    ):
         load_urdf(text)
     with caplog.at_level(logging.WARNING):
         model = load_urdf(text, strict=False)
-    assert "'a': inertia violates the triangle inequality" in caplog.text and model.bodies[0].inertia[2][2] == 0.7
+    assert (
+        "'a': inertia violates the triangle inequality" in caplog.text
+        and model.bodies[0].inertia[2][2] == 0.7
+    )
 
 
 REFUSED = {
@@ -156,22 +232,84 @@ REFUSED = {
     "no robot": ("<model/>", ["<robot>", "<model>"]),
     "no name": ("<robot/>", ["'name'", "<robot>"]),
     "xacro": (robot("<xacro:include filename='x'/>"), ["xacro"]),
-    "an unknown joint type": (robot(link("base"), link("a"), joint("j", "ball", "base", "a")), ["'j'", "'ball'", "revolute, continuous"]),
-    "no parent": (robot(link("a"), '<joint name="j" type="fixed"><child link="a"/></joint>'), ["'j'", "<parent>"]),
-    "an unknown link": (robot(link("base"), joint("j", "fixed", "base", "a")), ["'j'", "unknown link 'a'"]),
-    "two parents": (robot(link("a"), link("b"), link("c"), joint("i", "fixed", "a", "c"), joint("j", "fixed", "b", "c")), ["'j'", "'c'", "another parent"]),
-    "a loop": (robot(link("a"), link("b"), link("c"), joint("i", "fixed", "b", "c"), joint("j", "fixed", "c", "b")), ["['i', 'j']", "loop", "'a'"]),
+    "an unknown joint type": (
+        robot(link("base"), link("a"), joint("j", "ball", "base", "a")),
+        ["'j'", "'ball'", "revolute, continuous"],
+    ),
+    "no parent": (
+        robot(link("a"), '<joint name="j" type="fixed"><child link="a"/></joint>'),
+        ["'j'", "<parent>"],
+    ),
+    "an unknown link": (
+        robot(link("base"), joint("j", "fixed", "base", "a")),
+        ["'j'", "unknown link 'a'"],
+    ),
+    "two parents": (
+        robot(
+            link("a"),
+            link("b"),
+            link("c"),
+            joint("i", "fixed", "a", "c"),
+            joint("j", "fixed", "b", "c"),
+        ),
+        ["'j'", "'c'", "another parent"],
+    ),
+    "a loop": (
+        robot(
+            link("a"),
+            link("b"),
+            link("c"),
+            joint("i", "fixed", "b", "c"),
+            joint("j", "fixed", "c", "b"),
+        ),
+        ["['i', 'j']", "loop", "'a'"],
+    ),
     "two roots": (robot(link("a"), link("b")), ["one root", "['a', 'b']"]),
     "two links of one name": (robot(link("a"), link("a")), ["two links", "'a'"]),
-    "no limit": (robot(link("base"), link("a"), joint("j", "revolute", "base", "a")), ["'j'", "<limit>", "continuous"]),
-    "an axis of zero": (robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<axis xyz="0 0 0"/>')), ["'a'", "axis"]),
-    "an axis of two": (robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<axis xyz="0 1"/>')), ["'j'", "3 numbers", "'0 1'"]),
-    "a word for a number": (robot(link("a", INERTIAL.replace('"2"', '"two"'))), ["'a'", "<mass value>", "'two'"]),
-    "a mass without inertia": (robot(link("a", '<inertial><mass value="2"/></inertial>')), ["'a'", "<inertia>"]),
-    "an inertia without mass": (robot(link("a", INERTIAL.replace('"2"', '"0"'))), ["'a'", "mass must be positive"]),
-    "a negative effort": (robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<limit effort="-1" velocity="1"/>')), ["'j'", "effort", "-1"]),
-    "a mimic of a pose": (robot(link("base"), link("a"), joint("j", "floating", "base", "a", '<mimic joint="i"/>')), ["'j'", "floating", "mimic"]),
-    "a mimic of nothing": (robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<mimic joint="i"/>')), ["'a'", "'i'"]),
+    "no limit": (
+        robot(link("base"), link("a"), joint("j", "revolute", "base", "a")),
+        ["'j'", "<limit>", "continuous"],
+    ),
+    "an axis of zero": (
+        robot(
+            link("base"), link("a"), joint("j", "continuous", "base", "a", '<axis xyz="0 0 0"/>')
+        ),
+        ["'a'", "axis"],
+    ),
+    "an axis of two": (
+        robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<axis xyz="0 1"/>')),
+        ["'j'", "3 numbers", "'0 1'"],
+    ),
+    "a word for a number": (
+        robot(link("a", INERTIAL.replace('"2"', '"two"'))),
+        ["'a'", "<mass value>", "'two'"],
+    ),
+    "a mass without inertia": (
+        robot(link("a", '<inertial><mass value="2"/></inertial>')),
+        ["'a'", "<inertia>"],
+    ),
+    "an inertia without mass": (
+        robot(link("a", INERTIAL.replace('"2"', '"0"'))),
+        ["'a'", "mass must be positive"],
+    ),
+    "a negative effort": (
+        robot(
+            link("base"),
+            link("a"),
+            joint("j", "continuous", "base", "a", '<limit effort="-1" velocity="1"/>'),
+        ),
+        ["'j'", "effort", "-1"],
+    ),
+    "a mimic of a pose": (
+        robot(link("base"), link("a"), joint("j", "floating", "base", "a", '<mimic joint="i"/>')),
+        ["'j'", "floating", "mimic"],
+    ),
+    "a mimic of nothing": (
+        robot(
+            link("base"), link("a"), joint("j", "continuous", "base", "a", '<mimic joint="i"/>')
+        ),
+        ["'a'", "'i'"],
+    ),
     "no joints": (robot(link("base")), ["no coordinates"]),
 }
 

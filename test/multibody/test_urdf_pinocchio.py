@@ -1,4 +1,6 @@
-"""Robots as their makers describe them, in packages on PyPI: mass matrix, gravity and forward dynamics against Pinocchio."""
+"""Robots as their makers describe them, in packages on PyPI: mass matrix, gravity and forward
+dynamics against Pinocchio.
+"""
 
 from pathlib import Path
 
@@ -6,14 +8,18 @@ import numpy as np
 import pytest
 from urdf_robots import EVERY_JOINT, ROBOTS, robot_file
 
-from nh_control.continuous import ContinuousSystem
+from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import load_urdf
 
-pinocchio = pytest.importorskip("pinocchio", reason="needs the package pin, see the extra urdf_test")
+pinocchio = pytest.importorskip(
+    "pinocchio", reason="needs the package pin, see the extra urdf_test"
+)
 
 
 class Reference:
-    """Pinocchio's model of a URDF with its mimic joints still free, in the coordinates of ours: `v_pin = basis @ v`."""
+    """Pinocchio's model of a URDF with its mimic joints still free, in the coordinates of ours:
+    `v_pin = basis @ v`.
+    """
 
     def __init__(self, path: Path, base: str, model):
         free = [pinocchio.JointModelFreeFlyer()] if base == "floating" else []
@@ -25,12 +31,16 @@ class Reference:
             frame, i = self.frames[name], joint.idx_v
             if joint.nv == 6:
                 j = model.space.velocity_names.index(f"{name}_omega_x")
-                self.basis[i : i + 3, j + 3 : j + 6] = self.basis[i + 3 : i + 6, j : j + 3] = np.eye(3)
+                self.basis[i : i + 3, j + 3 : j + 6] = self.basis[i + 3 : i + 6, j : j + 3] = (
+                    np.eye(3)
+                )
             elif joint.nv == 3:
                 j = model.space.velocity_names.index(f"{name}_omega")
                 self.basis[i : i + 3, j : j + 3] = np.roll(np.eye(3), 1, axis=1)
             else:
-                followed, ratio = (frame.mimic.coordinate, frame.mimic.ratio) if frame.mimic else (name, 1.0)
+                followed, ratio = (
+                    (frame.mimic.coordinate, frame.mimic.ratio) if frame.mimic else (name, 1.0)
+                )
                 self.basis[i, model.tree.place(followed)[1]] = ratio
 
     def _joints(self):
@@ -51,24 +61,36 @@ class Reference:
                 out[i : i + 4] = [x, y, np.cos(theta), np.sin(theta)]
                 continue
             mimic = frame.mimic
-            angle = mimic.ratio * q[self.ours.tree.place(mimic.coordinate)[0]] + mimic.offset if mimic else q[self.ours.tree.place(name)[0]]
+            angle = (
+                mimic.ratio * q[self.ours.tree.place(mimic.coordinate)[0]] + mimic.offset
+                if mimic
+                else q[self.ours.tree.place(name)[0]]
+            )
             out[i : i + joint.nq] = angle if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
         return out
 
     def terms(self, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mass matrix, gravity and all forces that are neither inertial nor of actuators, in our coordinates."""
+        """Mass matrix, gravity and all forces that are neither inertial nor of actuators, in our
+        coordinates.
+        """
         at, b = self.configuration(q), self.basis
         mass = np.triu(pinocchio.crba(self.model, self.data, at))
         mass = mass + np.triu(mass, 1).T
         gravity = pinocchio.computeGeneralizedGravity(self.model, self.data, at)
-        return b.T @ mass @ b, b.T @ gravity, b.T @ pinocchio.nonLinearEffects(self.model, self.data, at, b @ v)
+        return (
+            b.T @ mass @ b,
+            b.T @ gravity,
+            b.T @ pinocchio.nonLinearEffects(self.model, self.data, at, b @ v),
+        )
 
     def acceleration(self, q, v, force) -> np.ndarray:
         """By the articulated body algorithm where no joint follows another."""
         if any(frame.mimic for frame in self.frames.values()):
             mass, _, bias = self.terms(q, v)
             return np.linalg.solve(mass, force - bias)
-        return self.basis.T @ pinocchio.aba(self.model, self.data, self.configuration(q), self.basis @ v, self.basis @ force)
+        return self.basis.T @ pinocchio.aba(
+            self.model, self.data, self.configuration(q), self.basis @ v, self.basis @ force
+        )
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
@@ -93,12 +115,22 @@ def compare(path: Path, base: str) -> None:
     for damper in model.elements:
         damping[model.tree.place(damper.coordinate)[1]] += damper.damping
     for _ in range(5):
-        q, v, u = space.retract(space.origin, rng.uniform(-1.5, 1.5, space.nv)), rng.normal(size=space.nw), rng.normal(size=model.system.nu)
+        q, v, u = (
+            space.retract(space.origin, rng.uniform(-1.5, 1.5, space.nv)),
+            rng.normal(size=space.nw),
+            rng.normal(size=model.system.nu),
+        )
         mass, gravity, _ = reference.terms(q, v)
-        np.testing.assert_allclose(equations.mass_matrix(q), mass, rtol=0, atol=1e-10 * np.abs(mass).max())
-        np.testing.assert_allclose(-equations.potential_force(q), gravity, rtol=0, atol=1e-10 * np.abs(gravity).max())
+        np.testing.assert_allclose(
+            equations.mass_matrix(q), mass, rtol=0, atol=1e-10 * np.abs(mass).max()
+        )
+        np.testing.assert_allclose(
+            -equations.potential_force(q), gravity, rtol=0, atol=1e-10 * np.abs(gravity).max()
+        )
         force = -damping * v
         for entry, value in zip(model.inputs, u):
             force[model.tree.place(entry.coordinate)[1]] += value
         expected = reference.acceleration(q, v, force)
-        np.testing.assert_allclose(equations.acceleration(q, v, u), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            equations.acceleration(q, v, u), expected, rtol=0, atol=1e-10 * np.abs(expected).max()
+        )

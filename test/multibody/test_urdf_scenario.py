@@ -7,9 +7,9 @@ from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.multibody import UrdfError
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Perturbation, PlantOptions
 from nh_control.scenarios.urdf import DEFAULT
-from nh_control.simulation import closed_loop
 
 TEXT = DEFAULT.read_text()
 PASSIVE = TEXT.replace('effort="20"', 'effort="0"').replace('effort="10"', 'effort="0"')
@@ -21,8 +21,13 @@ def test_the_default_robot_is_held_at_rest_and_returns_there():
     tracker = scenario.tracker(model, scenario.reference(model))
     start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
     np.testing.assert_allclose(model.local(tracker.reference.states[0], start)[:2], [0.2, 0.2])
-    run = closed_loop(scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2})), tracker, start, 400)
-    assert np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])[:2]).max() <= 1e-3
+    run = closed_loop(
+        scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2})), tracker, start, 400
+    )
+    assert (
+        np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])[:2]).max()
+        <= 1e-3
+    )
 
 
 def test_the_plant_may_be_heavier_than_its_file():
@@ -43,7 +48,9 @@ def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends():
 
 def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     scenario = scenarios.get("urdf", base="floating")
-    assert [joint.name for joint in scenario.joints] == ["shoulder", "elbow"] and list(scenario.references) == ["free"]
+    assert [joint.name for joint in scenario.joints] == ["shoulder", "elbow"] and list(
+        scenario.references
+    ) == ["free"]
     model = scenario.model()
     run = scenario.reference(model)
     t = run.duration
@@ -57,8 +64,12 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     base_q, base_v = scenario.from_bodies([body])
     np.testing.assert_allclose(base_q, q[:7], atol=1e-15)
     np.testing.assert_allclose(base_v, v[:6], atol=1e-15)
-    moved = scenario.perturb(model, model.state(q, v), Perturbation(position=0.1, heading=0.2, momentum=0.5))
-    np.testing.assert_allclose(model.local(model.state(q, v), moved)[[2, 4, 6, 7]], [0.2, 0.1, 0.2, 0.2], atol=1e-12)
+    moved = scenario.perturb(
+        model, model.state(q, v), Perturbation(position=0.1, heading=0.2, momentum=0.5)
+    )
+    np.testing.assert_allclose(
+        model.local(model.state(q, v), moved)[[2, 4, 6, 7]], [0.2, 0.1, 0.2, 0.2], atol=1e-12
+    )
 
 
 def test_a_robot_without_actuators_moves_freely():
@@ -78,20 +89,24 @@ def test_real_robots_are_held_as_they_are(name):
     tracker = scenario.tracker(model, scenario.reference(model))
     start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.1))
     run = closed_loop(model, tracker, start, 400)
-    assert np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])).max() <= 1e-8
+    assert (
+        np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])).max() <= 1e-8
+    )
     assert run.saturated.sum() <= 5
 
 
 def test_the_skeleton_joins_the_frames():
     scenario = scenarios.get("urdf")
-    look = scenario.look(scenario.parameters)
-    poses = look.poses(scenario.parameters, np.array([0.3, 0.5]))
-    assert look.parent == "base_link" and look.trail == "lower_link"
+    visual = scenario.visual(scenario.parameters)
+    poses = visual.poses(scenario.parameters, np.array([0.3, 0.5]))
+    assert visual.parent == "base_link" and visual.trail == "lower_link"
     rod = poses["lower_link rod"]
-    np.testing.assert_allclose(rod.position, (poses["upper_link"].position + poses["lower_link"].position) / 2, atol=1e-15)
+    np.testing.assert_allclose(
+        rod.position, (poses["upper_link"].position + poses["lower_link"].position) / 2, atol=1e-15
+    )
     along = poses["lower_link"].position - poses["upper_link"].position
     np.testing.assert_allclose(rod.rotation[:, 2], along / np.linalg.norm(along), atol=1e-15)
-    assert {shape.frame for shape in look.shapes} <= set(poses)
+    assert {shape.frame for shape in visual.shapes} <= set(poses)
     for pose in poses.values():
         np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-14)
         assert np.linalg.det(pose.rotation) > 0

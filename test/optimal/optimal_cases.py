@@ -8,16 +8,21 @@ from functools import cache
 import casadi as ca
 
 from nh_control.control.costs import Cost
-from nh_control.discrete import DiscreteSystem
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.system import System
 from nh_control.scenarios import Scenario, get
-from nh_control.system import System
 from nh_control.systems.spherical_pendulum import spherical_pendulum
-from nh_control.trajectory import Trajectory
 
 
 def pushed_ball() -> System:
     """The spherical pendulum with horizontal forces at its end."""
-    return replace(spherical_pendulum(), inputs=("force_x", "force_y"), input_limits=None, force=lambda q, v, u: ca.vertcat(u, 0))
+    return replace(
+        spherical_pendulum(),
+        inputs=("force_x", "force_y"),
+        input_limits=None,
+        force=lambda q, v, u: ca.vertcat(u, 0),
+    )
 
 
 def wandering(dsys: DiscreteSystem, steps: int, rng, size: float = 0.3) -> Trajectory:
@@ -30,13 +35,19 @@ def entangled(dsys: DiscreteSystem) -> Cost:
     """A cost of the user's own in which everything is coupled to everything."""
 
     def stage(x, u, w):
-        return ca.exp(0.1 * ca.sum1(ca.sin(x))) + ca.sumsqr(u) * (1 + ca.sumsqr(x)) + x[0] * ca.sum1(u)
+        return (
+            ca.exp(0.1 * ca.sum1(ca.sin(x)))
+            + ca.sumsqr(u) * (1 + ca.sumsqr(x))
+            + x[0] * ca.sum1(u)
+        )
 
     return Cost(stage, lambda x, w: ca.cos(ca.sum1(x)) + ca.sumsqr(x))
 
 
 @cache
-def optimized(name: str, reference: str = "", integrator: str = "", step_s: float = 0.0) -> tuple[Scenario, DiscreteSystem, Trajectory]:
+def optimized(
+    name: str, reference: str = "", integrator: str = "", step_s: float = 0.0
+) -> tuple[Scenario, DiscreteSystem, Trajectory]:
     """A scenario, its model and its reference, which is optimized once a process."""
     scenario = get(name)
     model = scenario.model(integrator, step_s)

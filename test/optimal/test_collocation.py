@@ -1,4 +1,6 @@
-"""Direct collocation: it satisfies the discrete equations, agrees with the projection operator, keeps bounds and end conditions."""
+"""Direct collocation: it satisfies the discrete equations, agrees with the projection operator,
+keeps bounds and end conditions.
+"""
 
 import casadi as ca
 import numpy as np
@@ -9,15 +11,19 @@ from nh_control.control import lqr
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost, quadratic
 from nh_control.control.optimize import optimize
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, rdp
 from nh_control.papers import johnson2014
 from nh_control.systems import pendulum, snakeboard
-from nh_control.trajectory import Trajectory
 
 
 def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
     dsys, hanging = johnson2014.model(), Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
-    result = collocate(dsys, quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R), hanging)
+    result = collocate(
+        dsys,
+        quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R),
+        hanging,
+    )
     projected = johnson2014.swing_up("newton")
     assert result.converged and "Solve_Succeeded" in result.reason
     assert result.cost == pytest.approx(projected.cost, rel=1e-11)
@@ -27,13 +33,23 @@ def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("make", [lambda: midpoint(pushed_ball(), 0.05), lambda: rdp(snakeboard(), 0.1, "cay")], ids=["sphere", "snakeboard by rdp"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: midpoint(pushed_ball(), 0.05), lambda: rdp(snakeboard(), 0.1, "cay")],
+    ids=["sphere", "snakeboard by rdp"],
+)
 def test_it_agrees_with_the_projection_operator_on_manifolds(make):
     dsys = make()
-    desired, start = wandering(dsys, 15, np.random.default_rng(4)), wandering(dsys, 15, np.random.default_rng(5))
+    desired, start = (
+        wandering(dsys, 15, np.random.default_rng(4)),
+        wandering(dsys, 15, np.random.default_rng(5)),
+    )
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
     cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
-    projected, collocated = optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu)), collocate(dsys, cost, guess)
+    projected, collocated = (
+        optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu)),
+        collocate(dsys, cost, guess),
+    )
     assert projected.converged and collocated.converged
     assert collocated.cost == pytest.approx(projected.cost, rel=1e-9)
     for x, y in zip(collocated.trajectory.states, projected.trajectory.states):
@@ -44,10 +60,18 @@ def test_bounds_are_those_that_the_barrier_tends_to():
     dsys, steps = midpoint(pendulum(), 0.1), 30
     desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
     rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
-    cost, limits = quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)), {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
-    bounded, walled = collocate(dsys, cost, rest, limits=limits), optimize(dsys, cost, rest, np.eye(2), np.eye(1), limits=limits)
+    cost, limits = (
+        quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
+        {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)},
+    )
+    bounded, walled = (
+        collocate(dsys, cost, rest, limits=limits),
+        optimize(dsys, cost, rest, np.eye(2), np.eye(1), limits=limits),
+    )
     assert bounded.converged and walled.converged
-    assert bounded.trajectory.inputs.max() == pytest.approx(9, abs=1e-6) and bounded.trajectory.states[:, 1].max() == pytest.approx(1.5, abs=1e-6)
+    assert bounded.trajectory.inputs.max() == pytest.approx(
+        9, abs=1e-6
+    ) and bounded.trajectory.states[:, 1].max() == pytest.approx(1.5, abs=1e-6)
     assert 0 < walled.cost - bounded.cost < 1e-4 * bounded.cost
     np.testing.assert_allclose(walled.trajectory.states, bounded.trajectory.states, atol=1e-3)
 
@@ -55,8 +79,14 @@ def test_bounds_are_those_that_the_barrier_tends_to():
 def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     dsys = midpoint(pushed_ball(), 0.1)
     start = wandering(dsys, 20, np.random.default_rng(6))
-    effort, end = Cost(lambda x, u, w: ca.sumsqr(u)), dsys.retract(start.states[0], np.array([0.4, -0.3, 0.0, 0.0]))
-    whole, part = collocate(dsys, effort, start, end), collocate(dsys, effort, start, end, fixed=dsys.state_space.tangent_names[:2])
+    effort, end = (
+        Cost(lambda x, u, w: ca.sumsqr(u)),
+        dsys.retract(start.states[0], np.array([0.4, -0.3, 0.0, 0.0])),
+    )
+    whole, part = (
+        collocate(dsys, effort, start, end),
+        collocate(dsys, effort, start, end, fixed=dsys.state_space.tangent_names[:2]),
+    )
     assert whole.converged and part.converged and part.cost < whole.cost
     np.testing.assert_allclose(dsys.local(end, whole.trajectory.states[-1]), 0, atol=1e-9)
     left = dsys.local(end, part.trajectory.states[-1])
@@ -79,10 +109,14 @@ def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
 def test_a_guess_beside_the_manifold_is_one_all_the_same():
     dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
     guess = wandering(dsys, 10, np.random.default_rng(3))
-    beside = Trajectory(dsys.h, np.vstack([guess.states[:1], 1.1 * guess.states[1:]]), guess.inputs)
+    beside = Trajectory(
+        dsys.h, np.vstack([guess.states[:1], 1.1 * guess.states[1:]]), guess.inputs
+    )
     found = [collocate(dsys, effort, g, guess.states[-1]) for g in (guess, beside)]
     assert all(result.converged for result in found)
-    np.testing.assert_allclose(np.linalg.norm(found[1].trajectory.states[:, :3], axis=1), 1, atol=1e-14)
+    np.testing.assert_allclose(
+        np.linalg.norm(found[1].trajectory.states[:, :3], axis=1), 1, atol=1e-14
+    )
     assert found[1].cost == pytest.approx(found[0].cost, rel=1e-9)
 
 
@@ -99,8 +133,13 @@ def test_what_cannot_be_is_said():
         with pytest.raises(ValueError, match=text):
             collocate(dsys, effort, rest, **arguments)
     ball = midpoint(pushed_ball(), 0.1)
-    there, nowhere = ball.simulate(ball.state([0.0, 0.0, 1.0], np.zeros(3)), np.zeros((3, 2))), np.zeros((1, 6))
-    through = Trajectory(0.1, np.vstack([there.states[:2], nowhere, there.states[3:]]), there.inputs)
+    there, nowhere = (
+        ball.simulate(ball.state([0.0, 0.0, 1.0], np.zeros(3)), np.zeros((3, 2))),
+        np.zeros((1, 6)),
+    )
+    through = Trajectory(
+        0.1, np.vstack([there.states[:2], nowhere, there.states[3:]]), there.inputs
+    )
     with pytest.raises(ValueError, match="node 2 of the guess is near no state"):
         collocate(ball, effort, through)
     opposite = collocate(ball, effort, there, ball.state([0.0, 0.0, -1.0], np.zeros(3)))

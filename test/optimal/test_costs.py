@@ -1,4 +1,6 @@
-"""Costs: every component of their gradients and Hessians in local coordinates against differences, on manifolds; how they add; what is refused."""
+"""Costs: every component of their gradients and Hessians in local coordinates against differences,
+on manifolds; how they add; what is refused.
+"""
 
 from functools import partial
 
@@ -9,10 +11,10 @@ import pytest
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control.costs import Cost, barrier, compile_cost, quadratic
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.systems import pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
-from nh_control.trajectory import Trajectory
 
 STEPS = 3
 
@@ -33,16 +35,27 @@ def dsys(request):
 def cost(request, dsys):
     rng = np.random.default_rng(1)
     q, r = rng.normal(size=(dsys.ndx, dsys.ndx)), rng.normal(size=(dsys.nu, dsys.nu))
-    tracking = quadratic(dsys, wandering(dsys, STEPS, rng), q @ q.T, r @ r.T + np.eye(dsys.nu), 2 * q @ q.T)
+    tracking = quadratic(
+        dsys, wandering(dsys, STEPS, rng), q @ q.T, r @ r.T + np.eye(dsys.nu), 2 * q @ q.T
+    )
     inside, outside = (
-        barrier(dsys, {dsys.state_names[-1]: (a, a + 7), **{name: (a, np.inf) for name in dsys.inputs}}, 0.5, 0.1, STEPS) for a in (-4, 4)
+        barrier(
+            dsys,
+            {dsys.state_names[-1]: (a, a + 7), **{name: (a, np.inf) for name in dsys.inputs}},
+            0.5,
+            0.1,
+            STEPS,
+        )
+        for a in (-4, 4)
     )
     both = tracking + entangled(dsys) + inside
     return {"sum": both, "outside": outside}[request.param]
 
 
 def test_every_derivative_is_exact(dsys, cost):
-    """Gradients of J along local coordinates by differences of J, Hessians by differences of gradients of J at moved nodes."""
+    """Gradients of J along local coordinates by differences of J, Hessians by differences of
+    gradients of J at moved nodes.
+    """
     trajectory = wandering(dsys, STEPS, np.random.default_rng(2))
     compiled, n = compile_cost(dsys, cost), dsys.ndx
     model = compiled.expand(trajectory.states, trajectory.inputs)
@@ -55,11 +68,19 @@ def test_every_derivative_is_exact(dsys, cost):
         return compiled(states, inputs)
 
     for k in range(STEPS + 1):
-        gradient, hessian = (model.gradients[k], model.hessians[k]) if k < STEPS else (model.end_gradient, model.end_hessian)
+        gradient, hessian = (
+            (model.gradients[k], model.hessians[k])
+            if k < STEPS
+            else (model.end_gradient, model.end_hessian)
+        )
         scale = 1 + np.abs(hessian).max()
         at = partial(moved, k)
-        np.testing.assert_allclose(gradient, differences.jacobian(at, len(gradient), 3e-3), atol=1e-9 * scale)
-        np.testing.assert_allclose(hessian, differences.hessian(at, len(gradient), 1e-2), atol=3e-7 * scale)
+        np.testing.assert_allclose(
+            gradient, differences.jacobian(at, len(gradient), 3e-3), atol=1e-9 * scale
+        )
+        np.testing.assert_allclose(
+            hessian, differences.hessian(at, len(gradient), 1e-2), atol=3e-7 * scale
+        )
 
 
 def test_quadratic_cost_is_its_formula(dsys):
@@ -68,11 +89,16 @@ def test_quadratic_cost_is_its_formula(dsys):
     Q, R, Qf = np.diag(rng.uniform(1, 2, dsys.ndx)), np.eye(dsys.nu), 3 * np.eye(dsys.ndx)
     value = 0.0
     for k in range(STEPS):
-        dx, du = dsys.local(desired.states[k], trajectory.states[k]), trajectory.inputs[k] - desired.inputs[k]
+        dx, du = (
+            dsys.local(desired.states[k], trajectory.states[k]),
+            trajectory.inputs[k] - desired.inputs[k],
+        )
         value += (dx @ Q @ dx + du @ R @ du) / 2
     dx = dsys.local(desired.states[-1], trajectory.states[-1])
     compiled = compile_cost(dsys, quadratic(dsys, desired, Q, R, Qf))
-    assert compiled(trajectory.states, trajectory.inputs) == pytest.approx(value + dx @ Qf @ dx / 2, rel=1e-13)
+    assert compiled(trajectory.states, trajectory.inputs) == pytest.approx(
+        value + dx @ Qf @ dx / 2, rel=1e-13
+    )
 
 
 def test_barrier_is_the_logarithm_inside_and_finite_outside():
@@ -93,11 +119,33 @@ def test_barrier_is_the_logarithm_inside_and_finite_outside():
     [
         (lambda d: barrier(d, {"spin": (0, 1)}, 1.0, 0.1, 2), "no state or input 'spin' to limit"),
         (lambda d: barrier(d, {"torque": (1, 1)}, 1.0, 0.1, 2), "must be lower < upper"),
-        (lambda d: compile_cost(d, Cost(lambda x, u, w: x)), "the stage cost must be one expression"),
-        (lambda d: quadratic(d, Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1))), np.eye(2), np.eye(1)), "has 3 states"),
-        (lambda d: quadratic(d, Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1))), -np.eye(2), np.eye(1)), "positive semidefinite"),
-        (lambda d: Cost(lambda x, u, w: ca.SX(0), parameters=np.zeros(3)), r"shape \(N \+ 1, n_w\)"),
-        (lambda d: barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 2) + barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 3), "over 2 and 3 steps"),
+        (
+            lambda d: compile_cost(d, Cost(lambda x, u, w: x)),
+            "the stage cost must be one expression",
+        ),
+        (
+            lambda d: quadratic(
+                d, Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1))), np.eye(2), np.eye(1)
+            ),
+            "has 3 states",
+        ),
+        (
+            lambda d: quadratic(
+                d, Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1))), -np.eye(2), np.eye(1)
+            ),
+            "positive semidefinite",
+        ),
+        (
+            lambda d: Cost(lambda x, u, w: ca.SX(0), parameters=np.zeros(3)),
+            r"shape \(N \+ 1, n_w\)",
+        ),
+        (
+            lambda d: (
+                barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 2)
+                + barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 3)
+            ),
+            "over 2 and 3 steps",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, text):

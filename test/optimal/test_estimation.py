@@ -1,4 +1,6 @@
-"""The Kalman filter: the textbook's on a linear system, exact derivatives on manifolds, errors within their covariance, feedback from measurements alone."""
+"""The Kalman filter: the textbook's on a linear system, exact derivatives on manifolds, errors
+within their covariance, feedback from measurements alone.
+"""
 
 import casadi as ca
 import control
@@ -9,10 +11,10 @@ from optimal_cases import optimized, pushed_ball
 from scipy.stats import chi2
 
 from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.mechanics.system import System
 from nh_control.scenarios import get
-from nh_control.spaces import Rn
-from nh_control.system import System
 from nh_control.systems import snakeboard
 
 
@@ -49,34 +51,60 @@ def test_it_is_the_kalman_filter_of_a_linear_system_and_settles_where_the_librar
     np.testing.assert_allclose(belief.P, steady, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [lambda: midpoint(pushed_ball(), 0.1), lambda: nonholonomic_midpoint(snakeboard(), 0.1)], ids=["sphere", "SE(2)"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: midpoint(pushed_ball(), 0.1), lambda: nonholonomic_midpoint(snakeboard(), 0.1)],
+    ids=["sphere", "SE(2)"],
+)
 def test_derivatives_on_manifolds_are_exact(make):
-    """H of a measurement of one's own, and how an error is carried to the corrected estimate, by differences of every component."""
+    """H of a measurement of one's own, and how an error is carried to the corrected estimate, by
+    differences of every component.
+    """
     dsys, rng = make(), np.random.default_rng(2)
     n = dsys.ndx
-    kalman = KalmanFilter(dsys, np.eye(n), np.eye(2), lambda x: ca.vertcat(ca.sin(x[0]) * x[-1], ca.sumsqr(x) + x[1]))
-    x, dx = dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)), 0.5 * rng.normal(size=n)
+    kalman = KalmanFilter(
+        dsys, np.eye(n), np.eye(2), lambda x: ca.vertcat(ca.sin(x[0]) * x[-1], ca.sumsqr(x) + x[1])
+    )
+    x, dx = (
+        dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)),
+        0.5 * rng.normal(size=n),
+    )
     _, H = kalman._innovation(x, np.zeros(2))
     corrected, carry = kalman._functions("correct", x, dx)
     after = corrected[:, 0]
     np.testing.assert_allclose(after, dsys.retract(x, dx), atol=1e-14)
-    np.testing.assert_allclose(H, differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3), atol=1e-9)
-    np.testing.assert_allclose(carry, differences.jacobian(lambda e: dsys.local(after, dsys.retract(x, dx + e)), n, 2e-3), atol=1e-9)
+    np.testing.assert_allclose(
+        H, differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        carry,
+        differences.jacobian(lambda e: dsys.local(after, dsys.retract(x, dx + e)), n, 2e-3),
+        atol=1e-9,
+    )
 
 
 def test_errors_of_the_snakeboard_are_within_their_covariance():
-    """Normalized errors `e^T P^-1 e` of seeded runs from noisy configurations: their mean is that of chi squared, at every time and over all of them."""
+    """Normalized errors `e^T P^-1 e` of seeded runs from noisy configurations: their mean is that
+    of chi squared, at every time and over all of them.
+    """
     scenario, runs, steps = get("snakeboard"), 20, 120
     dsys = scenario.model()
     reference, nv = scenario.reference(dsys, "parking"), dsys.system.space.nv
-    W, V, start = np.diag([1e-8] * nv + [1e-6] * 3), 1e-4 * np.eye(nv), np.diag([1e-3] * nv + [1e-2] * 3)
+    W, V, start = (
+        np.diag([1e-8] * nv + [1e-6] * 3),
+        1e-4 * np.eye(nv),
+        np.diag([1e-3] * nv + [1e-2] * 3),
+    )
     kalman, errors = KalmanFilter(dsys, W, V), np.empty((runs, steps))
     for run in range(runs):
         rng = np.random.default_rng(run)
         x = dsys.retract(reference.states[0], np.sqrt(np.diag(start)) * rng.normal(size=dsys.ndx))
         belief = Belief(reference.states[0], start)
         for k, u in enumerate(reference.inputs[:steps]):
-            belief = kalman.update(belief, dsys.system.space.retract(dsys.configuration(x), 1e-2 * rng.normal(size=nv)))
+            belief = kalman.update(
+                belief,
+                dsys.system.space.retract(dsys.configuration(x), 1e-2 * rng.normal(size=nv)),
+            )
             e = dsys.local(belief.x, x)
             errors[run, k] = e @ np.linalg.solve(belief.P, e)
             belief = kalman.predict(belief, u)
@@ -88,7 +116,9 @@ def test_errors_of_the_snakeboard_are_within_their_covariance():
     assert np.trace(belief.P[nv:, nv:]) < 0.2 * np.trace(start[nv:, nv:])
 
 
-@pytest.mark.parametrize("name", [pytest.param("pendulum_swing_up", marks=pytest.mark.slow), "cart_pole"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("pendulum_swing_up", marks=pytest.mark.slow), "cart_pole"]
+)
 def test_feedback_from_noisy_configurations_swings_up_and_holds(name):
     scenario, dsys, reference = optimized(name)
     nv = dsys.system.space.nv
@@ -96,7 +126,11 @@ def test_feedback_from_noisy_configurations_swings_up_and_holds(name):
     kalman = KalmanFilter(dsys, np.diag([1e-10] * nv + [1e-8] * nv), sigma**2 * np.eye(nv))
     start = Belief(reference.states[0], np.diag([1e-2] * nv + [1e-2] * nv))
     feedback = OutputFeedback(scenario.tracker(dsys, reference), kalman, start)
-    x, memory, steps = dsys.retract(reference.states[0], np.full(dsys.ndx, 0.05)), None, len(reference) + 100
+    x, memory, steps = (
+        dsys.retract(reference.states[0], np.full(dsys.ndx, 0.05)),
+        None,
+        len(reference) + 100,
+    )
     for k in range(steps):
         command = feedback.command(k, dsys.configuration(x) + sigma * rng.normal(size=nv), memory)
         memory = command.memory

@@ -1,12 +1,14 @@
-"""Scenarios whose references are optimized: they begin and end at rest, within limits, and are tracked by a plant that is not the model."""
+"""Scenarios whose references are optimized: they begin and end at rest, within limits, and are
+tracked by a plant that is not the model.
+"""
 
 import numpy as np
 import pytest
 from optimal_cases import optimized
 
 from nh_control.control import lqr
+from nh_control.runs.simulation import closed_loop, convert
 from nh_control.scenarios import Perturbation, PlantOptions, get
-from nh_control.simulation import closed_loop, convert
 
 EXACT = Perturbation()
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
@@ -30,7 +32,9 @@ def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
     np.testing.assert_allclose(reference.states[-1], standing, atol=1e-15)
     assert model.step(standing, np.zeros(1)) == pytest.approx(standing, abs=1e-12)
     limits = model.system.input_limits
-    assert (limits[:, 0] < reference.inputs.min(axis=0)).all() and (reference.inputs.max(axis=0) < limits[:, 1]).all()
+    assert (limits[:, 0] < reference.inputs.min(axis=0)).all() and (
+        reference.inputs.max(axis=0) < limits[:, 1]
+    ).all()
 
 
 def test_the_cart_stays_on_its_track_and_swings_more_than_once():
@@ -42,7 +46,12 @@ def test_the_cart_stays_on_its_track_and_swings_more_than_once():
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"), [("pendulum_swing_up", {"m": 1.1}), ("cart_pole", {"m_pole": 0.33}), ("cart_pole", {"m_cart": 1.1})]
+    ("name", "parameters"),
+    [
+        ("pendulum_swing_up", {"m": 1.1}),
+        ("cart_pole", {"m_pole": 0.33}),
+        ("cart_pole", {"m_cart": 1.1}),
+    ],
 )
 def test_swing_ups_succeed_and_hold_with_a_wrong_model_and_start(name, parameters):
     loop = run(name, parameters, Perturbation(position=0.1, heading=0.1, momentum=0.1), more=300)
@@ -55,17 +64,29 @@ def test_initial_errors_of_joints(name):
     scenario = get(name)
     model = scenario.model()
     x = model.state_space.origin + 1.0
-    dx = model.local(x, scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5)))
+    dx = model.local(
+        x, scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5))
+    )
     expected = {"x": 0.2, "theta": 0.1}
     np.testing.assert_allclose(dx, [expected.get(n, 0.5) for n in model.state_space.tangent_names])
-    drawn = model.local(x, scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5, seed=3)))
+    drawn = model.local(
+        x,
+        scenario.perturb(model, x, Perturbation(position=0.2, heading=0.1, momentum=0.5, seed=3)),
+    )
     np.testing.assert_allclose(np.abs(drawn), dx)
     with pytest.raises(ValueError, match="leave swing and tilt at 0"):
         scenario.perturb(model, x, Perturbation(swing=0.1))
 
 
 @pytest.mark.parametrize(
-    ("integrator", "step_s"), [("midpoint", 0.05), *(pytest.param(i, 0.01, marks=pytest.mark.slow) for i in ("midpoint", "rdp_exp", "rdp_cay"))]
+    ("integrator", "step_s"),
+    [
+        ("midpoint", 0.05),
+        *(
+            pytest.param(i, 0.01, marks=pytest.mark.slow)
+            for i in ("midpoint", "rdp_exp", "rdp_cay")
+        ),
+    ],
 )
 def test_parking_is_exact_in_the_model(integrator, step_s):
     _, model, reference = optimized("snakeboard", "parking_optimal", integrator, step_s)
@@ -92,10 +113,17 @@ def test_parking_is_tracked_with_a_model_error_of_five_percent(integral, paramet
 
 def test_what_is_drawn_is_where_the_model_says():
     """The ends of the rods, in the x-z plane, from their pivots."""
-    for name, q, end, pivot in (("pendulum_swing_up", [0.7], "end", "pivot"), ("cart_pole", [0.3, 0.7], "pole_end", "track")):
+    for name, q, end, pivot in (
+        ("pendulum_swing_up", [0.7], "end", "pivot"),
+        ("cart_pole", [0.3, 0.7], "pole_end", "track"),
+    ):
         scenario = get(name)
-        poses = scenario.look(scenario.parameters).poses(scenario.parameters, np.array(q))
+        poses = scenario.visual(scenario.parameters).poses(scenario.parameters, np.array(q))
         l, x = scenario.parameters.l, q[0] if len(q) == 2 else 0.0
-        np.testing.assert_allclose(poses[end].position - poses[pivot].position, [x + l * np.sin(0.7), 0, -l * np.cos(0.7)], atol=1e-15)
-        assert {shape.frame for shape in scenario.look(scenario.parameters).shapes} <= set(poses)
+        np.testing.assert_allclose(
+            poses[end].position - poses[pivot].position,
+            [x + l * np.sin(0.7), 0, -l * np.cos(0.7)],
+            atol=1e-15,
+        )
+        assert {shape.frame for shape in scenario.visual(scenario.parameters).shapes} <= set(poses)
     np.testing.assert_allclose(poses["push"].rotation[:, 2], [1, 0, 0], atol=1e-15)

@@ -1,4 +1,6 @@
-"""The projection-operator optimizer: its optimum satisfies the first-order conditions, its Newton model is the second derivative, its limits hold."""
+"""The projection-operator optimizer: its optimum satisfies the first-order conditions, its Newton
+model is the second derivative, its limits hold.
+"""
 
 import casadi as ca
 import differences
@@ -8,16 +10,25 @@ from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
 from nh_control.control.costs import Cost, compile_cost, quadratic
-from nh_control.control.optimize import METHODS, Iteration, _Descent, bar, linear_quadratic, optimize
+from nh_control.control.optimize import (
+    METHODS,
+    Iteration,
+    _Descent,
+    bar,
+    linear_quadratic,
+    optimize,
+)
 from nh_control.control.projection import follow
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.progress import Progress
+from nh_control.numerics.progress import Progress
 from nh_control.systems import pendulum, snakeboard
-from nh_control.trajectory import Trajectory
 
 
 def multiplier_defect(dsys, cost, trajectory):
-    """Largest `l_u + B^T lam'` over a trajectory, with `lam = l_x + A^T lam'`: zero at a stationary point."""
+    """Largest `l_u + B^T lam'` over a trajectory, with `lam = l_x + A^T lam'`: zero at a
+    stationary point.
+    """
     A, B = lqr.linearize_along(dsys, trajectory)
     model, worst = compile_cost(dsys, cost).expand(trajectory.states, trajectory.inputs), 0.0
     lam = model.end_gradient
@@ -43,7 +54,9 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     desired = wandering(dsys, 20, np.random.default_rng(4))
     start = wandering(dsys, 20, np.random.default_rng(5))
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
-    cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2)
+    cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
+        lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2
+    )
     result = optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), tolerance=1e-12)
     assert result.converged and "below" in result.reason
     np.testing.assert_array_equal(result.trajectory.states[0], guess.states[0])
@@ -52,8 +65,12 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     kinds = [i.kind for i in result.history]
     assert kinds[-2] == "newton" and result.history[-2].step == 1.0
     assert result.history[-1].descent < 1e-3 * result.history[-2].descent
-    assert result.cost == pytest.approx(compile_cost(dsys, cost)(result.trajectory.states, result.trajectory.inputs), rel=1e-14)
-    assert all(later.cost < earlier.cost for earlier, later in zip(result.history, result.history[1:]))
+    assert result.cost == pytest.approx(
+        compile_cost(dsys, cost)(result.trajectory.states, result.trajectory.inputs), rel=1e-14
+    )
+    assert all(
+        later.cost < earlier.cost for earlier, later in zip(result.history, result.history[1:])
+    )
 
 
 def test_all_methods_find_the_same_optimum():
@@ -61,15 +78,23 @@ def test_all_methods_find_the_same_optimum():
     desired = wandering(dsys, 15, np.random.default_rng(6))
     guess = Trajectory(dsys.h, desired.states + 0.1, desired.inputs)
     cost = quadratic(dsys, desired, np.eye(2), np.eye(1))
-    found = {m: optimize(dsys, cost, guess, np.eye(2), np.eye(1), m, tolerance=1e-13) for m in METHODS}
-    assert {m: {i.kind for i in r.history[:-1]} for m, r in found.items()} == {m: {m} for m in METHODS}
+    found = {
+        m: optimize(dsys, cost, guess, np.eye(2), np.eye(1), m, tolerance=1e-13) for m in METHODS
+    }
+    assert {m: {i.kind for i in r.history[:-1]} for m, r in found.items()} == {
+        m: {m} for m in METHODS
+    }
     for result in found.values():
-        np.testing.assert_allclose(result.trajectory.states, found["newton"].trajectory.states, atol=1e-6)
+        np.testing.assert_allclose(
+            result.trajectory.states, found["newton"].trajectory.states, atol=1e-6
+        )
         assert result.cost == pytest.approx(found["newton"].cost, rel=1e-12)
 
 
 def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys):
-    """Slope and curvature of `t -> J(P(xi + t zeta))` along random tangents, for a cost in which all is coupled."""
+    """Slope and curvature of `t -> J(P(xi + t zeta))` along random tangents, for a cost in which
+    all is coupled.
+    """
     rng = np.random.default_rng(7)
     trajectory, cost = wandering(dsys, 6, rng), compile_cost(dsys, entangled(dsys))
     A, B = lqr.linearize_along(dsys, trajectory)
@@ -88,9 +113,16 @@ def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys
             return cost(run.states, run.inputs)
 
         y = np.hstack([z[:-1], v])
-        assert model.slope(z, v) == pytest.approx(differences.derivative(projected, 0.02), rel=1e-8, abs=1e-8)
-        bent = np.einsum("ki,kij,kj->", y, model.hessians + curvature, y) + z[-1] @ model.end_hessian @ z[-1]
-        assert bent == pytest.approx(differences.second_derivative(projected, 0.02), rel=1e-6, abs=1e-6)
+        assert model.slope(z, v) == pytest.approx(
+            differences.derivative(projected, 0.02), rel=1e-8, abs=1e-8
+        )
+        bent = (
+            np.einsum("ki,kij,kj->", y, model.hessians + curvature, y)
+            + z[-1] @ model.end_hessian @ z[-1]
+        )
+        assert bent == pytest.approx(
+            differences.second_derivative(projected, 0.02), rel=1e-6, abs=1e-6
+        )
 
 
 def test_linear_quadratic_subproblem_is_solved_exactly():
@@ -117,18 +149,23 @@ def test_linear_quadratic_subproblem_is_solved_exactly():
 
 
 def test_limits_hold_and_the_barrier_costs_little():
-    """Against the same problem with tight limits the optimum is pressed to them; a solver for bounded problems agrees with it in test_collocation."""
+    """Against the same problem with tight limits the optimum is pressed to them; a solver for
+    bounded problems agrees with it in test_collocation.
+    """
     dsys = midpoint(pendulum(), 0.1)
     steps = 30
     desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
     rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
-    cost, weights = quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)), (np.eye(2), np.eye(1))
+    cost, weights = (
+        quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
+        (np.eye(2), np.eye(1)),
+    )
     free = optimize(dsys, cost, rest, *weights)
     limits = {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
     held = optimize(dsys, cost, rest, *weights, limits=limits)
     assert free.trajectory.inputs.max() > 9.5 and free.trajectory.states[:, 1].max() > 2.0
     assert held.converged and held.cost > free.cost
-    assert -4 < held.trajectory.inputs.min() and 8.9 < held.trajectory.inputs.max() < 9
+    assert held.trajectory.inputs.min() > -4 and 8.9 < held.trajectory.inputs.max() < 9
     assert 1.49 < held.trajectory.states[:, 1].max() < 1.5
 
 
@@ -136,7 +173,14 @@ def test_limits_that_cannot_hold_are_reported():
     dsys = midpoint(pendulum(), 0.1)
     falling = dsys.simulate([0.4, 0.0], np.zeros((5, 1)))
     cost = quadratic(dsys, falling, np.eye(2), np.eye(1))
-    result = optimize(dsys, cost, falling, np.eye(2), np.eye(1), limits={"theta": (0.35, 0.5), "torque": (-0.1, 0.1)})
+    result = optimize(
+        dsys,
+        cost,
+        falling,
+        np.eye(2),
+        np.eye(1),
+        limits={"theta": (0.35, 0.5), "torque": (-0.1, 0.1)},
+    )
     assert not result.converged and "limits are exceeded" in result.reason
 
 
@@ -147,9 +191,14 @@ def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
     guess = Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
     with Progress() as progress:
         fill = bar(progress, "descent")
-        result = optimize(dsys, cost, guess, np.eye(2), np.eye(1), monitor=lambda i: (seen.append(i), fill(i)))
+        result = optimize(
+            dsys, cost, guess, np.eye(2), np.eye(1), monitor=lambda i: (seen.append(i), fill(i))
+        )
     assert tuple(seen) == result.history and [i.number for i in seen] == list(range(len(seen)))
-    assert str(Iteration(3, 1.5, 1e-3, "newton", 0.7)) == "   3  cost 1.5  descent 1.00e-03  newton step 0.7"
+    assert (
+        str(Iteration(3, 1.5, 1e-3, "newton", 0.7))
+        == "   3  cost 1.5  descent 1.00e-03  newton step 0.7"
+    )
 
 
 def test_a_saddle_is_not_passed_off_as_an_optimum():
@@ -159,17 +208,34 @@ def test_a_saddle_is_not_passed_off_as_an_optimum():
     cost = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) - ca.sin(x[0]) ** 2)
     stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1))
     assert stuck.converged and "may be a saddle" in stuck.reason
-    left = optimize(dsys, cost, Trajectory(dsys.h, rest.states, rest.inputs + 0.1), np.eye(2), np.eye(1))
+    left = optimize(
+        dsys, cost, Trajectory(dsys.h, rest.states, rest.inputs + 0.1), np.eye(2), np.eye(1)
+    )
     assert left.converged and "saddle" not in left.reason and left.cost < stuck.cost - 1
 
 
 def test_too_few_iterations_and_unknown_methods_are_said():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
-    cost, guess = quadratic(dsys, desired, np.eye(2), np.eye(1)), Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
-    result = optimize(dsys, cost, guess, np.eye(2), np.eye(1), "steepest", tolerance=1e-14, max_iterations=2)
-    assert not result.converged and result.reason == "2 iterations were not enough" and len(result.history) == 2
+    cost, guess = (
+        quadratic(dsys, desired, np.eye(2), np.eye(1)),
+        Trajectory(dsys.h, desired.states + 0.2, desired.inputs),
+    )
+    result = optimize(
+        dsys, cost, guess, np.eye(2), np.eye(1), "steepest", tolerance=1e-14, max_iterations=2
+    )
+    assert (
+        not result.converged
+        and result.reason == "2 iterations were not enough"
+        and len(result.history) == 2
+    )
     with pytest.raises(ValueError, match="unknown method 'gauss'"):
         optimize(dsys, cost, guess, np.eye(2), np.eye(1), "gauss")
     with pytest.raises(ValueError, match="over 10 steps, the trajectory has 9"):
-        optimize(dsys, cost, Trajectory(dsys.h, guess.states[:-1], guess.inputs[:-1]), np.eye(2), np.eye(1))
+        optimize(
+            dsys,
+            cost,
+            Trajectory(dsys.h, guess.states[:-1], guess.inputs[:-1]),
+            np.eye(2),
+            np.eye(1),
+        )

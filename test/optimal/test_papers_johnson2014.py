@@ -1,4 +1,6 @@
-"""The swing-up of [johnson2014 VIII-A]: its optimum, the counts of Fig. 3 and the closed loop of Fig. 4."""
+"""The swing-up of [johnson2014 VIII-A]: its optimum, the counts of Fig. 3 and the closed loop of
+Fig. 4.
+"""
 
 import json
 

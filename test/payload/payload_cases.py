@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+
 from nh_control.integrators import midpoint
 from nh_control.scenarios.quadrotor_payload import weights
 from nh_control.systems import QuadrotorPayloadParameters, quadrotor_payload

@@ -1,24 +1,36 @@
-"""The variational integrator against Newton's and Euler's equations [celledoni2021 (36)-(38)], and the tensions of the links."""
+"""The variational integrator against Newton's and Euler's equations [celledoni2021 (36)-(38)], and
+the tensions of the links.
+"""
 
 import numpy as np
 import pytest
-from nh_control.systems import link_tensions
-from nh_control.systems import quadrotor_payload_continuous as continuous
 from payload_cases import model, parameters, random_motion
 from scipy.integrate import solve_ivp
+
+from nh_control.systems import link_tensions
+from nh_control.systems import quadrotor_payload_continuous as continuous
 
 pytestmark = pytest.mark.slow
 
 T = 0.32
 STEPS = (16, 32, 64, 128)
-COMPONENTS = {"y": slice(0, 3), "v": slice(3, 6), "q": slice(0, 3), "w": slice(3, 6), "R": slice(6, 15), "Omega": slice(15, 18)}
+COMPONENTS = {
+    "y": slice(0, 3),
+    "v": slice(3, 6),
+    "q": slice(0, 3),
+    "w": slice(3, 6),
+    "R": slice(6, 15),
+    "Omega": slice(15, 18),
+}
 
 
 def part(phases, name):
     """A component of phases (N, 6 + 18 n), for all quadrotors where it is theirs."""
     if name in ("y", "v"):
         return phases[:, COMPONENTS[name]]
-    return phases[:, 6:].reshape(len(phases), -1, 18)[:, :, COMPONENTS[name]].reshape(len(phases), -1)
+    return (
+        phases[:, 6:].reshape(len(phases), -1, 18)[:, :, COMPONENTS[name]].reshape(len(phases), -1)
+    )
 
 
 def forces(n, controlled, rng):
@@ -29,19 +41,36 @@ def forces(n, controlled, rng):
 
 
 def exact(p, phase, thrust, torque, wind, times):
-    """Phases at the times by DOP853 at 1e-13, restarted at each; wind on the quadrotors adds to their thrusts."""
+    """Phases at the times by DOP853 at 1e-13, restarted at each; wind on the quadrotors adds to
+    their thrusts.
+    """
 
     def derivative(_, z):
         v, quads = z[3:6], z[6:].reshape(p.n, 18)
-        q, w, R, omega = quads[:, :3], quads[:, 3:6], quads[:, 6:15].reshape(p.n, 3, 3), quads[:, 15:]
+        q, w, R, omega = (
+            quads[:, :3],
+            quads[:, 3:6],
+            quads[:, 6:15].reshape(p.n, 3, 3),
+            quads[:, 15:],
+        )
         push = thrust[:, None] * R[:, :, 2] + wind[1:]
         v_dot, w_dot, omega_dot = continuous.accelerations(p, q, w, omega, push, torque, wind[0])
-        R_dot = np.array([r @ [[0, -o[2], o[1]], [o[2], 0, -o[0]], [-o[1], o[0], 0]] for r, o in zip(R, omega)])
-        return np.concatenate([v, v_dot, np.hstack([np.cross(w, q), w_dot, R_dot.reshape(p.n, 9), omega_dot]).ravel()])
+        R_dot = np.array(
+            [r @ [[0, -o[2], o[1]], [o[2], 0, -o[0]], [-o[1], o[0], 0]] for r, o in zip(R, omega)]
+        )
+        return np.concatenate(
+            [
+                v,
+                v_dot,
+                np.hstack([np.cross(w, q), w_dot, R_dot.reshape(p.n, 9), omega_dot]).ravel(),
+            ]
+        )
 
     out = [phase]
     for start, end in zip(times[:-1], times[1:]):
-        out.append(solve_ivp(derivative, (start, end), out[-1], "DOP853", rtol=1e-13, atol=1e-13).y[:, -1])
+        out.append(
+            solve_ivp(derivative, (start, end), out[-1], "DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+        )
     return np.array(out)
 
 
@@ -57,8 +86,12 @@ def test_variational_integrator_converges_with_order_two_in_every_component(n, c
     errors = {name: [] for name in COMPONENTS}
     for steps in STEPS:
         dsys = model(n, T / steps, wind=True)
-        states = dsys.simulate(dsys.state(q, v), np.tile(u, (steps, 1))).states[:: steps // STEPS[0]]
-        phases = np.array([continuous.phase(p, dsys.configuration(x), dsys.velocity(x)) for x in states])
+        states = dsys.simulate(dsys.state(q, v), np.tile(u, (steps, 1))).states[
+            :: steps // STEPS[0]
+        ]
+        phases = np.array(
+            [continuous.phase(p, dsys.configuration(x), dsys.velocity(x)) for x in states]
+        )
         for name in COMPONENTS:
             errors[name].append(np.abs(part(phases, name) - part(reference, name)).max())
     for name, error in errors.items():
@@ -68,7 +101,9 @@ def test_variational_integrator_converges_with_order_two_in_every_component(n, c
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_derivative_and_phase_agree_with_the_accelerations(n):
-    """The vector field for ODE solvers is what the test above integrates, without wind on the quadrotors."""
+    """The vector field for ODE solvers is what the test above integrates, without wind on the
+    quadrotors.
+    """
     rng, p = np.random.default_rng(n), parameters(n)
     z = continuous.phase(p, *random_motion(n, rng))
     thrust, torque, wind = forces(n, True, rng)
@@ -76,21 +111,35 @@ def test_derivative_and_phase_agree_with_the_accelerations(n):
     times = np.array([0.0, step])
     wind[1:] = 0
     ahead, behind = (exact(p, z, thrust, torque, wind, sign * times)[1] for sign in (1, -1))
-    np.testing.assert_allclose(continuous.derivative(p, z, thrust, torque, wind[0]), (ahead - behind) / (2 * step), atol=1e-4)
+    np.testing.assert_allclose(
+        continuous.derivative(p, z, thrust, torque, wind[0]),
+        (ahead - behind) / (2 * step),
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tensions_are_the_forces_that_accelerate_the_payload(n):
-    """`m_y (y'' + g e3) = sum tension_i q_i + wind`, with y'' by differences of the variational integrator's motion: their gap falls as h^2."""
+    """`m_y (y'' + g e3) = sum tension_i q_i + wind`, with y'' by differences of the variational
+    integrator's motion: their gap falls as h^2.
+    """
     rng, p = np.random.default_rng(n), parameters(n)
     q, v = random_motion(n, rng)
-    u = np.concatenate([np.column_stack([rng.uniform(5, 15, n), np.zeros((n, 3))]).ravel(), rng.normal(size=3 * n + 3)])
+    u = np.concatenate(
+        [
+            np.column_stack([rng.uniform(5, 15, n), np.zeros((n, 3))]).ravel(),
+            rng.normal(size=3 * n + 3),
+        ]
+    )
     gaps = []
     for h in (0.004, 0.002):
         dsys = model(n, h, wind=True)
         states = dsys.simulate(dsys.state(q, v), np.tile(u, (20, 1))).states
         y, middle = states[:, :3], states[10]
-        needed = p.payload_mass * ((y[11] - 2 * y[10] + y[9]) / h**2 + [0, 0, p.g]) - u[4 * n : 4 * n + 3]
+        needed = (
+            p.payload_mass * ((y[11] - 2 * y[10] + y[9]) / h**2 + [0, 0, p.g])
+            - u[4 * n : 4 * n + 3]
+        )
         tensions = link_tensions(p, dsys.configuration(middle), dsys.velocity(middle), u)
         links = dsys.configuration(middle)[3 + 4 * n :].reshape(n, 3)
         gaps.append(np.linalg.norm(tensions @ links - needed))
@@ -105,7 +154,9 @@ def test_tension_is_negative_when_quadrotors_push_the_payload_and_zero_in_free_f
     thrusts = np.array([5.0, 0, 0, 0] * 2)
     assert (link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, thrusts) > 0).all()
     assert (link_tensions(p, np.r_[np.zeros(3), upside_down * 2, links], v, thrusts) < 0).all()
-    np.testing.assert_allclose(link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, np.zeros(8)), 0, atol=1e-15)
+    np.testing.assert_allclose(
+        link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, np.zeros(8)), 0, atol=1e-15
+    )
 
 
 def test_tensions_refuse_a_wrong_number_of_inputs():

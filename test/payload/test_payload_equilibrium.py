@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from payload_cases import lqr_weights, model, parameters
+
 from nh_control.control import NoEquilibrium, equilibrium, lqr, project
-from nh_control.control.payload_flatness import flat_motion
 from nh_control.control.paths import point
+from nh_control.control.payload_flatness import flat_motion
 from nh_control.control.projection import follow
-from nh_control.discrete import StepFailed
+from nh_control.discrete.system import StepFailed
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.systems import Formation, QuadrotorPayloadParameters, pendulum
-from nh_control.trajectory import Trajectory
-from payload_cases import lqr_weights, model, parameters
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +19,9 @@ Y = np.array([0.3, -0.2, 1.0])
 
 
 def guess(n, formation):
-    """Links in formation, quadrotors upright, thrusts that carry the weight: an equilibrium only without an angle."""
+    """Links in formation, quadrotors upright, thrusts that carry the weight: an equilibrium only
+    without an angle.
+    """
     dsys, p = model(n), parameters(n)
     q = np.concatenate([Y, np.tile([1.0, 0, 0, 0], n), formation.links(n).ravel()])
     thrust = (p.payload_mass / n + p.quadrotor_mass) * p.g
@@ -26,7 +29,9 @@ def guess(n, formation):
 
 
 def held(dsys):
-    return [name for name in dsys.state_space.tangent_names if name.startswith(("payload", "link"))]
+    return [
+        name for name in dsys.state_space.tangent_names if name.startswith(("payload", "link"))
+    ]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -36,9 +41,13 @@ def test_hover_in_formation_is_found_and_is_that_of_the_flat_motion(n, angle):
     x, u = equilibrium(dsys, *guess(n, formation), hold=held(dsys))
     assert np.abs(dsys.local(x, dsys.step(x, u))).max() < 1e-12
     np.testing.assert_array_equal(x[:3], Y)
-    np.testing.assert_allclose(x[3 + 4 * n : 3 + 7 * n].reshape(n, 3), formation.links(n), atol=1e-15)
+    np.testing.assert_allclose(
+        x[3 + 4 * n : 3 + 7 * n].reshape(n, 3), formation.links(n), atol=1e-15
+    )
     flat = flat_motion(parameters(n), point(Y, 1.0), [0.0], formation)
-    assert np.abs(dsys.local(dsys.state(flat.q[0], flat.v[0]), x)).max() < 1e-9  # any yaw is an equilibrium: nothing draws it back to 0
+    assert (
+        np.abs(dsys.local(dsys.state(flat.q[0], flat.v[0]), x)).max() < 1e-9
+    )  # any yaw is an equilibrium: nothing draws it back to 0
     np.testing.assert_allclose(u, flat.u[0], atol=1e-10)
 
 
@@ -61,7 +70,9 @@ def test_a_pendulum_is_held_at_an_angle_by_its_torque():
 def test_no_equilibrium_is_an_error_that_names_what_still_moves():
     dsys = model(2)
     x, u = guess(2, Formation(0.5))
-    with pytest.raises(NoEquilibrium, match="a step still moves p?_?.* by .*hold less than") as caught:
+    with pytest.raises(
+        NoEquilibrium, match="a step still moves p?_?.* by .*hold less than"
+    ) as caught:
         equilibrium(dsys, x, u, hold=(*held(dsys), "quad1_thrust", "quad2_thrust"))
     assert np.linalg.norm(caught.value.motion) > 1e-3
     with pytest.raises(ValueError, match=r"cannot hold \['payload'\], choose of \['payload_x'"):
@@ -94,12 +105,19 @@ def test_projection_is_feasible_idempotent_and_close():
     feasible = dsys.simulate(x, u + 0.1 * rng.normal(size=(60, 8)))
     noise = 1e-3 * rng.normal(size=(61, dsys.ndx))
     noise[0] = 0
-    desired = Trajectory(dsys.h, [dsys.retract(s, e) for s, e in zip(feasible.states, noise)], feasible.inputs, name="noisy")
+    desired = Trajectory(
+        dsys.h,
+        [dsys.retract(s, e) for s, e in zip(feasible.states, noise)],
+        feasible.inputs,
+        name="noisy",
+    )
     with pytest.raises(ValueError, match="not feasible"):
         lqr.finite_horizon(dsys, desired, *lqr_weights(2))
     once = project(dsys, desired, *lqr_weights(2))
     for k in range(60):
-        np.testing.assert_array_equal(dsys.step(once.states[k], once.inputs[k]), once.states[k + 1])
+        np.testing.assert_array_equal(
+            dsys.step(once.states[k], once.inputs[k]), once.states[k + 1]
+        )
     assert max(np.abs(dsys.local(a, b)).max() for a, b in zip(feasible.states, once.states)) < 0.02
     twice = project(dsys, once, *lqr_weights(2))
     np.testing.assert_allclose(twice.states, once.states, atol=1e-12)
@@ -115,5 +133,7 @@ def test_a_failing_step_of_the_projection_says_when():
 
 
 def test_parameters_that_cannot_hold_the_weight_are_refused():
-    with pytest.raises(ValueError, match=r"2 thrusts of at most 9 N cannot hold the weight of 18.74 N"):
+    with pytest.raises(
+        ValueError, match=r"2 thrusts of at most 9 N cannot hold the weight of 18.74 N"
+    ):
         QuadrotorPayloadParameters(thrust_limit=9.0)

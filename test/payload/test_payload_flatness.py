@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from payload_cases import model, parameters, weak_model
+
 from nh_control.control import paths
 from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, link_tensions
 from nh_control.systems import quadrotor_payload_continuous as continuous
-from payload_cases import model, parameters, weak_model
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,9 @@ def test_paths_end_at_rest_and_all_but_the_parabola_start_at_rest(name):
 def test_parabola_is_the_papers_for_five_seconds():
     times = np.linspace(0, 5, 11)
     jets = paths.parabola().jets(times)
-    np.testing.assert_allclose(jets[:, 0], np.column_stack([times - 2.5, 0 * times, 7 - (times - 2.5) ** 2]), atol=1e-12)
+    np.testing.assert_allclose(
+        jets[:, 0], np.column_stack([times - 2.5, 0 * times, 7 - (times - 2.5) ** 2]), atol=1e-12
+    )
 
 
 def test_figure_of_eight_reaches_its_speed_at_its_middle():
@@ -49,13 +52,18 @@ def test_figure_of_eight_reaches_its_speed_at_its_middle():
 
 
 def test_spline_goes_through_its_points_at_rest_at_both_ends():
-    times, points = np.array([0.0, 1.5, 2.0, 4.0]), np.array([[0, 0, 1], [1, 0, 1.5], [1.5, 0.5, 1.2], [2, 2, 1.0]])
+    times, points = (
+        np.array([0.0, 1.5, 2.0, 4.0]),
+        np.array([[0, 0, 1], [1, 0, 1.5], [1.5, 0.5, 1.2], [2, 2, 1.0]]),
+    )
     path = paths.through(times, points)
     jets = path.jets(times)
     np.testing.assert_allclose(jets[:, 0], points, atol=1e-9)
     np.testing.assert_allclose(jets[[0, -1], 1:], 0, atol=1e-6)
     straight = paths.through([0.0, 3.0], points[:2]).jets(np.linspace(0, 3, 7))
-    np.testing.assert_allclose(straight[:, :5], paths.line(*points[:2], 3.0).jets(np.linspace(0, 3, 7))[:, :5], atol=1e-8)
+    np.testing.assert_allclose(
+        straight[:, :5], paths.line(*points[:2], 3.0).jets(np.linspace(0, 3, 7))[:, :5], atol=1e-8
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,9 @@ def test_bad_paths_are_refused(make, text):
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("angle", [0.0, 0.5])
 def test_flat_motion_solves_the_equations_of_motion(n, angle):
-    """Differences of positions, links and rates along the motion are the accelerations under its inputs; the payload is on the path; tensions agree."""
+    """Differences of positions, links and rates along the motion are the accelerations under its
+    inputs; the payload is on the path; tensions agree.
+    """
     p, h = parameters(n), 1e-4
     times, formation = np.linspace(0.5, EIGHT.duration - 0.5, 17), Formation(angle)
     now, ahead, behind = (flat_motion(p, EIGHT, times + step, formation) for step in (0, h, -h))
@@ -84,18 +94,26 @@ def test_flat_motion_solves_the_equations_of_motion(n, angle):
     for k in range(len(times)):
         z, z_ahead, z_behind = (continuous.phase(p, m.q[k], m.v[k]) for m in (now, ahead, behind))
         thrust, torque = now.u[k].reshape(n, 4)[:, 0], now.u[k].reshape(n, 4)[:, 1:]
-        np.testing.assert_allclose(continuous.derivative(p, z, thrust, torque), (z_ahead - z_behind) / (2 * h), atol=1e-5)
-        np.testing.assert_allclose(link_tensions(p, now.q[k], now.v[k], now.u[k]), now.tensions[k], rtol=1e-12)
+        np.testing.assert_allclose(
+            continuous.derivative(p, z, thrust, torque), (z_ahead - z_behind) / (2 * h), atol=1e-5
+        )
+        np.testing.assert_allclose(
+            link_tensions(p, now.q[k], now.v[k], now.u[k]), now.tensions[k], rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_links_have_the_formation_in_hover(n):
     formation = Formation(0.4, azimuth=1.0)
     motion = flat_motion(parameters(n), paths.point([0, 0, 1], 1.0), [0.0], formation)
-    np.testing.assert_allclose(motion.q[0, 3 + 4 * n :].reshape(n, 3), formation.links(n), atol=1e-12)
+    np.testing.assert_allclose(
+        motion.q[0, 3 + 4 * n :].reshape(n, 3), formation.links(n), atol=1e-12
+    )
     if n > 1:
         np.testing.assert_allclose(formation.links(n)[:, 2], np.cos(0.4))
-        np.testing.assert_allclose(formation.links(n)[0, :2] / np.sin(0.4), [np.cos(1.0), np.sin(1.0)])
+        np.testing.assert_allclose(
+            formation.links(n)[0, :2] / np.sin(0.4), [np.cos(1.0), np.sin(1.0)]
+        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -104,7 +122,9 @@ def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(
     dsys, path = model(n), PATHS[name]()
     reference = flat_reference(dsys, path)
     for k in range(0, len(reference), 11):
-        np.testing.assert_array_equal(dsys.step(reference.states[k], reference.inputs[k]), reference.states[k + 1])
+        np.testing.assert_array_equal(
+            dsys.step(reference.states[k], reference.inputs[k]), reference.states[k + 1]
+        )
     gap = np.linalg.norm(reference.states[:, :3] - path.jets(reference.times)[:, 0], axis=1)
     assert gap.max() < 1e-3
     drift = dsys.local(reference.states[-1], dsys.step(reference.states[-1], reference.inputs[-1]))
@@ -115,20 +135,37 @@ def test_reference_converges_to_the_path_with_order_two():
     gaps = []
     for h in (0.04, 0.02, 0.01):
         reference = flat_reference(model(2, h), EIGHT)
-        gaps.append(np.linalg.norm(reference.states[:, :3] - EIGHT.jets(reference.times)[:, 0], axis=1).max())
+        gaps.append(
+            np.linalg.norm(
+                reference.states[:, :3] - EIGHT.jets(reference.times)[:, 0], axis=1
+            ).max()
+        )
     slope = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(gaps), 1)[0]
     assert slope == pytest.approx(2.0, abs=0.15), gaps
 
 
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
-    with pytest.raises(InfeasiblePath, match=r"quad[12]_thrust = 13.* at t = .* s, allowed are 0 ... 12: make it slower"):
+    with pytest.raises(
+        InfeasiblePath,
+        match=r"quad[12]_thrust = 13.* at t = .* s, allowed are 0 ... 12: make it slower",
+    ):
         flat_reference(weak_model(), paths.line([0, 0, 0], [0, 0, 5.0], 4.0))
-    with pytest.raises(InfeasiblePath, match=r"hover with links at 80 degrees needs quad[12]_thrust = 14.5 .* allowed are 0 ... 12: choose links closer"):
+    with pytest.raises(
+        InfeasiblePath,
+        match=r"hover with links at 80 degrees needs quad[12]_thrust = 14.5 .* allowed are 0 ... "
+        r"12: choose links closer",
+    ):
         flat_reference(weak_model(), paths.point([0, 0, 0], 1.0), Formation(np.radians(80)))
-    with pytest.raises(InfeasiblePath, match=r"falls with .* m/s.2 at t = .* s: cables go slack at g = 9.81 m/s.2, make it slower"):
+    with pytest.raises(
+        InfeasiblePath,
+        match=r"falls with .* m/s.2 at t = .* s: cables go slack at g = 9.81 m/s.2, make it "
+        r"slower",
+    ):
         flat_reference(model(2), paths.line([0, 0, 0], [0, 0, -8.0], 2.0))
     with pytest.raises(InfeasiblePath, match="cannot come near -g"):
-        flat_motion(parameters(1), paths.symbolic(1.0, lambda t: np.array([0, 0, -9.81 / 2]) * t**2), [0.5])
+        flat_motion(
+            parameters(1), paths.symbolic(1.0, lambda t: np.array([0, 0, -9.81 / 2]) * t**2), [0.5]
+        )
 
 
 @pytest.mark.parametrize("values", [(-0.1, 0.0), (np.pi / 2, 0.0), (0.3, np.nan)])

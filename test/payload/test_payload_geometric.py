@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from payload_cases import lqr_weights, model
+
 from nh_control.control import LqrTracker, paths
 from nh_control.control.geometric import GeometricController, GeometricGains
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.integrators import midpoint
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios.quadrotor_payload import PATHS
-from nh_control.simulation import closed_loop
 from nh_control.systems import Formation, QuadrotorPayloadParameters, quadrotor_payload
-from payload_cases import lqr_weights, model
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,9 @@ PAPER = Formation(np.pi / 6, azimuth=-np.pi / 2)
 
 
 def papers_start(dsys):
-    """At rest, payload at y = (-2, 0, 0), links 80 degrees from the vertical, quadrotor 1 on the side of -x [celledoni2021 6.2, z up]."""
+    """At rest, payload at y = (-2, 0, 0), links 80 degrees from the vertical, quadrotor 1 on the
+    side of -x [celledoni2021 6.2, z up].
+    """
     s, c = np.sin(np.radians(80)), np.cos(np.radians(80))
     q = np.r_[-2.0, 0, 0, np.tile([1.0, 0, 0, 0], 2), -s, 0, c, s, 0, c]
     return dsys.state(q, np.zeros(dsys.system.space.nw))
@@ -62,10 +65,14 @@ def test_hover_is_an_equilibrium_of_the_controlled_system(n):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
-    """The formation turns with the force, unlike the flat reference's, so only the payload is compared; the start differs by link rates."""
+    """The formation turns with the force, unlike the flat reference's, so only the payload is
+    compared; the start differs by link rates.
+    """
     plant, path = model(n), PATHS["figure_of_eight"]()
     controller = GeometricController(plant, path, Formation(0.4))
-    result = closed_loop(plant, controller, controller.reference.states[0], len(controller.reference))
+    result = closed_loop(
+        plant, controller, controller.reference.states[0], len(controller.reference)
+    )
     assert result.failure is None
     assert payload_error(result, path).max() < 0.05
 
@@ -73,8 +80,9 @@ def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
 def test_lqr_beside_the_geometric_controller_from_the_same_start_within_the_same_limits(dsys):
     """Within 30 N and 5 N m both follow, LQR with less error and effort.
 
-    LQR stays in the plane of the start, it cannot turn the formation by a right angle, and its links stay wider. The geometric controller turns them, with
-    softer attitude gains than above, which would saturate all the time.
+    LQR stays in the plane of the start, it cannot turn the formation by a right angle, and its
+    links stay wider. The geometric controller turns them, with softer attitude gains than above,
+    which would saturate all the time.
     """
     start, plane = papers_start(dsys), Formation(np.radians(50), azimuth=np.pi)
     lqr = LqrTracker(dsys, flat_reference(dsys, PATH, plane), *lqr_weights(2), hold=True)

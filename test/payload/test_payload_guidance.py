@@ -4,15 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from payload_cases import lqr_weights, model, weak_model
+
 from nh_control.control import LqrTracker, paths
-from nh_control.control.course import Course
 from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
+from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios import UnknownName
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
-from nh_control.trajectory import Trajectory
-from payload_cases import lqr_weights, model, weak_model
 
 LINE = paths.line([0.0, 0.0, 1.0], [1.5, 0.5, 1.5], 3.0)
 MIDWAY = 150
@@ -29,11 +30,18 @@ def guidance(n: int = 2, **limits) -> Guidance:
 
 
 def require_reference(dsys, old: Trajectory, new: Trajectory, k: int) -> None:
-    """The new reference leaves the old one, held past its end, at its step k, is discretely feasible, and at rest at its end."""
+    """The new reference leaves the old one, held past its end, at its step k, is discretely
+    feasible, and at rest at its end.
+    """
     np.testing.assert_array_equal(new.states[0], old.states[min(k, len(old))])
     for j in range(len(new)):
-        assert np.abs(dsys.local(new.states[j + 1], dsys.step(new.states[j], new.inputs[j]))).max() < 1e-12
-    assert np.abs(dsys.local(new.states[-1], dsys.step(new.states[-1], new.inputs[-1]))).max() < 1e-6
+        assert (
+            np.abs(dsys.local(new.states[j + 1], dsys.step(new.states[j], new.inputs[j]))).max()
+            < 1e-12
+        )
+    assert (
+        np.abs(dsys.local(new.states[-1], dsys.step(new.states[-1], new.inputs[-1]))).max() < 1e-6
+    )
     lower, upper = dsys.system.input_limits.T
     assert (lower <= new.inputs).all() and (new.inputs <= upper).all()
 
@@ -42,7 +50,10 @@ def test_a_path_takes_over_six_derivatives_and_goes_through_points_with_velociti
     start = LINE.jets([1.5])[0]
     times, points = [0.0, 0.7, 2.0, 3.0], np.vstack([start[0], [[1, 0, 1], [2, 1, 1], [2, 2, 1]]])
     velocities = np.vstack([start[1], [[1, 1, 0], [0, 1, 0.5], [0, 0, 0]]])
-    for path in (paths.through(times, points, velocities, start=start[1:]), paths.through(times, points, start=start[1:])):
+    for path in (
+        paths.through(times, points, velocities, start=start[1:]),
+        paths.through(times, points, start=start[1:]),
+    ):
         jets = path.jets(times)
         np.testing.assert_allclose(jets[0], start, atol=1e-6)
         np.testing.assert_allclose(jets[:, 0], points, atol=1e-9)
@@ -53,7 +64,9 @@ def test_a_path_takes_over_six_derivatives_and_goes_through_points_with_velociti
     np.testing.assert_allclose(with_velocities[:, 1], velocities, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_goal_given_in_motion_is_reached_on_a_feasible_reference(n):
     pilot = guidance(n)
     old, goal = pilot.reference, [0.5, 1.0, 2.0]
@@ -63,12 +76,20 @@ def test_a_goal_given_in_motion_is_reached_on_a_feasible_reference(n):
     np.testing.assert_allclose(new.states[-1, :3], goal, atol=1e-6)
     assert pilot.reference is new
     jumps = np.abs(np.diff(np.vstack([old.inputs[:MIDWAY], new.inputs]), axis=0)).max(axis=1)
-    assert jumps[MIDWAY - 1] < 1.5 * np.r_[jumps[MIDWAY - 20 : MIDWAY - 2], jumps[MIDWAY + 1 : MIDWAY + 20]].max()
+    assert (
+        jumps[MIDWAY - 1]
+        < 1.5 * np.r_[jumps[MIDWAY - 20 : MIDWAY - 2], jumps[MIDWAY + 1 : MIDWAY + 20]].max()
+    )
 
 
 def test_goals_chain_and_may_come_after_the_end():
     pilot, dsys = guidance(2), model(2)
-    for k, goal in ((MIDWAY, [1.0, 1.0, 1.0]), (90, [0.0, -1.0, 1.5]), (1200, [0.5, 0.0, 1.0]), (0, [0.0, 0.0, 2.0])):
+    for k, goal in (
+        (MIDWAY, [1.0, 1.0, 1.0]),
+        (90, [0.0, -1.0, 1.5]),
+        (1200, [0.5, 0.0, 1.0]),
+        (0, [0.0, 0.0, 2.0]),
+    ):
         old = pilot.reference
         require_reference(dsys, old, pilot.to_goal(k, goal), k)
         np.testing.assert_allclose(pilot.reference.states[-1, :3], goal, atol=1e-6)
@@ -92,20 +113,30 @@ def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities(
     require_reference(dsys, old, new, MIDWAY)
     at = np.round(times / dsys.h).astype(int)
     np.testing.assert_allclose(new.states[at, :3], positions, atol=1e-3)
-    np.testing.assert_allclose([dsys.velocity(new.states[k])[:3] for k in at], velocities, atol=2e-3)
+    np.testing.assert_allclose(
+        [dsys.velocity(new.states[k])[:3] for k in at], velocities, atol=2e-3
+    )
     np.testing.assert_allclose(new.states[-1, :3], positions[-1], atol=1e-6)
 
 
 def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     dsys, line = model(2), reference_along_the_line(2)
     tracker = LqrTracker(dsys, line, *lqr_weights(2)[:2], disturbance_gain=0.5, hold=True)
-    course = Course(tracker, guidance())
-    x, memory, errors = dsys.retract(line.states[0], 0.02 * np.random.default_rng(0).normal(size=dsys.ndx)), None, []
+    sequence = ReferenceSequence(tracker, guidance())
+    x, memory, errors = (
+        dsys.retract(line.states[0], 0.02 * np.random.default_rng(0).normal(size=dsys.ndx)),
+        None,
+        [],
+    )
     for k in range(900):
         if k in (MIDWAY, MIDWAY + 100):
             goal = [1.0, 1.5, 1.5] if k == MIDWAY else [-0.5, 0.0, 1.0]
-            assert course.add(course.leg(k + 5).next(k + 5, lambda pilot, step, goal=goal: pilot.to_goal(step, goal)))
-        command = course.command(k, x, memory)
+            assert sequence.add(
+                sequence.leg(k + 5).next(
+                    k + 5, lambda pilot, step, goal=goal: pilot.to_goal(step, goal)
+                )
+            )
+        command = sequence.command(k, x, memory)
         memory, x = command.memory, dsys.step(x, command.u)
         errors.append(np.linalg.norm(command.error[:3]))
     assert max(errors) < 0.1 and max(errors[-50:]) < 1e-3
@@ -117,17 +148,35 @@ def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     [
         (lambda g: g.to_goal(MIDWAY, [np.nan, 0, 1]), "finite position"),
         (lambda g: g.to_goal(MIDWAY, [1.0, 0.0]), "finite position"),
-        (lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]), r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d"),
-        (lambda g: g.along(600, [4.0], [[1.5, 0.5, 6.5]]), r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower"),
-        (lambda g: g.along(600, [2.0], [[1.5, 0.5, -4.0]]), r"payload falls with .* m/s\^2 at t = .* s: cables go slack"),
-        (lambda g: g.along(MIDWAY, [1.0, np.inf], np.ones((2, 3))), "times of a trajectory must be finite"),
-        (lambda g: g.along(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]), "positions of a trajectory must be finite"),
+        (
+            lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]),
+            r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d",
+        ),
+        (
+            lambda g: g.along(600, [4.0], [[1.5, 0.5, 6.5]]),
+            r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower",
+        ),
+        (
+            lambda g: g.along(600, [2.0], [[1.5, 0.5, -4.0]]),
+            r"payload falls with .* m/s\^2 at t = .* s: cables go slack",
+        ),
+        (
+            lambda g: g.along(MIDWAY, [1.0, np.inf], np.ones((2, 3))),
+            "times of a trajectory must be finite",
+        ),
+        (
+            lambda g: g.along(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]),
+            "positions of a trajectory must be finite",
+        ),
         (lambda g: g.along(MIDWAY, [1.0, 1.0], np.ones((2, 3))), "must increase"),
         (lambda g: g.along(MIDWAY, [-1.0, 1.0], np.ones((2, 3))), "not lie in the past"),
         (lambda g: g.along(MIDWAY, [], []), "n >= 1 times"),
         (lambda g: g.along(MIDWAY, [1.0, 2.0], np.ones((3, 3))), "positions .n, 3., got shapes"),
         (lambda g: g.along(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]), "must end at rest"),
-        (lambda g: g.along(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]), "starts at .* but the payload will be at"),
+        (
+            lambda g: g.along(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]),
+            "starts at .* but the payload will be at",
+        ),
         (lambda g: g.along(MIDWAY, [1e9], [[1, 0, 1]]), "may last 300 s"),
     ],
 )
@@ -145,6 +194,10 @@ def test_the_scenario_replans_its_own_references():
     dsys = SCENARIO.model()
     reference = SCENARIO.reference(dsys, "hover")
     pilot = SCENARIO.guidance(dsys, reference)
-    np.testing.assert_allclose(pilot.to_goal(100, [1.0, 0.0, 2.0]).states[-1, :3], [1.0, 0.0, 2.0], atol=1e-6)
+    np.testing.assert_allclose(
+        pilot.to_goal(100, [1.0, 0.0, 2.0]).states[-1, :3], [1.0, 0.0, 2.0], atol=1e-6
+    )
     with pytest.raises(UnknownName, match=", ".join(PATHS)):
-        SCENARIO.guidance(dsys, Trajectory(reference.h, reference.states, reference.inputs, name="other"))
+        SCENARIO.guidance(
+            dsys, Trajectory(reference.h, reference.states, reference.inputs, name="other")
+        )

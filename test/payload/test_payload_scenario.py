@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
-from nh_control.scenarios import SNAKEBOARD, BodyState, Perturbation, PlantOptions, UnknownName
-from nh_control.scenarios.quadrotor_payload import from_bodies, perturbed, to_bodies
-from nh_control.simulation import closed_loop
 from payload_cases import model, parameters, random_motion
+
+from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios import SNAKEBOARD, BodyState, Perturbation, PlantOptions, UnknownName
+from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
+from nh_control.scenarios.quadrotor_payload import from_bodies, perturbed, to_bodies
 
 FULL = dict(position=0.5, swing=np.pi / 6, tilt=np.pi / 3)
 
@@ -23,7 +24,13 @@ def hover(nominal):
 
 def test_scenario_flies_a_figure_of_eight_by_default(nominal):
     assert next(iter(SCENARIO.references)) == "figure_of_eight"
-    assert nominal.inputs[:5] == ("quad1_thrust", "quad1_torque_x", "quad1_torque_y", "quad1_torque_z", "quad2_thrust")
+    assert nominal.inputs[:5] == (
+        "quad1_thrust",
+        "quad1_torque_x",
+        "quad1_torque_y",
+        "quad1_torque_z",
+        "quad2_thrust",
+    )
     assert nominal.system.input_units[:2] == ("N", "N m")
 
 
@@ -38,12 +45,19 @@ def test_perturbation_has_the_sizes_it_names_and_a_seed_repeats_it(n, seed):
     x = dsys.state(*random_motion(n, rng))
     error = Perturbation(seed=seed, **FULL)
     moved = perturbed(dsys, x, error)
-    before, after = (to_bodies(parameters(n), dsys.configuration(s), dsys.velocity(s)) for s in (x, moved))
+    before, after = (
+        to_bodies(parameters(n), dsys.configuration(s), dsys.velocity(s)) for s in (x, moved)
+    )
     assert np.linalg.norm(after[0].position - before[0].position) == pytest.approx(0.5)
     for a, b, l in zip(before[1:], after[1:], parameters(n).lengths):
-        links = [(body.position - payload.position) / l for body, payload in ((a, before[0]), (b, after[0]))]
+        links = [
+            (body.position - payload.position) / l
+            for body, payload in ((a, before[0]), (b, after[0]))
+        ]
         assert angle_between(*links) == pytest.approx(np.pi / 6)
-        assert 2 * np.arccos(abs(a.quaternion_wxyz @ b.quaternion_wxyz)) == pytest.approx(np.pi / 3)
+        assert 2 * np.arccos(abs(a.quaternion_wxyz @ b.quaternion_wxyz)) == pytest.approx(
+            np.pi / 3
+        )
     np.testing.assert_array_equal(moved, perturbed(dsys, x, error))
 
 
@@ -52,7 +66,10 @@ def test_heading_turns_the_quadrotors_and_momentum_scales_the_momenta():
     q, v = random_motion(2, np.random.default_rng(1))
     x = dsys.state(q, v)
     moved = perturbed(dsys, x, Perturbation(heading=0.3, momentum=0.2))
-    np.testing.assert_allclose(2 * np.arccos(np.abs(np.sum(x[3:11].reshape(2, 4) * moved[3:11].reshape(2, 4), axis=1))), 0.3)
+    np.testing.assert_allclose(
+        2 * np.arccos(np.abs(np.sum(x[3:11].reshape(2, 4) * moved[3:11].reshape(2, 4), axis=1))),
+        0.3,
+    )
     np.testing.assert_allclose(dsys.velocity(moved), 1.2 * v, atol=1e-12)
 
 
@@ -79,7 +96,10 @@ def test_bodies_move_with_their_velocities():
     """Positions one short step later differ by the linear velocities."""
     dsys, h = model(2, 1e-5), 1e-5
     x = dsys.state(*random_motion(2, np.random.default_rng(3)))
-    now, later = (to_bodies(parameters(2), dsys.configuration(s), dsys.velocity(s)) for s in (x, dsys.step(x, np.zeros(8))))
+    now, later = (
+        to_bodies(parameters(2), dsys.configuration(s), dsys.velocity(s))
+        for s in (x, dsys.step(x, np.zeros(8)))
+    )
     for a, b in zip(now, later):
         np.testing.assert_allclose((b.position - a.position) / h, a.linear_velocity, atol=1e-3)
 
@@ -89,16 +109,28 @@ def test_bodies_that_are_not_of_the_system_are_refused():
     with pytest.raises(ValueError, match="expected the bodies payload, quad1"):
         from_bodies(bodies[1:])
     payload = bodies[0]
-    stuck = BodyState("quad1", "odom", payload.position, bodies[1].quaternion_wxyz, payload.linear_velocity, np.zeros(3))
+    stuck = BodyState(
+        "quad1",
+        "odom",
+        payload.position,
+        bodies[1].quaternion_wxyz,
+        payload.linear_velocity,
+        np.zeros(3),
+    )
     with pytest.raises(ValueError, match="quad1 is at the payload"):
         from_bodies((payload, stuck))
 
 
 def test_wind_is_further_inputs_of_the_plant(nominal, hover):
     plant = SCENARIO.plant(nominal, PlantOptions(wind=True))
-    assert plant.inputs[8:] == tuple(f"{body}_force_{c}" for body in ("payload", "quad1", "quad2") for c in "xyz")
+    assert plant.inputs[8:] == tuple(
+        f"{body}_force_{c}" for body in ("payload", "quad1", "quad2") for c in "xyz"
+    )
     tracker = SCENARIO.tracker(nominal, hover)
-    calm, windless = closed_loop(plant, tracker, hover.states[0], 50), closed_loop(nominal, tracker, hover.states[0], 50)
+    calm, windless = (
+        closed_loop(plant, tracker, hover.states[0], 50),
+        closed_loop(nominal, tracker, hover.states[0], 50),
+    )
     np.testing.assert_allclose(calm.trajectory.states, windless.trajectory.states, atol=1e-12)
     gust = np.zeros((50, 9))
     gust[:, 0] = 2.0
@@ -128,7 +160,9 @@ def test_references_are_held_past_their_end(nominal, name):
     reference = SCENARIO.reference(nominal, name)
     assert reference.name == name
     tracker = SCENARIO.tracker(nominal, reference, integral=True)
-    start = SCENARIO.perturb(nominal, reference.states[0], Perturbation(position=0.1, heading=0.1, momentum=0.1, seed=2))
+    start = SCENARIO.perturb(
+        nominal, reference.states[0], Perturbation(position=0.1, heading=0.1, momentum=0.1, seed=2)
+    )
     result = closed_loop(nominal, tracker, start, len(reference) + 300)
     assert result.failure is None
     assert np.linalg.norm(result.errors[-1]) < np.linalg.norm(result.errors[0]) / 1000

@@ -1,16 +1,24 @@
-"""Quadrotors with a payload under LQR: recovery of hover, figure of eight, wrong masses and gusts."""
+"""Quadrotors with a payload under LQR: recovery of hover, figure of eight, wrong masses and
+gusts.
+"""
 
 import numpy as np
 import pytest
+
 from nh_control.control import LqrTracker
 from nh_control.control.payload_flatness import flat_reference
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
+from nh_control.runs.simulation import closed_loop, convert
 from nh_control.scenarios import Perturbation, PlantOptions
 from nh_control.scenarios.quadrotor_payload import PATHS, weights
-from nh_control.simulation import closed_loop, convert
-from nh_control.systems import Formation, QuadrotorPayloadParameters, link_tensions, quadrotor_payload
-from nh_control.trajectory import Trajectory
+from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
+from nh_control.systems import (
+    Formation,
+    QuadrotorPayloadParameters,
+    link_tensions,
+    quadrotor_payload,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -40,11 +48,16 @@ def fly(plant, tracker, gust=None, substeps=1):
     x0 = convert(reference.states[0], tracker.dsys, plant)
     result = closed_loop(plant, tracker, x0, len(reference), substeps, disturbance=gust)
     assert result.failure is None
-    return np.linalg.norm(result.trajectory.states[:, :3] - PATHS["figure_of_eight"]().jets(reference.times)[:, 0], axis=1).max()
+    return np.linalg.norm(
+        result.trajectory.states[:, :3] - PATHS["figure_of_eight"]().jets(reference.times)[:, 0],
+        axis=1,
+    ).max()
 
 
 def sudden(tracker, plant, force, body=0):
-    """A gust of `force` (3) in N on a body (0 is the payload) that sets in at once at 6 s, amid the maneuver, and lasts 3 s."""
+    """A gust of `force` (3) in N on a body (0 is the payload) that sets in at once at 6 s, amid
+    the maneuver, and lasts 3 s.
+    """
     times = tracker.reference.times[:-1]
     gust = np.zeros((len(times), plant.nu - tracker.dsys.nu))
     gust[(times >= 6) & (times < 9), 3 * body : 3 * body + 3] = force
@@ -56,9 +69,13 @@ def windy(model, mass):
 
 
 @pytest.mark.parametrize("seed", [-1, *range(12)])
-def test_hover_recovers_from_half_a_meter_30_degrees_of_swing_and_60_degrees_of_tilt_together(model, hover, seed):
+def test_hover_recovers_from_half_a_meter_30_degrees_of_swing_and_60_degrees_of_tilt_together(
+    model, hover, seed
+):
     error = Perturbation(position=0.5, swing=np.pi / 6, tilt=np.pi / 3, seed=seed)
-    result = closed_loop(model, hover, SCENARIO.perturb(model, hover.reference.states[0], error), 800)
+    result = closed_loop(
+        model, hover, SCENARIO.perturb(model, hover.reference.states[0], error), 800
+    )
     assert result.failure is None
     assert np.linalg.norm(result.errors[0, :3]) == pytest.approx(0.5)
     assert np.linalg.norm(result.errors[-1, :3]) < 0.01
@@ -71,7 +88,9 @@ def test_figure_of_eight_at_two_meters_per_second_with_a_perfect_model(model, ei
 
 
 @pytest.mark.parametrize("mass", [0.7 * MASS, 1.3 * MASS])
-def test_thirty_percent_of_payload_mass_are_compensated_by_the_disturbance_estimate(model, eight, mass):
+def test_thirty_percent_of_payload_mass_are_compensated_by_the_disturbance_estimate(
+    model, eight, mass
+):
     plant = windy(model, mass)
     errors = {integral: fly(plant, tracker) for integral, tracker in eight.items()}
     assert errors[True] < 0.05
@@ -80,18 +99,33 @@ def test_thirty_percent_of_payload_mass_are_compensated_by_the_disturbance_estim
 
 @pytest.mark.parametrize("mass", [0.7, 1.3])
 @pytest.mark.parametrize("axis", AXES)
-def test_figure_of_eight_with_thirty_percent_of_mass_and_a_sudden_gust_of_two_newtons(model, eight, mass, axis):
+def test_figure_of_eight_with_thirty_percent_of_mass_and_a_sudden_gust_of_two_newtons(
+    model, eight, mass, axis
+):
     plant = windy(model, mass * MASS)
     for force in (2.0, -2.0):
-        assert fly(plant, eight[True], sudden(eight[True], plant, force * np.eye(3)[AXES[axis]])) < 0.15
+        assert (
+            fly(plant, eight[True], sudden(eight[True], plant, force * np.eye(3)[AXES[axis]]))
+            < 0.15
+        )
 
 
-def test_the_wider_the_links_the_stiffer_two_of_them_hold_the_payload_across_their_plane(model, eight):
-    """Tensions grow with the angle, and with them what pushes the payload back before the quadrotors have moved."""
+def test_the_wider_the_links_the_stiffer_two_of_them_hold_the_payload_across_their_plane(
+    model, eight
+):
+    """Tensions grow with the angle, and with them what pushes the payload back before the
+    quadrotors have moved.
+    """
     plant, errors = windy(model, 1.3 * MASS), []
     for angle in np.radians([30, 60]):
         reference = flat_reference(model, PATHS["figure_of_eight"](), Formation(angle))
-        tracker = LqrTracker(model, reference, *SCENARIO.weights, disturbance_gain=SCENARIO.disturbance_gain, hold=True)
+        tracker = LqrTracker(
+            model,
+            reference,
+            *SCENARIO.weights,
+            disturbance_gain=SCENARIO.disturbance_gain,
+            hold=True,
+        )
         errors.append(fly(plant, tracker, sudden(tracker, plant, [-2.0, 0, 0])))
     errors.append(fly(plant, eight[True], sudden(eight[True], plant, [-2.0, 0, 0])))
     assert errors[0] > 1.3 * errors[1] > 2.6 * errors[2], errors
@@ -101,17 +135,37 @@ def test_links_stay_tight_in_the_gust(model, eight):
     plant, tracker = windy(model, 0.7 * MASS), eight[True]
     for axis in range(3):
         gust = sudden(tracker, plant, 2 * np.eye(3)[axis])
-        run = closed_loop(plant, tracker, convert(tracker.reference.states[0], model, plant), 950, disturbance=gust[:950]).trajectory
+        run = closed_loop(
+            plant,
+            tracker,
+            convert(tracker.reference.states[0], model, plant),
+            950,
+            disturbance=gust[:950],
+        ).trajectory
         for k in range(590, 950):
             x = convert(run.states[k], model, plant)
-            assert link_tensions(plant.system.parameters, plant.configuration(x), plant.velocity(x), np.r_[run.inputs[k], gust[k]]).min() > 2.0
+            assert (
+                link_tensions(
+                    plant.system.parameters,
+                    plant.configuration(x),
+                    plant.velocity(x),
+                    np.r_[run.inputs[k], gust[k]],
+                ).min()
+                > 2.0
+            )
 
 
 @pytest.mark.parametrize("mass", [0.7, 1.3])
 def test_three_quadrotors_hold_the_payload_against_the_gust_from_every_side(mass):
     nominal = QuadrotorPayloadParameters(lengths=(0.6, 0.8, 0.7))
     model = midpoint(quadrotor_payload(nominal), 0.01)
-    tracker = LqrTracker(model, flat_reference(model, PATHS["figure_of_eight"]()), *weights(3), disturbance_gain=0.5, hold=True)
+    tracker = LqrTracker(
+        model,
+        flat_reference(model, PATHS["figure_of_eight"]()),
+        *weights(3),
+        disturbance_gain=0.5,
+        hold=True,
+    )
     other = QuadrotorPayloadParameters(payload_mass=mass * MASS, lengths=nominal.lengths)
     plant = midpoint(quadrotor_payload(other, wind=True), 0.01)
     for force in 2 * np.eye(3):
@@ -119,7 +173,9 @@ def test_three_quadrotors_hold_the_payload_against_the_gust_from_every_side(mass
 
 
 def test_the_estimate_finds_the_force_of_a_steady_wind(model, hover):
-    """Its momentum per step appears on the payload's coordinates; the gains answer it to first order, so a few percent of the offset without one remain."""
+    """Its momentum per step appears on the payload's coordinates; the gains answer it to first
+    order, so a few percent of the offset without one remain.
+    """
     plant, wind = SCENARIO.plant(model, PlantOptions(wind=True)), np.array([0.5, -1.0, 0.3])
     commands = []
     for tracker in (hover, SCENARIO.tracker(model, hover.reference, integral=True)):

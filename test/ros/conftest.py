@@ -1,4 +1,6 @@
-"""Every test that starts nodes gets a DDS domain of its own, its processes ended and its logs kept out of the home folder."""
+"""Every test that starts nodes gets a DDS domain of its own, its processes ended and its logs kept
+out of the home folder.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def pytest_collection_modifyitems(items):
     except ImportError as missing:
         for item in items:
             if item.path.name.startswith(_NODE_TESTS):
-                item.add_marker(pytest.mark.skip(reason=f"needs ROS 2: {missing}; pip install -e '.[ros]'"))
+                item.add_marker(
+                    pytest.mark.skip(reason=f"needs ROS 2: {missing}; pip install -e '.[ros]'")
+                )
 
 
 @pytest.fixture

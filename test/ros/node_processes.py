@@ -31,8 +31,15 @@ class NodeProcess:
 
     def kill(self) -> None:
         """End without warning, and remove the shared memory that Fast DDS then leaves behind."""
-        links = Path(f"/proc/{self.process.pid}/fd").iterdir() if self.process.poll() is None else ()
-        locks = [target for link in links if (target := os.path.realpath(link)).startswith("/dev/shm/") and target.endswith("_el")]
+        links = (
+            Path(f"/proc/{self.process.pid}/fd").iterdir() if self.process.poll() is None else ()
+        )
+        locks = [
+            target
+            for link in links
+            if (target := os.path.realpath(link)).startswith("/dev/shm/")
+            and target.endswith("_el")
+        ]
         self.process.kill()
         self.process.wait()
         for lock in map(Path, locks):
@@ -52,26 +59,42 @@ class Nodes:
         self._folder, self._started = folder, []
         self._environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
+            ),
             "ROS_DOMAIN_ID": str(domain),
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             "ROS_LOG_DIR": str(folder / "ros_log"),
             "NO_COLOR": "1",
         }
 
-    def start(self, name: str, parameters: dict | None = None, *arguments: str, script: Path | None = None) -> NodeProcess:
+    def start(
+        self,
+        name: str,
+        parameters: dict | None = None,
+        *arguments: str,
+        script: Path | None = None,
+    ) -> NodeProcess:
         """Start a node with parameters; a script is given the node's name to run."""
-        given = [text for key, value in (parameters or {}).items() for text in ("-p", f"{key}:={_yaml(value)}")]
+        given = [
+            text
+            for key, value in (parameters or {}).items()
+            for text in ("-p", f"{key}:={_yaml(value)}")
+        ]
         log = self._folder / f"{name}_{len(self._started)}.log"
-        program = ["-m", f"nh_control.ros.{name}"] if script is None else [str(script), name]
+        program = ["-m", f"nh_control.ros.nodes.{name}"] if script is None else [str(script), name]
         command = [sys.executable, *program, "--ros-args", *given, *arguments]
         with open(log, "wb") as file:
-            process = subprocess.Popen(command, env=self._environment, stdout=file, stderr=file, start_new_session=True)
+            process = subprocess.Popen(
+                command, env=self._environment, stdout=file, stderr=file, start_new_session=True
+            )
         self._started.append(NodeProcess(process, log))
         return self._started[-1]
 
     def end(self) -> None:
-        """End what still runs, by force what does not end by itself (a killed node leaves its shared memory behind)."""
+        """End what still runs, by force what does not end by itself (a killed node leaves its
+        shared memory behind).
+        """
         running = [node for node in self._started if node.process.poll() is None]
         for node in running:
             node.process.send_signal(signal.SIGINT)
@@ -81,7 +104,9 @@ class Nodes:
             except subprocess.TimeoutExpired:
                 node.kill()
         for node in self._started:
-            print(f"--- {node.name}, exit code {node.process.returncode}\n{node.log}")  # shown for tests that fail
+            print(
+                f"--- {node.name}, exit code {node.process.returncode}\n{node.log}"
+            )  # shown for tests that fail
 
 
 def _yaml(value) -> str:

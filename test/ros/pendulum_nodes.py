@@ -1,4 +1,6 @@
-"""A scenario of one's own, of a joint alone: `python pendulum_nodes.py NODE` runs the package's NODE with it."""
+"""A scenario of one's own, of a joint alone: `python pendulum_nodes.py NODE` runs the package's
+NODE with it.
+"""
 
 import importlib
 import sys
@@ -37,7 +39,7 @@ PENDULUM = Scenario(
 def main() -> int:
     """Run the node that the command line names; returns the exit code."""
     scenarios._SCENARIOS["pendulum"] = PENDULUM
-    return importlib.import_module(f"nh_control.ros.{sys.argv.pop(1)}").main()
+    return importlib.import_module(f"nh_control.ros.nodes.{sys.argv.pop(1)}").main()
 
 
 if __name__ == "__main__":

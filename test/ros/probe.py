@@ -22,7 +22,9 @@ EVERYTHING = QoSProfile(depth=5000)
 
 
 class Probe:
-    """Keeps what the plant publishes: `joint_states`, `odometry`, `bodies`, `clock`, `commands`, and the last diagnostics of every node."""
+    """Keeps what the plant publishes: `joint_states`, `odometry`, `bodies`, `clock`, `commands`,
+    and the last diagnostics of every node.
+    """
 
     def __init__(self, domain: int):
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -32,7 +34,9 @@ class Probe:
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
         self.diagnostics: dict[str, DiagnosticStatus] = {}
-        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING)
+        self.node.create_subscription(
+            DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING
+        )
         self._publisher = self.node.create_publisher(JointState, "joint_commands", 10)
         self.commands = self.listen(JointState, "joint_commands")
         self.clock = self.listen(Clock, "/clock")
@@ -40,7 +44,9 @@ class Probe:
         self.joint_states = self.listen(JointState, "joint_states")
         self.bodies = self.listen(MultiDOFJointState, "multi_dof_joint_states")
         kinds = {"pause": SetBool, "reset": Trigger, "step": Trigger}
-        self._clients = {name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()}
+        self._clients = {
+            name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()
+        }
 
     def clear(self) -> None:
         """Forget what was published."""
@@ -67,14 +73,19 @@ class Probe:
         """Spin until the condition holds; returns its value. Fails the test after the timeout."""
         deadline = time.monotonic() + timeout_s
         while not (value := condition()):
-            assert time.monotonic() < deadline, f"no {what} within {timeout_s} s; diagnostics: {self.diagnostics}"
+            assert time.monotonic() < deadline, (
+                f"no {what} within {timeout_s} s; diagnostics: {self.diagnostics}"
+            )
             self._executor.spin_once(timeout_sec=0.05)
         return value
 
     def wait_publishers(self, *topics: str) -> None:
         """Spin until other nodes publish the topics, so that nothing of a short run is missed."""
         own = {"joint_commands": 1}
-        self.wait(lambda: all(self.node.count_publishers(topic) > own.get(topic, 0) for topic in topics), f"publishers of {topics}")
+        self.wait(
+            lambda: all(self.node.count_publishers(topic) > own.get(topic, 0) for topic in topics),
+            f"publishers of {topics}",
+        )
 
     def spin(self, seconds: float) -> None:
         """Spin for some time."""
@@ -84,7 +95,11 @@ class Probe:
 
     def values(self, node: str = "plant") -> dict[str, str]:
         """Values of the last diagnostics of a node."""
-        return {pair.key: pair.value for pair in self.diagnostics[node].values} if node in self.diagnostics else {}
+        return (
+            {pair.key: pair.value for pair in self.diagnostics[node].values}
+            if node in self.diagnostics
+            else {}
+        )
 
     def message(self, node: str = "plant") -> str:
         """Message of the last diagnostics of a node."""
@@ -101,19 +116,38 @@ class Probe:
     def wait_step(self, step: int, h: float) -> None:
         """Wait until both messages of the state of this step are there."""
         stamp = round(step * h * 1e9)
-        self.wait(lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)), f"state {step}")
+        self.wait(
+            lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)),
+            f"state {step}",
+        )
 
     def wait_bodies(self, step: int, h: float) -> MultiDOFJointState:
         """Wait for the state of bodies in space of this step or later."""
-        return self.wait(lambda: self.bodies and time_ns(self.bodies[-1]) >= round(step * h * 1e9) and self.bodies[-1], f"bodies {step}")
+        return self.wait(
+            lambda: (
+                self.bodies
+                and time_ns(self.bodies[-1]) >= round(step * h * 1e9)
+                and self.bodies[-1]
+            ),
+            f"bodies {step}",
+        )
 
     def paced_rate(self, seconds: float) -> float:
-        """Steps made and missed by a running plant per second of wall time, over so many seconds or more: its rate on a machine that has time for it."""
+        """Steps made and missed by a running plant per second of wall time, over so many seconds
+        or more: its rate on a machine that has time for it.
+        """
 
         def next_report() -> tuple[float, int]:
             known = self.diagnostics.get("plant")
-            self.wait(lambda: self.diagnostics.get("plant") is not known and int(self.values()["step"]) > 20, "report of a running plant")
-            return time.monotonic(), int(self.values()["step"]) + int(self.values()["missed_steps"])
+            self.wait(
+                lambda: (
+                    self.diagnostics.get("plant") is not known and int(self.values()["step"]) > 20
+                ),
+                "report of a running plant",
+            )
+            return time.monotonic(), int(self.values()["step"]) + int(
+                self.values()["missed_steps"]
+            )
 
         begun, first = next_report()
         ended, last = next_report()
@@ -127,7 +161,10 @@ class Probe:
 
     def wait_clock(self, step: int, h: float) -> None:
         """Wait for the clock of this step."""
-        self.wait(lambda: self.clock and time_ns(self.clock[-1]) >= round(step * h * 1e9), f"clock {step}")
+        self.wait(
+            lambda: self.clock and time_ns(self.clock[-1]) >= round(step * h * 1e9),
+            f"clock {step}",
+        )
 
     def next_state(self) -> JointState:
         """Wait for a joint state that has not been looked at."""
@@ -136,7 +173,9 @@ class Probe:
 
     def command(self, stamp, effort, names=("rotor_torque", "steer_torque")) -> None:
         """Publish a command, once the plant listens."""
-        self.wait(lambda: self._publisher.get_subscription_count() > 1, "subscription of the plant")  # ours is the other
+        self.wait(
+            lambda: self._publisher.get_subscription_count() > 1, "subscription of the plant"
+        )  # ours is the other
         message = JointState(name=list(names), effort=[float(value) for value in effort])
         message.header.stamp = stamp
         self._publisher.publish(message)
@@ -145,7 +184,9 @@ class Probe:
         """Call a service of the plant (with data: a SetBool)."""
         client = self._clients[service]
         self.wait(client.service_is_ready, f"service {service}")
-        future = client.call_async(Trigger.Request() if data is None else SetBool.Request(data=data))
+        future = client.call_async(
+            Trigger.Request() if data is None else SetBool.Request(data=data)
+        )
         self.wait(future.done, f"answer of {service}")
         return future.result()
 
@@ -162,13 +203,23 @@ def by_step(messages: list, h: float) -> dict[int, object]:
 
 
 def states(probe: Probe, h: float) -> np.ndarray:
-    """Rows for all steps: positions and velocities of the three joints, x, y, sine and cosine of half the heading, and the body velocity."""
+    """Rows for all steps: positions and velocities of the three joints, x, y, sine and cosine of
+    half the heading, and the body velocity.
+    """
     joints, bodies = by_step(probe.joint_states, h), by_step(probe.odometry, h)
     assert sorted(joints) == sorted(bodies) == list(range(len(joints)))
     rows = []
     for k in range(len(joints)):
         pose, twist = bodies[k].pose.pose, bodies[k].twist.twist
-        body = (pose.position.x, pose.position.y, pose.orientation.z, pose.orientation.w, twist.angular.z, twist.linear.x, twist.linear.y)
+        body = (
+            pose.position.x,
+            pose.position.y,
+            pose.orientation.z,
+            pose.orientation.w,
+            twist.angular.z,
+            twist.linear.x,
+            twist.linear.y,
+        )
         rows.append([*joints[k].position, *joints[k].velocity, *body])
     return np.array(rows)
 

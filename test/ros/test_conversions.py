@@ -11,7 +11,7 @@ from geometry_msgs.msg import Quaternion  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from nh_control.ros import conversions  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
 
 
 @given(st.floats(-20, 20), st.floats(-200, 200))
@@ -54,5 +54,7 @@ def test_unit_quaternions_are_normalized_and_others_refused():
     message = Quaternion(w=1.004)
     assert np.array_equal(conversions.unit_wxyz(message, "quad1"), [1.0, 0.0, 0.0, 0.0])
     for norm in (0.0, 0.9, 1.1, math.nan):
-        with pytest.raises(conversions.ConversionError, match="orientation of quad1 is no unit quaternion"):
+        with pytest.raises(
+            conversions.ConversionError, match="orientation of quad1 is no unit quaternion"
+        ):
             conversions.unit_wxyz(Quaternion(w=norm), "quad1")

@@ -8,15 +8,24 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from rclpy.qos import DurabilityPolicy  # noqa: E402
 
-from nh_control.ros.listeners import listeners  # noqa: E402
+from nh_control.ros.runtime.listeners import listeners  # noqa: E402
 
 
 def heard_by(matched, volatile=(), latched=()):
-    """Listeners of a publisher that is matched with so many subscriptions, of those that are known."""
-    kinds = [(name, DurabilityPolicy.VOLATILE) for name in volatile] + [(name, DurabilityPolicy.TRANSIENT_LOCAL) for name in latched]
-    known = [SimpleNamespace(node_name=name, qos_profile=SimpleNamespace(durability=kind)) for name, kind in kinds]
+    """Listeners of a publisher that is matched with so many subscriptions, of those that are
+    known.
+    """
+    kinds = [(name, DurabilityPolicy.VOLATILE) for name in volatile] + [
+        (name, DurabilityPolicy.TRANSIENT_LOCAL) for name in latched
+    ]
+    known = [
+        SimpleNamespace(node_name=name, qos_profile=SimpleNamespace(durability=kind))
+        for name, kind in kinds
+    ]
     node = SimpleNamespace(get_subscriptions_info_by_topic={"/odom": known}.get)
-    return listeners(node, SimpleNamespace(topic_name="/odom", get_subscription_count=lambda: matched))
+    return listeners(
+        node, SimpleNamespace(topic_name="/odom", get_subscription_count=lambda: matched)
+    )
 
 
 def test_all_known_nodes_hear_a_publisher_that_is_matched_with_them():

@@ -12,11 +12,11 @@ from transforms3d.quaternions import quat2mat  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros import conversions  # noqa: E402
-from nh_control.ros.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
 
 SCENARIO = scenarios.get("quadrotor_payload")
-LOOK = SCENARIO.look(SCENARIO.parameters)
+LOOK = SCENARIO.visual(SCENARIO.parameters)
 
 
 def configuration(seed=0):
@@ -33,37 +33,63 @@ def points(marker):
 @pytest.mark.parametrize("name", scenarios.names())
 def test_everything_that_a_look_names_exists(name):
     scenario = scenarios.get(name)
-    model, look = scenario.model(), scenario.drawn()
-    poses = look.poses(scenario.parameters, model.system.space.origin)
-    assert {shape.frame for shape in look.shapes} | {look.trail or look.shapes[0].frame} | set(look.outline) <= poses.keys()
-    assert {frame for cable in look.cables for frame in (cable.start, cable.end)} | {arrow.frame for arrow in look.arrows} <= poses.keys()
-    assert {arrow.input for arrow in look.arrows} <= set(model.inputs)
-    assert {cable.monitored for cable in look.cables} <= {"", *(scenario.monitor.names if scenario.monitor else ())}
+    model, visual = scenario.model(), scenario.visual_model()
+    poses = visual.poses(scenario.parameters, model.system.space.origin)
+    assert {shape.frame for shape in visual.shapes} | {
+        visual.trail or visual.shapes[0].frame
+    } | set(visual.outline) <= poses.keys()
+    assert {frame for cable in visual.cables for frame in (cable.start, cable.end)} | {
+        arrow.frame for arrow in visual.arrows
+    } <= poses.keys()
+    assert {arrow.input for arrow in visual.arrows} <= set(model.inputs)
+    assert {cable.monitored for cable in visual.cables} <= {
+        "",
+        *(scenario.monitor.names if scenario.monitor else ()),
+    }
     for pose in poses.values():
         np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-12)
-    drawing = Drawing("plant", look, 0.5)
+    drawing = Drawing("plant", visual, 0.5)
     drawing.place(poses)
-    assert all(np.linalg.norm(conversions.wxyz(m.pose.orientation)) == pytest.approx(1) and min(conversions.xyz(m.scale)) > 0 for m in drawing.markers)
+    assert all(
+        np.linalg.norm(conversions.wxyz(m.pose.orientation)) == pytest.approx(1)
+        and min(conversions.xyz(m.scale)) > 0
+        for m in drawing.markers
+    )
 
 
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
 def test_without_a_look_bodies_are_balls(name):
-    scenario = replace(scenarios.get(name), look=None)
-    bodies = {"snakeboard": ["base_link"], "quadrotor_payload": ["payload", "quad1", "quad2"]}[name]
-    look, q = scenario.drawn(), np.linspace(0.1, 0.5, 5) if name == "snakeboard" else configuration()
-    drawing = Drawing("plant", look, 1.0)
-    drawing.place(look.poses(scenario.parameters, q))
-    assert [shape.frame for shape in look.shapes] == bodies and look.parent == "odom" and look.trail == bodies[0]
+    scenario = replace(scenarios.get(name), visual=None)
+    bodies = {"snakeboard": ["base_link"], "quadrotor_payload": ["payload", "quad1", "quad2"]}[
+        name
+    ]
+    visual, q = (
+        scenario.visual_model(),
+        np.linspace(0.1, 0.5, 5) if name == "snakeboard" else configuration(),
+    )
+    drawing = Drawing("plant", visual, 1.0)
+    drawing.place(visual.poses(scenario.parameters, q))
+    assert (
+        [shape.frame for shape in visual.shapes] == bodies
+        and visual.parent == "odom"
+        and visual.trail == bodies[0]
+    )
     place = [0.4, 0.5, 0.0] if name == "snakeboard" else q[:3]
     np.testing.assert_allclose(conversions.xyz(drawing.markers[0].pose.position), place)
 
 
 def test_of_joints_alone_nothing_is_drawn():
-    scenario = replace(scenarios.get("snakeboard"), look=None, body=None)
-    look = scenario.drawn()
-    trail = Trail(look)
-    trail.place(look.poses(scenario.parameters, np.zeros(5)))
-    assert Drawing("plant", look, 1.0).markers == trail.markers == Lines(look).markers == Arrows(look).markers == []
+    scenario = replace(scenarios.get("snakeboard"), visual=None, body=None)
+    visual = scenario.visual_model()
+    trail = Trail(visual)
+    trail.place(visual.poses(scenario.parameters, np.zeros(5)))
+    assert (
+        Drawing("plant", visual, 1.0).markers
+        == trail.markers
+        == Lines(visual).markers
+        == Arrows(visual).markers
+        == []
+    )
 
 
 def test_frames_are_where_the_bodies_are():
@@ -76,16 +102,22 @@ def test_frames_are_where_the_bodies_are():
 
 def test_shapes_move_with_their_frames():
     board = scenarios.get("snakeboard")
-    look = board.look(board.parameters)
-    drawing = Drawing("plant", look, 1.0)
-    drawing.place(look.poses(board.parameters, np.array([0.7, 0.3, 1.1, 2.0, -1.0])))
+    visual = board.visual(board.parameters)
+    drawing = Drawing("plant", visual, 1.0)
+    drawing.place(visual.poses(board.parameters, np.array([0.7, 0.3, 1.1, 2.0, -1.0])))
     l, turn = board.parameters.l, euler2mat(1.1, 0.0, 0.0, "rzyx")
-    for shape, marker in zip(look.shapes, drawing.markers):
+    for shape, marker in zip(visual.shapes, drawing.markers):
         angle = {"board": 0.0, "rotor": 0.7, "rear_truck": 0.3, "front_truck": -0.3}[shape.frame]
         hinge = np.array([{"rear_truck": -l, "front_truck": l}.get(shape.frame, 0.0), 0.0, 0.0])
-        expected = [2.0, -1.0, 0.0] + turn @ (hinge + euler2mat(angle, 0.0, 0.0, "rzyx") @ shape.offset)
+        expected = [2.0, -1.0, 0.0] + turn @ (
+            hinge + euler2mat(angle, 0.0, 0.0, "rzyx") @ shape.offset
+        )
         np.testing.assert_allclose(conversions.xyz(marker.pose.position), expected, atol=1e-12)
-        np.testing.assert_allclose(quat2mat(conversions.wxyz(marker.pose.orientation)), euler2mat(1.1 + angle, 0.0, shape.roll, "rzyx"), atol=1e-12)
+        np.testing.assert_allclose(
+            quat2mat(conversions.wxyz(marker.pose.orientation)),
+            euler2mat(1.1 + angle, 0.0, shape.roll, "rzyx"),
+            atol=1e-12,
+        )
 
 
 def test_a_slack_cable_is_thin_and_red():
@@ -94,7 +126,9 @@ def test_a_slack_cable_is_thin_and_red():
     taut, slack, outline = lines.markers
     assert taut.scale.x > 2 * slack.scale.x and slack.color.r > 0.8 and taut.color.r < 0.3
     for marker, quad, length in ((taut, "quad1", 0.6), (slack, "quad2", 0.8)):
-        np.testing.assert_allclose(points(marker), [poses["payload"].position, poses[quad].position])
+        np.testing.assert_allclose(
+            points(marker), [poses["payload"].position, poses[quad].position]
+        )
         assert np.linalg.norm(np.diff(points(marker), axis=0)) == pytest.approx(length)
     assert len(points(outline)) == 3
     lines.place(poses, slack=[])

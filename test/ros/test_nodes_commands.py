@@ -1,4 +1,6 @@
-"""What reaches the plant and what it does without: bad commands, failing steps, fallback, services, parameters that change."""
+"""What reaches the plant and what it does without: bad commands, failing steps, fallback,
+services, parameters that change.
+"""
 
 import pytest
 
@@ -37,7 +39,11 @@ def test_bad_commands_never_reach_the_plant(nodes, probe):
         probe.command(*command)
     probe.wait_value("commands_rejected", str(len(bad)))
     values = probe.values()
-    assert {key.removeprefix("rejected: "): n for key, n in values.items() if key.startswith("rejected: ")} == dict.fromkeys(bad, "1")
+    assert {
+        key.removeprefix("rejected: "): n
+        for key, n in values.items()
+        if key.startswith("rejected: ")
+    } == dict.fromkeys(bad, "1")
     assert values["step"] == "3" and values["commands_accepted"] == "3"
     assert probe.diagnostics["plant"].level == b"\1"
     probe.command(now, (0.2, 0.1), names=("steer_torque", "rotor_torque"))
@@ -46,7 +52,15 @@ def test_bad_commands_never_reach_the_plant(nodes, probe):
 
 
 def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
-    nodes.start("plant", {"wait_for_tracker": False, "fallback": "zero", "command_timeout_steps": 2, "wait_for": "[probe]"})
+    nodes.start(
+        "plant",
+        {
+            "wait_for_tracker": False,
+            "fallback": "zero",
+            "command_timeout_steps": 2,
+            "wait_for": "[probe]",
+        },
+    )
     probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
     probe.command(stamp(0.0), (1.0, 1.0))
     probe.wait_value("rejected: late", "1")
@@ -103,18 +117,35 @@ def test_single_step_in_lockstep_needs_its_command(nodes, probe):
 def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
     from probe import by_step, time_ns
 
-    plant = nodes.start("plant", {**LOCKSTEP, "step_s": 0.25, "reference": "forward", "plant.parameters.steer_torque_limit": 1e6})
+    plant = nodes.start(
+        "plant",
+        {
+            **LOCKSTEP,
+            "step_s": 0.25,
+            "reference": "forward",
+            "plant.parameters.steer_torque_limit": 1e6,
+        },
+    )
     state = probe.next_state()
     for _ in range(20):  # steer beyond a right angle, where the constraints are singular
         if "failed" in plant.log:
             break
         probe.command(state.header.stamp, (0.0, 300.0))
         answered = time_ns(state)
-        probe.wait(lambda answered=answered: time_ns(probe.joint_states[-1]) > answered or "failed" in plant.log, "next state or failure")
+        probe.wait(
+            lambda answered=answered: (
+                time_ns(probe.joint_states[-1]) > answered or "failed" in plant.log
+            ),
+            "next state or failure",
+        )
         state = probe.joint_states[-1]
     probe.wait_mode("failed")
     status = probe.diagnostics["plant"]
-    assert status.level == b"\2" and "failed, the plant stays at the last good state" in status.message and "residual" in status.message
+    assert (
+        status.level == b"\2"
+        and "failed, the plant stays at the last good state" in status.message
+        and "residual" in status.message
+    )
     assert "ERROR" in plant.log and plant.process.poll() is None
     refused = probe.call("pause", False)
     assert not refused.success and "reset" in refused.message
@@ -123,7 +154,9 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
     assert probe.call("reset").success
     probe.wait_value("step", "0")
     probe.command(stamp(0.0), (0.0, 0.0))
-    probe.wait(lambda: by_step(probe.joint_states[-1:], 0.25).keys() == {1}, "step after the reset")
+    probe.wait(
+        lambda: by_step(probe.joint_states[-1:], 0.25).keys() == {1}, "step after the reset"
+    )
     assert probe.values()["mode"] == "running"
 
 
@@ -138,7 +171,9 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
 
     def change(name, value):
         probe.wait(client.service_is_ready, "parameter service")
-        future = client.call_async(SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()]))
+        future = client.call_async(
+            SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        )
         return probe.wait(future.done, "answer") and future.result().results[0]
 
     assert change("speed_factor", 4.0).successful

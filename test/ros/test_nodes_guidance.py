@@ -1,4 +1,6 @@
-"""Goals and trajectories for the payload while it flies: bad ones are refused with the reason and the flight goes on, good ones are followed."""
+"""Goals and trajectories for the payload while it flies: bad ones are refused with the reason and
+the flight goes on, good ones are followed.
+"""
 
 import math
 
@@ -12,7 +14,9 @@ HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 
 
 class Flight:
-    """A tracker and a plant in hover, in lock-step at four times real time, and a node that wishes."""
+    """A tracker and a plant in hover, in lock-step at four times real time, and a node that
+    wishes.
+    """
 
     def __init__(self, nodes, probe):
         from geometry_msgs.msg import PoseStamped
@@ -24,8 +28,19 @@ class Flight:
         self.goals = probe.node.create_publisher(PoseStamped, "goal", 10)
         self.trajectories = probe.node.create_publisher(MultiDOFJointTrajectory, "trajectory", 10)
         self.tracker = nodes.start("tracker", HOVER)
-        self.plant = nodes.start("plant", {**HOVER, "lockstep": True, "speed_factor": 4.0, "on_finish": "continue", "wait_for": "[probe]"})
-        self.paths = probe.listen(Path, "reference", QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+        self.plant = nodes.start(
+            "plant",
+            {
+                **HOVER,
+                "lockstep": True,
+                "speed_factor": 4.0,
+                "on_finish": "continue",
+                "wait_for": "[probe]",
+            },
+        )
+        self.paths = probe.listen(
+            Path, "reference", QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        )
         probe.wait_bodies(150, H)
         for publisher in (self.goals, self.trajectories):
             probe.wait(publisher.get_subscription_count, "tracker's subscriptions")
@@ -56,7 +71,10 @@ class Flight:
     def wait_there(self, position):
         """Wait until the payload rests at a position."""
         twist = lambda: self.probe.bodies[-1].twist[0].linear  # noqa: E731
-        there = lambda: np.abs(self.position - position).max() < 2e-3 and abs(twist().x) + abs(twist().y) + abs(twist().z) < 2e-3  # noqa: E731
+        there = lambda: (
+            np.abs(self.position - position).max() < 2e-3
+            and abs(twist().x) + abs(twist().y) + abs(twist().z) < 2e-3
+        )  # noqa: E731
         self.probe.wait(there, f"rest at {position}, last position {self.position}")
 
 
@@ -67,16 +85,27 @@ def flight(nodes, probe):
 
 BAD_GOALS = {
     "goal refused: position [0.0, nan, 1.0] is not finite": {"position": (0.0, math.nan, 1.0)},
-    "goal refused: in the frame 'map'; expected 'odom'": {"position": (0.0, 0.0, 1.0), "frame": "map"},
+    "goal refused: in the frame 'map'; expected 'odom'": {
+        "position": (0.0, 0.0, 1.0),
+        "frame": "map",
+    },
     "goal (1e+06, 0, 1) refused: no way to the goal": {"position": (1e6, 0.0, 1.0)},
-    "s in the past: send it with the present simulation time": {"position": (0.0, 0.0, 1.0), "stamp_s": 0.01},
+    "s in the past: send it with the present simulation time": {
+        "position": (0.0, 0.0, 1.0),
+        "stamp_s": 0.01,
+    },
 }
 BAD_TRAJECTORIES = {
-    "trajectory refused: point 0 has a translation that is not finite": {"positions": ((0.0, math.nan, 1.0), (0.0, 0.0, 1.0))},
+    "trajectory refused: point 0 has a translation that is not finite": {
+        "positions": ((0.0, math.nan, 1.0), (0.0, 0.0, 1.0))
+    },
     "trajectory refused: in the frame 'base_link'; expected 'odom'": {"frame": "base_link"},
     "in the past: give the simulation time at which it is to start": {"stamp_s": 0.02},
     "trajectory refused: times_from_start must increase from 0 or later": {"times": (2.0, 1.0)},
-    "trajectory of 2 points refused:": {"times": (0.2, 0.4), "positions": ((9.0, 0.0, 1.0), (0.0, 9.0, 1.0))},  # infeasible accelerations
+    "trajectory of 2 points refused:": {
+        "times": (0.2, 0.4),
+        "positions": ((9.0, 0.0, 1.0), (0.0, 9.0, 1.0)),
+    },  # infeasible accelerations
 }
 
 
@@ -129,7 +158,9 @@ def test_goals_and_trajectories_are_followed_also_from_motion(flight):
     flight.wait_there((1.0, 0.5, 1.5))
     flight.goal((0.0, 0.0, 0.0))  # in the plane
     told = flight.wait_log("goal (0, 0, 1.5) accepted: from t = ").split()
-    path = probe.wait(lambda: len(flight.paths) == 3 and flight.paths[2], "path of the second goal")
+    path = probe.wait(
+        lambda: len(flight.paths) == 3 and flight.paths[2], "path of the second goal"
+    )
     stamps = [pose.header.stamp.sec + 1e-9 * pose.header.stamp.nanosec for pose in path.poses]
     assert (stamps[0], stamps[-1]) == pytest.approx((float(told[0]), float(told[-2])), abs=1e-3)
     probe.wait(lambda: flight.position[0] < 0.8, "motion")

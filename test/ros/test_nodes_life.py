@@ -10,22 +10,50 @@ HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
 
 REFUSED = [
-    ("plant", {"spede_factor": 1.0}, ["unknown parameter 'spede_factor'", "did you mean 'speed_factor'", "perturb.position"]),
-    ("plant", {"plant.parameters.mass": 1.0}, ["unknown parameter 'plant.parameters.mass'", "plant.parameters.m,", "plant.parameters.J"]),
-    ("plant", {"plant.parameters.m": float("nan")}, ["'plant.parameters.m' must be a finite number", "nan"]),
+    (
+        "plant",
+        {"spede_factor": 1.0},
+        ["unknown parameter 'spede_factor'", "did you mean 'speed_factor'", "perturb.position"],
+    ),
+    (
+        "plant",
+        {"plant.parameters.mass": 1.0},
+        ["unknown parameter 'plant.parameters.mass'", "plant.parameters.m,", "plant.parameters.J"],
+    ),
+    (
+        "plant",
+        {"plant.parameters.m": float("nan")},
+        ["'plant.parameters.m' must be a finite number", "nan"],
+    ),
     ("plant", {"plant.parameters.m": 0.1}, ["m l^2 = 0.4", "must exceed"]),
-    ("plant", {**HOVER, "plant.parameters.thrust_limit": 5.0}, ["2 thrusts of at most 5 N cannot hold the weight of 18.74 N"]),
-    ("plant", {**HOVER, "plant.parameters.lengths": "[0.6]"}, ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"]),
+    (
+        "plant",
+        {**HOVER, "plant.parameters.thrust_limit": 5.0},
+        ["2 thrusts of at most 5 N cannot hold the weight of 18.74 N"],
+    ),
+    (
+        "plant",
+        {**HOVER, "plant.parameters.lengths": "[0.6]"},
+        ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"],
+    ),
     ("plant", {"wind.force": "[1.0, 0.0, 0.0]"}, ["snakeboard has no wind"]),
     ("plant", {"wind.duration_s": -1.0}, ["'wind.duration_s' must be a finite number >= 0"]),
     ("plant", {"perturb.swing": 0.1}, ["snakeboard", "leave swing and tilt at 0"]),
-    ("plant", {"plant.integrator": "euler"}, ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"]),
+    (
+        "plant",
+        {"plant.integrator": "euler"},
+        ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"],
+    ),
     ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
     ("plant", {"lockstep": 3}, ["'lockstep' must be true or false, got 3"]),
     ("plant", {"wait_for": "[]"}, ["leave parameters without a value (null, an empty list) out"]),
     ("tracker", {"scenario": "unicycle"}, ["'scenario' must be one of", "snakeboard"]),
-    ("tracker", {"reference": "backflip"}, ["unknown snakeboard reference 'backflip'", "parking", "forward", "turning"]),
+    (
+        "tracker",
+        {"reference": "backflip"},
+        ["unknown snakeboard reference 'backflip'", "parking", "forward", "turning"],
+    ),
     ("tracker", {"step_s": -0.01}, ["'step_s' must be a finite number >= 0"]),
     ("display", {"rate": 3.0}, ["unknown parameter 'rate'", "rate_hz"]),
     ("recorder", {"topics": '["/odom"]'}, ["'/odom' is not of the form name:package/msg/Type"]),
@@ -37,7 +65,10 @@ REFUSED = [
 def test_refusals_say_what_is_valid(nodes):
     batch = 4  # at a time
     for begin in range(0, len(REFUSED), batch):
-        started = [(nodes.start(name, given), given, texts) for name, given, texts in REFUSED[begin : begin + batch]]
+        started = [
+            (nodes.start(name, given), given, texts)
+            for name, given, texts in REFUSED[begin : begin + batch]
+        ]
         for node, given, texts in started:
             assert node.wait() == 2, (given, node.log)
             for text in texts:
@@ -48,17 +79,24 @@ def test_refusals_say_what_is_valid(nodes):
 def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_path):
     file = tmp_path / "all.yaml"
     file.write_text(
-        "/**:\n  ros__parameters:\n    scenario: snakeboard\n    reference: forward\n    speed_factor: 0\n    lockstep: true\n    duration_s: 0.5\n"
-        "    integral: true\n    rate_hz: 10\n    plant: {substeps: 2, parameters: {m: 1.05}}\n    perturb: {position: 0.1, seed: 7}\n"
+        "/**:\n  ros__parameters:\n    scenario: snakeboard\n    reference: forward\n    "
+        "speed_factor: 0\n    lockstep: true\n    duration_s: 0.5\n"
+        "    integral: true\n    rate_hz: 10\n    plant: {substeps: 2, parameters: {m: 1.05}}\n  "
+        "  perturb: {position: 0.1, seed: 7}\n"
         f"    output: {tmp_path / 'bag'}\n    wait_for: [recorder, display, probe]\n"
     )
-    started = [nodes.start(name, None, "--params-file", str(file)) for name in ("recorder", "tracker", "display", "plant")]
+    started = [
+        nodes.start(name, None, "--params-file", str(file))
+        for name in ("recorder", "tracker", "display", "plant")
+    ]
     probe.wait_mode("finished")
     assert [node.end(timeout_s=20) for node in started] == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, probe, tmp_path, number):
+def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(
+    nodes, probe, tmp_path, number
+):
     from rosbags.highlevel import AnyReader
     from visualization_msgs.msg import MarkerArray
 
@@ -70,7 +108,9 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, pro
         nodes.start("plant", {**LOCKSTEP, "speed_factor": 5.0, "wait_for": "[recorder, display]"}),
     ]
     markers = probe.listen(MarkerArray, "markers")
-    probe.wait(lambda: int(probe.values().get("step", 0)) > 200 and len(markers) > 5, "steps and markers")
+    probe.wait(
+        lambda: int(probe.values().get("step", 0)) > 200 and len(markers) > 5, "steps and markers"
+    )
     for _ in range(2):
         for node in started:
             node.process.send_signal(number)
@@ -79,7 +119,9 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, pro
     with AnyReader([bag]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
         stamps = [time_ns for _, time_ns, _ in reader.messages()]
-    assert counts["/joint_states"] > 100 and counts["/odom"] > 100 and counts["/joint_commands"] > 100
+    assert (
+        counts["/joint_states"] > 100 and counts["/odom"] > 100 and counts["/joint_commands"] > 100
+    )
     assert counts["/reference"] == 1 and counts["/markers"] > 1 and counts["/diagnostics"] >= 1
     assert max(stamps) < 20 * 10**9  # simulation time
     again = nodes.start("recorder", {"output": str(bag)})
@@ -88,11 +130,13 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(nodes, pro
 
 def test_a_signal_during_the_construction_of_a_node_ends_it():
     code = (
-        "import sys, time\nfrom nh_control.ros import process\n"
+        "import sys, time\nfrom nh_control.ros.runtime import process\n"
         "def make(*_):\n    print('making', flush=True)\n    time.sleep(60)\n"
         "sys.exit(process.run('slow', make, []))"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as slow:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as slow:
         assert slow.stdout.readline() == "making\n"
         slow.send_signal(signal.SIGINT)
         assert slow.wait(10) == 0
@@ -101,8 +145,9 @@ def test_a_signal_during_the_construction_of_a_node_ends_it():
 
 def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
     code = (
-        "import sys\nfrom nh_control.ros import process\n"
-        "class Broken:\n    def __init__(self, *_): pass\n    def work(self): raise RuntimeError('broken work')\n    def close(self): pass\n"
+        "import sys\nfrom nh_control.ros.runtime import process\n"
+        "class Broken:\n    def __init__(self, *_): pass\n    def work(self): raise "
+        "RuntimeError('broken work')\n    def close(self): pass\n"
         "sys.exit(process.run('broken', Broken, []))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
@@ -129,7 +174,10 @@ def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look
     probe.wait(lambda: markers, "markers")
     known = markers[-1]
     assert plant.end() == 0
-    assert (known.markers[0].header.stamp.sec, known.markers[0].header.stamp.nanosec) == (0, 500_000_000)
+    assert (known.markers[0].header.stamp.sec, known.markers[0].header.stamp.nanosec) == (
+        0,
+        500_000_000,
+    )
     late = Probe(probe.node.context.get_domain_id())
     try:
         seen = late.listen(MarkerArray, "markers")
@@ -145,13 +193,24 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
 
     h = scenarios.get("snakeboard").step_s
     first = nodes.start("tracker")
-    plant = nodes.start("plant", {**LOCKSTEP, "speed_factor": 2.0, "duration_s": 3.0, "perturb.position": 0.1, "wait_for": "[probe]"})
+    plant = nodes.start(
+        "plant",
+        {
+            **LOCKSTEP,
+            "speed_factor": 2.0,
+            "duration_s": 3.0,
+            "perturb.position": 0.1,
+            "wait_for": "[probe]",
+        },
+    )
     probe.wait(lambda: len(probe.joint_states) > 30, "steps")
     first.kill()
     probe.wait(lambda: "for the command that answers" in probe.message(), "warning")
     assert probe.diagnostics["plant"].level == b"\1"
     stopped_at = probe.values()["step"]
-    assert probe.call("pause", True).success and probe.call("pause", False).success  # it stays responsive
+    assert (
+        probe.call("pause", True).success and probe.call("pause", False).success
+    )  # it stays responsive
     nodes.start("tracker")
     probe.wait_step(300, h)
     interrupted = states(probe, h)
@@ -166,7 +225,10 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
 
 def test_a_node_that_is_waited_for_is_named(nodes, probe):
     nodes.start("plant", {"wait_for": "[probe, nobody]", "wait_for_tracker": False})
-    probe.wait(lambda: "nobody to subscribe to /joint_states (parameter 'wait_for')" in probe.message(), "warning")
+    probe.wait(
+        lambda: "nobody to subscribe to /joint_states (parameter 'wait_for')" in probe.message(),
+        "warning",
+    )
     assert probe.values()["step"] == "0" and probe.diagnostics["plant"].level == b"\1"
 
 

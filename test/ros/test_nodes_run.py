@@ -1,11 +1,13 @@
-"""Runs of plant and tracker in processes of their own: topics, lock-step, real time, other plants, encoders only."""
+"""Runs of plant and tracker in processes of their own: topics, lock-step, real time, other plants,
+encoders only.
+"""
 
 import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop, convert
 from nh_control.scenarios import Perturbation, PlantOptions
-from nh_control.simulation import closed_loop, convert
 
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
 PERTURBED = {"perturb.position": 0.1, "perturb.heading": 0.1, "perturb.momentum": 0.1}
@@ -24,7 +26,21 @@ def expected(steps: int, **options) -> np.ndarray:
     rows = []
     for x in run.trajectory.states:
         (psi, phi, theta, px, py), v = model.configuration(x), model.velocity(x)
-        rows.append([psi, phi, -phi, v[0], v[1], -v[1], px, py, np.sin(theta / 2), np.cos(theta / 2), *v[2:]])
+        rows.append(
+            [
+                psi,
+                phi,
+                -phi,
+                v[0],
+                v[1],
+                -v[1],
+                px,
+                py,
+                np.sin(theta / 2),
+                np.cos(theta / 2),
+                *v[2:],
+            ]
+        )
     return np.array(rows)
 
 
@@ -53,14 +69,22 @@ def test_lockstep_is_identical_in_other_processes_with_another_plant(nodes, prob
     from probe import states
 
     other = {"plant.integrator": "rdp_exp", "plant.substeps": 4, "plant.parameters.m": 1.1}
-    tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, **PERTURBED, **other, "duration_s": 1.0})
+    tracker, plant = (
+        nodes.start("tracker"),
+        nodes.start("plant", {**LOCKSTEP, **PERTURBED, **other, "duration_s": 1.0}),
+    )
     probe.wait_step(100, H)
     first = states(probe, H)
     assert (plant.end(), tracker.end()) == (0, 0)
     probe.clear()
     second = run(nodes, probe, 100, other)
     assert np.array_equal(first, second)
-    assert np.abs(first - expected(100, integrator="rdp_exp", substeps=4, parameters={"m": 1.1})).max() < 1e-9
+    assert (
+        np.abs(
+            first - expected(100, integrator="rdp_exp", substeps=4, parameters={"m": 1.1})
+        ).max()
+        < 1e-9
+    )
 
 
 def test_topics_are_complete_and_valid(nodes, probe):
@@ -75,17 +99,26 @@ def test_topics_are_complete_and_valid(nodes, probe):
     probe.wait_publishers("markers", "joint_commands")
     nodes.start("plant", {"speed_factor": 2.0, "wait_for": "[probe, display]", "duration_s": 2.0})
     probe.wait_mode("finished")
-    paths = probe.listen(Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+    paths = probe.listen(
+        Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    )
     probe.wait(lambda: paths, "path")
     probe.wait_step(200, H)
     probe.wait_clock(200, H)
     command = probe.wait_command(199, H)
-    probe.wait(lambda: markers and {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"}, "all markers")
+    probe.wait(
+        lambda: markers and {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"},
+        "all markers",
+    )
     probe.wait(lambda: "tracker" in probe.diagnostics, "tracker's diagnostics")
 
     stamps = sorted({time_ns(m) for m in probe.joint_states})
     assert stamps == [10_000_000 * k for k in range(201)]
-    assert sorted({time_ns(m) for m in probe.odometry}) == sorted({time_ns(m) for m in probe.clock}) == stamps
+    assert (
+        sorted({time_ns(m) for m in probe.odometry})
+        == sorted({time_ns(m) for m in probe.clock})
+        == stamps
+    )
     times = [time_ns(m) for m in probe.clock]
     assert times == sorted(times)
     state = probe.joint_states[-1]
@@ -97,10 +130,25 @@ def test_topics_are_complete_and_valid(nodes, probe):
     assert list(command.name) == ["rotor_torque", "steer_torque"] and len(command.effort) == 2
     assert {time_ns(m) for m in probe.commands} <= set(stamps)
     assert len(paths[0].poses) == len(SCENARIO.reference(SCENARIO.model())) + 1
-    assert all(np.isfinite([m.pose.position.x, m.pose.position.y, m.pose.orientation.w]).all() for m in markers[-1].markers)
+    assert all(
+        np.isfinite([m.pose.position.x, m.pose.position.y, m.pose.orientation.w]).all()
+        for m in markers[-1].markers
+    )
     values = probe.values()
-    assert {"step", "rate_hz", "missed_steps", "jitter_mean_us", "commands_rejected", "energy_J", "constraint_residual"} <= values.keys()
-    assert values["step"] == "200" and values["commands_rejected"] == "0" and float(values["constraint_residual"]) < 1e-12
+    assert {
+        "step",
+        "rate_hz",
+        "missed_steps",
+        "jitter_mean_us",
+        "commands_rejected",
+        "energy_J",
+        "constraint_residual",
+    } <= values.keys()
+    assert (
+        values["step"] == "200"
+        and values["commands_rejected"] == "0"
+        and float(values["constraint_residual"]) < 1e-12
+    )
     assert {"error_norm", "error: psi", "steps_saturated"} <= probe.values("tracker").keys()
 
 
@@ -121,8 +169,12 @@ def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     assert all(len(m.velocity) == 0 for m in probe.joint_states)
     reference = expected(300)
     bodies = by_step(probe.odometry, H)
-    position = np.array([[bodies[k].pose.pose.position.x, bodies[k].pose.pose.position.y] for k in range(301)])
-    assert np.abs(position - reference[:, 6:8]).max() < 0.02  # the first momentum is not known, the others are
+    position = np.array(
+        [[bodies[k].pose.pose.position.x, bodies[k].pose.pose.position.y] for k in range(301)]
+    )
+    assert (
+        np.abs(position - reference[:, 6:8]).max() < 0.02
+    )  # the first momentum is not known, the others are
     assert np.abs(position - reference[:, 6:8])[-1].max() < 0.005
     probe.wait(lambda: probe.values("tracker").get("step") == "300", "tracker's report")
     assert probe.values("tracker")["momenta_approximated"] == "0"
@@ -147,9 +199,21 @@ def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes,
 
     script = Path(__file__).parent / "pendulum_nodes.py"
     markers = probe.listen(MarkerArray, "markers")
-    started = [nodes.start(name, {"scenario": "pendulum"}, script=script) for name in ("tracker", "display")]
+    started = [
+        nodes.start(name, {"scenario": "pendulum"}, script=script)
+        for name in ("tracker", "display")
+    ]
     probe.wait_publishers("markers", "joint_commands")
-    plant = nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, display]", "scenario": "pendulum", "perturb.heading": 0.2}, script=script)
+    plant = nodes.start(
+        "plant",
+        {
+            **LOCKSTEP,
+            "wait_for": "[probe, display]",
+            "scenario": "pendulum",
+            "perturb.heading": 0.2,
+        },
+        script=script,
+    )
     probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
     model = PENDULUM.model()
     tracker = PENDULUM.tracker(model, PENDULUM.reference(model))
@@ -157,7 +221,10 @@ def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes,
     run = closed_loop(model, tracker, start, 200)
     states = by_step(probe.joint_states, H)
     received = np.array([[*states[k].position, *states[k].velocity] for k in range(201)])
-    assert np.abs(received - [[x[0], model.velocity(x)[0]] for x in run.trajectory.states]).max() < 1e-9
+    assert (
+        np.abs(received - [[x[0], model.velocity(x)[0]] for x in run.trajectory.states]).max()
+        < 1e-9
+    )
     probe.wait(lambda: markers, "markers")
     assert markers[-1].markers == [] and not probe.odometry and not probe.bodies
     assert [node.end() for node in (plant, *started)] == [0, 0, 0]

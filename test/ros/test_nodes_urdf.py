@@ -1,11 +1,13 @@
-"""Nodes that run a robot from a URDF file: held by the tracker, falling on a floating base, and files that are no robots."""
+"""Nodes that run a robot from a URDF file: held by the tracker, falling on a floating base, and
+files that are no robots.
+"""
 
 import numpy as np
 
 from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Perturbation
 from nh_control.scenarios.urdf import DEFAULT
-from nh_control.simulation import closed_loop
 
 LOCKSTEP = {"scenario": "urdf", "lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
 H = scenarios.get("urdf").step_s
@@ -15,12 +17,19 @@ def of_steps(probe, messages: list, steps: int) -> list:
     """Messages of the steps 0 ... steps; a state may be published more than once."""
     from probe import by_step
 
-    found = probe.wait(lambda: len(found := by_step(messages, H)) == steps + 1 and found, f"message {steps}")
+    found = probe.wait(
+        lambda: len(found := by_step(messages, H)) == steps + 1 and found, f"message {steps}"
+    )
     return [found[k] for k in range(steps + 1)]
 
 
 def joint_states(probe, steps: int) -> np.ndarray:
-    return np.array([[*message.position, *message.velocity] for message in of_steps(probe, probe.joint_states, steps)])
+    return np.array(
+        [
+            [*message.position, *message.velocity]
+            for message in of_steps(probe, probe.joint_states, steps)
+        ]
+    )
 
 
 def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
@@ -30,8 +39,15 @@ def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
     scenario = scenarios.get("urdf")
     model = scenario.model()
     tracker = scenario.tracker(model, scenario.reference(model))
-    run = closed_loop(model, tracker, scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2)), 200)
-    expected = np.array([[*model.configuration(x), *model.velocity(x)] for x in run.trajectory.states])
+    run = closed_loop(
+        model,
+        tracker,
+        scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2)),
+        200,
+    )
+    expected = np.array(
+        [[*model.configuration(x), *model.velocity(x)] for x in run.trajectory.states]
+    )
     assert probe.joint_states[0].name == ["shoulder", "elbow"]
     assert np.abs(states - expected).max() < 1e-9
     assert np.abs(states[-1, :2]).max() < 0.02
@@ -43,13 +59,28 @@ def test_a_robot_on_a_floating_base_falls(nodes, probe, tmp_path):
 
     file = tmp_path / "robot.urdf"
     file.write_text(DEFAULT.read_text())
-    odometry, poses = probe.listen(Odometry, "base_link/odom"), probe.listen(MultiDOFJointState, "multi_dof_joint_states")
+    odometry, poses = (
+        probe.listen(Odometry, "base_link/odom"),
+        probe.listen(MultiDOFJointState, "multi_dof_joint_states"),
+    )
     steps = 100
-    nodes.start("plant", {**LOCKSTEP, "lockstep": False, "wait_for_tracker": False, "urdf": file, "base": "floating", "duration_s": steps * H})
+    nodes.start(
+        "plant",
+        {
+            **LOCKSTEP,
+            "lockstep": False,
+            "wait_for_tracker": False,
+            "urdf": file,
+            "base": "floating",
+            "duration_s": steps * H,
+        },
+    )
     heights = [message.pose.pose.position.z for message in of_steps(probe, odometry, steps)]
     transforms = [message.transforms[0].translation.z for message in of_steps(probe, poses, steps)]
     assert transforms == heights
-    np.testing.assert_allclose(heights, -9.81 * (H * np.arange(steps + 1)) ** 2 / 2, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        heights, -9.81 * (H * np.arange(steps + 1)) ** 2 / 2, rtol=0, atol=1e-12
+    )
     assert (odometry[0].header.frame_id, odometry[0].child_frame_id) == ("world", "base_link")
     np.testing.assert_allclose(joint_states(probe, steps), 0.0, atol=1e-9)
 

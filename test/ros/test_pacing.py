@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nh_control.ros.pacing import Pacer
-from nh_control.ros.step_clock import StepClock
+from nh_control.ros.loop.pacing import Pacer
+from nh_control.ros.loop.step_clock import StepClock
 
 
 class FakeClock:
@@ -43,7 +43,9 @@ def test_missed_periods_are_counted_and_not_caught_up(clock):
     assert pacer.remaining_s() == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(("speed", "interval"), [(1.0, 0.01), (4.0, 0.0025), (0.5, 0.02), (0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("speed", "interval"), [(1.0, 0.01), (4.0, 0.0025), (0.5, 0.02), (0.0, 0.0)]
+)
 def test_speed(clock, speed, interval):
     pacer = Pacer(0.01, speed, clock=clock)
     assert pacer.remaining_s() == pytest.approx(interval)

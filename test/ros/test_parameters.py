@@ -7,11 +7,22 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, RECORDER, TRACKER, Spec  # noqa: E402
-from nh_control.ros.process import UsageError  # noqa: E402
+from nh_control.ros.runtime.parameters import (  # noqa: E402
+    DISPLAY,
+    PLANT,
+    PLANT_PARAMETERS,
+    RECORDER,
+    TRACKER,
+    Spec,
+)
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
 
 
-@pytest.mark.parametrize("spec", {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}.values(), ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "spec",
+    {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}.values(),
+    ids=lambda s: s.name,
+)
 def test_every_parameter_has_a_valid_default_and_a_description(spec):
     assert spec.check(spec.default) == spec.default
     assert len(spec.description) > 10 and spec.description.endswith(".")
@@ -59,16 +70,21 @@ def test_empty_lists_are_lists_of_strings():
     from rclpy.context import Context
     from rclpy.parameter import Parameter
 
-    from nh_control.ros.parameters import Parameters
+    from nh_control.ros.runtime.parameters import Parameters
 
     context = Context()
     rclpy.init(context=context, domain_id=101)
     try:
         options = {"context": context, "automatically_declare_parameters_from_overrides": True}
-        overrides = [Parameter("topics", value=["/odom:nav_msgs/msg/Odometry"]), Parameter("speed_factor", value=3)]
+        overrides = [
+            Parameter("topics", value=["/odom:nav_msgs/msg/Odometry"]),
+            Parameter("speed_factor", value=3),
+        ]
         node = rclpy.create_node("recorder", parameter_overrides=overrides, **options)
         assert Parameters(node, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
-        node = rclpy.create_node("plant", parameter_overrides=[Parameter("speed_factor", value=3)], **options)
+        node = rclpy.create_node(
+            "plant", parameter_overrides=[Parameter("speed_factor", value=3)], **options
+        )
         parameters = Parameters(node, PLANT)
         assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
         assert node.get_parameter("wait_for").type_ is Parameter.Type.STRING_ARRAY

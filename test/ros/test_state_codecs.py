@@ -1,4 +1,6 @@
-"""States in messages: there and back for joints, planar bodies and bodies in space, and what is refused."""
+"""States in messages: there and back for joints, planar bodies and bodies in space, and what is
+refused.
+"""
 
 import math
 import sys
@@ -16,12 +18,13 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
 from transforms3d.quaternions import quat2mat  # noqa: E402
 
-from nh_control import scenarios, topics  # noqa: E402
-from nh_control.ros import conversions  # noqa: E402
-from nh_control.ros.conversions import ConversionError  # noqa: E402
-from nh_control.ros.state_codecs import JointCodec, codecs  # noqa: E402
-from nh_control.ros.state_reader import StateReader  # noqa: E402
-from nh_control.ros.transforms import transform_broadcaster  # noqa: E402
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
+from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
+from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
+from nh_control.ros.messages.transforms import transform_broadcaster  # noqa: E402
+from nh_control.runs import topics  # noqa: E402
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)
@@ -42,8 +45,12 @@ def quads(velocities=True):
 def motion(seed=0):
     """Configuration and velocity of payload and quadrotors, far from hover."""
     rng, model = np.random.default_rng(seed), QUADS.model()
-    q = model.system.space.retract(model.system.space.origin, rng.normal(size=model.system.space.nv))
-    return q.tolist(), model.velocity(model.state(q, rng.normal(size=model.system.space.nw))).tolist()
+    q = model.system.space.retract(
+        model.system.space.origin, rng.normal(size=model.system.space.nv)
+    )
+    return q.tolist(), model.velocity(
+        model.state(q, rng.normal(size=model.system.space.nw))
+    ).tolist()
 
 
 JOINTS, BODY = board()
@@ -73,20 +80,37 @@ def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
     bodies = QUADS.to_bodies(QUADS.parameters, np.array(q), np.array(v))
-    assert [topic for topic, _ in codec.outgoing] == ["multi_dof_joint_states", "payload/odom", "quad1/odom", "quad2/odom"]
-    assert codec.message.header.frame_id == "odom" and codec.message.joint_names == ["payload", "quad1", "quad2"]
+    assert [topic for topic, _ in codec.outgoing] == [
+        "multi_dof_joint_states",
+        "payload/odom",
+        "quad1/odom",
+        "quad2/odom",
+    ]
+    assert codec.message.header.frame_id == "odom" and codec.message.joint_names == [
+        "payload",
+        "quad1",
+        "quad2",
+    ]
     for i, (body, odometry) in enumerate(zip(bodies, codec.odometry)):
         assert (odometry.header.frame_id, odometry.child_frame_id) == ("odom", body.frame)
         assert odometry.twist.twist == codec.message.twist[i]
         assert odometry.pose.pose.orientation == codec.message.transforms[i].rotation
         np.testing.assert_array_equal(conversions.xyz(odometry.pose.pose.position), body.position)
         turn = quat2mat(body.quaternion_wxyz)
-        np.testing.assert_allclose(turn @ conversions.xyz(odometry.twist.twist.linear), body.linear_velocity, atol=1e-14)
-        np.testing.assert_array_equal(conversions.xyz(odometry.twist.twist.angular), body.angular_velocity_body)
+        np.testing.assert_allclose(
+            turn @ conversions.xyz(odometry.twist.twist.linear), body.linear_velocity, atol=1e-14
+        )
+        np.testing.assert_array_equal(
+            conversions.xyz(odometry.twist.twist.angular), body.angular_velocity_body
+        )
 
 
 def test_without_velocities_they_are_left_alone():
-    for codec, (q, v) in ((board(False)[0], ([1.0] * 5, [0.0] * 5)), (board(False)[1], ([1.0] * 5, [0.0] * 5)), (quads(False), motion())):
+    for codec, (q, v) in (
+        (board(False)[0], ([1.0] * 5, [0.0] * 5)),
+        (board(False)[1], ([1.0] * 5, [0.0] * 5)),
+        (quads(False), motion()),
+    ):
         codec.write(q, v)
         q1, v1 = list(q), [7.0] * len(v)
         assert not codec.read(codec.message, q1, v1)
@@ -94,15 +118,22 @@ def test_without_velocities_they_are_left_alone():
 
 
 def test_joints_and_bodies_in_any_order_among_others():
-    message = JointState(name=["front_truck_joint", "bell", "rotor_joint", "rear_truck_joint"], position=[-0.3, 9.0, 1.5, 0.3])
+    message = JointState(
+        name=["front_truck_joint", "bell", "rotor_joint", "rear_truck_joint"],
+        position=[-0.3, 9.0, 1.5, 0.3],
+    )
     q = [0.0] * 5
     JOINTS.read(message, q, [0.0] * 5)
     assert q == [1.5, 0.3, 0.0, 0.0, 0.0]
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
     whole = codec.message
-    message = MultiDOFJointState(header=whole.header, joint_names=["quad2", "camera", "quad1", "payload"])
-    message.transforms, message.twist = ([part[i] for i in (2, 0, 1, 0)] for part in (whole.transforms, whole.twist))
+    message = MultiDOFJointState(
+        header=whole.header, joint_names=["quad2", "camera", "quad1", "payload"]
+    )
+    message.transforms, message.twist = (
+        [part[i] for i in (2, 0, 1, 0)] for part in (whole.transforms, whole.twist)
+    )
     q1, v1 = [0.0] * len(q), [0.0] * len(v)
     assert codec.read(message, q1, v1)
     np.testing.assert_allclose(np.r_[q1, v1], np.r_[q, v], atol=1e-13)
@@ -115,7 +146,10 @@ def test_joints_and_bodies_in_any_order_among_others():
         (JointState(name=JOINTS.names, position=[0.0, 0.0]), "2 positions"),
         (JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0]), "1 velocities"),
         (JointState(name=JOINTS.names, position=[0.0, math.nan, 0.0]), "not finite"),
-        (JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0, math.inf, 0.0]), "not finite"),
+        (
+            JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0, math.inf, 0.0]),
+            "not finite",
+        ),
         (JointState(), "rotor_joint"),
     ],
 )
@@ -138,11 +172,26 @@ def test_unusable_odometry_is_refused():
         (lambda m: m.twist.pop(), "2 twists"),
         (lambda m: m.joint_names.__setitem__(1, "drone"), "without .'quad1'."),
         (lambda m: setattr(m.header, "frame_id", "map"), "in the frame 'map'; expected 'odom'"),
-        (lambda m: setattr(m.transforms[1].translation, "y", math.nan), "value of quad1 that is not finite"),
-        (lambda m: setattr(m.twist[2].angular, "z", math.inf), "value of quad2 that is not finite"),
-        (lambda m: setattr(m.transforms[2].rotation, "w", 7.0), "orientation of quad2 is no unit quaternion"),
-        (lambda m: setattr(m.transforms[2].rotation, "w", math.nan), "orientation of quad2 is no unit quaternion"),
-        (lambda m: setattr(m.transforms[1], "translation", m.transforms[0].translation), "quad1 is at the payload"),
+        (
+            lambda m: setattr(m.transforms[1].translation, "y", math.nan),
+            "value of quad1 that is not finite",
+        ),
+        (
+            lambda m: setattr(m.twist[2].angular, "z", math.inf),
+            "value of quad2 that is not finite",
+        ),
+        (
+            lambda m: setattr(m.transforms[2].rotation, "w", 7.0),
+            "orientation of quad2 is no unit quaternion",
+        ),
+        (
+            lambda m: setattr(m.transforms[2].rotation, "w", math.nan),
+            "orientation of quad2 is no unit quaternion",
+        ),
+        (
+            lambda m: setattr(m.transforms[1], "translation", m.transforms[0].translation),
+            "quad1 is at the payload",
+        ),
     ],
 )
 def test_unusable_states_of_bodies_are_refused(change, text):
@@ -165,7 +214,11 @@ def test_measurements_off_the_manifold_are_put_on_it():
         setattr(rotation, part, -1.003 * getattr(rotation, part))
     payload, quad2 = (codec.message.transforms[i].translation for i in (0, 2))
     for part in "xyz":
-        setattr(quad2, part, getattr(payload, part) + 1.1 * (getattr(quad2, part) - getattr(payload, part)))
+        setattr(
+            quad2,
+            part,
+            getattr(payload, part) + 1.1 * (getattr(quad2, part) - getattr(payload, part)),
+        )
     q1, v1 = [0.0] * len(q), [0.0] * len(v)
     codec.read(codec.message, q1, v1)
     np.testing.assert_allclose(q1[3:7], -np.array(q[3:7]), atol=1e-14)
@@ -174,7 +227,9 @@ def test_measurements_off_the_manifold_are_put_on_it():
     hover = QUADS.reference(model, "hover")
     tracker = QUADS.tracker(model, hover)
     same = model.state(q1, v)
-    np.testing.assert_allclose(tracker.command(0, same).error, tracker.command(0, model.state(q, v)).error, atol=1e-12)
+    np.testing.assert_allclose(
+        tracker.command(0, same).error, tracker.command(0, model.state(q, v)).error, atol=1e-12
+    )
 
 
 class Topics:
@@ -216,18 +271,30 @@ def test_the_first_body_is_placed():
     quads().place(q, pose)
     assert (pose.position.x, pose.position.y, pose.position.z, pose.orientation.w) == (*q[:3], 1.0)
     BODY.place([0.0, 0.0, 0.6, 1.5, -2.5], pose)
-    assert (pose.position.x, pose.position.y) == (1.5, -2.5) and conversions.yaw(pose.orientation) == pytest.approx(0.6)
+    assert (pose.position.x, pose.position.y) == (1.5, -2.5) and conversions.yaw(
+        pose.orientation
+    ) == pytest.approx(0.6)
 
 
 def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
     sent = []
-    broadcaster = type("TransformBroadcaster", (), {"__init__": lambda self, node: None, "sendTransform": lambda self, t: sent.extend(t)})
-    monkeypatch.setitem(sys.modules, "tf2_ros", types.SimpleNamespace(TransformBroadcaster=broadcaster))
+    broadcaster = type(
+        "TransformBroadcaster",
+        (),
+        {"__init__": lambda self, node: None, "sendTransform": lambda self, t: sent.extend(t)},
+    )
+    monkeypatch.setitem(
+        sys.modules, "tf2_ros", types.SimpleNamespace(TransformBroadcaster=broadcaster)
+    )
     codec, (q, v) = quads(), motion()
     broadcast = transform_broadcaster(None, codec.odometry)
     codec.write(q, v)
     broadcast()
-    assert [(t.header.frame_id, t.child_frame_id) for t in sent] == [("odom", "payload"), ("odom", "quad1"), ("odom", "quad2")]
+    assert [(t.header.frame_id, t.child_frame_id) for t in sent] == [
+        ("odom", "payload"),
+        ("odom", "quad1"),
+        ("odom", "quad2"),
+    ]
     for transform, truth in zip(sent, codec.message.transforms):
         assert transform.transform == truth
 
@@ -245,7 +312,11 @@ def test_without_tf_one_line_says_so(monkeypatch):
 @pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
 def test_topics_are_those_that_are_declared(scenario):
     made = codecs(scenario, scenario.model())
-    found = {codec.topic: f"{codec.message_type.__module__.split('.')[0]}/msg/{codec.message_type.__name__}" for codec in made}
+    found = {
+        codec.topic: f"{codec.message_type.__module__.split('.')[0]}/msg/"
+        f"{codec.message_type.__name__}"
+        for codec in made
+    }
     assert found == topics.states(scenario)
     bodies = [topic for codec in made for topic, _ in codec.outgoing if topic not in found]
     assert bodies == topics.odometry(scenario)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.ros.state_estimate import StateEstimate
+from nh_control.ros.loop.state_estimate import StateEstimate
 
 SHORT = {"snakeboard": "parking", "quadrotor_payload": "parabola"}
 
@@ -35,7 +35,11 @@ def run(estimate, model, reference, steps, velocities):
     for k in steps:
         x = reference.states[k]
         v = model.velocity(x) if velocities else None
-        out.append(estimate.state(k, model.configuration(x), v, reference.inputs[k - 1], reference.states[k]))
+        out.append(
+            estimate.state(
+                k, model.configuration(x), v, reference.inputs[k - 1], reference.states[k]
+            )
+        )
     return np.array(out)
 
 

@@ -1,0 +1,178 @@
+"""Changes of the reference while it is tracked: a sequence of legs, and a replanner that plans the
+next leg beside the control loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nh_control.control.guidance import Guidance
+from nh_control.control.tracking import Command, LqrTracker
+from nh_control.discrete.system import StepFailed
+from nh_control.discrete.trajectory import Trajectory
+
+LEAD_S = 1.0
+"""How far ahead the first leg is planned, until it is known how long planning takes."""
+ATTEMPTS = 5
+"""How often a leg is planned that was not ready in time, each time further ahead."""
+
+
+@dataclass(frozen=True)
+class ReferenceLeg:
+    """A `tracker` whose reference begins at step `start` of the sequence, and the `guidance` that
+    planned it, if any.
+    """
+
+    start: int
+    tracker: LqrTracker
+    guidance: Guidance | None = None
+
+    @property
+    def end(self) -> int:
+        """Step of the sequence at which the reference ends."""
+        return self.start + len(self.tracker.reference)
+
+    def next(self, start: int, goal: Callable[[Guidance, int], Trajectory]) -> ReferenceLeg:
+        """The leg from step `start` of the sequence on that a copy of this one's guidance plans
+        for `goal(guidance, step of this leg)`, with the same tracker along it; raises what these
+        raise."""
+        guidance = copy(self.guidance)
+        return ReferenceLeg(
+            start, self.tracker.along(goal(guidance, start - self.start)), guidance
+        )
+
+
+class ReferenceSequence:
+    """A controller along legs: at step k it is that of the last leg that has started. Legs that
+    are over are forgotten.
+
+    Not thread-safe: one thread owns a sequence; others may ask for `leg`.
+    """
+
+    def __init__(self, tracker: LqrTracker, guidance: Guidance | None = None):
+        self.dsys, self._first = tracker.dsys, ReferenceLeg(0, tracker, guidance)
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the first leg alone."""
+        self._legs, self.step = [self._first], 0
+
+    def leg(self, k: int) -> ReferenceLeg:
+        """The last leg that has started at step k; raises ValueError for a step before the present
+        leg, as others are forgotten.
+        """
+        for leg in reversed(self._legs):
+            if leg.start <= k:
+                return leg
+        raise ValueError(
+            f"the present leg begins at step {self._legs[0].start}, asked for step {k}"
+        )
+
+    def target(self, k: int) -> np.ndarray:
+        """Reference state at step k."""
+        leg = self.leg(k)
+        return leg.tracker.target(k - leg.start)
+
+    def command(self, k: int, x, memory: object | None = None) -> Command:
+        """Command for step k at state x (nx)."""
+        self.step = k
+        leg = self.leg(k)
+        return leg.tracker.command(k - leg.start, x, memory)
+
+    def add(self, leg: ReferenceLeg) -> bool:
+        """Follow the leg once it starts, instead of all others that start then or later; False,
+        and nothing changes, if it should have started already.
+        """
+        if leg.start <= self.step:
+            return False
+        present = self.leg(self.step).start
+        self._legs = [other for other in self._legs if present <= other.start < leg.start] + [leg]
+        return True
+
+
+class Replanner:
+    """Plans legs of a sequence in a thread of its own; the newest goal replaces one that is still
+    being planned.
+
+    `plan(k)` of a goal makes the leg that starts at step k. Its outcome comes through `post`, in
+    the thread that owns the sequence: `accepted(what, leg)` or
+    `refused(what, reason)`. A leg that is ready too late is planned again, further ahead.
+    """
+
+    def __init__(
+        self,
+        sequence: ReferenceSequence,
+        post: Callable[[Callable[[], None]], None],
+        accepted: Callable[[str, ReferenceLeg], None],
+        refused: Callable[[str, str], None],
+        lead_s: float = LEAD_S,
+    ):
+        self._sequence, self._post, self._accepted, self._refused = (
+            sequence,
+            post,
+            accepted,
+            refused,
+        )
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replanner")
+        self._lead = max(1, round(lead_s / sequence.dsys.h))
+        self._goal, self._planned = 0, None
+
+    def request(self, what: str, plan: Callable[[int], ReferenceLeg]) -> None:
+        """Plan a leg; `what` names it for people."""
+        self.forget()
+        self._submit(what, plan, attempt=1)
+
+    def forget(self) -> None:
+        """Drop what is being planned, or waits for it."""
+        self._goal += 1
+        if self._planned is not None:
+            self._planned.cancel()
+
+    def close(self) -> None:
+        """Wait until nothing is planned any more."""
+        self.forget()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _submit(self, what: str, plan: Callable[[int], ReferenceLeg], attempt: int) -> None:
+        goal, asked = self._goal, self._sequence.step
+        self._planned = self._executor.submit(plan, asked + self._lead)
+        self._planned.add_done_callback(
+            lambda done: self._post(
+                partial(self._on_planned, goal, what, plan, attempt, asked, done)
+            )
+        )
+
+    def _on_planned(
+        self,
+        goal: int,
+        what: str,
+        plan: Callable[[int], ReferenceLeg],
+        attempt: int,
+        asked: int,
+        planned: Future,
+    ) -> None:
+        if goal != self._goal:
+            return
+        try:
+            leg = planned.result()
+        except (ValueError, StepFailed) as reason:
+            self._refused(what, str(reason))
+            return
+        passed = self._sequence.step - asked
+        if self._sequence.add(leg):
+            self._lead = max(1, 2 * passed)
+            self._accepted(what, leg)
+        elif attempt < ATTEMPTS:
+            self._lead = 2 * max(passed, self._lead)
+            self._submit(what, plan, attempt + 1)
+        else:
+            self._refused(
+                what,
+                f"planning took {passed} steps, longer than the {self._lead} steps it was ahead",
+            )

@@ -1,0 +1,75 @@
+"""Singularities along a trajectory: where linearizations about it cannot be trusted [johnson2014
+VII].
+"""
+
+from __future__ import annotations
+
+import logging
+
+from nh_control.discrete.system import Conditioning, DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
+
+log = logging.getLogger(__name__)
+
+ILL_CONDITIONED, SINGULAR = 1e8, 1e12
+"""Condition numbers that are warned of and that are refused: derivatives lose as many digits as
+they have.
+"""
+
+REMEDIES = {
+    "M": "the configurations are singular in these coordinates, or the step is too coarse for "
+    "them: choose other coordinates, or reduce h",
+    "Dh M^-1 Dh^T": "constraints are dependent, or a step turns one by a right angle: drop "
+    "redundant ones, or reduce h",
+}
+
+
+class SingularStep(ArithmeticError):
+    """A step about which the dynamics cannot be linearized; carries its `conditioning` and the
+    number `step`.
+    """
+
+    def __init__(self, message: str, conditioning: Conditioning, step: int):
+        super().__init__(message)
+        self.conditioning, self.step = conditioning, step
+
+
+def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditioning:
+    """Worst condition numbers of M and Dh M^{-1} Dh^T along a trajectory.
+
+    Raises SingularStep at the first step with one above SINGULAR, and StepFailed where the step
+    cannot even be solved; logs a warning, with step and remedy, for the worst one above
+    ILL_CONDITIONED.
+    """
+    worst, at = Conditioning(1.0, 1.0, 1.0), 0
+    for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
+        try:
+            found = dsys.conditioning(x, u)
+        except StepFailed as failure:
+            raise failure.at(k) from None
+        if not _worse(found)[1] <= SINGULAR:
+            raise SingularStep(_report(dsys, found, k, "singular"), found, k)
+        if _worse(found)[1] > _worse(worst)[1]:
+            worst, at = found, k
+    if _worse(worst)[1] > ILL_CONDITIONED:
+        log.warning(_report(dsys, worst, at, "ill-conditioned"))
+    return worst
+
+
+def _worse(found: Conditioning) -> tuple[str, float]:
+    """Which of the two matrices is worse, and its condition number; M where both are singular,
+    since the other needs it.
+    """
+    return (
+        ("M", found.mass)
+        if found.mass >= min(found.constraint, SINGULAR)
+        else ("Dh M^-1 Dh^T", found.constraint)
+    )
+
+
+def _report(dsys: DiscreteSystem, found: Conditioning, k: int, how: str) -> str:
+    matrix, number = _worse(found)
+    return (
+        f"{dsys} at step {k} (t = {k * dsys.h:g} s): {matrix} is {how}, condition number "
+        f"{number:.1e}: {REMEDIES[matrix]}"
+    )

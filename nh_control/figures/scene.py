@@ -1,0 +1,174 @@
+"""How a run is drawn in figures: the solids, cables and outline of the scenario's visual model,
+body axes, and the paths that bodies leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import quat2mat
+
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import BodyState
+from nh_control.scenarios.visual_model import Color, Pose, Shape, VisualModel
+
+AXIS_M = 0.22
+AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
+CIRCLE = np.column_stack(
+    [np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)]
+)
+
+
+@dataclass(frozen=True)
+class Solid:
+    """Faces, (n, 3) each in m, with their color and opacity."""
+
+    faces: list[np.ndarray]
+    color: Color
+    opacity: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is seen in one state: solids, cables and outlines as lines (n, 3) in m, and body axes
+    as lines with their color.
+    """
+
+    solids: list[Solid] = field(default_factory=list)
+    cables: list[np.ndarray] = field(default_factory=list)
+    outlines: list[np.ndarray] = field(default_factory=list)
+    axes: list[tuple[np.ndarray, str]] = field(default_factory=list)
+
+    @property
+    def points(self) -> np.ndarray:
+        """All points (n, 3)."""
+        solids = [face for solid in self.solids for face in solid.faces]
+        return np.vstack(
+            [
+                np.empty((0, 3)),
+                *solids,
+                *self.cables,
+                *self.outlines,
+                *(line for line, _ in self.axes),
+            ]
+        )
+
+
+def scene(experiment: Experiment, x: np.ndarray) -> Scene:
+    """The plant in state x (nx) of the model; axes are drawn for bodies on which inputs act or,
+    without a visual model, for all.
+    """
+    scenario, parameters, q = (
+        experiment.scenario,
+        experiment.plant.system.parameters,
+        experiment.model.configuration(x),
+    )
+    bodies = _bodies(experiment, x)
+    if scenario.visual is None:
+        return Scene(axes=[line for body in bodies for line in _axes(body)])
+    visual = scenario.visual(parameters)
+    poses = visual.poses(parameters, q)
+    driven = {arrow.frame for arrow in visual.arrows}
+    return Scene(
+        [
+            Solid(_placed(_faces(shape), shape, poses[shape.frame]), shape.color, shape.opacity)
+            for shape in visual.shapes
+        ],
+        [
+            np.array([poses[cable.start].position, poses[cable.end].position])
+            for cable in visual.cables
+        ],
+        _outlines(visual, poses),
+        [line for body in bodies if body.frame in driven for line in _axes(body)],
+    )
+
+
+def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
+    """Positions (N, 3) at states (N, nx), by name: of bodies in space, of the planar body, or of
+    the frame that leaves the visual model's trail.
+    """
+    scenario, parameters, model = (
+        experiment.scenario,
+        experiment.plant.system.parameters,
+        experiment.model,
+    )
+    if scenario.to_bodies is not None:
+        columns = list(zip(*(_bodies(experiment, x) for x in states)))
+        return {
+            column[0].frame: np.array([body.position for body in column]) for column in columns
+        }
+    if scenario.body is not None:
+        xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
+        return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
+    visual = scenario.visual(parameters)
+    return {
+        visual.trail: np.array(
+            [
+                visual.poses(parameters, model.configuration(x))[visual.trail].position
+                for x in states
+            ]
+        )
+    }
+
+
+def _bodies(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+    model, to_bodies = experiment.model, experiment.scenario.to_bodies
+    return (
+        ()
+        if to_bodies is None
+        else to_bodies(
+            experiment.plant.system.parameters, model.configuration(x), model.velocity(x)
+        )
+    )
+
+
+def _axes(body: BodyState) -> list[tuple[np.ndarray, str]]:
+    directions = quat2mat(body.quaternion_wxyz).T
+    return [
+        (np.array([body.position, body.position + AXIS_M * e]), color)
+        for e, color in zip(directions, AXIS_COLORS)
+    ]
+
+
+def _outlines(visual: VisualModel, poses: dict[str, Pose]) -> list[np.ndarray]:
+    return (
+        [np.array([poses[frame].position for frame in (*visual.outline, visual.outline[0])])]
+        if visual.outline
+        else []
+    )
+
+
+def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarray]:
+    turn = axangle2mat([1.0, 0.0, 0.0], shape.roll)
+    return [
+        pose.position + (np.array(shape.offset) + face @ turn.T) @ pose.rotation.T
+        for face in faces
+    ]
+
+
+def _faces(shape: Shape) -> list[np.ndarray]:
+    """Faces of a shape about its center: six of a box, both ends of a cylinder, and three circles
+    for a sphere.
+    """
+    half = np.array(shape.extents) / 2
+    if shape.kind == "box":
+        corners = {signs: half * signs for signs in product((-1, 1), repeat=3)}
+        return [
+            np.array(
+                [corners[_corner(axis, side, *ab)] for ab in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+            )
+            for axis in range(3)
+            for side in (-1, 1)
+        ]
+    if shape.kind == "cylinder":
+        return [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
+    return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
+
+
+def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, int, int]:
+    signs = [a, b]
+    signs.insert(axis, side)
+    return tuple(signs)

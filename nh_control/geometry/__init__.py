@@ -1,0 +1,3 @@
+"""Configuration spaces: retractions, local coordinates, rotations and groups as CasADi
+expressions.
+"""

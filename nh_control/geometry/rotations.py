@@ -1,0 +1,274 @@
+"""Spaces of rotations, directions and poses: SO(3), S^2 and SE(3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry import quaternion
+from nh_control.geometry.smooth import arctan_over, sinc, sine_defect, tangent_coefficient, versine
+from nh_control.geometry.spaces import Segment, Space
+
+
+def normalize(a):
+    """Unit vector along a."""
+    return a / ca.sqrt(ca.sumsqr(a))
+
+
+def _projector(unit):
+    return ca.SX.eye(unit.shape[0]) - unit @ unit.T
+
+
+@dataclass(frozen=True)
+class RotationRetraction:
+    """A map tau from rotation vectors to unit quaternions, its inverse, and its right-trivialized
+    tangent's inverse.
+    """
+
+    name: str
+    tau: Callable
+    inverse: Callable
+    dtau_inverse: Callable
+
+
+ROTATION_RETRACTIONS = {
+    r.name: r
+    for r in (
+        RotationRetraction("exp", quaternion.exp, quaternion.log, quaternion.dexp_inverse),
+        RotationRetraction("cay", quaternion.cay, quaternion.cay_inverse, quaternion.dcay_inverse),
+    )
+}
+
+
+def _choose(table: dict, space: str, name: str):
+    if name not in table:
+        raise ValueError(f"{space}: unknown retraction {name!r}, choose one of {sorted(table)}")
+    return table[name]
+
+
+class SO3(Space):
+    """Rotations as unit quaternions (w, x, y, z), velocities and tangent vectors in the body
+    frame; `retract(q, d) = q tau(d)`, normalized.
+
+    q and -q are the same rotation and are never distinguished. Local coordinates reach angles
+    below pi. The middle of a step is `(q0 + q1) / |q0 + q1|`.
+    """
+
+    def __init__(self, prefix: str = "", retraction: str = "cay"):
+        self.names = tuple(f"{prefix}q{c}" for c in "wxyz")
+        self.velocity_names = tuple(f"{prefix}omega_{c}" for c in "xyz")
+        self._tangent_names = tuple(f"{prefix}rotation_{c}" for c in "xyz")
+        self.retraction = _choose(ROTATION_RETRACTIONS, "SO3", retraction)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self._tangent_names
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+
+    def _retract(self, q, d):
+        return normalize(quaternion.multiply(q, self.retraction.tau(d)))
+
+    def _local(self, q0, q1):
+        return self.retraction.inverse(quaternion.multiply(quaternion.conjugate(q0), q1))
+
+    def local_jacobians(self, q0, d):
+        return -self.retraction.dtau_inverse(d), self.retraction.dtau_inverse(-d)
+
+    def segment(self, q0, d):
+        q1 = self._retract(q0, d)
+        middle, m0, m1 = _quaternion_middle(q0, q1)
+        j0, j1 = self.local_jacobians(q0, d)
+        return Segment(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+
+
+def _quaternion_middle(q0, q1):
+    """`(q0 + q1) / |q0 + q1|` and its derivatives (4, 3) along trivialized variations of q0 and of
+    q1.
+    """
+    total = q0 + q1
+    middle = normalize(total)
+    return middle, *(
+        _projector(middle) @ _quaternion_tangent(q) / ca.sqrt(ca.sumsqr(total)) for q in (q0, q1)
+    )
+
+
+def _quaternion_tangent(q):
+    """Derivative of `retract(q, e)` at e = 0, (4, 3)."""
+    w, v = q[0], q[1:4]
+    return ca.vertcat(-v.T, w * ca.SX.eye(3) + quaternion.hat(v)) / 2
+
+
+class S2(Space):
+    """Directions as unit vectors of R^3; velocities and momenta are stored in R^3, so nothing
+    jumps anywhere on the sphere.
+
+    Tangent vectors d are components in an orthonormal frame (b1, b2) of the plane normal to q, t =
+    b1 d1 + b2 d2. Retractions: "cay", stereographic,
+    `q1 = ((1 - |t|^2/4) q + t) / (1 + |t|^2/4)`, and "exp", `q1 = cos|t| q + sinc|t| t`; both
+    reach all but the opposite of q. The middle of a step is
+    `(q0 + q1) / |q0 + q1|` with velocity `(q1 - q0) / h`, which is tangent there.
+    """
+
+    def __init__(self, prefix: str = "", retraction: str = "cay"):
+        self.names = tuple(f"{prefix}{c}" for c in "xyz")
+        self.velocity_names = tuple(f"{prefix}{c}_dot" for c in "xyz")
+        self._tangent_names = tuple(f"{prefix}swing_{i}" for i in (1, 2))
+        self._chord, self._tangent = _choose(_SPHERE_RETRACTIONS, "S2", retraction)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self._tangent_names
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.array([0.0, 0.0, 1.0])
+
+    def _retract(self, q, d):
+        return normalize(q + self._chord(q, self.frame(q) @ d))
+
+    def _local(self, q0, q1):
+        return self.frame(q0).T @ self._tangent(q0, q1)
+
+    def frame(self, q):
+        """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (-y below the
+        equator) under the least rotation of +-z to q.
+        """
+        x, y, z = q[0], q[1], q[2]
+        s = ca.if_else(z < 0, -1, 1)
+        a = -1 / (s + z)
+        b = a * x * y
+        return ca.horzcat(
+            ca.vertcat(1 + s * a * x**2, s * b, -s * x), ca.vertcat(b, s + a * y**2, -y)
+        )
+
+    def transport(self, q0, q1, w):
+        """By the reflection that takes q0 to -q1: for tangent vectors the least rotation of q0 to
+        q1, and orthogonal however close -q1 is to q0.
+        """
+        total = q0 + q1
+        return w - 2 * ca.dot(total, w) / ca.sumsqr(total) * total
+
+    def local_jacobians(self, q0, d):
+        return self._local_jacobians(q0, d)
+
+    def segment(self, q0, d):
+        chord = self._chord(q0, self.frame(q0) @ d)
+        q1 = normalize(q0 + chord)
+        total = q0 + q1
+        middle = normalize(total)
+        b0, b1 = self.frame(q0), self.frame(q1)
+        spread = _projector(middle) / ca.sqrt(ca.sumsqr(total))
+        return Segment(
+            q1, middle, chord, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1)
+        )
+
+
+def _stereographic_chord(q, t):
+    """q1 - q without the difference, whose round-off would be divided by h in a velocity."""
+    s = ca.sumsqr(t) / 4
+    return (t - 2 * s * q) / (1 + s)
+
+
+def _stereographic_tangent(q0, q1):
+    """`2 / (1 + q0.q1) (q1 - q0.q1 q0)`, with `1 + q0.q1 = |q0 + q1|^2 / 2` so that nothing
+    cancels near the opposite of q0.
+    """
+    total = q0 + q1
+    return 4 / ca.sumsqr(total) * total - 2 * q0
+
+
+def _geodesic_chord(q, t):
+    square = ca.sumsqr(t)
+    return sinc(square) * t - square * versine(square) * q
+
+
+def _geodesic_tangent(q0, q1):
+    """|t| is twice the angle of the half chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| /
+    2.
+    """
+    total = q0 + q1
+    half_sine_square, half_cosine_square = ca.sumsqr(q1 - q0) / 4, ca.sumsqr(total) / 4
+    half_cosine = ca.sqrt(half_cosine_square)
+    return (
+        arctan_over(half_sine_square, half_cosine)
+        / half_cosine
+        * (total - 2 * half_cosine_square * q0)
+    )
+
+
+_SPHERE_RETRACTIONS = {
+    "cay": (_stereographic_chord, _stereographic_tangent),
+    "exp": (_geodesic_chord, _geodesic_tangent),
+}
+
+
+class SE3(Space):
+    """Poses as unit quaternion and position; velocities and tangent vectors (rotation,
+    translation) in the body frame; `retract(g, d) = g tau(d)`. The middle of a step is that of the
+    rotations and that of the positions.
+
+    exp: `t = V v`, `V = I + (1 - cos a)/a^2 hat(w) + (a - sin a)/a^3 hat(w)^2` [celledoni2021
+    (8)]; cay: `t = (I - hat(w)/2)^{-1} v`.
+    """
+
+    def __init__(self, prefix: str = "", retraction: str = "cay"):
+        self.names = tuple(f"{prefix}q{c}" for c in "wxyz") + tuple(f"{prefix}{c}" for c in "xyz")
+        self.velocity_names = tuple(f"{prefix}omega_{c}" for c in "xyz") + tuple(
+            f"{prefix}v_{c}" for c in "xyz"
+        )
+        self._tangent_names = tuple(f"{prefix}rotation_{c}" for c in "xyz") + tuple(
+            f"{prefix}translation_{c}" for c in "xyz"
+        )
+        self.retraction = _choose(ROTATION_RETRACTIONS, "SE3", retraction)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self._tangent_names
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.array([1.0, 0, 0, 0, 0, 0, 0])
+
+    def _retract(self, g, d):
+        turn = self.retraction.tau(d[:3])
+        t = self._inverse_stretch(d[:3], d[3:])
+        return ca.vertcat(
+            normalize(quaternion.multiply(g[:4], turn)), g[4:] + quaternion.rotate(g[:4], t)
+        )
+
+    def _local(self, g0, g1):
+        w = self.retraction.inverse(quaternion.multiply(quaternion.conjugate(g0[:4]), g1[:4]))
+        return ca.vertcat(w, self._stretch(w) @ quaternion.rotate_back(g0[:4], g1[4:] - g0[4:]))
+
+    def segment(self, g0, d):
+        g1 = self._retract(g0, d)
+        middle, *spread = _quaternion_middle(g0[:4], g1[:4])
+        j0, j1 = self.local_jacobians(g0, d)
+        m0, m1 = (ca.diagcat(s, quaternion.matrix(g[:4]) / 2) for s, g in zip(spread, (g0, g1)))
+        return Segment(
+            g1,
+            ca.vertcat(middle, (g0[4:] + g1[4:]) / 2),
+            d,
+            ca.vertcat(m0, j0),
+            ca.vertcat(m1, j1),
+        )
+
+    def _stretch(self, w):
+        """Matrix from the translation reached to the tangent vector's translation."""
+        h = quaternion.hat(w)
+        if self.retraction.name == "cay":
+            return ca.SX.eye(3) - h / 2
+        return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(w)) * h @ h
+
+    def _inverse_stretch(self, w, v):
+        turned = ca.cross(w, v)
+        if self.retraction.name == "cay":
+            return (v + turned / 2 + w * ca.dot(w, v) / 4) / (1 + ca.sumsqr(w) / 4)
+        square = ca.sumsqr(w)
+        return v + versine(square) * turned + sine_defect(square) * ca.cross(w, turned)

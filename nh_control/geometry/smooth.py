@@ -1,0 +1,67 @@
+"""Even functions of an angle a, as expressions in a^2 that stay exact, with all derivatives, at a
+= 0 where they are 0/0.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+SERIES_BELOW = 0.25**2
+"""a^2 below which the Taylor series is used; its first omitted term is below 1e-15 there."""
+
+
+def _switch(square, closed, coefficients, below=SERIES_BELOW):
+    small = square < below
+    series = 0
+    for c in reversed(coefficients):
+        series = c + square * series
+    return ca.if_else(small, series, closed(ca.sqrt(ca.if_else(small, 1, square))))
+
+
+def sinc(square):
+    """`sin(a) / a`."""
+    return _switch(
+        square, lambda a: ca.sin(a) / a, (1, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
+    )
+
+
+def versine(square):
+    """`(1 - cos(a)) / a^2`."""
+    series = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
+    return _switch(square, lambda a: 2 * ca.sin(a / 2) ** 2 / a**2, series)
+
+
+def sine_defect(square):
+    """`(a - sin(a)) / a^3`."""
+    return _switch(
+        square,
+        lambda a: (a - ca.sin(a)) / a**3,
+        (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800),
+    )
+
+
+def cosine(square):
+    """`cos(a)`, smooth in a^2."""
+    return 1 - square * versine(square)
+
+
+def tangent_coefficient(square):
+    """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations."""
+    series = (
+        1 / 12,
+        1 / 720,
+        1 / 30240,
+        1 / 1209600,
+        1 / 47900160,
+        691 / 1307674368000,
+        1 / 74724249600,
+    )
+    return _switch(square, lambda a: (1 - a / 2 / ca.tan(a / 2)) / a**2, series)
+
+
+def arctan_over(square, w):
+    """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the angle of the quaternion (w, v) over a
+    = |v|.
+    """
+    series = (1, 1 / 6, 3 / 40, 5 / 112, 35 / 1152, 63 / 2816, 231 / 13312)
+    return _switch(square, lambda a: ca.atan2(a, w) / a, series, below=0.07**2)

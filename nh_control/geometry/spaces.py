@@ -1,0 +1,348 @@
+"""Configuration spaces: how a tangent vector moves a configuration, and which tangent vector joins
+two configurations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry import se2
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One step d from q0: its end `q1` (nq), its middle (nq), the mean velocity times the step `w`
+    (nw) at the middle, and the derivatives (nq + nw, nv) of (middle, w) along trivialized
+    variations of q0 and of q1."""
+
+    q1: ca.SX
+    middle: ca.SX
+    w: ca.SX
+    j0: ca.SX
+    j1: ca.SX
+
+
+class Space(ABC):
+    """A configuration manifold with a retraction `q1 = retract(q0, d)` and its inverse
+    `d = local(q0, q1)`.
+
+    Configurations are stored with `nq` numbers named `names`, tangent vectors d with `nv` numbers
+    named `tangent_names`: plain coordinates for Rn, the body frame for a Lie group, an orthonormal
+    frame at q0 for a sphere. `retract(q, 0) = q`, `local(q, retract(q, d)) = d`. Both take CasADi
+    expressions (and return one) or arrays (and return an array). Velocities and momenta are stored
+    with `nw` numbers named
+    `velocity_names`, in a form that is smooth on the whole manifold: `v = frame(q) d`; except on
+    spheres nw = nv and the frame is the identity.
+    """
+
+    names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+
+    @property
+    def nq(self) -> int:
+        """Numbers that store a configuration."""
+        return len(self.names)
+
+    @property
+    def nv(self) -> int:
+        """Dimension of the manifold."""
+        return len(self.tangent_names)
+
+    @property
+    def nw(self) -> int:
+        """Numbers that store a velocity."""
+        return len(self.velocity_names)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        """Names of the nv local coordinates, `local(q0, q1)`."""
+        return self.names
+
+    @property
+    @abstractmethod
+    def origin(self) -> np.ndarray:
+        """A configuration of the space, shape (nq,)."""
+
+    @abstractmethod
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX: ...
+
+    @abstractmethod
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX: ...
+
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Derivatives of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of
+        q0 and of q1, (nv, nv) each.
+
+        Unless a space knows better they are derived for a Lie group, where they do not depend on
+        q0.
+        """
+        return self._local_jacobians(ca.SX(self.origin), d)
+
+    def _local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+        e, d_ = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv)
+        end = self._retract(q0, d_)
+        moved = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
+        return tuple(
+            ca.substitute(
+                ca.jacobian(m, e), ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
+            )
+            for m in moved
+        )
+
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+        """Geometry of the step d from q0; unless a space knows better `w = d`."""
+        j0, j1 = self.local_jacobians(q0, d)
+        e = ca.SX.sym("e", self.nv)
+        moved = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
+        m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
+        return Segment(
+            self._retract(q0, d), self._middle(q0, d), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1)
+        )
+
+    def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
+        """Middle of the step d from q0; it must be the middle of the way back, too: here for
+        retractions whose curves `retract(q0, t d)` are geodesics.
+        """
+        return self._retract(q0, d / 2)
+
+    def frame(self, q: ca.SX) -> ca.SX:
+        """Velocities of the unit local coordinates at q, (nw, nv), orthonormal columns."""
+        return ca.SX.eye(self.nv)
+
+    def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
+        """The stored velocity or momentum w (nw) at q0 carried to q1."""
+        return w
+
+    def retract(self, q, d):
+        """Configuration reached from `q` (nq) along the tangent vector `d` (nv)."""
+        if _symbolic(q, d):
+            return self._retract(q, d)
+        return _evaluate(self._functions["retract"], (q, self.nq), (d, self.nv))
+
+    def local(self, q0, q1):
+        """Tangent vector (nv) whose retraction from `q0` (nq) gives `q1` (nq)."""
+        if _symbolic(q0, q1):
+            return self._local(q0, q1)
+        return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
+
+    def velocity(self, q0, q1) -> np.ndarray:
+        """Velocity (nw) at `q0` (nq) of the way to `q1` (nq) in unit time,
+        `frame(q0) local(q0, q1)`.
+        """
+        return _evaluate(self._functions["velocity"], (q0, self.nq), (q1, self.nq))
+
+    @cached_property
+    def _functions(self) -> dict[str, ca.Function]:
+        q, q1, d = ca.SX.sym("q", self.nq), ca.SX.sym("q1", self.nq), ca.SX.sym("d", self.nv)
+        return {
+            "retract": ca.Function("retract", [q, d], [self._retract(q, d)]),
+            "local": ca.Function("local", [q, q1], [self._local(q, q1)]),
+            "velocity": ca.Function("velocity", [q, q1], [self.frame(q) @ self._local(q, q1)]),
+        }
+
+
+def _symbolic(*args) -> bool:
+    return any(isinstance(a, (ca.SX, ca.MX)) for a in args)
+
+
+def _evaluate(function: ca.Function, *args) -> np.ndarray:
+    arrays = []
+    for i, (value, size) in enumerate(args):
+        value = np.asarray(value, dtype=float)
+        if value.shape != (size,):
+            raise ValueError(
+                f"{function.name()}: argument {i + 1} must have shape ({size},), got {value.shape}"
+            )
+        arrays.append(value)
+    return np.asarray(function(*arrays)).reshape(-1)
+
+
+class Rn(Space):
+    """The vector space R^n: `retract(q, d) = q + d`; angles that count turns live here too."""
+
+    def __init__(self, *names: str, velocity_names: Sequence[str] = ()):
+        self.names = tuple(names)
+        self.velocity_names = tuple(velocity_names) or tuple(f"{n}_dot" for n in names)
+        if len(self.velocity_names) != len(self.names):
+            raise ValueError(
+                f"Rn: {len(self.names)} names {self.names} but {len(self.velocity_names)} "
+                f"velocity names"
+            )
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.zeros(self.nq)
+
+    def _retract(self, q, d):
+        return q + d
+
+    def _local(self, q0, q1):
+        return q1 - q0
+
+    def local_jacobians(self, q0, d):
+        eye = ca.SX.eye(self.nv)
+        return -eye, eye
+
+    def segment(self, q0, d):
+        eye = ca.SX.eye(self.nv)
+        return Segment(q0 + d, q0 + d / 2, d, ca.vertcat(eye / 2, -eye), ca.vertcat(eye / 2, eye))
+
+
+class SE2(Space):
+    """Planar poses (theta, x, y), theta unwrapped; tangent vectors are body-frame (rotation,
+    forward, side).
+
+    `retract(g, d) = g tau(d)` with tau one of `se2.RETRACTIONS`; linearizations and midpoints use
+    the exponential. Local coordinates reach poses up to |rotation| < 2 pi for exp, ccsk and sccsk
+    and < pi for cay.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = ("theta", "x", "y"),
+        velocity_names: Sequence[str] = ("omega", "v_forward", "v_side"),
+        retraction: str = "exp",
+    ):
+        if retraction not in se2.RETRACTIONS:
+            raise ValueError(
+                f"SE2: unknown retraction {retraction!r}, choose one of {sorted(se2.RETRACTIONS)}"
+            )
+        self.names, self.velocity_names = tuple(names), tuple(velocity_names)
+        if len(self.names) != 3 or len(self.velocity_names) != 3:
+            raise ValueError(
+                f"SE2: needs three names and three velocity names, got {self.names} and "
+                f"{self.velocity_names}"
+            )
+        self.retraction = se2.RETRACTIONS[retraction]
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self.names[0], "forward", "side"
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.zeros(3)
+
+    def _retract(self, q, d):
+        return se2.compose(q, self.retraction.tau(d))
+
+    def _local(self, q0, q1):
+        return self.retraction.inverse(se2.between(q0, q1))
+
+    def _middle(self, q0, d):
+        screw = d if self.retraction.name == "exp" else se2.log(self.retraction.tau(d))
+        return se2.compose(q0, se2.exp(screw / 2))
+
+    def local_jacobians(self, q0, d):
+        dtau_inverse = self.retraction.dtau_inverse(d)
+        return -dtau_inverse, dtau_inverse @ se2.adjoint(self.retraction.tau(d))
+
+
+class Product(Space):
+    """Cartesian product of spaces, coordinates concatenated in order."""
+
+    def __init__(self, *factors: Space):
+        self.factors = factors
+        self.names = tuple(n for f in factors for n in f.names)
+        self.velocity_names = tuple(n for f in factors for n in f.velocity_names)
+        for what, names in (("coordinate", self.names), ("velocity", self.velocity_names)):
+            if len(set(names)) != len(names):
+                raise ValueError(f"Product: {what} names must differ, got {names}")
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return tuple(n for f in self.factors for n in f.tangent_names)
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.concatenate([f.origin for f in self.factors])
+
+    def _split(self, q, d):
+        i = j = 0
+        for f in self.factors:
+            yield f, q[i : i + f.nq], d[j : j + f.nv]
+            i, j = i + f.nq, j + f.nv
+
+    def _retract(self, q, d):
+        return ca.vertcat(*(f._retract(qf, df) for f, qf, df in self._split(q, d)))
+
+    def _local(self, q0, q1):
+        out, i = [], 0
+        for f in self.factors:
+            out.append(f._local(q0[i : i + f.nq], q1[i : i + f.nq]))
+            i += f.nq
+        return ca.vertcat(*out)
+
+    def local_jacobians(self, q0, d):
+        blocks = [f.local_jacobians(qf, df) for f, qf, df in self._split(q0, d)]
+        return ca.diagcat(*(b[0] for b in blocks)), ca.diagcat(*(b[1] for b in blocks))
+
+    def segment(self, q0, d):
+        parts = [f.segment(qf, df) for f, qf, df in self._split(q0, d)]
+        j0, j1 = (
+            _stack([(f.nq, getattr(p, name)) for f, p in zip(self.factors, parts)])
+            for name in ("j0", "j1")
+        )
+        return Segment(
+            *(ca.vertcat(*(getattr(p, name) for p in parts)) for name in ("q1", "middle", "w")),
+            j0,
+            j1,
+        )
+
+    def frame(self, q):
+        return ca.diagcat(*(f.frame(qf) for f, qf, _ in self._split(q, ca.SX(self.nv, 1))))
+
+    def transport(self, q0, q1, w):
+        out, i, j = [], 0, 0
+        for f in self.factors:
+            out.append(f.transport(q0[i : i + f.nq], q1[i : i + f.nq], w[j : j + f.nw]))
+            i, j = i + f.nq, j + f.nw
+        return ca.vertcat(*out)
+
+
+class Phase(Space):
+    """States (q, p) of a space: configurations with momenta stored as the space stores velocities;
+    local coordinates (dq, dp), each nv.
+
+    `retract((q, p), (dq, dp)) = (q1, transport(q, q1, p + frame(q) dp))` with
+    `q1 = retract(q, dq)`.
+    """
+
+    def __init__(self, base: Space, momentum_names: Sequence[str], local_names: Sequence[str]):
+        self.base = base
+        self.names = (*base.names, *momentum_names)
+        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in momentum_names))
+        self._tangent_names = (*base.tangent_names, *local_names)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self._tangent_names
+
+    @property
+    def origin(self) -> np.ndarray:
+        return np.concatenate([self.base.origin, np.zeros(self.base.nw)])
+
+    def _retract(self, x, dx):
+        q, p = x[: self.base.nq], x[self.base.nq :]
+        q1 = self.base._retract(q, dx[: self.base.nv])
+        return ca.vertcat(
+            q1, self.base.transport(q, q1, p + self.base.frame(q) @ dx[self.base.nv :])
+        )
+
+    def _local(self, x0, x1):
+        n = self.base.nq
+        dp = self.base.transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
+        return ca.vertcat(self.base._local(x0[:n], x1[:n]), self.base.frame(x0[:n]).T @ dp)
+
+
+def _stack(blocks: Sequence[tuple[int, ca.SX]]) -> ca.SX:
+    """Block diagonal of the upper (nq) rows of every block above that of their lower rows."""
+    return ca.vertcat(
+        ca.diagcat(*(b[:n, :] for n, b in blocks)), ca.diagcat(*(b[n:, :] for n, b in blocks))
+    )

@@ -1,0 +1,199 @@
+"""Configurations, velocities and equilibria that agree with a system's holonomic constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import null_space
+
+from nh_control.mechanics.lagrangian import inertia
+from nh_control.mechanics.system import System
+
+TOLERANCE = 1e-12
+"""What IPOPT leaves of the constraints and, relative to the forces, of the balance of forces."""
+
+OPTIONS = {
+    "ipopt": {"tol": TOLERANCE, "constr_viol_tol": TOLERANCE, "print_level": 0, "sb": "yes"},
+    "print_time": False,
+}
+
+SETTLED = 1e-8
+"""Largest change, in local coordinates, of a minimum that is found again from itself."""
+
+SINGULAR = 1e12
+"""Condition number above which constraints count as dependent."""
+
+CONSISTENT = 1e-8
+"""Largest constraint residual, relative to the configuration, of a configuration that is taken to
+satisfy the constraints.
+"""
+
+FLAT, NUDGE, MAX_ROUNDS = 1e-9, 1e-2, 10
+"""Curvature, relative to the largest, that counts as none; the step, in local coordinates, off a
+maximum; how often to solve.
+"""
+
+
+class NotConsistent(ValueError):
+    """Constraints or an equilibrium could not be met; carries the `residual` (what is left of
+    every equation) and the configuration `q` reached.
+    """
+
+    def __init__(self, message: str, residual: np.ndarray, q: np.ndarray):
+        super().__init__(message)
+        self.residual, self.q = residual, q
+
+
+def satisfy_constraints(system: System, q, fixed: Sequence[str] | None = None) -> np.ndarray:
+    """Configuration closest to q (nq) that satisfies the constraints,
+    `min |local(q, q1)|^2 / 2  subject to  h(q1) = 0` (lengths in m, angles in rad).
+
+    Coordinates named in `fixed` (None: the prescribed ones) keep their values. Raises
+    NotConsistent with the residuals, ValueError for an unknown name.
+    """
+    start = ca.DM(_configuration(system, q))
+    return _minimum(
+        system,
+        q,
+        fixed,
+        "no configuration satisfies the constraints",
+        lambda q1: ca.sumsqr(system.space.local(start, q1)) / 2,
+    )
+
+
+def minimize_potential_energy(system: System, q, fixed: Sequence[str] | None = None) -> np.ndarray:
+    """Configuration of least potential energy near q (nq),
+    `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`: a stable equilibrium without forces.
+
+    Coordinates named in `fixed` (None: the prescribed ones) keep their values; q need not satisfy
+    the constraints. Raises NotConsistent with the residuals where there is no minimum, ValueError
+    for an unknown name.
+    """
+    rest = ca.SX.zeros(system.space.nw)
+    return _minimum(
+        system, q, fixed, "no equilibrium found", lambda q1: -system.lagrangian(q1, rest)
+    )
+
+
+def consistent_velocity(system: System, q, v) -> np.ndarray:
+    """Velocity (nw) closest to v (nw) in the mass metric that keeps the constraints,
+    `Dh v = Dh_dyn v_dyn + Dh_kin v_kin = 0`; prescribed velocities stay.
+
+    `v_dyn + M^{-1} Dh_dyn^T mu`: its momentum differs from that of v by constraint impulses, which
+    no step notices. Raises NotConsistent with h(q) where q (nq) does not satisfy the constraints,
+    or where they are dependent.
+    """
+    q, v = _configuration(system, q), np.array(v, dtype=float)
+    if v.shape != (system.space.nw,) or not np.isfinite(v).all():
+        raise ValueError(
+            f"{system.name}: velocity must be {system.space.nw} finite numbers, got {v.tolist()}"
+        )
+    q_, v_ = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
+    x, h = ca.Function(
+        "state", [q_, v_], [ca.vertcat(q_, system.momentum(q_, v_)), _constraint(system, q_)]
+    )(q, v)
+    matrix, momentum, basis, prescribed = (np.asarray(value) for value in inertia(system)(x))
+    h, n = np.asarray(h)[:, 0], system.n_rho
+    if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
+        raise NotConsistent(
+            f"{system.name}: q does not satisfy the constraints, h = {h.tolist()}; start from "
+            f"satisfy_constraints(system, q)",
+            h,
+            q,
+        )
+    condition = (
+        np.linalg.cond(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
+        if len(h)
+        else 1.0
+    )
+    if not condition <= SINGULAR:
+        raise NotConsistent(
+            f"{system.name}: the constraints are dependent at q, condition number of Dh M^-1 "
+            f"Dh^T {condition:.1e}; drop some",
+            h,
+            q,
+        )
+    return (basis @ np.linalg.solve(matrix, momentum) + prescribed)[:, 0]
+
+
+def _configuration(system: System, q) -> np.ndarray:
+    q = np.array(q, dtype=float)
+    if q.shape != (system.space.nq,) or not np.isfinite(q).all():
+        raise ValueError(
+            f"{system.name}: configuration must be {system.space.nq} finite numbers, got "
+            f"{q.tolist()}"
+        )
+    return q
+
+
+def _constraint(system: System, q) -> ca.SX:
+    return ca.vertcat(system.holonomic_constraint(q)) if system.n_holonomic else ca.SX(0, 1)
+
+
+def _minimum(
+    system: System,
+    q,
+    fixed: Sequence[str] | None,
+    failure: str,
+    objective: Callable[[ca.SX], ca.SX],
+) -> np.ndarray:
+    """Minimum of the objective over h = 0 by IPOPT with exact derivatives, in local coordinates
+    that are centered anew until nothing moves.
+    """
+    q, names = _configuration(system, q), system.space.tangent_names
+    fixed = system.prescribed if fixed is None else tuple(fixed)
+    if unknown := [name for name in fixed if name not in names]:
+        raise ValueError(f"{system.name}: cannot keep {unknown}, choose of {list(names)}")
+    free = [i for i, name in enumerate(names) if name not in fixed]
+    base, e, mu = (
+        ca.SX.sym("base", len(q)),
+        ca.SX.sym("e", len(free)),
+        ca.SX.sym("mu", system.n_holonomic),
+    )
+    d = ca.SX(system.space.nv, 1)
+    d[free] = e
+    moved = system.space.retract(base, d)
+    f, h = objective(moved), _constraint(system, moved)
+    solver = ca.nlpsol("minimum", "ipopt", {"x": e, "p": base, "f": f, "g": h}, OPTIONS)
+    curvature = ca.Function(
+        "curvature", [e, base, mu], [ca.hessian(f + ca.dot(mu, h), e)[0], ca.jacobian(h, e)]
+    )
+    for _ in range(MAX_ROUNDS):
+        solution = solver(x0=0, p=q, lbg=0, ubg=0)
+        step, residual, stats = (
+            np.asarray(solution["x"])[:, 0],
+            np.asarray(solution["g"])[:, 0],
+            solver.stats(),
+        )
+        settled = np.abs(step).max(initial=0.0) <= SETTLED
+        if settled and stats["success"]:
+            step = _descent(
+                *(np.asarray(value) for value in curvature(step, q, solution["lam_g"]))
+            )
+            if step is None:
+                return q
+        change = np.zeros(system.space.nv)
+        change[free] = step
+        q = system.space.retract(q, change)
+        if not stats["success"]:
+            break
+    raise NotConsistent(
+        f"{system.name}: {failure} near q with {list(fixed)} kept: IPOPT says "
+        f"{stats['return_status']}, h = {residual.tolist()}; "
+        "start closer, or keep fewer coordinates",
+        residual,
+        q,
+    )
+
+
+def _descent(hessian: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
+    """A small step along the constraints in the direction of most negative curvature; None at a
+    minimum.
+    """
+    tangent = null_space(slope) if len(slope) else np.eye(len(hessian))
+    values, directions = np.linalg.eigh(tangent.T @ hessian @ tangent)
+    if not len(values) or values[0] >= -FLAT * np.abs(hessian).max():
+        return None
+    return NUDGE * tangent @ directions[:, 0]

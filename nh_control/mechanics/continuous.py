@@ -1,0 +1,101 @@
+"""Continuous equations of motion of a system, derived from its Lagrangian on any space: what the
+discrete ones are compared with.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from nh_control.mechanics.system import System
+from nh_control.numerics import newton
+
+
+class ContinuousSystem:
+    """Hamel's equations `d/dt l_y = l_q + ad*_y l_y + F + C^T lam,  C y = 0`, with
+    `l(q, y) = L(q, frame(q) y)` and y (nv) the components of the velocity.
+
+    `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity
+    constraints and the slopes of the holonomic ones. With J(e) the derivative of `local(q, .)` at
+    `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in
+    CasADi's virtual machine. Raises ValueError for a system with prescribed coordinates, whose
+    accelerations would have to be given.
+    """
+
+    def __init__(self, system: System):
+        if system.prescribed:
+            raise ValueError(
+                f"{system.name}: continuous equations of motion need free coordinates, but "
+                f"{system.prescribed} are prescribed"
+            )
+        self.system = system
+        space = system.space
+        q, v, u = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw), ca.SX.sym("u", system.nu)
+        e, y, n = (ca.SX.sym(name, space.nv) for name in "eyn")
+        moved = space.retract(q, e)
+        velocity = space.frame(moved) @ y
+        lagrangian = system.lagrangian(moved, velocity)
+        momentum, slope = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
+        jacobian = space.local_jacobians(q, e)[1]
+        bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)
+        force = (
+            space.frame(q).T @ system.generalized_force(q, v, u)
+            + slope
+            + ca.gradient(ca.dot(momentum, bracket), n)
+            - ca.jtimes(momentum, e, y)
+        )
+        constraint = (
+            system.constraint_matrix(moved) @ space.frame(moved)
+            if system.m
+            else system.holonomic_matrix(moved)
+        )
+        outputs = {
+            "mass": ca.jacobian(momentum, y),
+            "slope": slope,
+            "force": force,
+            "constraint": constraint,
+            "constraint_rate": ca.jtimes(constraint @ y, e, y),
+            "frame": space.frame(q),
+            "frame_rate": ca.jtimes(velocity, e, y),
+        }
+        at = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
+        values = [ca.densify(value) for value in ca.substitute(list(outputs.values()), *at)]
+        self._terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(outputs))
+
+    def mass_matrix(self, q) -> np.ndarray:
+        """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
+        return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))["mass"]
+
+    def potential_force(self, q) -> np.ndarray:
+        """Generalized force `l_q` (nv) at rest: of gravity and springs."""
+        return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))[
+            "slope"
+        ][:, 0]
+
+    def acceleration(self, q, v, u=()) -> np.ndarray:
+        """Rate (nw) of the stored velocity v (nw) at configuration q (nq) under inputs u (nu); q
+        and v must satisfy the constraints.
+
+        `[M, -C^T; C, 0] (y', lam) = (F, -C'[y] y)`. Raises LinAlgError where the mass matrix or
+        the constraints are singular.
+        """
+        t = self._evaluate(q, v, u)
+        zero = np.zeros((len(t["constraint"]),) * 2)
+        matrix = np.block([[t["mass"], -t["constraint"].T], [t["constraint"], zero]])
+        rates = newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))
+        return (t["frame"] @ rates[: self.system.space.nv] + t["frame_rate"])[:, 0]
+
+    def _evaluate(self, q, v, u) -> dict[str, np.ndarray]:
+        for value, name, size in (
+            (q, "q", self.system.space.nq),
+            (v, "v", self.system.space.nw),
+            (u, "u", self.system.nu),
+        ):
+            if np.shape(value) != (size,):
+                raise ValueError(
+                    f"{self.system.name}: {name} must have shape ({size},), got {np.shape(value)}"
+                )
+        return {
+            name: np.asarray(value)
+            for name, value in self._terms(q=q, v=v, u=np.asarray(u, dtype=float)).items()
+        }

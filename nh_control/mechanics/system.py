@@ -1,0 +1,338 @@
+"""What a user writes: a mechanical system by its Lagrangian, forces and velocity constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry.spaces import Phase, Product, Rn, Space
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Split of the velocity into shape and group parts, `xi = Omega - connection(r) rdot`, `Omega`
+    in the span of `basis(r)`.
+
+    The first `n_shape` coordinates (and velocities) are the shape r, the others a Lie group;
+    `connection(r)` has shape (group, shape), `basis(r)` has shape (group, c) with the c symmetry
+    directions that satisfy the constraints [kobilarov2010 5].
+    """
+
+    n_shape: int
+    connection: Callable[[ca.SX], ca.SX]
+    basis: Callable[[ca.SX], ca.SX]
+
+
+@dataclass(frozen=True)
+class System:
+    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints
+    `A(q) v = 0` or `h(q) = 0`, all CasADi expressions.
+
+    `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw).
+    `distribution(q)` (nw, nw - m) is a basis X of the admissible velocities, A X = 0; without it a
+    basis is eliminated from A with the dependent velocities
+    `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu,
+    2) are the actuators' lower and upper bounds; rows for the prescribed coordinates may follow,
+    which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its
+    constraints are independent; a step that would leave it fails. `prescribed` names coordinates
+    that are moved at will (kinematic); they are the last ones of a space Rn that ends the
+    configuration space, and their next values are inputs of a discrete system. The Lagrangian must
+    be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on
+    any mismatch.
+    """
+
+    name: str
+    space: Space
+    lagrangian: Callable[[ca.SX, ca.SX], ca.SX]
+    inputs: tuple[str, ...] = ()
+    force: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+    velocity_constraint: Callable[[ca.SX], ca.SX] | None = None
+    holonomic_constraint: Callable[[ca.SX], ca.SX] | None = None
+    prescribed: tuple[str, ...] = ()
+    distribution: Callable[[ca.SX], ca.SX] | None = None
+    dependent: tuple[int, ...] | None = None
+    symmetry: Symmetry | None = None
+    domain: Callable[[ca.SX], ca.SX] | None = None
+    parameters: object | None = None
+    input_limits: np.ndarray | None = None
+    input_units: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.inputs and self.force is None:
+            raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
+        if self.input_units and len(self.input_units) != self.nu:
+            raise ValueError(
+                f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units"
+            )
+        n = self.nu + len(self.prescribed)
+        limits = (
+            np.tile([-np.inf, np.inf], (n, 1))
+            if self.input_limits is None
+            else np.array(self.input_limits, float)
+        )
+        if limits.shape == (self.nu, 2):
+            limits = np.vstack([limits, np.tile([-np.inf, np.inf], (n - self.nu, 1))])
+        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
+            shapes = " or ".join(f"({rows}, 2)" for rows in sorted({self.nu, n}))
+            raise ValueError(
+                f"{self.name}: input_limits must be {shapes} with lower < upper, got "
+                f"{limits.tolist()}"
+            )
+        limits.setflags(write=False)
+        object.__setattr__(self, "input_limits", limits)
+        self._check_prescribed()
+        q, v, u = self._symbols
+        self._expect("lagrangian", self.lagrangian(q, v), (1, 1))
+        self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
+        mass = ca.hessian(self.lagrangian(q, v), v)[0]
+        if ca.depends_on(mass, v):
+            raise ValueError(
+                f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix "
+                f"depends on v"
+            )
+        if self.distribution is not None and self.velocity_constraint is None:
+            raise ValueError(
+                f"{self.name}: a distribution needs the velocity_constraint it solves"
+            )
+        if self.m and (
+            self.space.nw != self.space.nv or self.prescribed or self.holonomic_constraint
+        ):
+            raise ValueError(
+                f"{self.name}: velocity constraints are not supported together with spheres, "
+                f"holonomic constraints or prescribed coordinates"
+            )
+        self._expect("velocity_constraint", self.constraint_matrix(q), (self.m, self.space.nw))
+        x = self.admissible_basis(q)
+        self._expect("distribution", x, (self.space.nw, self.n_rho))
+        self._check_distribution(q, x)
+        reduced = self._value(x.T @ mass @ x, q, self.space.origin)
+        if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
+            raise ValueError(
+                f"{self.name}: the mass matrix on the admissible velocities is singular or not "
+                f"finite: {reduced.tolist()}"
+            )
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @cached_property
+    def m(self) -> int:
+        """Number of velocity constraints."""
+        return (
+            0
+            if self.velocity_constraint is None
+            else self.velocity_constraint(self._symbols[0]).shape[0]
+        )
+
+    @property
+    def n_rho(self) -> int:
+        """Number of quasi-momenta, nv less constraints and prescribed coordinates."""
+        return self.space.nv - self.m - len(self.prescribed)
+
+    @cached_property
+    def n_holonomic(self) -> int:
+        """Number of holonomic constraints."""
+        return (
+            0
+            if self.holonomic_constraint is None
+            else ca.vertcat(self.holonomic_constraint(self._symbols[0])).shape[0]
+        )
+
+    @cached_property
+    def state_space(self) -> Space:
+        """Space of the states (q, rho): p = dL/dv, stored like velocities, with the velocities of
+        prescribed coordinates in the place of their momenta;
+        `rho = X^T p` on a distribution."""
+        if self.m:
+            return Product(self.space, Rn(*(f"rho_{i + 1}" for i in range(self.n_rho))))
+        n = self.space.nw - len(self.prescribed)
+        stored, local = (
+            [
+                f"{'v' if i >= n else 'p'}_{name.removesuffix('_dot')}"
+                for i, name in enumerate(names, start=n - count)
+            ]
+            for names, count in (
+                (self.space.velocity_names, n),
+                (self.space.tangent_names, self.n_rho),
+            )
+        )
+        return Phase(self.space, stored, local)
+
+    def generalized_force(self, q, v, u) -> ca.SX:
+        """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
+        return ca.SX(self.space.nw, 1) if self.force is None else ca.vertcat(self.force(q, v, u))
+
+    def constraint_matrix(self, q) -> ca.SX:
+        """A(q), (m, nw)."""
+        return (
+            ca.SX(0, self.space.nw)
+            if self.velocity_constraint is None
+            else ca.densify(self.velocity_constraint(q))
+        )
+
+    def admissible_basis(self, q) -> ca.SX:
+        """X(q), (nw, nv - m), with A X = 0; the space's frame if there is no constraint."""
+        if self.velocity_constraint is None:
+            return self.space.frame(q)[:, : self.n_rho]
+        if self.distribution is not None:
+            return ca.densify(self.distribution(q))
+        a = self.constraint_matrix(q)
+        dependent = list(self._dependent)
+        free = [i for i in range(self.space.nv) if i not in dependent]
+        x = ca.SX(self.space.nv, len(free))
+        x[free, :] = ca.SX.eye(len(free))
+        x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
+        return x
+
+    def holonomic_slope(self, q) -> ca.SX:
+        """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
+        the last ones.
+        """
+        e = ca.SX.sym("e", self.space.nv)
+        if not self.n_holonomic:
+            return ca.SX(0, self.space.nv)
+        slope = ca.jacobian(ca.vertcat(self.holonomic_constraint(self.space.retract(q, e))), e)
+        return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
+
+    def holonomic_matrix(self, q) -> ca.SX:
+        """Dh(q) along the tangent vectors of the coordinates that are not prescribed,
+        (n_holonomic, n_rho).
+        """
+        return self.holonomic_slope(q)[:, : self.n_rho]
+
+    def holonomic_impulse(self, q, multipliers) -> ca.SX:
+        """`Dh(q)^T multipliers` on the coordinates that are not prescribed, (n_rho), by one
+        reverse derivative.
+        """
+        e = ca.SX.sym("e", self.space.nv)
+        h = ca.vertcat(self.holonomic_constraint(self.space.retract(q, e)))
+        return ca.substitute(ca.jtimes(h, e, multipliers, True), e, ca.SX.zeros(self.space.nv))[
+            : self.n_rho
+        ]
+
+    def prescribed_part(self, vector) -> ca.SX:
+        """The last entries of a configuration, velocity, stored momentum or input: those of the
+        prescribed coordinates.
+        """
+        n = len(self.prescribed)
+        return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
+
+    def reduce(self, q, rho) -> ca.SX:
+        """Components `X^T p` (n_rho) of a stored momentum."""
+        return rho if self.m else (self.space.frame(q).T @ rho)[: self.n_rho]
+
+    def store(self, q, components, prescribed_velocity) -> ca.SX:
+        """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
+        coordinates.
+        """
+        return (
+            components
+            if self.m
+            else self.space.frame(q) @ ca.vertcat(components, prescribed_velocity)
+        )
+
+    def gradients(self, q, v) -> tuple[ca.SX, ca.SX]:
+        """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
+        q_, v_, _ = self._symbols
+        at = ca.vertcat(q_, v_)
+        slope = ca.substitute(ca.gradient(self.lagrangian(q_, v_), at), at, ca.vertcat(q, v))
+        return slope[: self.space.nq], slope[self.space.nq :]
+
+    def momentum(self, q, v) -> ca.SX:
+        """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
+        return self.store(
+            q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.prescribed_part(v)
+        )
+
+    def inertia(self, q, rho, mass: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
+        admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and the
+        prescribed part c (nw).
+
+        With holonomic constraints y ends with the impulses mu that make the velocity keep them,
+        `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014] leaves half of a step's
+        constraint impulse in p, and without mu the velocity would be first order only. The mass
+        matrix is derived unless it is given.
+        """
+        x = self.admissible_basis(q)
+        c = ca.vertcat(
+            ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho)
+        )
+        if mass is None:
+            v_ = self._symbols[1]
+            mass = x.T @ ca.hessian(self.lagrangian(q, v_), v_)[0] @ x
+        m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
+        k, slope = self.n_holonomic, self.holonomic_slope(q)
+        if k:
+            free = slope[:, : self.n_rho]
+            m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
+            b = ca.vertcat(b, -slope[:, self.n_rho :] @ self.prescribed_part(rho))
+            x = ca.horzcat(x, ca.SX(self.space.nw, k))
+        return m, b, x, c
+
+    def energy(self, q, v) -> ca.SX:
+        """`E = v . dL/dv - L`."""
+        v_ = self._symbols[1]
+        lagrangian = self.lagrangian(q, v_)
+        return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        return (
+            ca.SX.sym("q", self.space.nq),
+            ca.SX.sym("v", self.space.nw),
+            ca.SX.sym("u", self.nu),
+        )
+
+    @cached_property
+    def _dependent(self) -> tuple[int, ...]:
+        if self.dependent is not None:
+            return self.dependent
+        from scipy.linalg import qr
+
+        q = self._symbols[0]
+        _, _, pivots = qr(
+            self._value(self.constraint_matrix(q), q, self.space.origin), pivoting=True
+        )
+        return tuple(sorted(int(i) for i in pivots[: self.m]))
+
+    def _check_prescribed(self) -> None:
+        last = self.space.factors[-1] if isinstance(self.space, Product) else self.space
+        n = len(self.prescribed)
+        if n and not (
+            isinstance(last, Rn) and last.names[-n:] == self.prescribed and last.nv >= n
+        ):
+            raise ValueError(
+                f"{self.name}: prescribed coordinates {self.prescribed} must be the last ones of "
+                f"a space Rn, got {self.space.names}"
+            )
+
+    def _check_distribution(self, q, x) -> None:
+        """A X must vanish at the origin and at configurations around it."""
+        a = self.constraint_matrix(q)
+        for d in (
+            np.zeros(self.space.nv),
+            *np.random.default_rng(0).normal(size=(3, self.space.nv)),
+        ):
+            at = self.space.retract(self.space.origin, d)
+            defect, size = (np.abs(self._value(e, q, at)).max(initial=0.0) for e in (a @ x, a))
+            if not defect <= 1e-12 * max(1.0, size):
+                raise ValueError(
+                    f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got "
+                    f"{defect:.1e} at q = {at.tolist()}"
+                )
+
+    def _value(self, expression, q, at) -> np.ndarray:
+        return np.asarray(ca.Function("value", [q], [expression])(at))
+
+    def _expect(self, what: str, expression, shape: tuple[int, int]) -> None:
+        if ca.SX(expression).shape != shape:
+            raise ValueError(
+                f"{self.name}: {what} must have shape {shape}, got {ca.SX(expression).shape}"
+            )

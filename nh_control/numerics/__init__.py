@@ -1,0 +1,3 @@
+"""Numerical tools that know nothing of mechanics: Newton's method, compiled functions,
+progress.
+"""

@@ -1,0 +1,254 @@
+"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's
+virtual machine where there is no compiler.
+
+Matrices are stored row by row on both ways.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+log = logging.getLogger(__name__)
+
+FLAGS = ("-fPIC", "-shared", "-ffp-contract=off")
+"""No -ffast-math and no contraction: the results do not depend on the processor's vector units."""
+SMALL = 10_000
+"""Instructions up to which -O2 pays: it makes steps of small systems a fifth faster than -O1, but
+takes minutes on large straight-line functions.
+"""
+
+
+def cache_directory() -> Path:
+    """Where compiled functions are kept: `$NH_CONTROL_CACHE`, else `$XDG_CACHE_HOME/nh_control`,
+    else `~/.cache/nh_control`.
+    """
+    if chosen := os.environ.get("NH_CONTROL_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nh_control"
+
+
+@cache
+def compiler() -> str | None:
+    """Path of the C compiler: `$NH_CONTROL_CC` (empty: none), else `$CC`, else cc, gcc or clang;
+    None is logged once.
+    """
+    wanted = os.environ.get("NH_CONTROL_CC", os.environ.get("CC"))
+    candidates = ("cc", "gcc", "clang") if wanted is None else (wanted,)
+    found = next((path for name in candidates if name and (path := shutil.which(name))), None)
+    if found is None:
+        log.warning(
+            "no C compiler (looked for %s): using CasADi's virtual machine, a step about thirty "
+            "times slower",
+            ", ".join(candidates) or "none",
+        )
+    return found
+
+
+@cache
+def _compiler_version(path: str) -> str:
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+
+
+class Native:
+    """The shared library made from CasADi `functions` and further C text, or None in `library`
+    where it cannot be had.
+
+    The library is looked up in the cache by the hash of its source, flags, compiler and processor
+    type; otherwise it is compiled there under a lock, so that two processes compile it once, and
+    moved into place atomically. For each function f there is `call_f(in0, ..., out0, ...)` on
+    dense doubles, matrices row by row.
+    """
+
+    def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
+        self.library = None
+        self.path = None
+        path = compiler()
+        if path is not None:
+            functions = [_by_rows(f) for f in functions]
+            level = "-O2" if sum(f.n_instructions() for f in functions) <= SMALL else "-O1"
+            self.library, self.path = _load(
+                name, _source(functions) + more_c, (path, level, *FLAGS)
+            )
+
+
+def _source(functions: Sequence[ca.Function]) -> str:
+    generator = ca.CodeGenerator("functions.c", {"casadi_int": "long long int"})
+    for f in functions:
+        generator.add(f)
+    return generator.dump() + "".join(_wrapper(f) for f in functions)
+
+
+def _wrapper(f: ca.Function) -> str:
+    """C text of `call_f`: f on plain pointers, its sparse outputs spread to dense ones (constant
+    zeros in f itself would choke the compiler).
+    """
+    parameters = [f"const double *i{k}" for k in range(f.n_in())] + [
+        f"double *o{k}" for k in range(f.n_out())
+    ]
+    before, after, results = "", "", []
+    for k in range(f.n_out()):
+        rows, columns = f.size_out(k)
+        nnz = f.nnz_out(k)
+        if nnz == rows * columns:
+            results.append(f"o{k}")
+            continue
+        places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
+        before += f"    static const int at{k}[] = {{{places}}};\n    {_doubles(f's{k}', nnz)}"
+        after += (
+            f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n    for (int i "
+            f"= 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
+        )
+        results.append(f"s{k}")
+    arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
+    return (
+        f"\nint call_{f.name()}({', '.join(parameters)})\n{{\n{before}"
+        f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n    double "
+        f"*res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
+        f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
+        f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
+    )
+
+
+def _doubles(name: str, n: int) -> str:
+    """C declaration of room for n doubles, off the stack where there are many."""
+    return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
+
+
+def _load(name: str, source: str, command: tuple[str, ...]):
+    key = "\0".join([source, *command, _compiler_version(command[0]), platform.machine()])
+    target = cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    try:
+        if not _intact(target):
+            if target.exists():
+                log.warning("cached %s is damaged: compiling it again", target)
+            _compile(source, command, target)
+        return ctypes.PyDLL(str(target)), target
+    except OSError as error:
+        log.warning(
+            "%s: %s; using CasADi's virtual machine ($NH_CONTROL_CACHE moves the cache)",
+            target,
+            error,
+        )
+    except subprocess.CalledProcessError as error:
+        log.warning(
+            "%s failed on %s (%s): using CasADi's virtual machine",
+            command[0],
+            target.stem,
+            error.stderr.strip()[-500:],
+        )
+    return None, None
+
+
+def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _intact(target):
+            return
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
+            c_file.write_text(source)
+            subprocess.run(
+                [*command, "-o", str(so_file), str(c_file), "-lm"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            library = so_file.read_bytes()
+            so_file.write_bytes(library + hashlib.sha256(library).digest())
+            os.replace(so_file, target)
+
+
+def _intact(target: Path) -> bool:
+    """Whether the file ends with the hash of what stands before it: loading a library that was cut
+    off would kill the process.
+    """
+    try:
+        content = target.read_bytes()
+    except FileNotFoundError:
+        return False
+    return hashlib.sha256(content[:-32]).digest() == content[-32:]
+
+
+class _Evaluator(threading.local):
+    """One thread's arrays for a function and `run()`, which evaluates it on them: natively, or in
+    CasADi's virtual machine.
+    """
+
+    def __init__(self, f: ca.Function, native):
+        self.inputs = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
+        self.outputs = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
+        if native is not None:
+            self.run = partial(
+                native,
+                *(ctypes.c_void_p(array.ctypes.data) for array in (*self.inputs, *self.outputs)),
+            )
+            return
+        self._buffer, self.run = _by_rows(f, dense=True).buffer()
+        for k, array in enumerate(self.inputs):
+            self._buffer.set_arg(k, memoryview(array))
+        for k, array in enumerate(self.outputs):
+            self._buffer.set_res(k, memoryview(array))
+
+
+class Functions:
+    """CasADi functions of column vectors, called by name as
+    `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
+
+    Vectors have shape (n,). Wrong argument shapes raise ValueError.
+    """
+
+    def __init__(self, name: str, functions: Sequence[ca.Function]):
+        self._native = Native(name, functions).library
+        self._calls = {f.name(): self._bind(f) for f in functions}
+
+    def __call__(self, name: str, *args) -> tuple[np.ndarray, ...]:
+        return self._calls[name](*args)
+
+    def _bind(self, f: ca.Function):
+        evaluator = _Evaluator(
+            f, None if self._native is None else self._native[f"call_{f.name()}"]
+        )
+
+        def call(*args):
+            inputs = evaluator.inputs
+            if len(args) != len(inputs):
+                raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
+            for k, (array, value) in enumerate(zip(inputs, args)):
+                if np.shape(value) != array.shape:
+                    raise ValueError(
+                        f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, "
+                        f"got {np.shape(value)}"
+                    )
+                array[...] = value
+            evaluator.run()
+            return tuple(a.copy() for a in evaluator.outputs)
+
+        return call
+
+
+def _by_rows(f: ca.Function, dense: bool = False) -> ca.Function:
+    """The function with its outputs transposed, which CasADi then stores row by row, and its
+    common subexpressions shared.
+    """
+    kind = ca.SX if f.is_a("SXFunction") else ca.MX
+    inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
+    outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
+    return ca.Function(
+        f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX}
+    )

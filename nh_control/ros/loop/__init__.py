@@ -1,0 +1,3 @@
+"""The logic of the nodes in plain Python, free of ROS: run loop, clock, pacing, checks of
+commands, reports.
+"""

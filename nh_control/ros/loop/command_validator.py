@@ -1,0 +1,136 @@
+"""What a command must be to reach the plant, and what the plant applies without one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+import numpy as np
+
+from nh_control.ros.loop.step_clock import StepClock
+
+
+class Fallback(str, Enum):
+    """What is applied when no command is fresh: the last one, zero forces (what is moved at will
+    stays), or nothing (the plant pauses).
+    """
+
+    HOLD = "hold"
+    ZERO = "zero"
+    STOP = "stop"
+
+
+class Rejection(str, Enum):
+    """Why a command did not reach the plant."""
+
+    WRONG_NAMES = "wrong names"
+    WRONG_LENGTH = "wrong length"
+    NOT_FINITE = "not finite"
+    WRONG_STAMP = "stamp of no state"
+    FUTURE = "answers a future state"
+    STALE = "older than an accepted command"
+    DUPLICATE = "second, different answer to a state"
+    LATE = "late"
+
+
+class CommandValidator:
+    """Accepts commands for the actuators `inputs`, stamped with the state they answer.
+
+    A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
+    arrives after that is late. Values beyond
+    `limits` (nu, 2) are clipped, as an actuator would. `idle()` are the values (nu) of the
+    fallback ZERO, zeros if not given. Not thread-safe: one thread owns a validator.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        limits: np.ndarray,
+        clock: StepClock,
+        timeout_steps: int = 1,
+        fallback: Fallback = Fallback.ZERO,
+        idle: Callable[[], Sequence[float]] | None = None,
+    ):
+        self.inputs, self.clock, self.fallback = tuple(inputs), clock, Fallback(fallback)
+        self._timeout_steps = timeout_steps
+        self._lower, self._upper = (
+            tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
+        )
+        self._idle = idle or (lambda: (0.0,) * len(self.inputs))
+        self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
+        self.rejected: Counter[Rejection] = Counter()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the last command (after a reset of the plant); the counters stay."""
+        self._answered, self._offered = -1, ()
+        self._values: tuple[float, ...] = ()
+
+    def offer(
+        self, names: Sequence[str], values: Sequence[float], stamp: int, step: int
+    ) -> Rejection | None:
+        """Take a command stamped `stamp` (ns) while the plant is at `step`; returns why it was
+        rejected, if it was.
+
+        Names may come in any order. A repetition of the accepted command is harmless and not
+        counted.
+        """
+        reason = self._check(names, values, stamp, step)
+        if reason is not None:
+            self.rejected[reason] += 1
+        return reason
+
+    def _check(self, names, values, stamp, step) -> Rejection | None:
+        if tuple(names) != self.inputs and sorted(names) != sorted(self.inputs):
+            return Rejection.WRONG_NAMES
+        if len(values) != len(self.inputs):
+            return Rejection.WRONG_LENGTH
+        if not all(map(math.isfinite, values)):
+            return Rejection.NOT_FINITE
+        answered = self.clock.step(stamp)
+        if answered is None:
+            return Rejection.WRONG_STAMP
+        if answered > step:
+            return Rejection.FUTURE
+        if answered < self._answered:
+            return Rejection.STALE
+        if tuple(names) != self.inputs:
+            values = [values[names.index(name)] for name in self.inputs]
+        if answered == self._answered:
+            return None if self._offered == tuple(values) else Rejection.DUPLICATE
+        if step - answered >= self._timeout_steps:
+            return Rejection.LATE
+        self._accept(answered, tuple(values))
+        return None
+
+    def _accept(self, answered: int, values: tuple[float, ...]) -> None:
+        self._answered, self._offered = answered, values
+        self._values = tuple(
+            min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper)
+        )
+        self.accepted += 1
+        self.clipped += self._values != values
+
+    def answers(self, step: int) -> bool:
+        """Whether a command that answers exactly this step's state was accepted."""
+        return self._answered == step
+
+    def age(self, step: int) -> int:
+        """Steps since the state that the last accepted command answers (from the start, if there
+        is none).
+        """
+        return step - self._answered
+
+    def take(self, step: int) -> tuple[float, ...] | None:
+        """Values (nu) to apply from `step` to the next: the last command while it is fresh, else
+        the fallback; None means stop.
+        """
+        if self._answered >= 0 and self.age(step) < self._timeout_steps:
+            return self._values
+        if self.fallback is Fallback.STOP:
+            return None
+        self.fallback_steps += 1
+        held = self._values if self.fallback is Fallback.HOLD else ()
+        return held or tuple(self._idle())

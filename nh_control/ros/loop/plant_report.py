@@ -1,0 +1,79 @@
+"""What the plant says about itself: a level, one line, and values."""
+
+from __future__ import annotations
+
+import time
+
+from nh_control.ros.loop.output_monitor import OutputMonitor
+from nh_control.ros.loop.report import Report
+from nh_control.ros.loop.simulation_loop import Mode, SimulationLoop
+
+AWAIT_WARNING_S = 1.0
+
+
+class PlantReport:
+    """Reports on a loop; rates and warnings are about the time since the report before."""
+
+    def __init__(self, loop: SimulationLoop, monitor: OutputMonitor):
+        self._loop, self._monitor = loop, monitor
+        self._time, self._steps = time.monotonic(), 0
+        self._trouble = (0, 0, 0)
+
+    def make(self) -> Report:
+        """The report on the present moment; to be called in the loop's thread, or after its
+        end.
+        """
+        loop, plant, validator = self._loop, self._loop.plant, self._loop.validator
+        pacing = loop.pacer.statistics()
+        watched, warning = self._monitor.report()
+        level, message = self._judge(pacing.missed, warning)
+        values = {
+            "mode": loop.mode.value,
+            "step": plant.step,
+            "time_s": loop.pacer.period_s * plant.step,
+            "rate_hz": self._rate(pacing.steps),
+            "speed_factor": loop.pacer.speed_factor,
+            "missed_steps": pacing.missed,
+            "jitter_mean_us": pacing.jitter_mean_s * 1e6,
+            "jitter_p99_us": pacing.jitter_p99_s * 1e6,
+            "jitter_max_us": pacing.jitter_max_s * 1e6,
+            "commands_accepted": validator.accepted,
+            "commands_clipped": validator.clipped,
+            "commands_rejected": validator.rejected.total(),
+            **{f"rejected: {reason.value}": count for reason, count in validator.rejected.items()},
+            "fallback_steps": validator.fallback_steps,
+            "energy_J": plant.energy,
+            "constraint_residual": plant.constraint_residual,
+            **watched,
+        }
+        return Report(level, message, values)
+
+    def _judge(self, missed: int, warning: str) -> tuple[str, str]:
+        loop, validator = self._loop, self._loop.validator
+        before, self._trouble = (
+            self._trouble,
+            (validator.rejected.total(), validator.fallback_steps, missed),
+        )
+        rejected, fallback, missed = (now - then for now, then in zip(self._trouble, before))
+        if loop.mode is Mode.FAILED:
+            return "error", f"paused: {loop.reason}"
+        if loop.awaited_s > AWAIT_WARNING_S:
+            return "warn", f"waiting for {loop.awaited_s:.0f} s for {loop.awaited}"
+        troubles = [
+            (rejected, "commands rejected"),
+            (fallback, f"steps with the fallback ({validator.fallback.value})"),
+            (missed, "steps missed"),
+        ]
+        told = [f"{count} {what}" for count, what in troubles if count] + (
+            [warning] if warning else []
+        )
+        present = loop.mode.value + (f": {loop.reason}" if loop.reason else "")
+        if told:
+            return "warn", ", ".join(told) + f" since the last report; {present}"
+        return "ok", present
+
+    def _rate(self, steps: int) -> float:
+        now = time.monotonic()
+        elapsed, taken = now - self._time, steps - self._steps
+        self._time, self._steps = now, steps
+        return taken / elapsed if elapsed > 0 else 0.0

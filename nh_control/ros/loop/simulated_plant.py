@@ -1,0 +1,98 @@
+"""The simulated plant: a discrete system advanced some substeps at a time, always at a finite,
+good state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.runs.simulation import advance
+
+
+class SimulatedPlant:
+    """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over
+    the period.
+
+    Its last inputs may be a `disturbance(step)` that commands do not reach. `advance` either
+    succeeds as a whole or leaves the state as it was. Raises ValueError for an initial state that
+    is not finite.
+    """
+
+    def __init__(
+        self,
+        dsys: DiscreteSystem,
+        initial: np.ndarray,
+        substeps: int = 1,
+        disturbance: Callable[[int], np.ndarray] | None = None,
+    ):
+        if not np.isfinite(initial).all():
+            raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
+        self.dsys, self.substeps = dsys, substeps
+        self._disturbance = disturbance
+        self._initial = np.array(initial, dtype=float)
+        self.reset()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Have everything compiled and loaded before time counts, by a step that is taken back."""
+        try:
+            self.advance(self.idle)
+        except (StepFailed, ArithmeticError):
+            return  # the run reports it, if its own first step fails as well
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the initial state at step 0."""
+        self.step, self.state, self._before = 0, self._initial, self._initial
+        self.inputs = self.dsys.idle(self.state)
+
+    def advance(self, u) -> None:
+        """One period under the inputs u, those that are no disturbance; raises StepFailed, or
+        ArithmeticError if the next state is not finite.
+        """
+        if self._disturbance is not None:
+            u = np.concatenate([u, self._disturbance(self.step)])
+        before, state = advance(self.dsys, self.state, u, self.substeps)
+        if not np.isfinite(state).all():
+            raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
+        self.state, self._before, self.inputs = state, before, u
+        self.step += 1
+
+    @property
+    def idle(self) -> np.ndarray:
+        """Inputs, those that are no disturbance, of no forces that leave prescribed coordinates
+        where they are.
+        """
+        return self.dsys.idle(self.state)[
+            : self.dsys.nu
+            - (0 if self._disturbance is None else len(self._disturbance(self.step)))
+        ]
+
+    @property
+    def configuration(self) -> np.ndarray:
+        """Configuration (nq)."""
+        return self.dsys.configuration(self.state)
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """Velocity (nv), trivialized."""
+        return self.dsys.velocity(self.state)
+
+    @property
+    def energy(self) -> float:
+        """Energy in J."""
+        return self.dsys.energy(self.state)
+
+    @property
+    def constraint_residual(self) -> float:
+        """Largest residual of the discrete constraints over the last substep; 0 before the first
+        and without constraints.
+        """
+        if self.step == 0:
+            return 0.0
+        return float(
+            np.abs(self.dsys.constraint_residual(self._before, self.state)).max(initial=0.0)
+        )

@@ -1,0 +1,115 @@
+"""What the tracker says about itself."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nh_control.control import Command
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.report import Report
+from nh_control.runs.error_metrics import error_parts
+from nh_control.scenarios import Scenario
+
+
+class TrackerReport:
+    """Collects what happened between reports of a tracker with the model `dsys`."""
+
+    def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
+        self._scenario, self._dsys = scenario, dsys
+        self._step, self._approximated, self._saturated, self._refused = -1, 0, 0, 0
+        self._limited = np.zeros(dsys.nu, dtype=int)
+        self._accepted_wishes, self._refused_wishes, self._goal = 0, 0, ""
+        self._error, self._parts = np.zeros(dsys.ndx), None
+        self._trouble = ""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._since, self._answers, self._busy_s, self._slowest_s, self._refusals = (
+            time.monotonic(),
+            0,
+            0.0,
+            0.0,
+            0,
+        )
+        self._goal = ""
+
+    def accept(self) -> None:
+        """A goal or trajectory is followed."""
+        self._accepted_wishes += 1
+
+    def refuse_goal(self, reason: str) -> None:
+        """A goal or trajectory is not followed."""
+        self._refused_wishes += 1
+        self._goal = reason
+
+    def refuse(self, reason: str) -> None:
+        """A state could not be used."""
+        self._refused += 1
+        self._refusals += 1
+        self._trouble = reason
+
+    def computed(
+        self, step: int, x: np.ndarray, target: np.ndarray, command: Command, approximated: int
+    ) -> None:
+        """A command was computed for a step, at state x (nx) with the reference at `target` (nx);
+        `approximated` momenta so far were not exact.
+        """
+        self._step, self._error, self._approximated = step, command.error, approximated
+        self._parts = x, target
+        if command.saturated.any():
+            self._saturated += 1
+            self._limited += command.saturated
+
+    def answered(self, seconds: float) -> None:
+        """A command was published so long after its state arrived."""
+        self._answers += 1
+        self._busy_s += seconds
+        self._slowest_s = max(self._slowest_s, seconds)
+
+    def make(self) -> Report:
+        """The report since the last one."""
+        elapsed = time.monotonic() - self._since
+        values = {
+            "step": self._step,
+            "rate_hz": self._answers / elapsed if elapsed > 0 else 0.0,
+            "response_mean_us": self._busy_s / max(1, self._answers) * 1e6,
+            "response_max_us": self._slowest_s * 1e6,
+            "error_norm": float(np.linalg.norm(self._error)),
+            **self._error_parts(),
+            **{
+                f"error: {name}": float(value)
+                for name, value in zip(self._dsys.state_space.tangent_names, self._error)
+            },
+            "steps_saturated": self._saturated,
+            **{
+                f"steps_saturated: {name}": int(count)
+                for name, count in zip(self._dsys.inputs, self._limited)
+                if count
+            },
+            "wishes_accepted": self._accepted_wishes,
+            "wishes_refused": self._refused_wishes,
+            "states_refused": self._refused,
+            "momenta_approximated": self._approximated,
+        }
+        level, message = self._judge()
+        self._clear()
+        return Report(level, message, values)
+
+    def _error_parts(self) -> dict[str, float]:
+        """Sizes of the parts of the last configuration error that mean something."""
+        if self._parts is None:
+            return {}
+        q, target = (self._dsys.configuration(x)[None] for x in self._parts)
+        parts = error_parts(self._scenario, self._dsys.system.space, q, target)
+        return {f"error of {part.name} ({part.unit})": float(part.values[0]) for part in parts}
+
+    def _judge(self) -> tuple[str, str]:
+        if self._refusals:
+            return "error", f"{self._refusals} states refused, the last one: {self._trouble}"
+        if not self._answers:
+            return "warn", "no new states" if self._step >= 0 else "waiting for states"
+        if self._goal:
+            return "warn", self._goal
+        return "ok", "tracking"

@@ -1,0 +1,105 @@
+"""Messages from and to plain numbers: commands, vectors, quaternions, time.
+
+The core and transforms3d order quaternions wxyz, ROS orders them xyzw; nothing outside this file
+knows.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Quaternion
+from sensor_msgs.msg import JointState
+
+from nh_control.ros.loop.step_clock import NANOSECONDS
+
+UNIT = 1e-2
+"""How far from 1 the norm of a quaternion may be that is taken for a unit quaternion and
+normalized.
+"""
+
+
+class ConversionError(ValueError):
+    """A message does not hold what its reader needs."""
+
+
+def nanoseconds(stamp: Time) -> int:
+    """A stamp in integer nanoseconds."""
+    return stamp.sec * NANOSECONDS + stamp.nanosec
+
+
+def set_time(stamp: Time, time_ns: int) -> None:
+    """Write integer nanoseconds into a stamp."""
+    stamp.sec, stamp.nanosec = divmod(time_ns, NANOSECONDS)
+
+
+def xyz(message) -> np.ndarray:
+    """Numbers (3) of a Vector3 or Point."""
+    return np.array([message.x, message.y, message.z])
+
+
+def set_xyz(message, values: Sequence[float]) -> None:
+    """Write three floats into a Vector3 or Point."""
+    message.x, message.y, message.z = values
+
+
+def wxyz(message: Quaternion) -> np.ndarray:
+    """Quaternion (4), ordered wxyz, of a message, as it is."""
+    return np.array([message.w, message.x, message.y, message.z])
+
+
+def set_wxyz(message: Quaternion, values: Sequence[float]) -> None:
+    """Write a quaternion (4), four floats ordered wxyz."""
+    message.w, message.x, message.y, message.z = values
+
+
+def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
+    """Unit quaternion (4), ordered wxyz, of a message whose norm may be off by UNIT; raises
+    ConversionError, naming `what` it orients, otherwise.
+    """
+    values = wxyz(message)
+    norm = math.sqrt(values @ values)
+    if not abs(norm - 1) <= UNIT:
+        raise ConversionError(
+            f"orientation of {what} is no unit quaternion, its norm is {norm:.3g}"
+        )
+    return values / norm
+
+
+def set_yaw(message: Quaternion, angle: float) -> None:
+    """Write a rotation about z (rad) into a quaternion."""
+    message.x, message.y, message.z, message.w = 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)
+
+
+def yaw(message: Quaternion) -> float:
+    """Angle about z (rad, in (-pi, pi]) of a planar orientation; the norm of the quaternion does
+    not matter.
+    """
+    x, y, z, w = message.x, message.y, message.z, message.w
+    return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
+def unwrap(angle: float, near: float) -> float:
+    """The angle plus the whole turns that bring it closest to `near` (rad)."""
+    return angle + math.tau * round((near - angle) / math.tau)
+
+
+def command_message(inputs: Sequence[str]) -> JointState:
+    """A command message to `write_command` into."""
+    return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))
+
+
+def write_command(message: JointState, values: Sequence[float], stamp_ns: int) -> None:
+    """Write efforts (nu) that answer the state stamped `stamp_ns`."""
+    set_time(message.header.stamp, stamp_ns)
+    for i, value in enumerate(values):
+        message.effort[i] = value
+
+
+def read_command(message: JointState) -> tuple[list[str], tuple[float, ...], int]:
+    """Names, efforts and stamp (ns) of a command, unchecked: the command validator judges them."""
+    return message.name, tuple(message.effort), nanoseconds(message.header.stamp)

@@ -1,0 +1,146 @@
+"""Goals and trajectories on topics, which the tracker follows, and the reference that comes of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+from geometry_msgs.msg import Pose, PoseStamped
+from nav_msgs.msg import Path
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from nh_control.control.guidance import Guidance
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence, Replanner
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.messages import conversions, goals
+from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.model import Model
+
+QUEUE = 10
+PATH_POSES = 300
+"""Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
+
+
+class GoalInterface:
+    """Takes goals for the motion of the body that `paths` shows, of a scenario with a guidance,
+    and keeps its path up to date.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        model: Model,
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        paths: PathPublisher,
+    ):
+        self._model, self._sequence, self._report, self._paths, self._log = (
+            model,
+            sequence,
+            report,
+            paths,
+            node.get_logger(),
+        )
+        self._body, self._path = paths.body, None
+        self._replanner = Replanner(sequence, inbox.post, self._accepted, self._refused)
+        inbox.subscribe(PoseStamped, "goal", self._on_goal, QUEUE)
+        inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self._on_trajectory, QUEUE)
+
+    def forget(self) -> None:
+        """Drop what is being planned, and show the sequence's reference again: the run has started
+        anew.
+        """
+        self._replanner.forget()
+        self._paths.publish(self._paths.message(self._sequence.leg(0).tracker.reference))
+
+    def close(self) -> None:
+        """End planning."""
+        self._replanner.close()
+
+    def _on_goal(self, message: PoseStamped) -> None:
+        present = self._paths.pose(self._sequence.target(self._sequence.step))
+        try:
+            position = goals.goal(message, self._body, self._now, height=present.position.z)
+        except conversions.ConversionError as reason:
+            self._refused("goal", str(reason))
+            return
+        x, y, z = position
+        self._request(
+            f"goal ({x:.3g}, {y:.3g}, {z:.3g})",
+            lambda guidance, k, _: guidance.to_goal(k, position),
+        )
+
+    def _on_trajectory(self, message: MultiDOFJointTrajectory) -> None:
+        try:
+            plan = goals.trajectory(message, self._body, self._now, self._model.dsys.h)
+        except conversions.ConversionError as reason:
+            self._refused("trajectory", str(reason))
+            return
+        self._request(f"trajectory of {len(message.points)} points", plan)
+
+    def _request(self, what: str, plan: Callable[[Guidance, int, int], Trajectory]) -> None:
+        def leg(k: int) -> ReferenceLeg:
+            planned = self._sequence.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
+            self._path = self._paths.message(planned.tracker.reference, k, PATH_POSES)
+            return planned
+
+        self._replanner.request(what, leg)
+
+    def _accepted(self, what: str, leg: ReferenceLeg) -> None:
+        self._report.accept()
+        self._log.info(
+            f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = "
+            f"{leg.end * self._model.dsys.h:.3f} s"
+        )
+        self._paths.publish(self._path)
+
+    def _refused(self, what: str, reason: str) -> None:
+        self._report.refuse_goal(f"{what} refused: {reason}")
+        self._log.warning(f"{what} refused: {reason}")
+
+    @property
+    def _now(self) -> int:
+        return self._model.clock.stamp(self._sequence.step)
+
+
+class PathPublisher:
+    """The path of a codec's first body on the latched topic `reference`."""
+
+    def __init__(self, node: Node, model: Model, codec: Codec):
+        self._model, self._codec = model, codec
+        self.body = goals.Body(codec.odometry[0].child_frame_id, codec.odometry[0].header.frame_id)
+        self._publisher = node.create_publisher(
+            Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        )
+
+    def publish(self, path: Path) -> None:
+        """Publish a path made by `message`."""
+        self._publisher.publish(path)
+
+    def pose(self, x: np.ndarray) -> Pose:
+        """Pose of the body at a state x (nx)."""
+        pose = Pose()
+        self._codec.place(self._model.dsys.configuration(x), pose)
+        return pose
+
+    def message(self, reference: Trajectory, start: int = 0, poses: int = 0) -> Path:
+        """The path of a reference that begins at step `start`, with about `poses` poses (0: one at
+        every step).
+        """
+        path = Path()
+        path.header.frame_id = self.body.parent
+        stride = ceil((len(reference) + 1) / poses) if poses else 1
+        for k in sorted({*range(0, len(reference) + 1, stride), len(reference)}):
+            pose = PoseStamped(pose=self.pose(reference.states[k]))
+            pose.header.frame_id = self.body.parent
+            conversions.set_time(pose.header.stamp, self._model.clock.stamp(start + k))
+            path.poses.append(pose)
+        return path

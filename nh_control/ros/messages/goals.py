@@ -1,0 +1,126 @@
+"""Goals and trajectories that other nodes ask for, checked and in plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from nh_control.control.guidance import Guidance
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+
+GOAL_AGE_S = 1.0
+"""How far a goal's stamp may be from the present simulation time."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body whose motion is wished for, `name` in the frame `parent`."""
+
+    name: str
+    parent: str
+
+
+def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.ndarray:
+    """Position (3) in m of a goal; with z = 0, as rviz's 2D goals have, at `height`. Orientations
+    do not matter.
+
+    Raises ConversionError for another frame, a position that is not finite, and a stamp, unless 0,
+    that is not of the present time.
+    """
+    _require_frame(message, body)
+    age_s = (now_ns - conversions.nanoseconds(message.header.stamp)) / NANOSECONDS
+    if conversions.nanoseconds(message.header.stamp) and abs(age_s) > GOAL_AGE_S:
+        when = f"{age_s:.3g} s in the past" if age_s > 0 else f"{-age_s:.3g} s in the future"
+        raise ConversionError(
+            f"stamped {when}: send it with the present simulation time (use_sim_time), or with "
+            f"stamp 0"
+        )
+    position = conversions.xyz(message.pose.position)
+    if not np.isfinite(position).all():
+        raise ConversionError(f"position {position.tolist()} is not finite")
+    return np.array([*position[:2], position[2] or height])
+
+
+def trajectory(
+    message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float
+) -> Callable[[Guidance, int, int], Trajectory]:
+    """The plan, from a guidance, its step and the step of the run at which it starts, of a
+    trajectory of the body; with stamp 0 times count from that start.
+
+    Positions and, if there are any, velocities count, in the parent frame's axes; orientations and
+    accelerations do not. Raises ConversionError for another frame or body, a stamp in the past,
+    numbers that are missing or not finite, and times that do not increase from 0 or later; the
+    plan raises it where its first point is due before it can start.
+    """
+    _require_frame(message, body)
+    if list(message.joint_names) != [body.name]:
+        raise ConversionError(
+            f"joint_names are {list(message.joint_names)}; expected [{body.name!r}]"
+        )
+    if not message.points:
+        raise ConversionError("no points")
+    stamp = conversions.nanoseconds(message.header.stamp)
+    if 0 < stamp < now_ns:
+        raise ConversionError(
+            f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation "
+            f"time at which it is to start, or stamp 0"
+        )
+    times = np.array(
+        [conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points]
+    )
+    if times[0] < 0 or not (np.diff(times) > 0).all():
+        raise ConversionError(
+            f"times_from_start must increase from 0 or later, got {times.tolist()} s"
+        )
+    positions = np.array(
+        [
+            _vector(point.transforms, "translation", k, "translation")
+            for k, point in enumerate(message.points)
+        ]
+    )
+    velocities = None
+    if any(point.velocities for point in message.points):
+        velocities = np.array(
+            [
+                _vector(point.velocities, "linear", k, "velocity")
+                for k, point in enumerate(message.points)
+            ]
+        )
+
+    def plan(guidance: Guidance, k: int, start: int) -> Trajectory:
+        due = times + stamp / NANOSECONDS - start * h if stamp else times
+        if due[0] < 0:
+            raise ConversionError(
+                f"its first point is due at t = {start * h + due[0]:.3f} s, but no change is "
+                f"possible before t = {start * h:.3f} s"
+            )
+        return guidance.along(k, due, positions, velocities)
+
+    return plan
+
+
+def _vector(parts, field: str, point: int, what: str) -> np.ndarray:
+    """The vector of the only transform or twist of a point."""
+    if len(parts) != 1:
+        raise ConversionError(
+            f"point {point} has {len(parts)} times a {what}; expected one, in every point or, a "
+            f"velocity, in none"
+        )
+    value = conversions.xyz(getattr(parts[0], field))
+    if not np.isfinite(value).all():
+        raise ConversionError(f"point {point} has a {what} that is not finite: {value.tolist()}")
+    return value
+
+
+def _require_frame(message: PoseStamped | MultiDOFJointTrajectory, body: Body) -> None:
+    if message.header.frame_id != body.parent:
+        raise ConversionError(
+            f"in the frame {message.header.frame_id!r}; expected {body.parent!r}"
+        )

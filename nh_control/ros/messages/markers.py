@@ -1,0 +1,170 @@
+"""Markers of what a scenario looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from geometry_msgs.msg import Point
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import mat2quat
+from visualization_msgs.msg import Marker
+
+from nh_control.ros.messages import conversions
+from nh_control.scenarios.visual_model import Pose, VisualModel
+
+TRAIL_SPACING_M = 0.02
+TRAIL_POINTS = 2000
+TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
+    (0.2, 0.2, 0.22),
+    (0.9, 0.1, 0.1),
+    (0.1, 0.45, 0.9),
+    (0.5, 0.5, 0.55),
+    (0.1, 0.65, 0.25),
+)
+THIN = 0.3
+"""Diameter of a slack cable over that of a taut one."""
+_KINDS = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
+
+
+class Drawing:
+    """Markers of a visual model's shapes, all in the namespace `name`."""
+
+    def __init__(self, name: str, visual: VisualModel, opacity: float):
+        self._shapes = [
+            (shape, np.array(shape.offset), axangle2mat([1.0, 0.0, 0.0], shape.roll))
+            for shape in visual.shapes
+        ]
+        self.markers = [
+            _marker(
+                name, visual.parent, i, _KINDS[s.kind], s.extents, s.color, opacity * s.opacity
+            )
+            for i, s in enumerate(visual.shapes)
+        ]
+
+    def place(self, poses: Mapping[str, Pose]) -> None:
+        """Move the shapes with their frames."""
+        for (shape, offset, roll), marker in zip(self._shapes, self.markers):
+            pose = poses[shape.frame]
+            conversions.set_xyz(
+                marker.pose.position, (pose.position + pose.rotation @ offset).tolist()
+            )
+            conversions.set_wxyz(marker.pose.orientation, mat2quat(pose.rotation @ roll).tolist())
+
+
+class Lines:
+    """Markers of a visual model's cables and outline, in the namespaces `cables` and `outline`."""
+
+    def __init__(self, visual: VisualModel):
+        self._cables, self._outline = visual.cables, visual.outline
+        self._drawn = [
+            _marker("cables", visual.parent, i, Marker.LINE_STRIP, (c.diameter, 0.0, 0.0), TAUT)
+            for i, c in enumerate(visual.cables)
+        ]
+        self._joined = (
+            [
+                _marker(
+                    "outline", visual.parent, 0, Marker.LINE_STRIP, (0.01, 0.0, 0.0), OUTLINE, 0.6
+                )
+            ]
+            if visual.outline
+            else []
+        )
+
+    @property
+    def markers(self) -> list[Marker]:
+        """The lines."""
+        return [*self._drawn, *self._joined]
+
+    def place(self, poses: Mapping[str, Pose], slack: Sequence[str]) -> None:
+        """Draw the lines between their frames, thin and red those cables whose monitored value is
+        in `slack`.
+        """
+        for cable, marker in zip(self._cables, self._drawn):
+            marker.points = _points(poses[frame].position for frame in (cable.start, cable.end))
+            loose = cable.monitored in slack
+            marker.scale.x = cable.diameter * (THIN if loose else 1.0)
+            _paint(marker, SLACK if loose else TAUT)
+        for marker in self._joined:
+            marker.points = _points(
+                poses[frame].position for frame in (*self._outline, self._outline[0])
+            )
+
+
+class Arrows:
+    """Markers of a visual model's arrows, in the namespace `inputs`; without an input there is no
+    arrow.
+    """
+
+    def __init__(self, visual: VisualModel):
+        self._arrows = visual.arrows
+        self.markers = [
+            _marker("inputs", visual.parent, i, Marker.ARROW, (0.02, 0.045, 0.0), ARROW)
+            for i in range(len(visual.arrows))
+        ]
+
+    def place(self, poses: Mapping[str, Pose], inputs: Mapping[str, float]) -> None:
+        """Draw the arrows for the values of inputs by name; a value of 0 or none hides its
+        arrow.
+        """
+        for arrow, marker in zip(self._arrows, self.markers):
+            pose, value = poses[arrow.frame], inputs.get(arrow.input, 0.0)
+            start = pose.position + arrow.offset * pose.rotation[:, 2]
+            marker.action = Marker.ADD if value else Marker.DELETE
+            marker.points = _points((start, start + arrow.scale * value * pose.rotation[:, 2]))
+
+
+class Trail:
+    """Line of a visual model's trail, a point every TRAIL_SPACING_M, the last TRAIL_POINTS of
+    them.
+    """
+
+    def __init__(self, visual: VisualModel):
+        self._frame = visual.trail
+        self._marker = _marker(
+            "trail", visual.parent, 0, Marker.LINE_STRIP, (0.03, 0.0, 0.0), TRAIL
+        )
+
+    @property
+    def markers(self) -> list[Marker]:
+        """The line, once it has two points (rviz refuses shorter ones)."""
+        return [self._marker] if len(self._marker.points) > 1 else []
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._marker.points.clear()
+
+    def place(self, poses: Mapping[str, Pose]) -> None:
+        """Lengthen the line to the frame's place, if that is far enough from its end."""
+        if not self._frame:
+            return
+        points, place = self._marker.points, poses[self._frame].position
+        if not points or np.linalg.norm(place - conversions.xyz(points[-1])) >= TRAIL_SPACING_M:
+            points += _points([place])
+            del points[:-TRAIL_POINTS]
+
+
+def _points(positions) -> list[Point]:
+    return [Point(x=x, y=y, z=z) for x, y, z in (position.tolist() for position in positions)]
+
+
+def _marker(
+    namespace: str,
+    frame: str,
+    number: int,
+    kind: int,
+    extents: Sequence[float],
+    color: Sequence[float],
+    opacity: float = 1.0,
+) -> Marker:
+    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
+    marker.header.frame_id = frame
+    marker.pose.orientation.w = 1.0
+    conversions.set_xyz(marker.scale, extents)
+    marker.color.a = opacity
+    _paint(marker, color)
+    return marker
+
+
+def _paint(marker: Marker, color: Sequence[float]) -> None:
+    marker.color.r, marker.color.g, marker.color.b = color

@@ -1,0 +1,299 @@
+"""How a scenario's configuration and velocity travel in messages: a codec for each kind of thing
+that it shows.
+
+Codecs write into messages that are made once, because a step's messages are rebuilt thousands of
+times per second.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import MutableSequence, Sequence
+from typing import Protocol
+
+import numpy as np
+from geometry_msgs.msg import Pose, Transform, Twist
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import JointState, MultiDOFJointState
+from transforms3d.quaternions import quat2mat
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.spaces import Space
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.scenarios import Body, BodyState, Joint, Scenario
+
+UNKNOWN = -1.0
+"""First entry of the covariance of a twist that is not known, as in sensor_msgs/Imu."""
+
+
+class Codec(Protocol):
+    """One kind of what a scenario shows: its state travels in messages of `message_type` on
+    `topic`; `message` is the one that `write` fills.
+
+    `outgoing` are all topics with the messages that `write` fills, `odometry` those of them that
+    are poses of bodies.
+    """
+
+    topic: str
+    message_type: type
+    message: object
+    outgoing: Sequence[tuple[str, object]]
+    odometry: Sequence[Odometry]
+
+    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+        """Write configuration q (nq) and velocity v (nw) into the outgoing messages."""
+
+    def place(self, q: Sequence[float], pose: Pose) -> None:
+        """Write the pose of the first of the bodies in `odometry`, if there are any, at
+        configuration q (nq).
+        """
+
+    def read(self, message, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
+        """Read into q (nq), which on entry is close to the configuration, and v (nw); returns
+        whether there are velocities. Raises ConversionError.
+        """
+
+
+def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) -> tuple[Codec, ...]:
+    """Codecs of what the scenario shows of the system, which together hold its state; messages
+    carry velocities or, like encoders, none.
+    """
+    space, found = dsys.system.space, []
+    if scenario.joints:
+        found.append(JointCodec(scenario.joints, space, velocities))
+    if scenario.body is not None:
+        found.append(PlanarCodec(scenario.body, space, velocities))
+    if scenario.to_bodies is not None:
+        found.append(SpatialCodec(scenario, dsys, velocities))
+    return tuple(found)
+
+
+class JointCodec:
+    """Coordinates c of an Rn and velocities `c_dot` of one-dof joints as JointState; a joint shows
+    `sign` times its coordinate.
+    """
+
+    topic, message_type = "joint_states", JointState
+
+    def __init__(self, joints: Sequence[Joint], space: Space, velocities: bool = True):
+        self.names = [joint.name for joint in joints]
+        self._joints = [
+            (
+                space.names.index(joint.coordinate),
+                space.velocity_names.index(f"{joint.coordinate}_dot"),
+                joint.sign,
+            )
+            for joint in joints
+        ]
+        zeros = array("d", bytes(8 * len(joints)))
+        self.message = JointState(
+            name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d")
+        )
+        self.outgoing, self.odometry = ((self.topic, self.message),), ()
+
+    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+        """Write configuration q (nq) and velocity v (nw)."""
+        positions, velocities = self.message.position, self.message.velocity
+        for i, (coordinate, rate, sign) in enumerate(self._joints):
+            positions[i] = sign * q[coordinate]
+            if velocities:
+                velocities[i] = sign * v[rate]
+
+    def read(
+        self, message: JointState, q: MutableSequence[float], v: MutableSequence[float]
+    ) -> bool:
+        """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether there
+        are velocities.
+
+        Raises ConversionError for missing joints, wrong lengths and values that are not finite.
+        """
+        names, positions, velocities = message.name, message.position, message.velocity
+        if len(positions) != len(names) or len(velocities) not in (0, len(names)):
+            raise ConversionError(
+                f"joint state with {len(names)} names, {len(positions)} positions, "
+                f"{len(velocities)} velocities; "
+                "expected as many positions as names, and as many velocities or none"
+            )
+        order = _order(names, self.names, "joint state")
+        if not all(map(math.isfinite, positions)) or not all(map(math.isfinite, velocities)):
+            raise ConversionError("joint state with a value that is not finite")
+        for i, (coordinate, rate, sign) in zip(order, self._joints):
+            q[coordinate] = sign * positions[i]
+            if velocities:
+                v[rate] = sign * velocities[i]
+        return len(velocities) > 0
+
+
+class PlanarCodec:
+    """A planar body's pose (theta, x, y) and body velocity (omega, forward, side) as Odometry."""
+
+    topic, message_type = "odom", Odometry
+
+    def __init__(self, body: Body, space: Space, velocities: bool = True):
+        self._index = space.names.index(body.coordinates[0])
+        self.message = _odometry(body.parent, body.frame, velocities)
+        self._velocities = velocities
+        self.outgoing, self.odometry = ((self.topic, self.message),), (self.message,)
+
+    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+        """Write configuration q (nq) and velocity v (nw)."""
+        i, twist = self._index, self.message.twist.twist
+        self.place(q, self.message.pose.pose)
+        if self._velocities:
+            twist.angular.z, twist.linear.x, twist.linear.y = v[i], v[i + 1], v[i + 2]
+
+    def place(self, q: Sequence[float], pose: Pose) -> None:
+        """Write the pose of the body at configuration q (nq)."""
+        i = self._index
+        pose.position.x, pose.position.y = q[i + 1], q[i + 2]
+        conversions.set_yaw(pose.orientation, q[i])
+
+    def read(
+        self, message: Odometry, q: MutableSequence[float], v: MutableSequence[float]
+    ) -> bool:
+        """Read into q (nq) and v (nw), the heading unwrapped to be close to that of q; raises
+        ConversionError if a value is not finite.
+        """
+        i = self._index
+        pose, twist = message.pose.pose, message.twist.twist
+        values = (
+            conversions.yaw(pose.orientation),
+            pose.position.x,
+            pose.position.y,
+            twist.angular.z,
+            twist.linear.x,
+            twist.linear.y,
+        )
+        if not all(map(math.isfinite, values)):
+            raise ConversionError("odometry with a value that is not finite")
+        q[i], q[i + 1], q[i + 2] = conversions.unwrap(values[0], q[i]), values[1], values[2]
+        v[i : i + 3] = values[3:]
+        return message.twist.covariance[0] != UNKNOWN
+
+
+class SpatialCodec:
+    """Bodies in space, which together hold the state, as MultiDOFJointState, and each of them as
+    Odometry on `<frame>/odom`.
+
+    Transforms are those of the bodies' frames in the parent frame; both parts of a twist are in
+    the axes of the body, as in nav_msgs/Odometry.
+    """
+
+    topic, message_type = "multi_dof_joint_states", MultiDOFJointState
+
+    def __init__(self, scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True):
+        self._parameters, space = dsys.system.parameters, dsys.system.space
+        self._to_bodies, self._from_bodies, self._velocities = (
+            scenario.to_bodies,
+            scenario.from_bodies,
+            velocities,
+        )
+        self._rest = np.zeros(space.nw)
+        bodies = self._to_bodies(self._parameters, space.origin, self._rest)
+        self.names, self.parent = [body.frame for body in bodies], bodies[0].parent
+        self.message = MultiDOFJointState(
+            joint_names=self.names,
+            transforms=[Transform() for _ in bodies],
+            twist=[Twist() for _ in bodies if velocities],
+        )
+        self.message.header.frame_id = self.parent
+        self.odometry = tuple(_odometry(body.parent, body.frame, velocities) for body in bodies)
+        self.outgoing = (
+            (self.topic, self.message),
+            *((f"{body.frame}/odom", message) for body, message in zip(bodies, self.odometry)),
+        )
+
+    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+        """Write configuration q (nq) and velocity v (nw)."""
+        for i, body in enumerate(self._to_bodies(self._parameters, np.asarray(q), np.asarray(v))):
+            position, orientation = body.position.tolist(), body.quaternion_wxyz.tolist()
+            transform, pose = self.message.transforms[i], self.odometry[i].pose.pose
+            conversions.set_xyz(transform.translation, position)
+            conversions.set_xyz(pose.position, position)
+            conversions.set_wxyz(transform.rotation, orientation)
+            conversions.set_wxyz(pose.orientation, orientation)
+            if self._velocities:
+                linear, angular = (
+                    (body.linear_velocity @ quat2mat(orientation)).tolist(),
+                    body.angular_velocity_body.tolist(),
+                )
+                for twist in (self.message.twist[i], self.odometry[i].twist.twist):
+                    conversions.set_xyz(twist.linear, linear)
+                    conversions.set_xyz(twist.angular, angular)
+
+    def place(self, q: Sequence[float], pose: Pose) -> None:
+        """Write the pose of the first body at configuration q (nq)."""
+        body = self._to_bodies(self._parameters, np.asarray(q), self._rest)[0]
+        conversions.set_xyz(pose.position, body.position.tolist())
+        conversions.set_wxyz(pose.orientation, body.quaternion_wxyz.tolist())
+
+    def read(
+        self, message: MultiDOFJointState, q: MutableSequence[float], v: MutableSequence[float]
+    ) -> bool:
+        """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether there
+        are twists.
+
+        Orientations count up to sign and are normalized, bodies are put at their right distances
+        in the directions measured. Raises ConversionError for missing bodies, wrong lengths or
+        frames, values that are not finite and orientations that are no unit quaternions.
+        """
+        transforms, twists = message.transforms, message.twist
+        if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):
+            raise ConversionError(
+                f"multi-dof joint state with {len(message.joint_names)} names, {len(transforms)} "
+                f"transforms, {len(twists)} twists; "
+                "expected as many transforms as names, and as many twists or none"
+            )
+        if message.header.frame_id != self.parent:
+            raise ConversionError(
+                f"multi-dof joint state in the frame {message.header.frame_id!r}; expected "
+                f"{self.parent!r}"
+            )
+        order = _order(message.joint_names, self.names, "multi-dof joint state")
+        bodies = [
+            self._body(name, transforms[i], twists[i] if twists else Twist())
+            for name, i in zip(self.names, order)
+        ]
+        try:
+            configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
+        except ValueError as error:
+            raise ConversionError(str(error)) from error
+        q[: len(configuration)] = configuration
+        if twists:
+            v[: len(velocity)] = velocity
+        return len(twists) > 0
+
+    def _body(self, name: str, transform: Transform, twist: Twist) -> BodyState:
+        position, linear, angular = (
+            conversions.xyz(part) for part in (transform.translation, twist.linear, twist.angular)
+        )
+        if not np.isfinite([position, linear, angular]).all():
+            raise ConversionError(
+                f"multi-dof joint state with a value of {name} that is not finite"
+            )
+        orientation = conversions.unit_wxyz(transform.rotation, name)
+        return BodyState(
+            name, self.parent, position, orientation, quat2mat(orientation) @ linear, angular
+        )
+
+
+def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
+    """Indices in `names` of the wanted ones; raises ConversionError listing those that are
+    missing.
+    """
+    if names == wanted:
+        return range(len(wanted))
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ConversionError(f"{what} without {missing}; it has {list(names)}")
+    return [names.index(name) for name in wanted]
+
+
+def _odometry(parent: str, frame: str, velocities: bool) -> Odometry:
+    message = Odometry(child_frame_id=frame)
+    message.header.frame_id = parent
+    if not velocities:
+        message.twist.covariance[0] = UNKNOWN
+    return message

@@ -1,0 +1,91 @@
+"""The plant's state and clock on their topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.transforms import transform_broadcaster
+from nh_control.ros.runtime.listeners import LateSubscribers, listeners
+from nh_control.scenarios import Scenario
+
+SETTLED_S = 0.1
+"""How long all must have been matched before a run: the other end of a connection may know of it a
+little later, and drops what comes before.
+"""
+UNSENT = 1000
+"""Messages kept for subscribers that are slow to acknowledge them, as a recorder beside a fast
+lock-step run may be.
+"""
+
+
+class StatePublisher:
+    """Publishes all that a scenario shows of the plant `dsys`, with equal stamps, the clock before
+    it and TF after it.
+    """
+
+    def __init__(self, node: Node, scenario: Scenario, dsys: DiscreteSystem, velocities: bool):
+        self._node, self._codecs, self._clock = node, codecs(scenario, dsys, velocities), Clock()
+        outgoing = [
+            ("/clock", self._clock),
+            *(pair for codec in self._codecs for pair in codec.outgoing),
+        ]
+        self._publishers = [
+            (node.create_publisher(type(message), topic, UNSENT), message)
+            for topic, message in outgoing
+        ]
+        self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
+        self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
+        self._late_subscribers, self._complete_at = (
+            LateSubscribers([publisher for publisher, _ in self._publishers]),
+            None,
+        )
+        self._broadcast = transform_broadcaster(
+            node, [message for codec in self._codecs for message in codec.odometry]
+        )
+
+    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
+        """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
+        for message_stamp in self._stamps:
+            conversions.set_time(message_stamp, stamp)
+        for codec in self._codecs:
+            codec.write(q, v)
+        self._late_subscribers.new()  # who is there hears this
+        for publisher, message in self._publishers:
+            publisher.publish(message)
+        self._broadcast()
+
+    def missing(self, names: Iterable[str]) -> str:
+        """What keeps each of these nodes from hearing all messages that hold the state, and known
+        listeners from hearing what they have subscribed to; empty if nothing has for SETTLED_S."""
+        wanted = set(names)
+        if not wanted:
+            return ""
+        complete_at, self._complete_at = self._complete_at, None
+        for publisher, _ in self._publishers:
+            heard_by = listeners(self._node, publisher)
+            if heard_by is None:
+                return (
+                    f"a subscription of {publisher.topic_name} to be matched; is its quality "
+                    f"of service incompatible?"
+                )
+            if publisher.topic_name in self._topics and not wanted <= heard_by:
+                return (
+                    f"{', '.join(sorted(wanted - heard_by))} to subscribe to "
+                    f"{publisher.topic_name} (parameter 'wait_for')"
+                )
+        now = time.monotonic()
+        self._complete_at = now if complete_at is None else complete_at
+        return "new subscriptions to settle" if now < self._complete_at + SETTLED_S else ""
+
+    def late_subscribers(self) -> bool:
+        """Whether a message has subscribers that it had not when it was last published, or when
+        this was last asked.
+        """
+        return self._late_subscribers.new()

@@ -1,0 +1,47 @@
+"""What the tracker steers to, in the messages in which the plant tells its state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rclpy.node import Node
+
+from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import Codec
+
+PREFIX = "reference/"
+INTERVAL_S = 0.004
+UNSENT = 10
+
+
+class TargetPublisher:
+    """Publishes the reference's states on `reference/<topic of the state>`, for those who listen,
+    at intervals of INTERVAL_S or more of wall time.
+    """
+
+    def __init__(self, node: Node, codecs: Sequence[Codec]):
+        self._codecs, self._at = codecs, 0.0
+        self._publishers = [
+            node.create_publisher(codec.message_type, PREFIX + codec.topic, UNSENT)
+            for codec in codecs
+        ]
+
+    def publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
+        """Publish what the sequence wants at step k, with a stamp in ns."""
+        now = time.monotonic()
+        if now < self._at:
+            return
+        self._at = now + INTERVAL_S
+        if not any(publisher.get_subscription_count() for publisher in self._publishers):
+            return
+        target = sequence.target(k)
+        q, v = (
+            sequence.dsys.configuration(target).tolist(),
+            sequence.dsys.velocity(target).tolist(),
+        )
+        for codec, publisher in zip(self._codecs, self._publishers):
+            codec.write(q, v)
+            conversions.set_time(codec.message.header.stamp, stamp)
+            publisher.publish(codec.message)

@@ -1,0 +1,1 @@
+"""The nodes: plant, tracker, display and recorder, and their executables."""

@@ -1,0 +1,147 @@
+"""The display node: markers of what the scenario looks like, of the reference at the same step,
+and of the path so far.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_reader import StateReader
+from nh_control.ros.messages.target_publisher import PREFIX
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.listeners import LateSubscribers
+from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.parameters import DISPLAY, Parameters
+
+GHOST = 0.25
+LATECOMERS_S = 0.5
+"""How often to look for new subscribers while nothing moves."""
+
+
+class Display:
+    """Draws the newest state at most `rate_hz` times per second of wall time; states in between
+    are not even read.
+
+    The last state of a plant that pauses or has finished is drawn again for those who come late.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+        parameters = Parameters(node, DISPLAY)
+        self._inbox, self._model = inbox, Model.of(parameters)
+        self._period_s = 1 / parameters["rate_hz"]
+        scenario, dsys = self._model.scenario, self._model.dsys
+        visual = self._visual = scenario.visual_model()
+        shown = codecs(scenario, dsys)
+        self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
+        self._target: list[float] | None = None
+        self._time_ns, self._fresh, self._inputs = -1, False, {}
+        self._plant, self._ghost = (
+            Drawing("plant", visual, 1.0),
+            Drawing("reference", visual, GHOST),
+        )
+        self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
+        self._publisher = node.create_publisher(MarkerArray, "markers", 1)
+        self._late_subscribers = LateSubscribers([self._publisher])
+        self._log = node.get_logger()
+        self._states = StateReader(inbox, shown, self._on_state, 1)
+        self._targets = StateReader(inbox, shown, self._on_target, 1, PREFIX)
+        inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
+
+    def work(self) -> None:
+        """Draw, sleep a frame, and so on."""
+        while not self._inbox.closed:
+            self._inbox.serve(LATECOMERS_S)
+            late = self._late_subscribers.new()
+            if self._fresh or (late and self._time_ns >= 0):
+                self._fresh = False
+                self._draw()
+                time.sleep(self._period_s)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _on_state(self, time_ns: int) -> None:
+        try:
+            self._states.read(self._q, self._v)
+        except conversions.ConversionError as error:
+            self._log.warning(str(error), throttle_duration_sec=5.0)
+            return
+        if time_ns < self._time_ns:
+            self._trail.clear()
+        self._time_ns, self._fresh = time_ns, True
+
+    def _on_target(self, _: int) -> None:
+        target = self._target or self._q[:]
+        try:
+            self._targets.read(target, self._v[:])
+        except conversions.ConversionError as error:
+            self._log.warning(str(error), throttle_duration_sec=5.0)
+            return
+        self._target = target
+
+    def _on_command(self, message: JointState) -> None:
+        names, values, _ = conversions.read_command(message)
+        if len(names) == len(values) and np.isfinite(values).all():
+            self._inputs = dict(zip(names, values))
+
+    def _draw(self) -> None:
+        poses = self._visual.poses(self._model.scenario.parameters, np.array(self._q))
+        self._plant.place(poses)
+        self._ghost.place(
+            self._visual.poses(self._model.scenario.parameters, np.array(self._expected()))
+        )
+        self._lines.place(poses, self._slack())
+        self._arrows.place(poses, self._inputs)
+        self._trail.place(poses)
+        drawn = [
+            marker
+            for part in (self._plant, self._ghost, self._lines, self._arrows, self._trail)
+            for marker in part.markers
+        ]
+        for marker in drawn:
+            conversions.set_time(marker.header.stamp, self._time_ns)
+        self._publisher.publish(MarkerArray(markers=drawn))
+
+    def _expected(self) -> list[float]:
+        """Configuration of the reference: what the tracker says, or the scenario's at this time
+        while no tracker has spoken.
+        """
+        if self._target is not None:
+            return self._target
+        reference = self._model.reference
+        step = min(round(self._time_ns * 1e-9 / self._model.dsys.h), len(reference))
+        return reference.states[step][: len(self._q)].tolist()
+
+    def _slack(self) -> list[str]:
+        """Names of those monitored values that are too low, under the last command, which may be
+        missing.
+        """
+        monitor, inputs = self._model.scenario.monitor, self._model.dsys.inputs
+        if monitor is None or not all(name in self._inputs for name in inputs):
+            return []
+        values = monitor.values(
+            self._model.scenario.parameters,
+            np.array(self._q),
+            np.array(self._v),
+            [self._inputs[name] for name in inputs],
+        )
+        return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return process.run("display", Display, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

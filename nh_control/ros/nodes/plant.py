@@ -1,0 +1,236 @@
+"""The plant node: a scenario's simulated plant behind topics, with real-time pacing, lock-step,
+services and diagnostics.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as CallTimeout
+from dataclasses import fields
+
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from nh_control.discrete.system import StepFailed
+from nh_control.ros.loop.command_validator import CommandValidator, Fallback
+from nh_control.ros.loop.output_monitor import OutputMonitor
+from nh_control.ros.loop.pacing import Pacer
+from nh_control.ros.loop.plant_report import PlantReport
+from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.state_publisher import StatePublisher
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.parameters import PLANT, PLANT_PARAMETERS, Parameters
+from nh_control.runs.simulation import convert
+from nh_control.scenarios import Gust, Perturbation, PlantOptions
+
+QUEUE = 10
+DELIVERY_S = 1.0
+"""How long the end of the process waits until subscribers have the last messages."""
+
+
+class Plant:
+    """Publishes states and clock, takes commands; time, order and validity of steps are
+    `SimulationLoop`'s.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
+        self._node, self._inbox, self._exit = node, inbox, exit_
+        self._parameters = Parameters(node, PLANT)
+        self._model = Model.of(self._parameters)
+        self._loop = self._make_stepper()
+        dsys = self._loop.plant.dsys
+        self._states = StatePublisher(
+            node, self._model.scenario, dsys, self._parameters["publish_velocities"]
+        )
+        self._monitor = OutputMonitor(self._model.scenario.monitor, dsys.system.parameters)
+        self._report = PlantReport(self._loop, self._monitor)
+        self._diagnostics = Diagnostics(
+            node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report)
+        )
+        inbox.subscribe(
+            JointState,
+            "joint_commands",
+            lambda message: self._loop.command(*conversions.read_command(message)),
+            QUEUE,
+        )
+        node.create_service(SetBool, "~/pause", self._on_pause)
+        node.create_service(
+            Trigger, "~/reset", lambda _, response: self._answer(response, self._loop.reset)
+        )
+        node.create_service(
+            Trigger, "~/step", lambda _, response: self._answer(response, self._loop.single_step)
+        )
+        node.add_post_set_parameters_callback(self._on_parameters)
+        self._log_start()
+
+    def work(self) -> None:
+        """Step."""
+        self._loop.run()
+
+    def close(self) -> None:
+        """See that the last messages arrive."""
+        self._publish_report()
+        for publisher in self._node.publishers:
+            publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
+
+    def _make_stepper(self) -> SimulationLoop:
+        p, model = self._parameters, self._model
+        last_step = (
+            max(1, round(p["duration_s"] / model.dsys.h))
+            if p["duration_s"]
+            else len(model.reference)
+        )
+        run = Options(
+            p["lockstep"],
+            p["wait_for_tracker"],
+            sys.maxsize if p["on_finish"] == "continue" else last_step,
+        )
+        try:
+            plant = self._make_plant()
+        except (ValueError, StepFailed) as error:
+            raise process.UsageError(str(error)) from error
+        timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
+        inputs = model.dsys.inputs
+        validator = CommandValidator(
+            inputs,
+            plant.dsys.system.input_limits[: len(inputs)],
+            model.clock,
+            timeout_steps,
+            Fallback(p["fallback"]),
+            lambda: plant.idle,
+        )
+        pacer = Pacer(model.dsys.h, p["speed_factor"])
+        return SimulationLoop(
+            plant,
+            validator,
+            pacer,
+            run,
+            self._inbox,
+            self._publish_state,
+            self._on_change,
+            self._missing,
+            self._late_subscribers,
+        )
+
+    def _make_plant(self) -> SimulatedPlant:
+        p, model = self._parameters, self._model
+        nominal = model.scenario.parameters
+        given = p.declare_fields(PLANT_PARAMETERS, nominal)
+        other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
+        gust = Gust(p["wind.force"], p["wind.start_s"], p["wind.duration_s"])
+        options = PlantOptions(
+            p["plant.integrator"], p["plant.substeps"], other, wind=any(gust.force)
+        )
+        perturbation = Perturbation(
+            **{field.name: p[f"perturb.{field.name}"] for field in fields(Perturbation)}
+        )
+        dsys = model.scenario.plant(model.dsys, options)
+        start = model.scenario.perturb(model.dsys, model.reference.states[0], perturbation)
+        disturbance = gust.disturbance(model.dsys, dsys) if options.wind else None
+        return SimulatedPlant(
+            dsys, convert(start, model.dsys, dsys), options.substeps, disturbance
+        )
+
+    def _log_start(self) -> None:
+        p, loop = self._parameters, self._loop
+        speed = (
+            f"{p['speed_factor']:g} x real time" if p["speed_factor"] else "as fast as possible"
+        )
+        commands = (
+            "commands without end"
+            if p["on_finish"] == "continue"
+            else f"{loop.options.last_step} commands"
+        )
+        self._node.get_logger().info(
+            f"plant: {loop.plant.dsys}, {loop.plant.substeps} step(s) per command; model: "
+            f"{self._model.dsys}; "
+            f"reference {self._model.reference.name!r}; {commands}, "
+            f"{speed}{', lock-step' if p['lockstep'] else ''}"
+        )
+
+    # In the working thread -----------------------------------------------------------------------
+
+    def _publish_state(self) -> None:
+        plant = self._loop.plant
+        q, v = plant.configuration, plant.velocity
+        self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
+        self._monitor.observe(plant.step, q, v, plant.inputs)
+
+    def _missing(self) -> str:
+        """What keeps the nodes of the parameter `wait_for` from hearing the states."""
+        return self._states.missing(self._parameters["wait_for"])
+
+    def _late_subscribers(self) -> bool:
+        """Whether somebody has come who does not know the state."""
+        return self._states.late_subscribers()
+
+    def _on_change(self) -> None:
+        loop = self._loop
+        self._publish_report()
+        text = (
+            f"{loop.mode.value} at step "
+            f"{loop.plant.step}{f': {loop.reason}' if loop.reason else ''}"
+        )
+        log = self._node.get_logger()
+        if loop.mode is Mode.FAILED:
+            log.error(text)
+        else:  # rclpy wants one severity per line of code
+            log.info(text)
+        if loop.mode is Mode.FINISHED:
+            pacing = loop.pacer.statistics()
+            log.info(
+                f"{pacing.rate_hz:.1f} steps/s; missed steps {pacing.missed}; jitter mean "
+                f"{pacing.jitter_mean_s * 1e6:.0f} us, "
+                f"99 % {pacing.jitter_p99_s * 1e6:.0f} us, max {pacing.jitter_max_s * 1e6:.0f} "
+                f"us; "
+                f"commands rejected {loop.validator.rejected.total()}"
+            )
+            if self._parameters["on_finish"] == "exit":
+                self._exit.request()
+
+    def _publish_report(self) -> None:
+        self._diagnostics.publish(self._report.make())
+
+    # In the executor's thread --------------------------------------------------------------------
+
+    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        return self._answer(response, self._loop.pause if request.data else self._loop.resume)
+
+    def _answer(self, response, request: Callable[[], None]):
+        try:
+            self._inbox.call(request)
+            response.success, response.message = (
+                True,
+                f"{self._loop.mode.value} at step {self._loop.plant.step}",
+            )
+        except (Refused, CallTimeout) as refusal:
+            response.success, response.message = (
+                False,
+                str(refusal) or "the plant did not answer in time",
+            )
+        return response
+
+    def _on_parameters(self, parameters: list[Parameter]) -> None:
+        for parameter in parameters:
+            if parameter.name == "speed_factor":
+                self._inbox.post(
+                    lambda speed=float(parameter.value): self._loop.pacer.set_speed(speed)
+                )
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return process.run("plant", Plant, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

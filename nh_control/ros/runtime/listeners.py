@@ -1,0 +1,43 @@
+"""Who hears a publisher.
+
+The graph of nodes knows a subscription before its publisher is matched with it, and only from then
+on nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy
+
+
+def listeners(node: Node, publisher: Publisher) -> set[str] | None:
+    """Names of all nodes known to take volatile messages of the publisher, or None while it is not
+    matched with every one of them.
+    """
+    matched = (
+        publisher.get_subscription_count()
+    )  # before the graph is asked: who comes in between is known, and not counted
+    known = [
+        s
+        for s in node.get_subscriptions_info_by_topic(publisher.topic_name)
+        if s.qos_profile.durability is DurabilityPolicy.VOLATILE
+    ]
+    return {s.node_name for s in known} if matched >= len(known) else None
+
+
+class LateSubscribers:
+    """Looks for subscribers that publishers had not when it last looked."""
+
+    def __init__(self, publishers: Sequence[Publisher]):
+        self._publishers, self._counts = publishers, [0] * len(publishers)
+
+    def new(self) -> bool:
+        """Whether there are any."""
+        before, self._counts = (
+            self._counts,
+            [publisher.get_subscription_count() for publisher in self._publishers],
+        )
+        return any(now > then for now, then in zip(self._counts, before))

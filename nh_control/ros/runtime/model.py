@@ -1,0 +1,51 @@
+"""The model and reference that a node's shared parameters ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nh_control import scenarios
+from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.step_clock import StepClock
+from nh_control.ros.runtime.parameters import SCENARIO, Parameters
+from nh_control.ros.runtime.process import UsageError
+from nh_control.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Model:
+    """A scenario, the tracker's model of it, the reference on this model, and the clock of its
+    steps.
+    """
+
+    scenario: Scenario
+    dsys: DiscreteSystem
+    reference: Trajectory
+
+    @property
+    def clock(self) -> StepClock:
+        """Times of the steps."""
+        return StepClock(self.dsys.h)
+
+    @staticmethod
+    def of(parameters: Parameters) -> Model:
+        """The model that the shared parameters name; raises UsageError for what the scenario does
+        not have.
+        """
+        scenario = chosen(parameters)
+        try:
+            dsys = scenario.model(parameters["integrator"], parameters["step_s"])
+            return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
+        except (ValueError, StepFailed) as error:
+            raise UsageError(str(error)) from error
+
+
+def chosen(parameters: Parameters) -> Scenario:
+    """The scenario that the parameters name, made of its URDF file if it has one; raises
+    UsageError for a file that cannot be used.
+    """
+    try:
+        return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error

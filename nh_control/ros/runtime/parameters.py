@@ -1,0 +1,321 @@
+"""Every parameter of every node, declared once: type, default, range, description; and the refusal
+of anything else.
+
+A parameter file may give all nodes' parameters in one `/**` section: a node accepts what belongs
+to another node of this package, and refuses what belongs to none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from nh_control import scenarios
+from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.runtime.process import UsageError
+
+PLANT_PARAMETERS = "plant.parameters."
+"""Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
+
+_ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
+_HUGE = 1e9
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parameter; numbers may have a minimum and strings a list of choices. Read-only ones are
+    fixed at start.
+
+    A list is one of strings, a tuple one of as many numbers.
+    """
+
+    name: str
+    default: bool | int | float | str | list[str] | tuple[float, ...]
+    description: str
+    minimum: float | None = None
+    choices: tuple[str, ...] = ()
+    read_only: bool = True
+
+    def check(self, value):
+        """The value in the type of the default (an int is accepted for a float); raises UsageError
+        saying what is expected.
+        """
+        kind = type(self.default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if kind in (list, tuple) and isinstance(value, (list, tuple, array)):
+            value = kind(value)
+        valid = type(value) is kind and (
+            kind is not list or all(isinstance(item, str) for item in value)
+        )
+        if valid and kind is tuple:
+            valid = len(value) == len(self.default) and all(
+                type(item) in (int, float) for item in value
+            )
+            value = tuple(map(float, value)) if valid else value
+        if valid and kind in (float, tuple):
+            valid = all(map(math.isfinite, value if kind is tuple else (value,)))
+        if valid and self.minimum is not None:
+            valid = value >= self.minimum
+        if valid and self.choices:
+            valid = value in self.choices
+        if not valid:
+            raise UsageError(
+                f"parameter '{self.name}' must be {self._expected(kind)}, got {value!r}"
+            )
+        return value
+
+    def _expected(self, kind: type) -> str:
+        if self.choices:
+            return f"one of {', '.join(c or repr(c) for c in self.choices)}"
+        nouns = {
+            bool: "true or false",
+            int: "an integer",
+            float: "a finite number",
+            str: "a string",
+            list: "a list of strings",
+        }
+        noun = f"a list of {len(self.default)} finite numbers" if kind is tuple else nouns[kind]
+        return noun if self.minimum is None else f"{noun} >= {self.minimum:g}"
+
+    def descriptor(self) -> ParameterDescriptor:
+        """The ROS descriptor."""
+        constraints = (
+            f"one of: {', '.join(c or repr(c) for c in self.choices)}" if self.choices else ""
+        )
+        out = ParameterDescriptor(
+            name=self.name,
+            description=self.description,
+            additional_constraints=constraints,
+            read_only=self.read_only,
+        )
+        if self.minimum is not None and isinstance(self.default, float):
+            out.floating_point_range = [
+                FloatingPointRange(from_value=float(self.minimum), to_value=_HUGE, step=0.0)
+            ]
+        elif self.minimum is not None:
+            out.integer_range = [
+                IntegerRange(from_value=int(self.minimum), to_value=2**31 - 1, step=1)
+            ]
+        return out
+
+
+SCENARIO = (
+    Spec("scenario", "snakeboard", "What is simulated and controlled.", choices=scenarios.names()),
+    Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
+    Spec(
+        "base",
+        "fixed",
+        "Whether that robot's root link is fixed or floating.",
+        choices=("fixed", "floating"),
+    ),
+)
+
+SHARED = SCENARIO + (
+    Spec(
+        "reference", "", "Motion to track, one of the scenario's references; empty is its default."
+    ),
+    Spec(
+        "integrator",
+        "",
+        "Integrator of the tracker's model and of the reference; empty is the scenario's default.",
+    ),
+    Spec(
+        "step_s",
+        0.0,
+        "Step of model, reference and commands in s; 0 is the scenario's default.",
+        minimum=0.0,
+    ),
+)
+
+PLANT = SHARED + (
+    Spec("plant.integrator", "", "Integrator of the plant; empty is the model's."),
+    Spec(
+        "plant.substeps", 1, "Steps of the plant's integrator in one step of the model.", minimum=1
+    ),
+    Spec(
+        "speed_factor",
+        1.0,
+        "Simulated seconds per wall second; 1 is real time, 0 as fast as possible.",
+        minimum=0.0,
+        read_only=False,
+    ),
+    Spec("lockstep", False, "Wait, at every step, for the command that answers its state."),
+    Spec(
+        "wait_for_tracker",
+        True,
+        "Wait for the command that answers the first state before the run starts.",
+    ),
+    Spec(
+        "wait_for",
+        [],
+        "Names of nodes that must have subscribed to all state messages before the run starts, "
+        "e.g. a recorder.",
+    ),
+    Spec(
+        "duration_s",
+        0.0,
+        "Simulated time after which the run is finished in s; 0 is the length of the reference.",
+        minimum=0.0,
+    ),
+    Spec(
+        "on_finish",
+        "stay",
+        "At the end of the run, stay there, exit, or continue without end, e.g. for goals.",
+        choices=("stay", "exit", "continue"),
+    ),
+    Spec("perturb.position", 0.0, "Offset of the initial position from the reference's in m."),
+    Spec("perturb.heading", 0.0, "Offset of the initial heading in rad."),
+    Spec("perturb.momentum", 0.0, "Relative offset of the initial momenta."),
+    Spec("perturb.swing", 0.0, "Turn of every link away from the initial direction in rad."),
+    Spec(
+        "perturb.tilt",
+        0.0,
+        "Turn of every quadrotor away from the initial attitude about a horizontal axis of its "
+        "own in rad.",
+    ),
+    Spec(
+        "perturb.seed",
+        -1,
+        "Seed of a random direction of the perturbation of the given sizes; -1 takes them as "
+        "they are.",
+        minimum=-1,
+    ),
+    Spec(
+        "wind.force",
+        (0.0, 0.0, 0.0),
+        "Constant external force on the payload in N, along the axes of the world.",
+    ),
+    Spec("wind.start_s", 0.0, "Simulated time at which the wind begins in s.", minimum=0.0),
+    Spec(
+        "wind.duration_s", 0.0, "How long the wind blows in s; 0 is for ever after.", minimum=0.0
+    ),
+    Spec(
+        "fallback",
+        Fallback.ZERO.value,
+        "Applied when no command is fresh.",
+        choices=tuple(f.value for f in Fallback),
+    ),
+    Spec(
+        "command_timeout_steps",
+        5,
+        "Steps for which a command stays fresh; one that arrives later is rejected. Lock-step: 1.",
+        minimum=1,
+    ),
+    Spec(
+        "publish_velocities",
+        True,
+        "Whether states carry velocities; without, as encoders, the tracker reconstructs them.",
+    ),
+)
+
+TRACKER = SHARED + (
+    Spec("integral", False, "Estimate a constant disturbance of the momenta and compensate it."),
+)
+
+DISPLAY = SHARED + (
+    Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),
+)
+
+RECORDER = SCENARIO + (
+    Spec("output", "recording", "Folder of the recording; must not exist."),
+    Spec(
+        "topics",
+        [],
+        "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario.",
+    ),
+)
+
+_ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}
+
+
+class Parameters:
+    """The parameters of a node, declared from its specs; `node` must be made with
+    `automatically_declare_parameters_from_overrides`.
+
+    `p["name"]` is the present value. Raises UsageError for an override that no node of this
+    package has, or with a value out of range.
+    """
+
+    def __init__(self, node: Node, specs: Iterable[Spec]):
+        self._node = node
+        overrides = {
+            name: p.value
+            for name, p in node.get_parameters_by_prefix("").items()
+            if not name.startswith(_ROS_OWN)
+        }
+        for name in overrides:
+            node.undeclare_parameter(name)
+        known = {*_ALL, *(spec.name for spec in specs)}
+        for name in overrides:
+            if name not in known and not name.startswith(PLANT_PARAMETERS):
+                raise UsageError(
+                    _unknown("parameter", name, sorted(known) + [PLANT_PARAMETERS + "<field>"])
+                )
+        self._overrides: Mapping[str, object] = overrides
+        self._specs: dict[str, Spec] = {}
+        for spec in specs:
+            self.declare(spec)
+        node.add_on_set_parameters_callback(self._check_change)
+
+    def declare(self, spec: Spec) -> None:
+        """Declare one more parameter."""
+        value = spec.check(self._overrides.get(spec.name, spec.default))
+        self._specs[spec.name] = spec
+        value = [""] if value == [] else value  # rclpy takes an empty list for bytes
+        self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
+
+    def declare_fields(self, prefix: str, defaults) -> dict[str, float | tuple[float, ...]]:
+        """Declare the fields of a dataclass of numbers and tuples of numbers as parameters
+        `prefix + field`; returns their values.
+
+        Raises UsageError for other fields.
+        """
+        names = [field.name for field in fields(defaults)] if defaults is not None else []
+        for name in self._overrides:
+            if name.startswith(prefix) and name.removeprefix(prefix) not in names:
+                raise UsageError(_unknown("parameter", name, [prefix + field for field in names]))
+        for name in names:
+            default = getattr(defaults, name)
+            default = default if isinstance(default, tuple) else float(default)
+            self.declare(
+                Spec(
+                    prefix + name,
+                    default,
+                    f"Physical parameter {name} of {type(defaults).__name__}.",
+                )
+            )
+        return {name: self[prefix + name] for name in names}
+
+    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
+        try:
+            for change in changes:
+                if change.name in self._specs:
+                    self._specs[change.name].check(change.value)
+        except UsageError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def __getitem__(self, name: str):
+        value, default = self._node.get_parameter(name).value, self._specs[name].default
+        if isinstance(default, tuple):
+            return tuple(value)
+        return [item for item in value if item] if isinstance(default, list) else value
+
+
+def _unknown(what: str, name: str, valid: list[str]) -> str:
+    close = difflib.get_close_matches(name, valid, n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    return f"unknown {what} '{name}'{hint}; valid: {', '.join(valid)}"

@@ -1,0 +1,160 @@
+"""What the numbers of a scenario mean: symbols and units of coordinates, and the tracking error in
+parts that mean something.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.scenarios import Scenario
+
+SYMBOLS = {
+    "psi": "ψ",
+    "phi": "φ",
+    "theta": "θ",
+    "alpha": "α",
+    "rho_1": "ρ₁",
+    "rho_2": "ρ₂",
+    "rho_3": "ρ₃",
+}
+TOGETHER = {"m": "lengths", "rad": "angles"}
+MOMENTUM_UNITS = {"m": "kg m/s", "rad": "kg m²/s"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Size (N + 1) of one part of the tracking error at the nodes of a run, in `unit`."""
+
+    name: str
+    unit: str
+    values: np.ndarray
+
+
+def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
+    """Units of the coordinates that are stored as such: those of the joints, of a planar body
+    (rad, m, m), else m.
+    """
+    declared = (
+        {} if scenario.body is None else dict(zip(scenario.body.coordinates, ("rad", "m", "m")))
+    )
+    declared |= {joint.coordinate: joint.unit for joint in scenario.joints}
+    return {
+        name: declared.get(name, "m")
+        for _, factor in _factors(space)
+        if isinstance(factor, (Rn, SE2))
+        for name in factor.names
+    }
+
+
+def state_label(name: str, units: dict[str, str]) -> str:
+    """Symbol of a coordinate or a momentum `p_<coordinate>` with its unit, where it is known."""
+    coordinate = name.removeprefix("p_")
+    unit = units.get(name) or MOMENTUM_UNITS.get(units.get(coordinate, ""), "SI")
+    symbol = SYMBOLS.get(coordinate, coordinate)
+    return f"{symbol if name == coordinate else f'p of {symbol}'} ({unit})"
+
+
+def error_parts(
+    scenario: Scenario, space: Space, q: np.ndarray, targets: np.ndarray
+) -> list[Part]:
+    """Distances of configurations q from `targets`, (N + 1, nq) each: positions in m, rotations
+    and directions by their angle in rad.
+    """
+    parts = []
+    for at, factor in _factors(space):
+        parts += _PARTS[type(factor)](scenario, factor, q[:, at], targets[:, at])
+    return parts
+
+
+def manifold_residual(space: Space, q: np.ndarray) -> np.ndarray | None:
+    """Largest distance (N) of the numbers of configurations (N, nq) from the manifold,
+    `|retract(q, 0) - q|`; None for a space without spheres.
+    """
+    if not any(isinstance(factor, (S2, SO3, SE3)) for _, factor in _factors(space)):
+        return None
+    still = np.zeros(space.nv)
+    return np.array([np.abs(space.retract(row, still) - row).max() for row in q])
+
+
+def _factors(space: Space) -> Iterator[tuple[slice, Space]]:
+    """The factors of a product, or the space itself, with their columns in a configuration."""
+    start = 0
+    for factor in space.factors if isinstance(space, Product) else (space,):
+        yield slice(start, start + factor.nq), factor
+        start += factor.nq
+
+
+def _angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Angle between the rows of a and b, unit vectors, without loss near 0 and pi."""
+    return 2 * np.arctan2(np.linalg.norm(a - b, axis=1), np.linalg.norm(a + b, axis=1))
+
+
+def _rotation_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Angle of the rotation between unit quaternions of either sign."""
+    between = _angle(a, b)
+    return 2 * np.minimum(between, np.pi - between)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(a - b, axis=1)
+
+
+def _vector_parts(
+    scenario: Scenario, factor: Rn, q: np.ndarray, targets: np.ndarray
+) -> Iterator[Part]:
+    units = coordinate_units(scenario, factor)
+    for unit in dict.fromkeys(units.values()):
+        names = [name for name in factor.names if units[name] == unit]
+        at = [factor.names.index(name) for name in names]
+        yield Part(_vector_name(names, unit), unit, _distance(q[:, at], targets[:, at]))
+
+
+def _vector_name(names: list[str], unit: str) -> str:
+    """What coordinates are called together: `payload position` for payload_x, payload_y,
+    payload_z, else their symbols while they are few.
+    """
+    common = os.path.commonprefix(names).rpartition("_")[0]
+    if common and len(names) > 1:
+        return f"{common} position"
+    return (
+        ", ".join(SYMBOLS.get(name, name) for name in names) if len(names) <= 3 else TOGETHER[unit]
+    )
+
+
+def _pose_parts(_, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+    yield Part("position", "m", _distance(q[:, 1:], targets[:, 1:]))
+    yield Part("heading", "rad", np.abs(q[:, 0] - targets[:, 0]))
+
+
+def _rotation_parts(_, factor: SO3, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+    yield Part(f"{_prefix(factor, 'rotation_x')}attitude", "rad", _rotation_angle(q, targets))
+
+
+def _direction_parts(_, factor: S2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+    yield Part(f"{_prefix(factor, 'swing_1')}direction", "rad", _angle(q, targets))
+
+
+def _spatial_pose_parts(_, factor: SE3, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+    prefix = _prefix(factor, "rotation_x")
+    yield Part(f"{prefix}position", "m", _distance(q[:, 4:], targets[:, 4:]))
+    yield Part(f"{prefix}attitude", "rad", _rotation_angle(q[:, :4], targets[:, :4]))
+
+
+def _prefix(factor: Space, first: str) -> str:
+    """The prefix that a factor's names have, to be put before a word."""
+    return factor.tangent_names[0].removesuffix(first).replace("_", " ")
+
+
+_PARTS: dict[type, Callable[..., Iterator[Part]]] = {
+    Rn: _vector_parts,
+    SE2: _pose_parts,
+    SO3: _rotation_parts,
+    S2: _direction_parts,
+    SE3: _spatial_pose_parts,
+}

@@ -1,0 +1,234 @@
+"""One closed-loop run of a scenario: what was asked for, built and validated, and what came out of
+it, in this process or over ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from nh_control.control import LqrTracker
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs import error_metrics
+from nh_control.runs.simulation import ClosedLoop, closed_loop, convert
+from nh_control.scenarios import Gust, Perturbation, PlantOptions, Scenario
+
+INITIAL_ERROR = Perturbation(position=0.1, heading=0.1, momentum=0.1)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario's tracker about a reference on a plant that starts at `x0` (a state of the
+    model), for `steps` steps of the model, and the gust it meets.
+    """
+
+    scenario: Scenario
+    model: DiscreteSystem
+    plant: DiscreteSystem
+    tracker: LqrTracker
+    integrator: str
+    options: PlantOptions
+    perturbation: Perturbation
+    x0: np.ndarray
+    steps: int
+    gust: Gust | None = None
+
+    @staticmethod
+    def make(
+        scenario: Scenario,
+        reference: str = "",
+        integrator: str = "",
+        step_s: float = 0.0,
+        options: PlantOptions = PlantOptions(),
+        perturbation: Perturbation = INITIAL_ERROR,
+        integral: bool = False,
+        duration_s: float = 0.0,
+        gust: Gust | None = None,
+    ) -> Experiment:
+        """Build what the names and numbers ask for ("" and 0: the scenario's defaults; 0 s: the
+        reference's length).
+
+        Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
+        cannot be simulated.
+        """
+        model = scenario.model(integrator, step_s)
+        _require_sizes(scenario, options.parameters)
+        options = replace(options, wind=gust is not None)
+        plant = scenario.plant(model, options)
+        target = scenario.reference(model, reference)
+        if not len(target) or 0 < duration_s <= model.h / 2:
+            raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
+        tracker = scenario.tracker(model, target, integral)
+        x0 = scenario.perturb(model, target.states[0], perturbation)
+        return Experiment(
+            scenario,
+            model,
+            plant,
+            tracker,
+            integrator,
+            options,
+            perturbation,
+            x0,
+            tracker.steps(duration_s),
+            gust,
+        )
+
+    @property
+    def integral(self) -> bool:
+        """Whether the tracker estimates a disturbance."""
+        return self.tracker.disturbance_gain > 0
+
+    @cached_property
+    def disturbance(self) -> np.ndarray:
+        """What the wind adds to the inputs of the model, (steps, plant.nu - model.nu)."""
+        if self.gust is None:
+            return np.zeros((self.steps, 0))
+        at = self.gust.disturbance(self.model, self.plant)
+        return np.array([at(k) for k in range(self.steps)])
+
+    def run(
+        self, feedback: bool = True, progress: Callable[[int], None] | None = None
+    ) -> ClosedLoop:
+        """Simulate in this process; `progress(k)` is called before every step."""
+        tracker = self.tracker if progress is None else _Watched(self.tracker, progress)
+        x0 = convert(self.x0, self.model, self.plant)
+        return closed_loop(
+            self.plant, tracker, x0, self.steps, self.options.substeps, feedback, self.disturbance
+        )
+
+
+def _require_sizes(scenario: Scenario, given: Mapping[str, object]) -> None:
+    """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
+    unknown names are the scenario's to refuse.
+    """
+    for name, value in given.items():
+        nominal = getattr(scenario.parameters, name, value)
+        if np.shape(value) != np.shape(nominal):
+            raise ValueError(
+                f"{scenario.name} parameter {name} must be {np.size(nominal)} numbers as in "
+                f"{nominal}, got {value}"
+            )
+
+
+class _Watched:
+    """A tracker that reports at which step it is."""
+
+    def __init__(self, tracker: LqrTracker, progress: Callable[[int], None]):
+        self.dsys, self.reference = tracker.dsys, tracker.reference
+        self._tracker, self._progress = tracker, progress
+
+    def command(self, k, x, memory=None):
+        self._progress(k)
+        return self._tracker.command(k, x, memory)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run produced: the `loop` that was asked for, the `open_loop` from the same start for
+    comparison (or None), wall time `wall_s`,
+    `stopped` saying why it ended early ("" if it did not), and `ros` with what only a run over ROS
+    knows (None in this process)."""
+
+    experiment: Experiment
+    loop: ClosedLoop
+    open_loop: ClosedLoop | None
+    wall_s: float
+    feedback: bool = True
+    stopped: str = ""
+    ros: dict | None = None
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """Reference states (N + 1, nx) at the nodes of the run, the last one held past the
+        reference's end.
+        """
+        return np.array(
+            [self.experiment.tracker.target(k) for k in range(len(self.loop.trajectory.states))]
+        )
+
+    @cached_property
+    def feedforward(self) -> np.ndarray:
+        """Reference inputs (N, nu); past the reference's end those that hold its last state, or
+        zero.
+        """
+        tracker, steps = self.experiment.tracker, len(self.loop.trajectory)
+        inputs = tracker.reference.inputs
+        after = inputs[-1] if tracker.hold else np.zeros(inputs.shape[1])
+        return np.vstack([inputs[:steps], np.tile(after, (max(0, steps - len(inputs)), 1))])
+
+    @cached_property
+    def error_parts(self) -> list[error_metrics.Part]:
+        """The configuration's tracking error in parts: positions, headings, attitudes, directions,
+        coordinates.
+        """
+        model, nq = self.experiment.model, self.experiment.model.system.space.nq
+        return error_metrics.error_parts(
+            self.experiment.scenario,
+            model.system.space,
+            self.loop.trajectory.states[:, :nq],
+            self.targets[:, :nq],
+        )
+
+    @cached_property
+    def monitored(self) -> np.ndarray:
+        """What the scenario's monitor says of the plant before every step, (N, values)."""
+        model, monitor, parameters = (
+            self.experiment.model,
+            self.experiment.scenario.monitor,
+            self.experiment.plant.system.parameters,
+        )
+        states, inputs = self.loop.trajectory.states, self.loop.trajectory.inputs
+        inputs = np.hstack([inputs, self.experiment.disturbance[: len(inputs)]])
+        rows = [
+            monitor.values(parameters, model.configuration(x), model.velocity(x), u)
+            for x, u in zip(states, inputs)
+        ]
+        return np.reshape(rows, (len(inputs), len(monitor.names)))
+
+    @cached_property
+    def manifold_residual(self) -> np.ndarray | None:
+        """Distance (N + 1) of the configurations' numbers from the manifold, None for a flat
+        space.
+        """
+        space = self.experiment.model.system.space
+        return error_metrics.manifold_residual(space, self.loop.trajectory.states[:, : space.nq])
+
+    def configuration_error(self, loop: ClosedLoop | None = None) -> np.ndarray:
+        """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in
+        rad.
+        """
+        nv = self.experiment.model.system.space.nv
+        return np.linalg.norm((loop or self.loop).errors[:, :nv], axis=1)
+
+    def save(self, path) -> None:
+        """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,
+        reference and open loop, with their names.
+        """
+        model, loop = self.experiment.model, self.loop
+        opened = (
+            {}
+            if self.open_loop is None
+            else {
+                "open_loop_states": self.open_loop.trajectory.states,
+                "open_loop_errors": self.open_loop.errors,
+            }
+        )
+        np.savez_compressed(
+            path,
+            times=loop.trajectory.times,
+            states=loop.trajectory.states,
+            inputs=loop.trajectory.inputs,
+            errors=loop.errors,
+            saturated=loop.saturated,
+            energy=loop.energy,
+            constraint=loop.constraint,
+            reference_states=self.targets,
+            reference_inputs=self.feedforward,
+            state_names=np.array(model.state_names),
+            error_names=np.array(model.state_space.tangent_names),
+            input_names=np.array(model.inputs),
+            **opened,
+        )

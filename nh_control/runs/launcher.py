@@ -1,0 +1,288 @@
+"""Starts a scenario's nodes as processes, watches them, and ends them in order; imports nothing of
+ROS itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nh_control.runs.experiment import Experiment
+from nh_control.runs.output import RECORDING
+
+MESSAGES = (
+    "diagnostic",
+    "geometry",
+    "nav",
+    "rosgraph",
+    "sensor",
+    "std",
+    "trajectory",
+    "visualization",
+)
+PACKAGES = (
+    "rclpy",
+    "builtin_interfaces",
+    "rcl_interfaces",
+    "std_srvs",
+    *(f"{name}_msgs" for name in MESSAGES),
+)
+POLL_S = 0.05
+END_S = 10.0
+"""How long a node may take to end after a signal, before the next stronger one."""
+TAIL = 15
+LOGS = "logs"
+_START = """
+import ctypes, os, signal, sys
+parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+if os.getppid() == parent:
+    from nh_control.ros import start
+    sys.exit(getattr(start, name)())
+"""
+"""Python of a node's process: it gets SIGTERM when the parent ends, however that ends
+(PR_SET_PDEATHSIG).
+"""
+
+
+class RosMissing(RuntimeError):
+    """ROS 2 cannot be imported; the message says what to install."""
+
+
+class NodeFailed(RuntimeError):
+    """A node could not go on: `reason`; the message has the end of its log, too."""
+
+    def __init__(self, reason: str, log: Path, tail: str):
+        super().__init__(f"{reason}; the end of {log}:\n{tail}")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: simulated over wall time (0: as fast as possible), in lock-step or not, with
+    which further nodes.
+    """
+
+    speed_factor: float = 1.0
+    lockstep: bool = False
+    display: bool = False
+    record: bool = True
+
+
+def require_ros(record: bool = True) -> None:
+    """Raise RosMissing unless all packages that the nodes import can be found."""
+    missing = [
+        name
+        for name in PACKAGES + (("rosbags",) if record else ())
+        if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise RosMissing(
+            f"`nh_control run` needs ROS 2, but Python cannot import {', '.join(missing)}.\n"
+            "  Without a ROS installation (x86-64 Linux, CPython 3.10-3.13), in the environment "
+            "of this command and the folder of its sources:\n"
+            f"    {sys.executable} -m pip install -e '.[ros]'\n"
+            "  With one: source /opt/ros/<distro>/setup.bash, then rosdep install --from-paths . "
+            "--ignore-src\n"
+            "  `nh_control simulate` runs the same closed loop without ROS."
+        )
+
+
+def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
+    """Parameters of all nodes for this experiment, nested by their dots."""
+    plant, perturbation = experiment.options, experiment.perturbation
+    physical = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in plant.parameters.items()
+    }
+    wind = (
+        {}
+        if experiment.gust is None
+        else {"wind": {**asdict(experiment.gust), "force": list(experiment.gust.force)}}
+    )
+    return {
+        "scenario": experiment.scenario.name,
+        **experiment.scenario.source,
+        "reference": experiment.tracker.reference.name,
+        "integrator": experiment.integrator,
+        "step_s": experiment.model.h,
+        "plant": {
+            "integrator": plant.integrator,
+            "substeps": plant.substeps,
+            **({"parameters": physical} if physical else {}),
+        },
+        "perturb": asdict(perturbation),
+        **wind,
+        "speed_factor": float(options.speed_factor),
+        "lockstep": options.lockstep,
+        "duration_s": experiment.steps * experiment.model.h,
+        "on_finish": "exit",
+        **(
+            {"fallback": "hold"} if experiment.scenario.hold else {}
+        ),  # what must be held would fall under no command
+        "integral": experiment.integral,
+        **(
+            {"output": str(folder / RECORDING), "wait_for": ["recorder"]} if options.record else {}
+        ),
+    }
+
+
+def run(
+    experiment: Experiment,
+    options: Options,
+    folder: Path,
+    running: Callable[[], None] = lambda: None,
+) -> bool:
+    """Run the nodes until the plant has finished; returns False if SIGINT or SIGTERM ended the run
+    early.
+
+    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all
+    nodes are up. Raises NodeFailed if a node ends before the plant has finished, or the plant
+    cannot go on. All nodes have ended when this returns or raises; the recorder is the last to
+    end.
+    """
+    file = folder / "parameters.yaml"
+    file.write_text(_yaml({"/**": {"ros__parameters": parameters(experiment, options, folder)}}))
+    names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
+    nodes: dict[str, _Node] = {}
+    with _signals_interrupt():
+        try:
+            for name in names:
+                nodes[name] = _Node(name, file, folder / LOGS)
+            _monitor(nodes, running)
+            return True
+        except KeyboardInterrupt:
+            return False
+        finally:
+            _end(nodes)
+
+
+def _monitor(nodes: dict[str, _Node], running: Callable[[], None]) -> None:
+    """Until the plant has ended well; raises NodeFailed."""
+    up = False
+    while True:
+        for name, node in nodes.items():
+            code = node.process.poll()
+            if code is not None and (code or name != "plant"):
+                raise NodeFailed(f"the {name} ended with exit code {code}", node.log, node.tail())
+        if nodes["plant"].process.poll() is not None:
+            return
+        if "failed at step" in nodes["plant"].news():
+            raise NodeFailed(
+                "the plant could not make a step", nodes["plant"].log, nodes["plant"].tail()
+            )
+        up = up or all(
+            node.log.stat().st_size for name, node in nodes.items() if name != "display"
+        )
+        if up:
+            running()
+        time.sleep(POLL_S)
+
+
+def _end(nodes: dict[str, _Node]) -> None:
+    """End all nodes, the recorder after the others; undisturbed by further signals."""
+    previous = {
+        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        for group in (nodes.keys() - {"recorder"}, nodes.keys() & {"recorder"}):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                for name in group:
+                    nodes[name].process.send_signal(number)
+                deadline = time.monotonic() + END_S
+                if all(nodes[name].ended_by(deadline) for name in group):
+                    break
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Node:
+    """A node's process in a session of its own, so that a Ctrl-C reaches it through us only, with
+    stdout and stderr in `<folder>/<name>.log`.
+    """
+
+    def __init__(self, name: str, parameters: Path, folder: Path):
+        folder.mkdir(exist_ok=True)
+        self.log = folder / f"{name}.log"
+        environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ}
+        command = [
+            sys.executable,
+            "-c",
+            _START,
+            str(os.getpid()),
+            name,
+            "--ros-args",
+            "--disable-external-lib-logs",
+            "--params-file",
+            str(parameters),
+        ]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        self._read = 0
+
+    def news(self) -> str:
+        """What was logged since the last call."""
+        with open(self.log, "rb") as log:
+            log.seek(self._read)
+            text = log.read()
+        self._read += len(text)
+        return text.decode(errors="replace")
+
+    def tail(self) -> str:
+        """The last lines of the log, indented."""
+        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
+        return "\n".join(f"    {line}" for line in lines) or "    (empty)"
+
+    def ended_by(self, deadline: float) -> bool:
+        """Wait for the end of the process until `deadline` (monotonic time, s)."""
+        try:
+            self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+@contextmanager
+def _signals_interrupt():
+    """SIGTERM, like SIGINT, raises KeyboardInterrupt."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    previous = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _yaml(value, indent: str = "") -> str:
+    """Nested dictionaries, none empty, of numbers, strings, booleans and lists as YAML."""
+    lines = []
+    for key, item in value.items():
+        lines.append(
+            f"{indent}{key}:\n{_yaml(item, indent + '  ')}"
+            if isinstance(item, dict)
+            else f"{indent}{key}: {json.dumps(item)}\n"
+        )
+    return "".join(lines)

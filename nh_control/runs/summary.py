@@ -1,0 +1,230 @@
+"""Numbers that a run comes down to: as plain values for machines, as a table for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.runs.experiment import Result
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+STOPPED = "stopped early"
+
+
+def summarize(result: Result) -> dict:
+    """Summary of a run in plain values, SI units; None where a number does not exist."""
+    e, loop = result.experiment, result.loop
+    trajectory = loop.trajectory
+    return {
+        "scenario": e.scenario.name,
+        "model": str(e.model),
+        "plant": str(e.plant),
+        "plant_substeps": e.options.substeps,
+        "plant_parameters": asdict(e.plant.system.parameters),
+        "reference": e.tracker.reference.name,
+        "reference_steps": len(e.tracker.reference),
+        "integral": e.integral,
+        "feedback": result.feedback,
+        "perturbation": asdict(e.perturbation),
+        "wind": None if e.gust is None else asdict(e.gust),
+        "step_s": e.model.h,
+        "steps": len(trajectory),
+        "steps_planned": e.steps,
+        "stopped": result.stopped or None,
+        "error": _error(result),
+        "inputs": {name: _input(result, i) for i, name in enumerate(e.model.inputs)},
+        "monitored": _monitored(result),
+        "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0))
+        if e.plant.system.m
+        else None,
+        "manifold_residual_max": None
+        if result.manifold_residual is None
+        else float(result.manifold_residual.max()),
+        "energy_J": {
+            "initial": float(loop.energy[0]),
+            "final": float(loop.energy[-1]),
+            "reference_final": float(e.model.energy(result.targets[-1])),
+        },
+        "wall_s": result.wall_s,
+        "ros": result.ros,
+    }
+
+
+def _error(result: Result) -> dict:
+    """Tracking error at the start, at the end and at its largest: of the whole configuration (norm
+    over m and rad), by its parts, and open loop's.
+    """
+    total = result.configuration_error()
+    opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
+    return {
+        "initial": float(total[0]),
+        "final": float(total[-1]),
+        "largest": float(total.max()),
+        "reduction": float(total[0] / total[-1]) if min(total[0], total[-1]) > 0 else None,
+        "parts": {
+            part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts
+        },
+        "open_loop_final": None if opened is None else float(opened[-1]),
+    }
+
+
+def _extent(values: np.ndarray) -> dict[str, float]:
+    return {
+        "initial": float(values[0]),
+        "final": float(values[-1]),
+        "largest": float(values.max()),
+        "rms": float(np.sqrt(np.mean(values**2))),
+    }
+
+
+def _monitored(result: Result) -> dict:
+    """Smallest value of everything that the scenario monitors, and the number of steps with a
+    value that it must not have.
+    """
+    monitor = result.experiment.scenario.monitor
+    if monitor is None or not len(result.loop.trajectory):
+        return {}
+    low, bad = result.monitored.min(axis=0), (result.monitored <= monitor.minimum).sum(axis=0)
+    common = {"unit": monitor.unit, "warning": monitor.warning}
+    return {
+        f"{name} {monitor.title}": {"min": float(m), "steps_with_warning": int(n), **common}
+        for name, m, n in zip(monitor.names, low, bad)
+    }
+
+
+def _input(result: Result, i: int) -> dict:
+    lower, upper = (
+        float(v) if np.isfinite(v) else None for v in result.experiment.tracker.limits[i]
+    )
+    units = result.experiment.model.system.input_units
+    return {
+        "max": float(np.abs(result.loop.trajectory.inputs[:, i]).max(initial=0.0)),
+        "limits": [lower, upper],
+        "unit": units[i] if units else None,
+        "saturated_steps": int(result.loop.saturated[:, i].sum()),
+    }
+
+
+def table(summary: dict) -> Table:
+    """The summary as a rich table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(
+        title=f"{summary['scenario']}, {summary['reference']}",
+        title_justify="left",
+        show_header=False,
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    out.add_column(style="bold")
+    out.add_column(overflow="fold")
+    for label, text in _rows(summary):
+        out.add_row(label, Text(text), style="red" if label == STOPPED else None)
+    return out
+
+
+def _rows(s: dict):
+    error, energy = s["error"], s["energy_J"]
+    yield "model", s["model"]
+    yield (
+        "plant",
+        s["plant"]
+        + (f", {s['plant_substeps']} steps per command" if s["plant_substeps"] > 1 else ""),
+    )
+    yield (
+        "control",
+        ("LQR" + (" with disturbance estimate" if s["integral"] else ""))
+        if s["feedback"]
+        else "none (open loop)",
+    )
+    if s["wind"] is not None:
+        yield "wind", _wind(**s["wind"])
+    short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
+    past = (
+        f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s"
+        if s["steps"] > s["reference_steps"]
+        else ""
+    )
+    yield "steps", f"{s['steps']}{short} ({s['steps'] * s['step_s']:g} s{past})"
+    change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
+    yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} (m, rad){change}"
+    for name, part in error["parts"].items():
+        yield (
+            f"  {name}",
+            f"{part['initial']:.3g} -> {part['final']:.3g} {part['unit']}, largest "
+            f"{part['largest']:.3g}, rms {part['rms']:.3g}",
+        )
+    if error["open_loop_final"] is not None:
+        yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} (m, rad)"
+    for name, u in s["inputs"].items():
+        limits = (
+            "no limit"
+            if u["limits"] == [None, None]
+            else f"limits {u['limits'][0]:g} ... {u['limits'][1]:g}"
+        )
+        yield (
+            name,
+            f"max {u['max']:.3g} {u['unit'] or ''}, {limits}, {u['saturated_steps']} steps "
+            f"saturated",
+        )
+    for name, m in s["monitored"].items():
+        steps = m["steps_with_warning"]
+        yield (
+            name,
+            f"min {m['min']:.3g} {m['unit']}"
+            + (f", {m['warning']} in {steps} steps" if steps else ""),
+        )
+    if s["constraint_residual_max_m"] is not None:
+        yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
+    if s["manifold_residual_max"] is not None:
+        yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
+    yield (
+        "energy",
+        f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "
+        f"{energy['reference_final']:.4g} J)",
+    )
+    yield from _ros_rows(s["ros"] or {})
+    yield "wall time", f"{s['wall_s']:.2f} s"
+    if s["stopped"]:
+        yield STOPPED, s["stopped"]
+
+
+def _wind(force: tuple[float, ...], start_s: float, duration_s: float) -> str:
+    return f"force {' '.join(f'{f:g}' for f in force)} N from {start_s:g} s" + (
+        f" for {duration_s:g} s" if duration_s else ""
+    )
+
+
+def _ros_rows(ros: dict):
+    if not ros:
+        return
+    yield "rate", f"{ros['rate_hz']:.1f} steps/s, {ros['missed_steps']} missed"
+    if ros["jitter_max_us"]:
+        yield (
+            "jitter",
+            " / ".join(f"{ros[f'jitter_{key}_us']:.0f}" for key in ("mean", "p99", "max"))
+            + " us (mean / 99 % / max)",
+        )
+    yield (
+        "commands",
+        f"{ros['commands_accepted']} accepted, {ros['commands_rejected']} rejected, "
+        f"{ros['fallback_steps']} steps with the fallback",
+    )
+    yield (
+        "against simulation",
+        f"largest difference to the run in one process {ros['difference_to_simulation']:.1e}",
+    )
+
+
+def _factor(reduction: float) -> str:
+    factor, word = (reduction, "smaller") if reduction >= 1 else (1 / reduction, "larger")
+    number = (
+        f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else f"{factor:.1e}"
+    )
+    return f"{number} times {word}"

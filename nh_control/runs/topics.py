@@ -1,0 +1,55 @@
+"""Topics of a scenario's nodes with their message types: declared once, for recordings, launch
+files and documentation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.scenarios import Scenario
+
+
+def states(scenario: Scenario) -> dict[str, str]:
+    """Topics that together hold the state."""
+    declared = (
+        (scenario.joints, "joint_states", "sensor_msgs/msg/JointState"),
+        (scenario.body, "odom", "nav_msgs/msg/Odometry"),
+        (scenario.to_bodies, "multi_dof_joint_states", "sensor_msgs/msg/MultiDOFJointState"),
+    )
+    return {topic: message for what, topic, message in declared if what}
+
+
+def goals(scenario: Scenario) -> dict[str, str]:
+    """Topics that change what is tracked."""
+    if scenario.guidance is None:
+        return {}
+    return {
+        "goal": "geometry_msgs/msg/PoseStamped",
+        "trajectory": "trajectory_msgs/msg/MultiDOFJointTrajectory",
+    }
+
+
+def recorded(scenario: Scenario) -> dict[str, str]:
+    """Topics that tell a run: states, commands, reference, markers, goals, time and
+    diagnostics.
+    """
+    return {
+        **states(scenario),
+        "joint_commands": "sensor_msgs/msg/JointState",
+        "reference": "nav_msgs/msg/Path",
+        "markers": "visualization_msgs/msg/MarkerArray",
+        **goals(scenario),
+        "/clock": "rosgraph_msgs/msg/Clock",
+        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+    }
+
+
+def odometry(scenario: Scenario) -> list[str]:
+    """Topics of the odometry of bodies in space, which repeat what the states say."""
+    if scenario.to_bodies is None:
+        return []
+    space = scenario.make_system(scenario.parameters).space
+    return [
+        f"{body.frame}/odom"
+        for body in scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))
+    ]

@@ -1,0 +1,51 @@
+"""What a cart with a pole looks like: the cart moves along x, the pole swings in the x-z plane."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.scenarios.pendulum_visual import SWING_AXIS, rod
+from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Arrow, Pose, Shape, VisualModel
+from nh_control.systems import CartPoleParameters
+
+TRACK_M, TRACK_HEIGHT = 2.4, 1.5
+"""Drawn length of the track (m) and its height in pole lengths."""
+
+
+def poses(parameters: CartPoleParameters, q: np.ndarray) -> dict[str, Pose]:
+    """The track, the cart, the pole and its end, and where the force acts, with z along it."""
+    track = Pose(np.array([0.0, 0.0, TRACK_HEIGHT * parameters.l]), np.eye(3))
+    cart = track.turned(0.0, (q[0], 0.0, 0.0))
+    pole = cart.turned(q[1], (0.0, 0.0, 0.0), SWING_AXIS)
+    return {
+        "track": track,
+        "cart": cart,
+        "pole": pole,
+        "pole_end": pole.turned(0.0, (0.0, 0.0, -parameters.l)),
+        "push": cart.turned(np.pi / 2, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    }
+
+
+def visual_model(parameters: CartPoleParameters) -> VisualModel:
+    """The cart behind the pole, on its track, and the force as an arrow."""
+    l = parameters.l
+    behind = 0.16 * l
+    shapes = (
+        Shape("box", (TRACK_M, 0.06 * l, 0.04 * l), STEEL, "track", (0.0, behind, -0.12 * l)),
+        Shape("box", (0.5 * l, 0.16 * l, 0.2 * l), BLUE, "cart", (0.0, behind, 0.0)),
+        Shape(
+            "cylinder",
+            (0.1 * l, 0.1 * l, 0.3 * l),
+            RUBBER,
+            "cart",
+            (0.0, 0.06 * l, 0.0),
+            roll=np.pi / 2,
+        ),
+    )
+    return VisualModel(
+        "odom",
+        poses,
+        (*shapes, *rod(l, "pole")),
+        trail="pole_end",
+        arrows=(Arrow("force", "push", 0.05),),
+    )

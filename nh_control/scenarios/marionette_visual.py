@@ -1,0 +1,98 @@
+"""What the marionette looks like."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from nh_control.multibody import Multibody
+from nh_control.scenarios.visual_model import (
+    BLUE,
+    ORANGE,
+    RUBBER,
+    WOOD,
+    Cable,
+    Pose,
+    Shape,
+    VisualModel,
+)
+from nh_control.systems.marionette import MarionetteParameters, marionette_model, model_data
+
+WORLD = "odom"
+STRING_M, CONTROL_M = 0.008, 0.05
+"""Drawn diameters of a string and of what holds its upper end."""
+
+
+@cache
+def _model() -> Multibody:
+    """The nominal model: no parameter changes where its frames are."""
+    return marionette_model()
+
+
+def poses(_: MarionetteParameters, q: np.ndarray) -> dict[str, Pose]:
+    """All frames of the model at a configuration."""
+    return {
+        name: Pose(pose.position, pose.rotation)
+        for name, pose in _model().poses(q[: _model().space.nq]).items()
+    }
+
+
+def visual_model(_: MarionetteParameters) -> VisualModel:
+    """Limbs of wood in their published lengths, trunk and head, hooks, and the strings from their
+    hands to the hooks.
+    """
+    strings = _model().constraints
+    parts = [
+        Shape(
+            "box",
+            (0.16, 0.12, _size("upper_torso_length")),
+            BLUE,
+            "pelvis",
+            (0.0, 0.0, _size("upper_torso_length") / 2),
+        ),
+        Shape("box", (_size("lhip_width") + _size("rhip_width"), 0.1, 0.08), BLUE, "pelvis"),
+        Shape(
+            "box",
+            (_size("lshoulder_width") + _size("rshoulder_width"), 0.06, 0.06),
+            BLUE,
+            "spine_top",
+        ),
+        Shape("sphere", (0.16, 0.16, 0.2), WOOD, "head_center"),
+        Shape("box", (0.03, 0.05, 0.03), ORANGE, "head_center", (0.0, 0.1, 0.0)),
+        *(part for side in ("left", "right") for part in _limbs(side)),
+        *(Shape("sphere", (CONTROL_M,) * 3, ORANGE, string.b) for string in strings),
+        *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, string.a) for string in strings),
+    ]
+    cables = tuple(Cable(string.a, string.b, diameter=STRING_M) for string in strings)
+    return VisualModel(
+        parent=WORLD, poses=poses, shapes=tuple(parts), trail="pelvis", cables=cables
+    )
+
+
+def _limbs(name: str) -> list[Shape]:
+    """Thigh, shin, foot, upper arm, forearm and hand of a side, and the hooks on them."""
+    side = name[0]
+    hanging = (
+        ("femur", 0.07),
+        ("tibia", 0.06),
+        ("humerus", 0.05),
+        ("radius", 0.045),
+        ("hand", 0.04),
+    )
+    lengths = [_size(f"{side}{part}_length") for part, _ in hanging]
+    limbs = [
+        Shape("cylinder", (d, d, length), WOOD, f"{side}{part}", (0.0, 0.0, -length / 2))
+        for (part, d), length in zip(hanging, lengths)
+    ]
+    ties = (model_data()["strings"][f"{name}_{limb}_string"] for limb in ("leg", "arm"))
+    hooks = [_along_y(tie["attached_to_frame"], tie["offset_xyz"][1], STRING_M) for tie in ties]
+    return [*limbs, *hooks, _along_y(f"{side}foot", _size(f"{side}foot_length"), 0.05)]
+
+
+def _along_y(frame: str, length: float, width: float) -> Shape:
+    return Shape("box", (width, length, width), RUBBER, frame, (0.0, length / 2, 0.0))
+
+
+def _size(name: str) -> float:
+    return model_data()["dimensions"][name]

@@ -1,0 +1,72 @@
+"""What quadrotors with a payload look like."""
+
+from __future__ import annotations
+
+import numpy as np
+from transforms3d.quaternions import quat2mat
+
+from nh_control.scenarios.visual_model import (
+    BLUE,
+    ORANGE,
+    RUBBER,
+    STEEL,
+    Arrow,
+    Cable,
+    Pose,
+    Shape,
+    VisualModel,
+)
+from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, split_configuration
+from nh_control.systems.rotor_mixing import RotorMixing
+
+WORLD = "odom"
+PROPELLER_M = 0.25
+
+
+def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Pose]:
+    """The payload, the quadrotors and their arms, which stand diagonally, at a configuration."""
+    y, attitudes, links = split_configuration(q, parameters.n)
+    found = {"payload": Pose(y, np.eye(3))}
+    for i, (l, link, attitude) in enumerate(zip(parameters.lengths, links, attitudes)):
+        quad = found[f"quad{i + 1}"] = Pose(y + l * link, quat2mat(attitude))
+        found[f"quad{i + 1}_arms"] = quad.turned(np.pi / 4, (0.0, 0.0, 0.0))
+    return found
+
+
+def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
+    """A ball on cables under quadrotors with four propeller discs each, those in front orange; a
+    thrust arrow is 0.4 m long in hover without formation.
+    """
+    quads = [f"quad{i + 1}" for i in range(parameters.n)]
+    arm = RotorMixing().arm
+    share = (parameters.payload_mass / parameters.n + parameters.quadrotor_mass) * parameters.g
+    parts = [Shape("sphere", (0.18, 0.18, 0.18), ORANGE, "payload")]
+    for quad in quads:
+        parts.append(Shape("sphere", (0.12, 0.12, 0.07), RUBBER, quad))
+        for extents in ((2 * arm, 0.02, 0.015), (0.02, 2 * arm, 0.015)):
+            parts.append(Shape("box", extents, STEEL, f"{quad}_arms"))
+        for x, y, color in (
+            (arm, 0.0, ORANGE),
+            (0.0, -arm, ORANGE),
+            (-arm, 0.0, BLUE),
+            (0.0, arm, BLUE),
+        ):
+            parts.append(
+                Shape(
+                    "cylinder",
+                    (PROPELLER_M, PROPELLER_M, 0.01),
+                    color,
+                    f"{quad}_arms",
+                    (x, y, 0.04),
+                    opacity=0.6,
+                )
+            )
+    return VisualModel(
+        parent=WORLD,
+        poses=poses,
+        shapes=tuple(parts),
+        trail="payload",
+        cables=tuple(Cable("payload", quad, f"link{i + 1}") for i, quad in enumerate(quads)),
+        arrows=tuple(Arrow(f"{quad}_thrust", quad, 0.4 / share, offset=0.08) for quad in quads),
+        outline=tuple(quads),
+    )

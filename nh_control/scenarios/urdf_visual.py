@@ -1,0 +1,61 @@
+"""What a robot of a URDF file looks like where its meshes are not loaded: a skeleton of rods
+between its joints and centres of mass.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.multibody import WORLD, Multibody
+from nh_control.multibody.frames import plane_axes
+from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
+
+THINNEST = 0.01
+"""Shortest rod that is drawn, as a part of the longest."""
+
+
+def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
+    """Rods from frames to the joints and centres of mass on them, orange balls at the joints,
+    brown ones at the centres of mass, scaled by the longest rod.
+    """
+    joints = [(f.parent, f"{f.name} rod", np.array(f.at)) for f in model.frames]
+    masses = [(b.frame, f"{b.frame} mass", np.array(b.center)) for b in model.bodies]
+    lengths = [np.linalg.norm(end) for _, _, end in (*joints, *masses)]
+    longest = max(lengths, default=0.0) or 1.0
+    d = 0.08 * longest
+    rods = [
+        (frame, name, end, length)
+        for (frame, name, end), length in zip((*joints, *masses), lengths)
+        if length > THINNEST * longest and frame != WORLD
+    ]
+    shapes = [Shape("cylinder", (d, d, float(length)), STEEL, name) for _, name, _, length in rods]
+    shapes += [
+        Shape("sphere", (1.6 * d,) * 3, ORANGE, f.name) for f in model.frames if not f.is_fixed
+    ]
+    shapes += [
+        Shape("sphere", (1.4 * d,) * 3, WOOD, b.frame, tuple(b.center)) for b in model.bodies
+    ]
+    moving = [f.name for f in model.frames if not f.is_fixed]
+    root = model.frames[0]
+    return VisualModel(
+        root.name if root.parent == WORLD and root.is_fixed else WORLD,
+        partial(poses, model, rods),
+        tuple(shapes),
+        trail=moving[-1],
+    )
+
+
+def poses(
+    model: Multibody, rods: list[tuple], parameters: object, q: np.ndarray
+) -> dict[str, Pose]:
+    """All frames at a configuration q (nq), and the middles of the rods with z along them."""
+    found = {name: Pose(p.position, p.rotation) for name, p in model.poses(q).items()}
+    for frame, name, end, length in rods:
+        start, axis = found[frame], end / length
+        found[name] = Pose(
+            start.position + start.rotation @ end / 2,
+            start.rotation @ np.column_stack([plane_axes(axis), axis]),
+        )
+    return found

@@ -1,0 +1,113 @@
+"""What a scenario looks like: solids fixed to moving frames, cables between frames, arrows of
+inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from transforms3d.axangles import axangle2mat
+
+Color = tuple[float, float, float]
+Vector = tuple[float, float, float]
+
+WOOD, STEEL, RUBBER, ORANGE, BLUE = (
+    (0.55, 0.35, 0.17),
+    (0.65, 0.67, 0.7),
+    (0.12, 0.12, 0.13),
+    (0.95, 0.5, 0.1),
+    (0.15, 0.4, 0.8),
+)
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Where a frame is: `position` (3) in m and `rotation` (3, 3), whose columns are its axes, in
+    the scenario's parent frame.
+    """
+
+    position: np.ndarray
+    rotation: np.ndarray
+
+    @staticmethod
+    def planar(theta: float, x: float, y: float) -> Pose:
+        """The pose of a planar body on the ground."""
+        return Pose(np.array([x, y, 0.0]), axangle2mat([0.0, 0.0, 1.0], theta))
+
+    def turned(self, angle: float, hinge: Vector, axis: Vector = (0.0, 0.0, 1.0)) -> Pose:
+        """The frame at `hinge` (m) of this one, turned by `angle` (rad) about an axis."""
+        return Pose(
+            self.position + self.rotation @ hinge, self.rotation @ axangle2mat(axis, angle)
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), its center at
+    `offset` (m) of a frame, rolled (rad) about the frame's x.
+    """
+
+    kind: str
+    extents: Vector
+    color: Color
+    frame: str
+    offset: Vector = (0.0, 0.0, 0.0)
+    roll: float = 0.0
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Cable:
+    """A cable between the origins of two frames; it is shown slack while the value called
+    `monitored` of the scenario's monitor, if any, is too low.
+    """
+
+    start: str
+    end: str
+    monitored: str = ""
+    diameter: float = 0.015
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """The value of an input along the z axis of a frame, `scale` m for one unit, from `offset` (m)
+    above its origin.
+    """
+
+    input: str
+    frame: str
+    scale: float
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class VisualModel:
+    """Everything that is drawn: `poses(parameters, q)` are the frames by name at configuration q
+    (nq), in the frame `parent`.
+
+    `trail` is the frame that leaves one ("" for none), `outline` those that a thin closed line
+    joins.
+    """
+
+    parent: str
+    poses: Callable[[object, np.ndarray], Mapping[str, Pose]]
+    shapes: tuple[Shape, ...]
+    trail: str = ""
+    cables: tuple[Cable, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    outline: tuple[str, ...] = ()
+
+
+def balls(
+    parent: str, poses: Callable[[object, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
+) -> VisualModel:
+    """What is drawn of frames of which nothing better is known; the first leaves a trail."""
+    frames = tuple(frames)
+    return VisualModel(
+        parent,
+        poses,
+        tuple(Shape("sphere", (0.3, 0.3, 0.3), ORANGE, frame) for frame in frames),
+        trail=frames[0] if frames else "",
+    )

@@ -1,0 +1,123 @@
+"""What the numbers of a scenario mean: parts of the error, units, distance from the manifold."""
+
+import numpy as np
+import pytest
+from transforms3d.quaternions import axangle2quat
+
+from nh_control import scenarios
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.runs import error_metrics
+from nh_control.scenarios import Joint, Scenario
+
+SLIDER = Scenario(
+    "slider",
+    "",
+    None,
+    None,
+    {},
+    {},
+    (),
+    None,
+    joints=(Joint("rail", "x", unit="m"), Joint("hinge", "theta")),
+)
+
+
+def parts(scenario, space, q, target):
+    """Parts of the error of one configuration: {name: (unit, value)}."""
+    found = error_metrics.error_parts(scenario, space, np.array([q]), np.array([target]))
+    return {part.name: (part.unit, float(part.values[0])) for part in found}
+
+
+def test_coordinates_of_one_unit_are_one_part():
+    space = Rn("x", "theta")
+    assert parts(SLIDER, space, [0.3, 0.1], [0.0, 0.5]) == {
+        "x": ("m", pytest.approx(0.3)),
+        "θ": ("rad", pytest.approx(0.4)),
+    }
+    assert error_metrics.coordinate_units(SLIDER, space) == {"x": "m", "theta": "rad"}
+
+
+def test_many_coordinates_are_lengths_and_angles():
+    arms = Scenario(
+        "arms",
+        "",
+        None,
+        None,
+        {},
+        {},
+        (),
+        None,
+        joints=tuple(Joint(name, name, unit="m" if name < "e" else "rad") for name in "abcdefgh"),
+    )
+    got = parts(arms, Rn(*"abcdefgh"), np.ones(8), np.zeros(8))
+    assert got == {"lengths": ("m", pytest.approx(2.0)), "angles": ("rad", pytest.approx(2.0))}
+
+
+def test_planar_body_has_position_heading_and_the_rest():
+    board = scenarios.get("snakeboard")
+    got = parts(
+        board, Product(Rn("psi", "phi"), SE2()), [0.3, 0.4, 1.0, 3.0, 4.0], [0, 0, 0.75, 0, 0]
+    )
+    assert got == {
+        "ψ, φ": ("rad", pytest.approx(0.5)),
+        "position": ("m", pytest.approx(5.0)),
+        "heading": ("rad", 0.25),
+    }
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-3, 1.0, 3.0, np.pi])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_rotations_and_directions_differ_by_their_angle_without_loss(angle, sign):
+    scenario, axis = scenarios.get("quadrotor_payload"), np.array([2, -1, 2]) / 3
+    turned = sign * np.array(axangle2quat(axis, angle))
+    space = Product(SO3("quad1_"), S2("link1_"), SE3("tool_"))
+    direction = [np.sin(angle), 0.0, np.cos(angle)]
+    q, target = (
+        [*turned, *direction, *turned, 1.0, 0, 0],
+        [1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 2.0],
+    )
+    got = parts(scenario, space, q, target)
+    near = pytest.approx(angle, rel=1e-12, abs=1e-15)
+    assert got == {
+        "quad1 attitude": ("rad", near),
+        "link1 direction": ("rad", near),
+        "tool position": ("m", pytest.approx(np.sqrt(5))),
+        "tool attitude": ("rad", near),
+    }
+
+
+def test_payload_position_has_a_name():
+    scenario = scenarios.get("quadrotor_payload")
+    space = scenario.make_system(scenario.parameters).space
+    got = parts(
+        scenario, space, space.origin + np.r_[0.3, 0, 0.4, np.zeros(space.nq - 3)], space.origin
+    )
+    assert list(got) == [
+        "payload position",
+        "quad1 attitude",
+        "quad2 attitude",
+        "link1 direction",
+        "link2 direction",
+    ]
+    assert got["payload position"] == ("m", pytest.approx(0.5))
+
+
+def test_distance_from_the_manifold_is_that_of_the_worst_factor():
+    space = Product(Rn("x"), SO3(), S2("link_"))
+    q = np.array([space.origin, space.origin, space.origin])
+    q[1, 1] *= 1 + 1e-6
+    q[2, 5:] *= 1 - 1e-3
+    np.testing.assert_allclose(
+        error_metrics.manifold_residual(space, q), [0, 1e-6, 1e-3], rtol=1e-3, atol=1e-16
+    )
+    assert error_metrics.manifold_residual(Product(Rn("psi"), SE2()), np.zeros((2, 4))) is None
+
+
+def test_labels_of_states_have_symbols_and_units():
+    units = {"x": "m", "theta": "rad"}
+    labels = [
+        error_metrics.state_label(name, units)
+        for name in ("x", "theta", "p_x", "p_theta", "rho_1")
+    ]
+    assert labels == ["x (m)", "θ (rad)", "p of x (kg m/s)", "p of θ (kg m²/s)", "ρ₁ (SI)"]

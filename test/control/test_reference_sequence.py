@@ -1,0 +1,268 @@
+"""Changes of the reference in flight: which leg commands at which step, and planning beside the
+control loop.
+"""
+
+import gc
+import queue
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from nh_control.control import Command
+from nh_control.control.reference_sequence import (
+    ATTEMPTS,
+    ReferenceLeg,
+    ReferenceSequence,
+    Replanner,
+)
+from nh_control.discrete.system import Conditioning, StepFailed
+from nh_control.discrete.trajectory import Trajectory
+
+H = 0.1
+
+
+class System:
+    """All that a sequence needs of a discrete system."""
+
+    h = H
+
+
+class Follower:
+    """A tracker whose command is its reference's state and the step of it that it was asked
+    for.
+    """
+
+    dsys = System()
+
+    def __init__(self, reference):
+        self.reference = reference
+
+    def along(self, reference):
+        """The same along another reference."""
+        return Follower(reference)
+
+    def target(self, k):
+        """The reference's state."""
+        return self.reference.states[min(k, len(self.reference))]
+
+    def command(self, k, x, memory=None):
+        """Target and step."""
+        return Command(np.array([self.target(k)[0], k]), np.zeros(2, bool), np.zeros(1), memory)
+
+
+def reference(*values, name="reference"):
+    """A reference through these numbers."""
+    states = np.array(values, dtype=float)[:, None]
+    return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
+
+
+class Guided:
+    """A guidance that counts its plans."""
+
+    plans = 0
+
+    def to(self, value, length):
+        """A reference of `value`."""
+        self.plans += 1
+        return reference(*np.full(length + 1, value))
+
+
+GUIDANCE = Guided()
+
+
+def leg(start, length=20, value=1.0):
+    """A leg of `value` from `start` on."""
+    return ReferenceLeg(0, Follower(reference(0.0, 0.0)), GUIDANCE).next(
+        start, lambda guidance, _: guidance.to(value, length)
+    )
+
+
+@pytest.fixture
+def sequence():
+    return ReferenceSequence(Follower(reference(*np.zeros(11))), GUIDANCE)
+
+
+def test_a_leg_commands_from_its_start(sequence):
+    assert sequence.add(leg(5, value=7.0))
+    commands = [sequence.command(k, None).u for k in range(8)]
+    assert [u[0] for u in commands] == [0.0] * 5 + [7.0] * 3
+    assert [u[1] for u in commands] == [0, 1, 2, 3, 4, 0, 1, 2]
+    assert sequence.target(100) == 7.0
+    assert (sequence.leg(4).end, sequence.leg(5).end) == (10, 25)
+
+
+def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(sequence):
+    sequence.add(leg(5))
+    assert sequence.leg(5).guidance.plans == 1 and GUIDANCE.plans == 0
+    sequence.reset()
+    assert sequence.leg(5).guidance is GUIDANCE
+
+
+def test_a_wish_is_planned_in_the_steps_of_the_leg_it_leaves(sequence):
+    sequence.add(leg(5))
+    asked = []
+    sequence.leg(12).next(12, lambda guidance, k: asked.append(k) or guidance.to(1.0, 3))
+    assert asked == [7]
+
+
+def test_a_step_before_the_present_leg_is_refused(sequence):
+    sequence.add(leg(5))
+    sequence.command(6, None)
+    sequence.add(leg(9))
+    with pytest.raises(ValueError, match="begins at step 5, asked for step 4"):
+        sequence.target(4)
+
+
+def test_legs_that_are_over_are_forgotten(sequence):
+    first = weakref.ref(leg_of := leg(3))
+    assert sequence.add(leg_of)
+    del leg_of
+    for start in range(10, 1000, 10):
+        sequence.command(start - 1, None)
+        assert sequence.add(
+            sequence.leg(start).next(start, lambda guidance, _: guidance.to(1.0, 20))
+        )
+    gc.collect()
+    assert first() is None
+    assert sequence.leg(990).end == 1010
+
+
+def test_memory_is_carried_over(sequence):
+    sequence.add(leg(1))
+    assert sequence.command(1, None, "estimate").memory == "estimate"
+
+
+def test_a_leg_that_should_have_started_is_not_added(sequence):
+    sequence.command(5, None)
+    assert not sequence.add(leg(5))
+    assert sequence.target(9) == 0.0
+    assert sequence.add(leg(6))
+    assert sequence.target(9) == 1.0
+
+
+def test_a_new_leg_replaces_those_that_start_later(sequence):
+    sequence.add(leg(8, value=8.0))
+    sequence.add(leg(4, value=4.0))
+    assert [float(sequence.target(k)[0]) for k in (3, 4, 8, 15)] == [0.0, 4.0, 4.0, 4.0]
+    sequence.add(leg(10, value=10.0))
+    assert [float(sequence.target(k)[0]) for k in (8, 9, 10)] == [4.0, 4.0, 10.0]
+
+
+def test_reset_forgets_all_legs(sequence):
+    sequence.add(leg(2))
+    sequence.command(4, None)
+    sequence.reset()
+    assert sequence.step == 0 and sequence.target(5) == 0.0 and sequence.leg(5).end == 10
+
+
+class Owner:
+    """The thread that owns a sequence: what its replanner posted, and what became of it."""
+
+    def __init__(self, sequence, lead_s=0.5):
+        self.inbox, self.outcomes = queue.SimpleQueue(), []
+        self.sequence = sequence
+        self.replanner = Replanner(
+            sequence,
+            self.inbox.put,
+            lambda *o: self.outcomes.append(o),
+            lambda *o: self.outcomes.append(o),
+            lead_s,
+        )
+
+    def serve(self):
+        """Handle what is posted next."""
+        self.inbox.get(timeout=10)()
+
+
+@pytest.fixture
+def owner(sequence):
+    owner = Owner(sequence)
+    yield owner
+    owner.replanner.close()
+
+
+def test_a_leg_is_planned_ahead_and_followed(owner):
+    owner.sequence.command(2, None)
+    owner.replanner.request("goal", leg)
+    owner.serve()
+    ((what, made),) = owner.outcomes
+    assert (what, made.start) == ("goal", 7)
+    assert owner.sequence.target(7) == 1.0 and owner.sequence.target(6) == 0.0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("too fast"),
+        StepFailed("system", H, "too fast", 1.0, 1.0, 3, Conditioning(1e9, 1.0, 1.0)),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
+    def plan(k):
+        raise error
+
+    owner.replanner.request("goal", plan)
+    owner.serve()
+    ((what, reason),) = owner.outcomes
+    assert what == "goal" and "too fast" in reason
+    assert owner.sequence.target(15) == 0.0
+
+
+def test_an_error_in_planning_is_not_swallowed(owner):
+    owner.replanner.request("goal", lambda k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        owner.serve()
+
+
+def test_a_leg_that_is_late_is_planned_again_further_ahead(owner):
+    asked, may_finish = [], threading.Semaphore(0)
+
+    def plan(k):
+        asked.append(k)
+        assert may_finish.acquire(timeout=10)
+        return leg(k, length=100)
+
+    owner.replanner.request("goal", plan)
+    for step in (6, 12):
+        owner.sequence.command(step, None)
+        may_finish.release()
+        owner.serve()
+    ((_, made),) = owner.outcomes
+    assert asked == [5, 6 + 12] and made.start == 18
+
+
+def test_planning_that_is_always_late_is_given_up(owner):
+    def plan(k):
+        owner.sequence.command(k + 1, None)  # as if time passed
+        return leg(k, length=10_000)
+
+    owner.replanner.request("goal", plan)
+    for _ in range(ATTEMPTS):
+        owner.serve()
+    ((_, reason),) = owner.outcomes
+    assert "planning took" in reason
+
+
+def test_the_newest_wish_counts(owner):
+    go = threading.Event()
+
+    def slow(k):
+        assert go.wait(10)
+        return leg(k, value=5.0)
+
+    owner.replanner.request("first", slow)
+    owner.replanner.request("second", lambda k: leg(k, value=6.0))
+    go.set()
+    owner.serve()
+    owner.serve()
+    assert [what for what, _ in owner.outcomes] == ["second"]
+    assert owner.sequence.target(15) == 6.0
+
+
+def test_a_forgotten_wish_has_no_outcome(owner):
+    owner.replanner.request("goal", leg)
+    owner.replanner.forget()
+    owner.serve()
+    assert owner.outcomes == [] and owner.sequence.target(15) == 0.0

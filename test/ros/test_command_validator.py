@@ -1,0 +1,86 @@
+"""Which commands the validator lets through, and what is applied without one."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nh_control.ros.loop.command_validator import CommandValidator, Fallback, Rejection
+from nh_control.ros.loop.step_clock import StepClock
+
+INPUTS = ("a", "b")
+LIMITS = np.array([[-1.0, 1.0], [-np.inf, np.inf]])
+CLOCK = StepClock(0.01)
+
+
+def validator(timeout_steps=1, fallback="zero"):
+    return CommandValidator(INPUTS, LIMITS, CLOCK, timeout_steps, fallback)
+
+
+def offer(g, step, values=(0.5, 2.0), names=INPUTS, stamp=None, at=None):
+    """Offer an answer to state `step` while the plant is at step `at`."""
+    return g.offer(
+        names, values, CLOCK.stamp(step) if stamp is None else stamp, step if at is None else at
+    )
+
+
+def test_accepts_names_in_any_order_and_clips_to_the_limits():
+    g = validator()
+    assert offer(g, 0, (7.0, -3.0), names=("b", "a")) is None
+    assert g.take(0) == (-1.0, 7.0)
+    assert (g.accepted, g.clipped) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "arguments"),
+    [
+        (Rejection.WRONG_NAMES, {"names": ("a", "c")}),
+        (Rejection.WRONG_NAMES, {"names": ("a", "a")}),
+        (Rejection.WRONG_NAMES, {"names": ()}),
+        (Rejection.WRONG_LENGTH, {"values": (1.0,)}),
+        (Rejection.WRONG_LENGTH, {"values": (1.0, 2.0, 3.0)}),
+        (Rejection.NOT_FINITE, {"values": (1.0, math.nan)}),
+        (Rejection.NOT_FINITE, {"values": (math.inf, 0.0)}),
+        (Rejection.WRONG_STAMP, {"stamp": 50_000_001}),
+        (Rejection.FUTURE, {"step": 6, "at": 5}),
+        (Rejection.STALE, {"step": 3, "at": 5}),
+        (Rejection.DUPLICATE, {"step": 4, "at": 5, "values": (9.0, 9.0)}),
+    ],
+)
+def test_rejects_and_counts(reason, arguments):
+    g = validator()
+    assert offer(g, 4) is None
+    assert offer(g, **{"step": 5, **arguments}) is reason
+    assert g.rejected == {reason: 1} and g.accepted == 1 and not g.answers(5)
+
+
+def test_a_command_is_late_when_it_would_not_be_fresh():
+    g = validator(timeout_steps=3)
+    assert offer(g, 4, at=7) is Rejection.LATE
+    assert offer(g, 5, at=7) is None
+    assert not g.answers(7) and g.age(7) == 2
+
+
+def test_repeating_the_accepted_command_is_harmless():
+    g = validator()
+    assert offer(g, 0) is None and offer(g, 0) is None and offer(g, 0, at=3) is None
+    assert (g.accepted, g.rejected.total()) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "expected"), [("hold", (0.5, 2.0)), ("zero", (0.0, 0.0)), ("stop", None)]
+)
+def test_fallback_applies_once_the_command_is_no_longer_fresh(fallback, expected):
+    g = validator(timeout_steps=2, fallback=fallback)
+    offer(g, 0)
+    assert g.take(0) == g.take(1) == (0.5, 2.0) and g.fallback_steps == 0
+    assert g.take(2) == expected
+    assert g.fallback_steps == (fallback != "stop")
+
+
+def test_hold_without_any_command_is_zero_and_clear_forgets():
+    g = validator(fallback=Fallback.HOLD)
+    assert g.take(0) == (0.0, 0.0)
+    offer(g, 5)
+    g.clear()
+    assert offer(g, 0) is None and g.answers(0)

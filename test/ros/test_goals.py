@@ -1,0 +1,147 @@
+"""Goals and trajectories in messages: what is understood, and what is refused with which
+reason.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from geometry_msgs.msg import PoseStamped, Transform, Twist, Vector3  # noqa: E402
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
+
+from nh_control.ros.messages import conversions, goals  # noqa: E402
+
+BODY = goals.Body("payload", "odom")
+NOW = 10 * 10**9
+H = 0.01
+
+
+def goal(position=(1.0, 2.0, 3.0), frame="odom", stamp_s=0.0):
+    """A goal message."""
+    message = PoseStamped()
+    message.header.frame_id = frame
+    conversions.set_time(message.header.stamp, round(stamp_s * 1e9))
+    conversions.set_xyz(message.pose.position, position)
+    return message
+
+
+def trajectory(
+    times=(1.0, 2.0),
+    positions=((1.0, 0.0, 1.0), (2.0, 0.0, 1.0)),
+    velocities=None,
+    frame="odom",
+    stamp_s=0.0,
+    joints=("payload",),
+):
+    """A trajectory message."""
+    message = MultiDOFJointTrajectory(joint_names=list(joints))
+    message.header.frame_id = frame
+    conversions.set_time(message.header.stamp, round(stamp_s * 1e9))
+    for k, (time_s, position) in enumerate(zip(times, positions)):
+        point = MultiDOFJointTrajectoryPoint(
+            transforms=[
+                Transform(translation=Vector3(x=position[0], y=position[1], z=position[2]))
+            ]
+        )
+        conversions.set_time(point.time_from_start, round(time_s * 1e9))
+        if velocities is not None and velocities[k] is not None:
+            point.velocities = [
+                Twist(linear=Vector3(x=velocities[k][0], y=velocities[k][1], z=velocities[k][2]))
+            ]
+        message.points.append(point)
+    return message
+
+
+class Recorded:
+    """A guidance that returns what it was asked."""
+
+    def along(self, *asked):
+        """What was asked."""
+        return asked
+
+
+def test_a_goal_is_its_position_now_or_at_stamp_zero():
+    for message in (goal(), goal(stamp_s=9.8), goal(stamp_s=10.1)):
+        assert goals.goal(message, BODY, NOW, height=5.0).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_goal_in_the_plane_keeps_the_height():
+    assert goals.goal(goal((1.0, 2.0, 0.0)), BODY, NOW, height=5.0).tolist() == [1.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (goal(frame="map"), "in the frame 'map'; expected 'odom'"),
+        (goal(frame=""), "in the frame ''; expected 'odom'"),
+        (goal((math.nan, 0.0, 1.0)), "not finite"),
+        (goal((0.0, math.inf, 1.0)), "not finite"),
+        (goal(stamp_s=5.0), "stamped 5 s in the past: send it with the present simulation time"),
+        (goal(stamp_s=1.7e9), "in the future"),
+    ],
+)
+def test_goals_are_refused(message, text):
+    with pytest.raises(conversions.ConversionError, match=text):
+        goals.goal(message, BODY, NOW, height=1.0)
+
+
+def test_times_count_from_the_start_with_stamp_zero():
+    k, times, positions, velocities = goals.trajectory(trajectory(), BODY, NOW, H)(
+        Recorded(), 100, 1100
+    )
+    assert (k, times.tolist(), velocities) == (100, [1.0, 2.0], None)
+    np.testing.assert_array_equal(positions, [[1.0, 0.0, 1.0], [2.0, 0.0, 1.0]])
+
+
+def test_times_count_from_the_stamp_and_velocities_are_passed_on():
+    message = trajectory(stamp_s=12.5, velocities=((0.1, 0.2, 0.3), (0.0, 0.0, 0.0)))
+    _, times, _, velocities = goals.trajectory(message, BODY, NOW, H)(Recorded(), 100, 1100)
+    np.testing.assert_allclose(times, [2.5, 3.5])
+    np.testing.assert_array_equal(velocities, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (trajectory(frame="map"), "in the frame 'map'"),
+        (trajectory(joints=("quad1",)), "joint_names are .'quad1'.; expected .'payload'."),
+        (trajectory(joints=()), "joint_names are"),
+        (trajectory(times=()), "no points"),
+        (trajectory(stamp_s=9.0), "stamped 1 s in the past"),
+        (trajectory(times=(1.0, 1.0)), "must increase from 0 or later"),
+        (trajectory(times=(2.0, 1.0)), "must increase from 0 or later"),
+        (trajectory(times=(-0.5, 1.0)), "must increase from 0 or later"),
+        (
+            trajectory(positions=((math.nan, 0.0, 0.0), (0.0, 0.0, 0.0))),
+            "point 0 has a translation that is not finite",
+        ),
+        (
+            trajectory(velocities=((0.0, 0.0, 0.0), (0.0, math.nan, 0.0))),
+            "point 1 has a velocity that is not finite",
+        ),
+        (trajectory(velocities=((0.0, 0.0, 0.0), None)), "point 1 has 0 times a velocity"),
+    ],
+)
+def test_trajectories_are_refused(message, text):
+    with pytest.raises(conversions.ConversionError, match=text):
+        goals.trajectory(message, BODY, NOW, H)
+
+
+def test_a_point_without_a_transform_is_refused():
+    message = trajectory()
+    message.points[1].transforms = []
+    with pytest.raises(conversions.ConversionError, match="point 1 has 0 times a translation"):
+        goals.trajectory(message, BODY, NOW, H)
+
+
+def test_a_trajectory_that_is_due_before_it_can_start_is_refused():
+    plan = goals.trajectory(trajectory(stamp_s=10.0), BODY, NOW, H)
+    assert plan(Recorded(), 99, 1099)[1][0] == pytest.approx(0.01)
+    with pytest.raises(
+        conversions.ConversionError,
+        match="first point is due at t = 11.000 s, but no change is possible before t = 11.010 s",
+    ):
+        plan(Recorded(), 1, 1101)

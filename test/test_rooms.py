@@ -1,0 +1,97 @@
+"""The rooms of the package: what may import what."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import nh_control
+
+PACKAGE = Path(nh_control.__file__).parent
+ROOMS = (
+    "cli.py",
+    "papers",
+    "ros",
+    "figures",
+    "runs",
+    "scenarios",
+    "control",
+    "systems",
+    "integrators",
+    "multibody",
+    "discrete",
+    "mechanics",
+    "geometry",
+    "numerics",
+)
+"""From the top down: a room imports from those after it only."""
+ROS_ROOMS = ("bringup.py", "nodes", "messages", "runtime", "loop")
+"""The same inside ros/."""
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of all that a file imports: packages, modules, and what comes from them."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def knows_ros(name: str) -> bool:
+    top = name.split(".")[0]
+    packages = {"rclpy", "builtin_interfaces", "rcl_interfaces", "std_srvs", "tf2_ros"}
+    return top in packages | {"launch", "launch_ros"} or top.endswith("_msgs")
+
+
+def rank(rooms: tuple[str, ...], part: str) -> int | None:
+    return next((i for i, room in enumerate(rooms) if room.removesuffix(".py") == part), None)
+
+
+def climbs(path: Path, prefix: str, rooms: tuple[str, ...]) -> list[str]:
+    """Imports of a file, below `prefix`, from rooms above its own."""
+    own = path.relative_to(PACKAGE).with_suffix("").parts[prefix.count(".")]
+    found = []
+    for name in imported(path):
+        parts = name.removeprefix(prefix + ".").split(".") if name.startswith(prefix + ".") else ()
+        target = rank(rooms, parts[0]) if parts else None
+        if target is not None and target < rank(rooms, own):
+            found.append(name)
+    return found
+
+
+def test_every_file_is_in_a_room():
+    parts = {path.relative_to(PACKAGE).parts[0] for path in FILES} - {"__init__.py"}
+    assert parts == set(ROOMS)
+    inner = {
+        path.relative_to(PACKAGE / "ros").parts[0] for path in (PACKAGE / "ros").rglob("*.py")
+    }
+    assert inner - {"__init__.py"} == set(ROS_ROOMS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    parts = path.relative_to(PACKAGE).parts
+    if len(parts) == 1 and parts[0] == "__init__.py":
+        return
+    assert climbs(path, "nh_control", ROOMS) == []
+    if parts[0] == "ros" and parts[1] != "__init__.py":
+        assert climbs(path, "nh_control.ros", ROS_ROOMS) == []
+
+
+def test_an_import_that_climbs_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.PACKAGE", tmp_path)
+    file = tmp_path / "geometry" / "spaces.py"
+    file.parent.mkdir()
+    file.write_text("from nh_control.runs import topics\nfrom nh_control.numerics import newton\n")
+    assert set(climbs(file, "nh_control", ROOMS)) == {"nh_control.runs", "nh_control.runs.topics"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_ros_knows_ros_and_its_loop_does_not(path):
+    parts = path.relative_to(PACKAGE).parts
+    if parts[0] != "ros" or parts[:2] == ("ros", "loop"):
+        assert not {name for name in imported(path) if knows_ros(name)}
