@@ -46,7 +46,7 @@ import ctypes, os, signal, sys
 parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 if os.getppid() == parent:
-    from nh_control.ros import start
+    from nh_control.ros.nodes import start
     sys.exit(getattr(start, name)())
 """
 """Python of a node's process: it gets SIGTERM when the parent ends, however that ends

@@ -19,7 +19,7 @@ class Interrupt(MetaPathFinder):
         if name == "numpy":
             signal.raise_signal(signal.{signal})
 sys.meta_path.insert(0, Interrupt())
-from nh_control.ros import start
+from nh_control.ros.nodes import start
 sys.exit(start.{node}())
 """
 

@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
 
 COUNTED = """
 import subprocess
-from nh_control import compiled
+from nh_control.numerics import compiled
 calls, original = [], subprocess.run
 def counting(command, *args, **kwargs):
     calls.append(command)
