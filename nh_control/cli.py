@@ -329,7 +329,7 @@ def _entry(scenario) -> dict:
     names = system.inputs + system.prescribed
     limits = zip(
         names,
-        system.input_limits.tolist(),
+        system.input_bounds.tolist(),
         (*(system.input_units or [""] * system.nu), *[""] * len(system.prescribed)),
     )
     return {
@@ -422,7 +422,7 @@ def _recorded(experiment, folder: Path, wall_s: float, stopped: str, error: str)
 
 def _experiment(args, progress):
     from nh_control import scenarios
-    from nh_control.discrete.system import StepFailed
+    from nh_control.discrete.results import StepFailed
     from nh_control.runs.experiment import Experiment
     from nh_control.scenarios import Gust, Perturbation, PlantOptions
 

@@ -12,7 +12,8 @@ import numpy as np
 from nh_control.control.costs import Cost, Limits, bounds
 from nh_control.control.optimize import Iteration, Optimum
 from nh_control.discrete.equations import StepEquations
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 
@@ -115,10 +116,11 @@ def _constraints(
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
     _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
     steps = U.shape[1]
-    reached, domain = readout.map(steps)(X[:, :-1], U, Z)
+    p = ca.repmat(ca.DM(dsys.parameter_values), 1, steps)
+    reached, domain = readout.map(steps)(X[:, :-1], U, Z, p)
     limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
     parts = [
-        (residual.map(steps)(X[:, :-1], U, Z), 0, 0),
+        (residual.map(steps)(X[:, :-1], U, Z, p), 0, 0),
         (local.map(steps)(X[:, 1:], reached), 0, 0),
         (_end_condition(dsys, X[:, -1], end, fixed), 0, 0),
         (domain, 0, np.inf),

@@ -15,8 +15,8 @@ from nh_control.control.tracking import Command
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import normalize
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.numerics.compiled import Functions
-from nh_control.systems.parameters import require_positive
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -29,20 +29,15 @@ DOWN = ca.DM([0, 0, 1])
 
 
 @dataclass(frozen=True)
-class GeometricGains:
-    """Gains of payload position and velocity (1/s^2, 1/s), link directions and rates (1/s^2, 1/s),
-    attitude (N m) and body rates (N m s).
-    """
+class GeometricGains(Parameters):
+    """Gains of the geometric controller."""
 
-    k_y: float = 12.0
-    k_yd: float = 5.0
-    k_q: float = 16.0
-    k_w: float = 5.0
-    k_R: float = 100.0
-    k_O: float = 3.0
-
-    def __post_init__(self):
-        require_positive(self)
+    k_y: float = parameter(12.0, "1/s^2", "payload position")
+    k_yd: float = parameter(5.0, "1/s", "payload velocity")
+    k_q: float = parameter(16.0, "1/s^2", "link directions")
+    k_w: float = parameter(5.0, "1/s", "link rates")
+    k_R: float = parameter(100.0, "N m", "attitude")
+    k_O: float = parameter(3.0, "N m s", "body rates")
 
 
 class GeometricController:
@@ -65,7 +60,7 @@ class GeometricController:
     ):
         self.dsys, self.reference = dsys, flat_reference(dsys, path, formation, name=name)
         self.limits = (
-            dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+            dsys.system.input_bounds if limits is None else np.asarray(limits, dtype=float)
         )
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")

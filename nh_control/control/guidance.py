@@ -12,7 +12,8 @@ import numpy as np
 from nh_control.control import paths
 from nh_control.control.paths import Path
 from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, flat_reference
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.systems.quadrotor_payload import Formation
 
@@ -125,7 +126,7 @@ class Guidance:
         that at its start; infinite where there is no motion.
         """
         times = np.linspace(0, path.duration, SAMPLES)
-        lower, upper = self.dsys.system.input_limits.T
+        lower, upper = self.dsys.system.input_bounds.T
         try:
             inputs = flat_motion(self.dsys.system.parameters, path, times, self.formation).u
         except InfeasiblePath:

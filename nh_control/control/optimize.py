@@ -26,7 +26,8 @@ from nh_control.control.costs import (
     excess,
 )
 from nh_control.control.projection import follow
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.progress import Progress
 

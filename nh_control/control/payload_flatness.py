@@ -164,7 +164,7 @@ def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
 def _require_within_limits(
     dsys: DiscreteSystem, times, inputs: np.ndarray, what: str, remedy: str
 ) -> None:
-    lower, upper = dsys.system.input_limits.T
+    lower, upper = dsys.system.input_bounds.T
     excess = np.maximum(lower - inputs, inputs - upper)
     k, i = np.unravel_index(np.argmax(excess), excess.shape)
     if excess[k, i] > 0:

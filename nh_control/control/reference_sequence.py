@@ -14,7 +14,7 @@ import numpy as np
 
 from nh_control.control.guidance import Guidance
 from nh_control.control.tracking import Command, LqrTracker
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 
 LEAD_S = 1.0

@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from nh_control.control import lqr
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 
@@ -92,7 +93,7 @@ class LqrTracker:
             hold,
         )
         self.limits = (
-            dsys.system.input_limits if limits is None else np.asarray(limits, dtype=float)
+            dsys.system.input_bounds if limits is None else np.asarray(limits, dtype=float)
         )
         if self.limits.shape != (dsys.nu, 2):
             raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")

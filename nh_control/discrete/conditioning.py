@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import logging
 
-from nh_control.discrete.system import Conditioning, DiscreteSystem, StepFailed
+from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 log = logging.getLogger(__name__)

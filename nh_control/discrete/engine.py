@@ -5,11 +5,12 @@ CasADi's virtual machine.
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
+import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
@@ -28,6 +29,9 @@ CONSTANTS = (
 )
 
 
+Shapes = dict[str, tuple[int, ...]]
+
+
 class Workspace:
     """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
 
@@ -38,52 +42,33 @@ class Workspace:
         )
 
 
-class _Threads(threading.local):
-    def __init__(self, shapes: dict[str, tuple[int, ...]]):
-        self.work = Workspace(shapes)
-
-
 class Engine:
     """`step(work)`, `linearize(work)` and `hessian(work)` on the arrays of a `Workspace`; all
     return a status of `newton`.
 
-    step: x, u -> z, x1, info (iterations, relative error, largest |r|), and r_z of the last
-    Jacobian it took; linearize: also r_z, dz = dz/d(dx, u) and
-    ab = [A B]; hessian: also lam, nu -> hessian, the second derivative of
-    `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. A library that cannot be had is replaced
-    by CasADi's virtual machine and NumPy.
+    step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of the last
+    Jacobian it took; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
+    lam, nu -> hessian, the second derivative of
+    `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. The `wide` engine has the parameters p
+    among the variables of both. A library that cannot be had is replaced by CasADi's virtual
+    machine and NumPy.
     """
 
-    def __init__(self, equations: StepEquations):
-        e, self.equations = equations, equations
-        n, nw = e.n_z, e.ndx + e.nu
-        step = {
-            "x": (e.nx,),
-            "u": (e.nu,),
-            "z": (n,),
-            "x1": (e.nx,),
-            "info": (3,),
-            "r_z": (n, n),
-            "factors": (n, n),
-            "pivots": (n,),
-        }
-        first = {"dz": (n, nw), "ab": (e.ndx, nw), "g_z": (e.ndx, n)}
-        second = {
-            "lam": (e.ndx,),
-            "nu": (n,),
-            "mu": (n,),
-            "full": (nw + n, nw + n),
-            "g": (n, nw),
-            "half": (nw, nw),
-            "hessian": (nw, nw),
-        }
-        self._shapes = {**step, **first, **second}
-        self._threads = _Threads(self._shapes)
+    def __init__(self, equations: StepEquations, narrow: Engine | None = None):
+        e, self.equations, self._narrow = equations, equations, narrow
+        self._parameters = narrow is not None
+        n, nw = e.n_z, e.n_w(self._parameters)
+        step: Shapes = {"x": (e.nx,), "u": (e.nu,), "p": (e.n_p,), "z": (n,), "x1": (e.nx,)}
+        newtons: Shapes = {"info": (3,), "r_z": (n, n), "factors": (n, n), "pivots": (n,)}
+        first: Shapes = {"dz": (n, nw), "ab": (e.ndx, nw), "g_z": (e.ndx, n)}
+        adjoints: Shapes = {"lam": (e.ndx,), "nu": (n,), "mu": (n,)}
+        second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
+        self.shapes = {**step, **newtons, **first, **adjoints, **second, "hessian": (nw, nw)}
 
-    @property
-    def work(self) -> Workspace:
-        """The arrays of this thread."""
-        return self._threads.work
+    @cached_property
+    def wide(self) -> Engine:
+        """The engine that differentiates by the parameters, too; its steps are this one's."""
+        return Engine(self.equations, self)
 
     @cached_property
     def step(self) -> Callable[[Workspace], int]:
@@ -95,62 +80,55 @@ class Engine:
     def linearize(self) -> Callable[[Workspace], int]:
         """Step and first derivatives."""
         step, native = self._native_step, self._native_linearize
-        return (
-            self._interpreted_linearize if native is None else lambda work: native(step, work.list)
-        )
+        if native is None:
+            return self._interpreted_linearize
+        return lambda work: native(step, work.list)
 
     @cached_property
     def hessian(self) -> Callable[[Workspace], int]:
         """Step, first and contracted second derivatives."""
         step, linearize, native = self._native_step, self._native_linearize, self._native_hessian
-        return (
-            self._interpreted_hessian
-            if native is None
-            else lambda work: native(linearize, step, work.list)
-        )
+        if native is None:
+            return self._interpreted_hessian
+        return lambda work: native(linearize, step, work.list)
 
     @cached_property
-    def _native_step(self):
+    def _native_step(self) -> Any:
+        if self._narrow is not None:
+            return self._narrow._native_step
         return self._routine("step", self.equations.step, "newton.c")
 
     @cached_property
-    def _native_linearize(self):
-        return (
-            None
-            if self._native_step is None
-            else self._routine("linearize", [self.equations.first], "linearize.c")
-        )
+    def _native_linearize(self) -> Any:
+        if self._native_step is None:
+            return None
+        return self._routine("linearize", [self._first_function], "linearize.c")
 
     @cached_property
-    def _native_hessian(self):
-        return (
-            None
-            if self._native_linearize is None
-            else self._routine("hessian", [self.equations.second], "hessian.c")
-        )
+    def _native_hessian(self) -> Any:
+        if self._native_linearize is None:
+            return None
+        return self._routine("hessian", [self._second_function], "hessian.c")
 
-    def _routine(self, name: str, functions, file: str):
+    def _routine(self, name: str, functions: Sequence[ca.Function], file: str) -> Any:
         e = self.equations
-        sizes = {
-            "N_X": e.nx,
-            "N_U": e.nu,
-            "N_Z": e.n_z,
-            "N_DX": e.ndx,
-            "N_W": e.ndx + e.nu,
-            "N_DOMAIN": e.n_domain,
-        }
-        places = {array.upper(): k for k, array in enumerate(self._shapes)}
+        sizes = {"N_X": e.nx, "N_U": e.nu, "N_Z": e.n_z, "N_DX": e.ndx}
+        sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain}
+        places = {array.upper(): k for k, array in enumerate(self.shapes)}
         constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
         text = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **places, **constants}.items())
         folder = resources.files("nh_control.numerics").joinpath("native")
-        source = (
-            "\n"
-            + text
-            + folder.joinpath("linear_algebra.c").read_text()
-            + folder.joinpath(file).read_text()
-        )
-        library = Native(f"{e.system.name}_{name}", functions, source).library
+        common, own = (folder.joinpath(f).read_text() for f in ("linear_algebra.c", file))
+        library = Native(f"{e.system.name}_{name}", functions, "\n" + text + common + own).library
         return None if library is None else library[f"nh_{name}"]
+
+    @cached_property
+    def _first_function(self) -> ca.Function:
+        return self.equations.first(self._parameters)
+
+    @cached_property
+    def _second_function(self) -> ca.Function:
+        return self.equations.second(self._parameters)
 
     @cached_property
     def _step_functions(self) -> Functions:
@@ -158,19 +136,21 @@ class Engine:
 
     @cached_property
     def _first(self) -> Functions:
-        return Functions(f"{self.equations.system.name}_first", [self.equations.first])
+        return Functions(f"{self.equations.system.name}_first", [self._first_function])
 
     @cached_property
     def _second(self) -> Functions:
-        return Functions(f"{self.equations.system.name}_second", [self.equations.second])
+        return Functions(f"{self.equations.system.name}_second", [self._second_function])
 
     def _interpreted_step(self, work: Workspace) -> int:
-        x, u, call = work.x, work.u, self._step_functions
-        scale, r, work.r_z[...] = call("start", x, u)
+        if self._narrow is not None:
+            return self._narrow._interpreted_step(work)
+        x, u, p, call = work.x, work.u, work.p, self._step_functions
+        scale, r, work.r_z[...] = call("start", x, u, p)
         work.z[:] = 0
         result = newton.newton(
-            lambda z: call("residual", x, u, z)[0][:, 0],
-            lambda z: call("jacobian", x, u, z)[0],
+            lambda z: call("residual", x, u, z, p)[0][:, 0],
+            lambda z: call("jacobian", x, u, z, p)[0],
             scale[:, 0],
             r[:, 0],
             work.r_z,
@@ -179,7 +159,7 @@ class Engine:
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
-        end, domain = call("readout", x, u, work.z)
+        end, domain = call("readout", x, u, work.z, p)
         work.x1[:] = end[:, 0]
         if not np.isfinite(work.x1).all():
             return newton.NOT_FINITE
@@ -190,7 +170,7 @@ class Engine:
         if status != newton.CONVERGED:
             return status
         work.r_z[...], r_w, g_w, work.g_z[...] = self._first(
-            "first", work.x, work.u, work.z, work.x1
+            "first", work.x, work.u, work.z, work.p, work.x1
         )
         if len(work.z):
             factors, pivots, singular = dgetrf(work.r_z)
@@ -206,7 +186,9 @@ class Engine:
             return status
         if len(work.z):
             work.mu[:] = np.linalg.solve(work.r_z.T, work.g_z.T @ work.lam + work.nu)
-        (full,) = self._second("second", work.x, work.u, work.z, work.x1, work.lam, work.mu)
+        (full,) = self._second(
+            "second", work.x, work.u, work.z, work.p, work.x1, work.lam, work.mu
+        )
         p = np.vstack([np.eye(work.dz.shape[1]), work.dz])
         work.hessian[...] = p.T @ full @ p
         return newton.CONVERGED

@@ -4,48 +4,61 @@ derivatives in the local coordinates of the state space.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from nh_control.mechanics.lagrangian import Slopes, SlopesAt
 from nh_control.mechanics.system import System
 
+if TYPE_CHECKING:
+    from nh_control.discrete.method import Method
+
 
 class StepEquations:
-    """Functions of the state x (nx), the input u (nu), the unknowns z (n_z) and, for derivatives,
-    the next state x1 = g(x, u, z).
+    """Functions of the state x (nx), the input u (nu), the unknowns z (n_z), the parameters
+    p (n_p), which are those of the system and the step h, and, for derivatives, the next state
+    x1 = g(x, u, z, p).
 
-    `start(x, u) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
-    `residual(x, u, z) -> r`; `jacobian(x, u, z) -> r_z`;
-    `readout(x, u, z) -> x1, domain`. With moved states, `r(retract(x, dx), u, z)` and
-    `y = local(x1, g(retract(x, dx), u, z))`, and w = (dx, u), o = (w, z):
-    `first(x, u, z, x1) -> r_z, r_w, y_w, y_z`;
-    `second(x, u, z, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Raises ValueError where the
-    residual has another shape than z.
+    `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
+    `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
+    `readout(x, u, z, p) -> x1, domain`. With moved states, `r(retract(x, dx), u, z, p)` and
+    `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
+    `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
+    `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Both can be had with the
+    parameters among the variables, w = (dx, u, p). Raises ValueError where the residual has
+    another shape than z.
 
-    The Lagrangian enters r and y through its slopes c = dL/da at points a(x, u, z) only, so
+    The Lagrangian enters r and y through its slopes c = dL/da at points a(x, u, z, p) only, so
     derivatives are put together by the chain rule,
-    `dr/do = r_o + r_c L_aa a_o`, from small expressions with c as a symbol and from L_aa and the
-    third derivative of L alone.
+    `dr/do = r_o + r_c L_ab b_o` with b = (a, p), from small expressions with c as a symbol, and
+    from L_ab and the third derivative of L alone.
     """
 
-    def __init__(self, system: System, method, name: str):
+    def __init__(self, system: System, method: Method, name: str):
         self.system, self.method, self.name = system, method, name
         space = system.state_space
         self.nx, self.ndx, self.n_z = space.nq, space.nv, method.n_z
         self.nu = system.nu + len(system.prescribed)
         self._slopes_at = SlopesAt(system)
         x, u, z = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu), ca.SX.sym("z", self.n_z)
-        r, g = self._expressions(x, u, z)
+        h = ca.SX.sym("h")
+        p = ca.vertcat(system.parameter_symbols, h)
+        self.n_p = p.shape[0]
+        r, g = self._expressions(x, u, z, h)
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
         at, c = self._slopes_at.points, self._slopes_at.symbols
         self._slopes = Slopes(system, at.shape[0])
-        self._plain = x, u, z, c
-        self._point = ca.Function("point", [x, u, z], [at])
-        self._r = ca.Function("balance", [x, u, z, c], [r])
-        self._g = ca.Function("after", [x, u, z, c], [g, self._domain(g)])
+        self._plain = x, u, z, p, c
+        self._point = ca.Function("point", [x, u, z, p], [at])
+        self._r = ca.Function("balance", [x, u, z, p, c], [r])
+        self._g = ca.Function(
+            "after", [x, u, z, p, c], [g, system.domain_at(g[: system.space.nq])]
+        )
+        self.first = cache(self._first)
+        self.second = cache(self._second)
 
     @property
     def n_domain(self) -> int:
@@ -55,166 +68,146 @@ class StepEquations:
     @cached_property
     def step(self) -> list[ca.Function]:
         """start, residual, jacobian and readout."""
-        x, u, z = self._symbols(3)
-        c = self._slopes.first(self._point(x, u, z))
-        s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z))
+        x, u, z, p = at = self._symbols(4)
+        c = self._slopes.first(self._stacked(*at))
+        s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z), p)
+        r1, names = ca.densify(self._r(*at, c)), ["x", "u", "z", "p"]
+        start = [s, ca.densify(r), r_z]
         return [
-            ca.Function("start", [x, u], [s, ca.densify(r), r_z], ["x", "u"], ["s", "r", "r_z"]),
-            ca.Function(
-                "residual", [x, u, z], [ca.densify(self._r(x, u, z, c))], ["x", "u", "z"], ["r"]
-            ),
-            ca.Function(
-                "jacobian", [x, u, z], [self._jacobian(x, u, z)], ["x", "u", "z"], ["r_z"]
-            ),
-            ca.Function(
-                "readout", [x, u, z], self._g(x, u, z, c), ["x", "u", "z"], ["x1", "domain"]
-            ),
+            ca.Function("start", [x, u, p], start, ["x", "u", "p"], ["s", "r", "r_z"]),
+            ca.Function("residual", at, [r1], names, ["r"]),
+            ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
+            ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
         ]
 
-    @cached_property
-    def first(self) -> ca.Function:
-        """First derivatives."""
-        x, u, z, x1 = self._symbols(4)
-        a = self._point(x, u, z)
-        parts, nw = (
-            ca.Function("parts", self._moved_symbols[:5], self._first_parts),
-            self.ndx + self.nu,
-        )
-        r_o, r_c, y_o, y_c, a_o = parts(x, u, z, x1, self._slopes.first(a))
-        bend = self._slopes.second_times(a, a_o)
+    def n_w(self, parameters: bool) -> int:
+        """Number of variables w."""
+        return self.ndx + self.nu + (self.n_p if parameters else 0)
+
+    def _first(self, parameters: bool = False) -> ca.Function:
+        """First derivatives, by the parameters, too, if they are wanted."""
+        at = self._symbols(5)
+        b = self._stacked(*at[:4])
+        parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
+        r_o, r_c, y_o, y_c, b_o = parts(*at, self._slopes.first(b))
+        bend, nw = self._slopes.second_times(b, b_o), self.n_w(parameters)
         r, y = r_o + r_c @ bend, y_o + y_c @ bend
-        return ca.Function(
-            "first",
-            [x, u, z, x1],
-            [r[:, nw:], r[:, :nw], y[:, :nw], y[:, nw:]],
-            ["x", "u", "z", "x1"],
-            ["r_z", "r_w", "y_w", "y_z"],
-        )
+        outputs = [r[:, nw:], r[:, :nw], y[:, :nw], y[:, nw:]]
+        names = ["r_z", "r_w", "y_w", "y_z"]
+        return ca.Function("first", at, outputs, ["x", "u", "z", "p", "x1"], names)
 
-    @cached_property
-    def second(self) -> ca.Function:
-        """Contracted second derivative, by `k = phi_c,  t = L_aa k,  hess_o(phi + t . a) + phi_oc
-        L_aa a_o + (...)^T + a_o^T (L_aaa k + L_aa phi_cc L_aa) a_o` for phi = lam . y - mu . r."""
-        x, u, z, x1, lam, mu = self._symbols(6)
-        a = self._point(x, u, z)
-        c = self._slopes.first(a)
-        weights, parts = self._second_parts
-        k = weights(x, u, z, x1, c, lam, mu)
-        oo, co, cc, a_o = parts(x, u, z, x1, c, lam, mu, self._slopes.second_times(a, k))
-        bend = self._slopes.second_times(a, a_o)
+    def _second(self, parameters: bool = False) -> ca.Function:
+        """Contracted second derivative, over the parameters, too, if they are wanted: with
+        `k = phi_c,  t = L_aa k`,
+        `hess_o(phi + t . a) + phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`
+        for phi = lam . y - mu . r.
+        """
+        x, u, z, p, x1, lam, mu = at = self._symbols(7)
+        b = self._stacked(x, u, z, p)
+        c = self._slopes.first(b)
+        weights, parts = self._second_parts(parameters)
+        k = weights(x, u, z, p, x1, c, lam, mu)
+        t = self._slopes.second_times(b, k)
+        oo, co, cc, b_o = parts(x, u, z, p, x1, c, lam, mu, t)
+        bend = self._slopes.second_times(b, b_o)
         mixed = co.T @ bend
-        hessian = (
-            oo + mixed + mixed.T + a_o.T @ self._slopes.third_times(a, k, a_o) + bend.T @ cc @ bend
-        )
-        return ca.Function(
-            "second",
-            [x, u, z, x1, lam, mu],
-            [hessian],
-            ["x", "u", "z", "x1", "lam", "mu"],
-            ["hessian"],
-        )
+        third = b_o.T @ self._slopes.third_times(b, k, b_o)
+        hessian = oo + mixed + mixed.T + third + bend.T @ cc @ bend
+        names = ["x", "u", "z", "p", "x1", "lam", "mu"]
+        return ca.Function("second", at, [hessian], names, ["hessian"])
 
-    def _symbols(self, n: int):
-        """The first n of x, u, z, x1, lam, mu."""
-        sizes = {
-            "x": self.nx,
-            "u": self.nu,
-            "z": self.n_z,
-            "x1": self.nx,
-            "lam": self.ndx,
-            "mu": self.n_z,
-        }
+    def _symbols(self, n: int) -> list[Any]:
+        """The first n of x, u, z, p, x1, lam, mu."""
+        sizes = {"x": self.nx, "u": self.nu, "z": self.n_z, "p": self.n_p}
+        sizes |= {"x1": self.nx, "lam": self.ndx, "mu": self.n_z}
         return [self._slopes.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
 
-    def _split(self, x):
-        return x[: self.system.space.nq], x[self.system.space.nq :]
+    def _stacked(self, x, u, z, p):
+        """Arguments of the Lagrangian's slopes: all points, and the system's parameters."""
+        return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
-    def _expressions(self, x, u, z):
-        state = self._split(x)
-        r = self.method.residual(*state, u, z, self._slopes_at)
-        return r, ca.vertcat(*self.method.readout(*state, u, z, self._slopes_at))
+    def _of_system(self, p):
+        """The parameters but h, one by one (CasADi takes all of a scalar for its slice [:0])."""
+        return (p[i] for i in range(self.n_p - 1))
 
-    def _domain(self, x) -> ca.SX:
-        domain = self.system.domain
-        return ca.SX(0, 1) if domain is None else ca.vertcat(domain(self._split(x)[0]))
+    def _expressions(self, x, u, z, h):
+        n = self.system.space.nq
+        r = self.method.residual(x[:n], x[n:], u, z, h, self._slopes_at)
+        g = self.method.readout(x[:n], x[n:], u, z, h, self._slopes_at)
+        return r, ca.vertcat(*g)
 
-    def _at_zero(self, x, u, z):
+    def _at_zero(self, x, u, z, p):
         """Sizes of r's terms, r and r_z; with slopes that are called the sizes take c for an
         argument like x and u.
         """
-        a = self._point(x, u, z)
-        c = self._slopes.first(a)
-        r_w, r_c, a_w = self._parts(0, 1)(x, u, z, c)
+        b = self._stacked(x, u, z, p)
+        c = self._slopes.first(b)
+        r_w, r_c, a_w = self._parts(0, 1)(x, u, z, p, c)
         sizes = ca.fabs(ca.vertcat(x, u))
         if self._slopes.called:
             scale = ca.fabs(r_w) @ sizes + ca.fabs(r_c) @ ca.fabs(c)
         else:
-            scale = ca.fabs(r_w + r_c @ self._slopes.second_times(a, a_w)) @ sizes
-        return ca.densify(scale), self._r(x, u, z, c), self._jacobian(x, u, z)
+            scale = ca.fabs(r_w + r_c @ self._slopes.second_times(b, a_w)) @ sizes
+        return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
-    def _jacobian(self, x, u, z):
-        a = self._point(x, u, z)
-        r_z, r_c, a_z = self._parts(2)(x, u, z, self._slopes.first(a))
-        return r_z + r_c @ self._slopes.second_times(a, a_z)
+    def _jacobian(self, x, u, z, p):
+        b = self._stacked(x, u, z, p)
+        r_z, r_c, a_z = self._parts(2)(x, u, z, p, self._slopes.first(b))
+        return r_z + r_c @ self._slopes.second_times(b, a_z)
 
     def _parts(self, *which: int) -> ca.Function:
         """r_v, r_c, a_v for some v of x, u, z."""
         symbols = self._plain
         v = ca.vertcat(*(symbols[k] for k in which))
-        r, a = self._r(*symbols), self._point(*symbols[:3])
+        r, a = self._r(*symbols), self._point(*symbols[:4])
         return ca.Function(
-            "parts", symbols, [ca.jacobian(r, v), ca.jacobian(r, symbols[3]), ca.jacobian(a, v)]
+            "parts", symbols, [ca.jacobian(r, v), ca.jacobian(r, symbols[4]), ca.jacobian(a, v)]
         )
 
     @cached_property
     def _moved_symbols(self):
-        x, u, z, c = self._plain
-        return x, u, z, ca.SX.sym("x1", self.nx), c, ca.SX.sym("dx", self.ndx)
+        x, u, z, p, c = self._plain
+        return x, u, z, p, ca.SX.sym("x1", self.nx), c, ca.SX.sym("dx", self.ndx)
 
     @cached_property
     def _moved(self):
         """(r, y, a) of moved states."""
-        x, u, z, x1, c, dx = self._moved_symbols
+        x, u, z, p, x1, c, dx = self._moved_symbols
         space = self.system.state_space
         moved = space.retract(x, dx)
-        return (
-            self._r(moved, u, z, c),
-            space.local(x1, self._g(moved, u, z, c)[0]),
-            self._point(moved, u, z),
-        )
+        y = space.local(x1, self._g(moved, u, z, p, c)[0])
+        return self._r(moved, u, z, p, c), y, self._point(moved, u, z, p)
 
-    @cached_property
-    def _first_parts(self):
-        _, u, z, _, c, dx = self._moved_symbols
-        (r, y, a), o = self._moved, ca.vertcat(dx, u, z)
-        return self._at_rest(
-            ca.jacobian(r, o),
-            ca.jacobian(r, c),
-            ca.jacobian(y, o),
-            ca.jacobian(y, c),
-            ca.jacobian(a, o),
-        )
+    def _variables(self, parameters: bool) -> tuple[ca.SX, ca.SX]:
+        """(o, b): what is differentiated by, and the Lagrangian's arguments that depend on it."""
+        _, u, z, p, _, _, dx = self._moved_symbols
+        a = self._moved[2]
+        if parameters:
+            return ca.vertcat(dx, u, p, z), ca.vertcat(a, *self._of_system(p))
+        return ca.vertcat(dx, u, z), a
 
-    @cached_property
-    def _second_parts(self) -> tuple[ca.Function, ca.Function]:
-        x, u, z, x1, c, dx = self._moved_symbols
-        (r, y, a), o = self._moved, ca.vertcat(dx, u, z)
-        lam, mu, t = (
-            ca.SX.sym("lam", self.ndx),
-            ca.SX.sym("mu", self.n_z),
-            ca.SX.sym("t", a.shape[0]),
-        )
+    def _first_parts(self, parameters: bool):
+        c = self._moved_symbols[5]
+        (r, y, _), (o, b) = self._moved, self._variables(parameters)
+        slopes = (ca.jacobian(f, v) for f in (r, y) for v in (o, c))
+        return self._at_rest(*slopes, ca.jacobian(b, o))
+
+    def _second_parts(self, parameters: bool) -> tuple[ca.Function, ca.Function]:
+        x, u, z, p, x1, c, _ = self._moved_symbols
+        (r, y, a), (o, b) = self._moved, self._variables(parameters)
+        lam, mu = ca.SX.sym("lam", self.ndx), ca.SX.sym("mu", self.n_z)
+        t = ca.SX.sym("t", a.shape[0])
         phi = ca.dot(lam, y) - ca.dot(mu, r)
-        k, arguments = ca.gradient(phi, c), [x, u, z, x1, c, lam, mu]
+        k, arguments = ca.gradient(phi, c), [x, u, z, p, x1, c, lam, mu]
         parts = self._at_rest(
             ca.hessian(phi + ca.dot(t, a), o)[0],
             ca.jacobian(k, o),
             ca.jacobian(k, c),
-            ca.jacobian(a, o),
+            ca.jacobian(b, o),
         )
-        return ca.Function("weights", arguments, self._at_rest(k)), ca.Function(
-            "parts", [*arguments, t], parts
-        )
+        weights = ca.Function("weights", arguments, self._at_rest(k))
+        return weights, ca.Function("parts", [*arguments, t], parts)
 
     def _at_rest(self, *expressions):
-        return ca.substitute(list(expressions), [self._moved_symbols[5]], [ca.SX.zeros(self.ndx)])
+        rest = ca.SX.zeros(self.ndx)
+        return ca.substitute(list(expressions), [self._moved_symbols[6]], [rest])

@@ -4,145 +4,75 @@ everything else derived from these two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import copy
+import threading
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from nh_control.discrete.engine import Engine, Workspace
+from nh_control.discrete.engine import Engine, Shapes, Workspace
 from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.method import Method
+from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
-from nh_control.numerics import newton as newton_method
+from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions
 
 
-@dataclass(frozen=True)
-class Method:
-    """An integrator: `r(q, rho, u, z) = 0` fixes the n_z unknowns z, then
-    `(q1, rho1) = g(q, rho, u, z)`; Newton starts at z = 0.
-
-    Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first
-    iteration finds them to first order in h.
-    `multipliers` are the places in z of the multipliers of holonomic constraints (impulses); the
-    rows of r at the same places are the constraints. Both functions take `gradients` as a last
-    argument, `gradients(q, v) = (dL/dq, dL/dv)`, and use the Lagrangian in no other way.
+class _Code:
+    """What is derived from a system under a method, made when it is needed: for every step and all
+    values of the parameters.
     """
 
-    name: str
-    n_z: int
-    residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], ca.SX]
-    readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, Callable], tuple[ca.SX, ca.SX]]
-    multipliers: range = range(0)
+    def __init__(self, system: System, method: Method, step_space: Space, alpha: float):
+        self._system, self._method = system, method
+        self._step_space, self._alpha = step_space, alpha
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Step, linearization and Hessian."""
+        name = f"{self._system.name} by {self._method.name}"
+        return Engine(StepEquations(self._system, self._method, name))
+
+    @cached_property
+    def inertia(self) -> Functions:
+        """`inertia(x, p)`, see `System.inertia`."""
+        return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
+
+    @cached_property
+    def state(self) -> Functions:
+        """Functions of states and of the system's parameters p."""
+        s = self._system
+        states, p = s.state_space, s.parameter_symbols
+        x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
+        q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
+        d = self._step_space.local(q, q1)
+        middle = self._step_space.retract(q, self._alpha * d)
+        residual = s.constraint_matrix(middle) @ s.space.frame(q) @ d
+        outputs = {
+            "state": ([q, v], ca.vertcat(q, s.momentum(q, v))),
+            "energy": ([q, v], s.energy(q, v)),
+            "local": ([x, x1], states.local(x, x1)),
+            "retract": ([x, dx], states.retract(x, dx)),
+            "constraint": ([x, x1], residual),
+        }
+        functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
+        return Functions(f"{s.name}_state", functions)
 
 
-@dataclass(frozen=True)
-class Conditioning:
-    """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld
-    without constraints and multipliers (`mass`); of Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1
-    without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+class _Arrays(threading.local):
+    """One thread's arrays, with the parameters in their place."""
 
-    A step that turns a constraint by a right angle makes a single one singular, too: the last
-    counts from the lengths of Dh in the metric of M, if these are larger.
-    """
-
-    jacobian: float
-    mass: float
-    constraint: float
-
-    @classmethod
-    def of(cls, r_z: np.ndarray, multipliers: range) -> Conditioning:
-        """From r_z (n_z, n_z) and the places of the multipliers."""
-        m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
-        mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
-        inner = _condition(mass)
-        if not m or inner == np.inf:
-            return cls(_condition(r_z), inner, inner if m else 1.0)
-        after, before = (
-            np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0)))
-            for end in (toward.T, impulse)
-        )
-        return cls(
-            _condition(r_z),
-            inner,
-            _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()),
-        )
-
-
-def _condition(a: np.ndarray, size: float = 0.0) -> float:
-    """Largest singular value, at least `size`, over the smallest."""
-    if not np.isfinite(a).all():
-        return np.inf
-    values = np.linalg.svd(a, compute_uv=False)
-    return (
-        float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf)
-        if len(values)
-        else 1.0
-    )
-
-
-class StepFailed(RuntimeError):
-    """A step's equations could not be solved; carries reason, residual, relative error,
-    iterations, the condition number of r_z and `conditioning` (both of the last Jacobian that was
-    evaluated), and step and time where known."""
-
-    def __init__(
-        self, system, h, reason, residual, error, iterations, conditioning: Conditioning, step=None
-    ):
-        self.reason, self.residual, self.error = reason, residual, error
-        self.iterations, self.condition, self.conditioning, self.step = (
-            iterations,
-            conditioning.jacobian,
-            conditioning,
-            step,
-        )
-        self.time = None if step is None else step * h
-        self._about = (system, h, reason, residual, error, iterations, conditioning)
-        where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
-        super().__init__(
-            f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, "
-            f"tolerance {newton_method.TARGET:.0e}) after {iterations} Newton "
-            f"iterations, condition number {conditioning.jacobian:.1e} (M "
-            f"{conditioning.mass:.1e}, Dh M^-1 Dh^T {conditioning.constraint:.1e}), h = "
-            f"{h:g}; "
-            "reduce h, or keep away from the singular configuration"
-        )
-
-    def at(self, step: int) -> StepFailed:
-        """The same failure with the step's number."""
-        return StepFailed(*self._about, step=step)
-
-
-@dataclass(frozen=True)
-class Linearization:
-    """`local(x1, f(retract(x, dx), u + du)) = A dx + B du` to first order: A (ndx, ndx), B (ndx,
-    nu), x1 = f(x, u), step h in s.
-
-    The m multipliers of holonomic constraints change by `multipliers_x dx + multipliers_u du`, (m,
-    ndx) and (m, nu).
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    x1: np.ndarray
-    h: float
-    multipliers: np.ndarray
-    multipliers_x: np.ndarray
-    multipliers_u: np.ndarray
-
-    def __iter__(self):
-        return iter((self.A, self.B))
-
-    def to_ss(self):
-        """The linearization as a discrete-time `control.StateSpace` with all states as outputs."""
-        import control
-
-        n, m = self.B.shape
-        return control.ss(self.A, self.B, np.eye(n), np.zeros((n, m)), self.h)
+    def __init__(self, shapes: Shapes, p: np.ndarray):
+        self.work = Workspace(shapes)
+        self.work.p[:] = p
 
 
 class DiscreteSystem:
@@ -162,11 +92,9 @@ class DiscreteSystem:
         step_space: Space | None = None,
         alpha: float = 0.5,
     ):
-        if not (np.isfinite(h) and h > 0):
-            raise ValueError(f"{method.name}: step h must be positive and finite, got {h}")
-        self.system, self.h, self.method = system, float(h), method
+        self.system, self.method, self.h = system, method, self._checked_step(method, h)
         self.state_space = system.state_space
-        self._step_space, self._alpha = step_space or system.space, alpha
+        self._code = _Code(system, method, step_space or system.space, alpha)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
@@ -181,46 +109,95 @@ class DiscreteSystem:
         doc="Names of the inputs: forces, then prescribed coordinates' next values.",
     )
 
-    def step(self, x, u=()) -> np.ndarray:
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of all that a step can be differentiated by: the system's parameters, and h."""
+        return (*self.system.parameter_names, "h")
+
+    @property
+    def parameter_values(self) -> np.ndarray:
+        """Their values, (n)."""
+        return np.append(self.system.parameter_values, self.h)
+
+    def with_parameters(self, **changes: Any) -> DiscreteSystem:
+        """The same discrete system with other physical parameters; what is compiled is shared.
+
+        Raises ValueError for an unknown name or a value that asks for another structure.
+        """
+        return self._twin(system=self.system.with_parameters(**changes))
+
+    def with_step(self, h: float) -> DiscreteSystem:
+        """The same discrete system with another step h (s); what is compiled is shared.
+
+        Raises ValueError for h <= 0 or not finite.
+        """
+        return self._twin(h=self._checked_step(self.method, h))
+
+    def step(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError
         for a wrong shape or a value that is not finite.
         """
         return self._run(self._engine.step, x, u).x1.copy()
 
-    def unknowns(self, x, u=()) -> np.ndarray:
+    def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step`
         does.
         """
         return self._run(self._engine.step, x, u).z.copy()
 
-    def linearize(self, x, u=()) -> Linearization:
-        """Exact first derivatives of the step:
-        `dz = -r_z^{-1} r_(x,u);  [A B] = g_(x,u) + g_z dz`, by the implicit function theorem.
-        """
-        work, n, m = self._run(self._engine.linearize, x, u), self._ndx, self._multipliers
-        a, b, x1, c, d = (
-            work.ab[:, :n].copy(),
-            work.ab[:, n:].copy(),
-            work.x1.copy(),
-            work.dz[m, :n].copy(),
-            work.dz[m, n:].copy(),
-        )
-        return Linearization(a, b, x1, self.h, work.z[m].copy(), c, d)
+    def linearize(
+        self, x: ArrayLike, u: ArrayLike = (), parameters: Sequence[str] = ()
+    ) -> Linearization:
+        """Exact first derivatives of the step, by some of `parameter_names`, too, if they are
+        named: with w = (x, u, p), `dz = -r_z^{-1} r_w;  [A B P] = g_w + g_z dz`, by the implicit
+        function theorem.
 
-    def hessian(self, x, u, lam, multiplier_adjoint=None) -> np.ndarray:
-        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du))` at zero over (dx, du),
-        (ndx + nu, ndx + nu), for an adjoint lam (ndx); with a multiplier_adjoint nu (m) that of
-        the sum with `nu . multipliers`.
+        Raises as `step` does, and ValueError for an unknown parameter.
+        """
+        columns = self._columns(parameters)
+        engine, arrays = self._differentiated(parameters)
+        work = self._run(engine.linearize, x, u, arrays)
+        m, n, nw = self._multipliers, self._ndx, self._ndx + self.nu
+        ab, dz = work.ab, work.dz[m]
+        return Linearization(
+            A=ab[:, :n].copy(),
+            B=ab[:, n:nw].copy(),
+            P=ab[:, columns],
+            x1=work.x1.copy(),
+            h=self.h,
+            multipliers=work.z[m].copy(),
+            multipliers_x=dz[:, :n].copy(),
+            multipliers_u=dz[:, n:nw].copy(),
+            multipliers_p=dz[:, columns],
+        )
+
+    def hessian(
+        self,
+        x: ArrayLike,
+        u: ArrayLike,
+        lam: ArrayLike,
+        multiplier_adjoint: ArrayLike | None = None,
+        parameters: Sequence[str] = (),
+    ) -> np.ndarray:
+        """Second derivative of `lam . local(x1, f(retract(x, dx), u + du, p + dp))` at zero over
+        (dx, du, dp), (ndx + nu + k, ndx + nu + k), for an adjoint lam (ndx) and the k parameters
+        that are named; with a multiplier_adjoint nu (m) that of the sum with `nu . multipliers`.
 
         `mu = r_z^{-T} (g_z^T lam + E nu);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, E the
-        places of the multipliers in z.
+        places of the multipliers in z. Raises as `linearize` does.
         """
-        work, m = self._engine.work, self._multipliers
+        columns = self._columns(parameters)
+        engine, arrays = self._differentiated(parameters)
+        work, m = arrays.work, self._multipliers
         _assign(work.lam, lam, self, "adjoint")
         work.nu[:] = 0
         if multiplier_adjoint is not None:
             _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
-        return self._run(self._engine.hessian, x, u).hessian.copy()
+        full = self._run(engine.hessian, x, u, arrays).hessian
+        if not parameters:
+            return full.copy()
+        kept = [*range(self._ndx + self.nu), *columns]
+        return full[np.ix_(kept, kept)]
 
     def multipliers(self, x, u=()) -> np.ndarray:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
@@ -242,8 +219,8 @@ class DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns
         this system.
         """
-        for function in (self._engine.hessian, self._state, self._inertia):
-            del function  # made when it is asked for, and kept
+        code = self._code
+        code.engine.hessian, code.state, code.inertia  # noqa: B018  (made when asked for)
         return self
 
     def simulate(self, x0, inputs, name: str = "") -> Trajectory:
@@ -269,7 +246,7 @@ class DiscreteSystem:
     def state(self, q, v) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
         velocity constraints is dropped, orthogonally in the mass metric."""
-        return self._state("state", q, v)[0][:, 0]
+        return self._evaluate("state", q, v)
 
     def configuration(self, x) -> np.ndarray:
         """Configuration q (nq) of a state."""
@@ -279,21 +256,21 @@ class DiscreteSystem:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
         coordinates, (nw).
         """
-        mass, momentum, basis, prescribed = self._inertia("inertia", x)
-        return (basis @ newton_method.solve(mass, momentum) + prescribed)[:, 0]
+        mass, momentum, basis, prescribed = self._inertia(x)
+        return (basis @ newton.solve(mass, momentum) + prescribed)[:, 0]
 
     def constraint_impulses(self, x) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
         velocity nor its next step depends on.
         """
-        mass, momentum, _, _ = self._inertia("inertia", x)
-        return newton_method.solve(mass, momentum)[self.system.n_rho :, 0]
+        mass, momentum, _, _ = self._inertia(x)
+        return newton.solve(mass, momentum)[self.system.n_rho :, 0]
 
     def with_constraint_impulses(self, x, mu) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its
         momentum.
         """
-        mass, _, basis, _ = self._inertia("inertia", x)
+        mass, _, basis, _ = self._inertia(x)
         n, x1 = self.system.n_rho, np.array(x, dtype=float)
         x1[self.system.space.nq :] += (
             basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
@@ -311,21 +288,21 @@ class DiscreteSystem:
 
     def energy(self, x) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
-        return float(self._state("energy", self.configuration(x), self.velocity(x))[0][0, 0])
+        return float(self._evaluate("energy", self.configuration(x), self.velocity(x))[0])
 
     def local(self, x0, x1) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
-        return self._state("local", x0, x1)[0][:, 0]
+        return self._evaluate("local", x0, x1)
 
     def retract(self, x, dx) -> np.ndarray:
         """State reached from x along dx (ndx)."""
-        return self._state("retract", x, dx)[0][:, 0]
+        return self._evaluate("retract", x, dx)
 
     def constraint_residual(self, x0, x1) -> np.ndarray:
         """Discrete velocity constraint over a step, `A(q_alpha) local(q0, q1)`, (m), in the
         retraction of the method.
         """
-        return self._state("constraint", x0, x1)[0][:, 0]
+        return self._evaluate("constraint", x0, x1)
 
     def state_from_configurations(self, q0, q1, u=(), iterations: int = 20) -> np.ndarray:
         """State at q1 whose step from q0 under u came closest to the configuration q1:
@@ -352,8 +329,14 @@ class DiscreteSystem:
             f"and {q1.tolist()} in one step"
         )
 
-    def _run(self, routine: Callable[[Workspace], int], x, u) -> Workspace:
-        work = self._engine.work
+    def _run(
+        self,
+        routine: Callable[[Workspace], int],
+        x: ArrayLike,
+        u: ArrayLike,
+        arrays: _Arrays | None = None,
+    ) -> Workspace:
+        work = (self._arrays if arrays is None else arrays).work
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
@@ -369,19 +352,54 @@ class DiscreteSystem:
             )
         iterations, error, residual = work.info
         conditioning = Conditioning.of(work.r_z, self.method.multipliers)
+        reason = newton.REASONS[status]
         return StepFailed(
-            str(self),
-            self.h,
-            newton_method.REASONS[status],
-            residual,
-            error,
-            int(iterations),
-            conditioning,
+            str(self), self.h, reason, residual, error, int(iterations), conditioning
         )
+
+    def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
+        """A function of states at the parameters' values, as a vector."""
+        return self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
+
+    def _inertia(self, x: ArrayLike) -> tuple[np.ndarray, ...]:
+        return self._code.inertia("inertia", x, self.system.parameter_values)
+
+    def _columns(self, parameters: Sequence[str]) -> list[int]:
+        """Places of parameters among the variables (dx, du, p)."""
+        names, first = self.parameter_names, self._ndx + self.nu
+        if unknown := [name for name in parameters if name not in names]:
+            raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
+        return [first + names.index(name) for name in parameters]
+
+    def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine, _Arrays]:
+        if parameters:
+            return self._engine.wide, self._wide_arrays
+        return self._engine, self._arrays
+
+    def _twin(self, **changed: Any) -> DiscreteSystem:
+        twin = copy.copy(self)
+        for name in ("_arrays", "_wide_arrays"):
+            twin.__dict__.pop(name, None)
+        twin.__dict__.update(changed)
+        return twin
+
+    @staticmethod
+    def _checked_step(method: Method, h: float) -> float:
+        if not (np.isfinite(h) and h > 0):
+            raise ValueError(f"{method.name}: step h must be positive and finite, got {h}")
+        return float(h)
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(StepEquations(self.system, self.method, str(self)))
+        return self._code.engine
+
+    @cached_property
+    def _arrays(self) -> _Arrays:
+        return _Arrays(self._engine.shapes, self.parameter_values)
+
+    @cached_property
+    def _wide_arrays(self) -> _Arrays:
+        return _Arrays(self._engine.wide.shapes, self.parameter_values)
 
     @cached_property
     def _ndx(self) -> int:
@@ -392,37 +410,9 @@ class DiscreteSystem:
         places = self.method.multipliers
         return slice(places.start, places.stop)
 
-    @cached_property
-    def _inertia(self) -> Functions:
-        return Functions(f"{self.system.name}_inertia", [inertia(self.system)])
 
-    @cached_property
-    def _state(self) -> Functions:
-        s = self.system
-        x, x1, dx = ca.SX.sym("x", self.nx), ca.SX.sym("x1", self.nx), ca.SX.sym("dx", self.ndx)
-        q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
-        d = self._step_space.local(q, q1)
-        middle = self._step_space.retract(q, self._alpha * d)
-        return Functions(
-            f"{s.name}_state",
-            [
-                ca.Function("state", [q, v], [ca.vertcat(q, s.momentum(q, v))], ["q", "v"], ["x"]),
-                ca.Function("energy", [q, v], [s.energy(q, v)], ["q", "v"], ["energy"]),
-                ca.Function(
-                    "local", [x, x1], [self.state_space.local(x, x1)], ["x0", "x1"], ["dx"]
-                ),
-                ca.Function(
-                    "retract", [x, dx], [self.state_space.retract(x, dx)], ["x", "dx"], ["x1"]
-                ),
-                ca.Function(
-                    "constraint",
-                    [x, x1],
-                    [s.constraint_matrix(middle) @ s.space.frame(q) @ d],
-                    ["x0", "x1"],
-                    ["residual"],
-                ),
-            ],
-        )
+def _sizes(states: Space) -> tuple[int, int, int]:
+    return states.nq, states.nq, states.nv
 
 
 def _assign(array: np.ndarray, value, where, what: str) -> None:

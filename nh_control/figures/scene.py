@@ -63,7 +63,7 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     """
     scenario, parameters, q = (
         experiment.scenario,
-        experiment.plant.system.parameters,
+        experiment.plant_parameters,
         experiment.model.configuration(x),
     )
     bodies = _bodies(experiment, x)
@@ -92,7 +92,7 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     """
     scenario, parameters, model = (
         experiment.scenario,
-        experiment.plant.system.parameters,
+        experiment.plant_parameters,
         experiment.model,
     )
     if scenario.to_bodies is not None:
@@ -119,9 +119,7 @@ def _bodies(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
     return (
         ()
         if to_bodies is None
-        else to_bodies(
-            experiment.plant.system.parameters, model.configuration(x), model.velocity(x)
-        )
+        else to_bodies(experiment.plant_parameters, model.configuration(x), model.velocity(x))
     )
 
 

@@ -128,7 +128,7 @@ def _bodies(experiment: Experiment, states: np.ndarray):
     model = experiment.model
     for x in states:
         yield experiment.scenario.to_bodies(
-            experiment.plant.system.parameters, model.configuration(x), model.velocity(x)
+            experiment.plant_parameters, model.configuration(x), model.velocity(x)
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.system import DiscreteSystem, Method
+from nh_control.discrete.method import Method
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.system import System
@@ -41,7 +42,7 @@ def rdp(
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
     if not 0 <= alpha <= 1:
         raise ValueError(f"rdp: alpha must lie in [0, 1], got {alpha}")
-    symmetry, s = system.symmetry, system.symmetry.n_shape
+    s = system.symmetry.n_shape
     shape_space = Rn(*system.space.names[:s], velocity_names=system.space.velocity_names[:s])
     group = SE2(system.space.names[s:], system.space.velocity_names[s:], retraction)
     space = Product(shape_space, group)
@@ -52,14 +53,14 @@ def rdp(
             return -before, after
         return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
 
-    def displacement(q, z):
+    def displacement(q, z, h):
         shape_velocity, w = z[:s], z[s:]
         r = q[:s] + alpha * h * shape_velocity
-        xi = symmetry.basis(r) @ w - symmetry.connection(r) @ shape_velocity
+        xi = system.symmetry_basis(r) @ w - system.connection(r) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
-    def momenta(q, z, gradients):
-        d = displacement(q, z)
+    def momenta(q, z, h, gradients):
+        d = displacement(q, z, h)
         middle, v = space.retract(q, alpha * d), d / h
         slope_r, p = gradients(middle, v)
         before, after = tangents(d[s:])
@@ -68,19 +69,19 @@ def rdp(
             ca.vertcat(p[:s] + alpha * h * slope_r[:s], after.T @ p[s:]),
         )
 
-    def half_kick(q, u, z):
-        d = displacement(q, z)
+    def half_kick(q, u, z, h):
+        d = displacement(q, z, h)
         return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
 
-    def residual(q, rho, u, z, gradients):
+    def residual(q, rho, u, z, h, gradients):
         return rho + system.admissible_basis(q).T @ (
-            half_kick(q, u, z) - momenta(q, z, gradients)[0]
+            half_kick(q, u, z, h) - momenta(q, z, h, gradients)[0]
         )
 
-    def readout(q, rho, u, z, gradients):
-        q1 = space.retract(q, displacement(q, z))
+    def readout(q, rho, u, z, h, gradients):
+        q1 = space.retract(q, displacement(q, z, h))
         return q1, system.admissible_basis(q1).T @ (
-            momenta(q, z, gradients)[1] + half_kick(q, u, z)
+            momenta(q, z, h, gradients)[1] + half_kick(q, u, z, h)
         )
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.system import DiscreteSystem, Method
+from nh_control.discrete.method import Method
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.mechanics.system import System
 
@@ -46,31 +47,31 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
 
     n, nk = system.n_rho, len(system.prescribed)
 
-    def segment(q, u, z):
+    def segment(q, u, z, h):
         target = system.prescribed_part(u) - system.prescribed_part(q)
         return space.segment(q, ca.vertcat(h * z[: space.nv - nk], target))
 
-    def kick(step, u):
+    def kick(step, u, h):
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
     def tangent(q):
         return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)[:, :n]
 
-    def residual(q, rho, u, z, gradients):
-        step = segment(q, u, z)
-        force = space.frame(q).T @ kick(step, u)
+    def residual(q, rho, u, z, h, gradients):
+        step = segment(q, u, z, h)
+        force = space.frame(q).T @ kick(step, u, h)
         balance = system.reduce(q, rho) + tangent(q).T @ (
             left * force - discrete_momenta(gradients, h, step)[0]
         )
         if system.n_holonomic:
             impulse = system.holonomic_impulse(q, z[n:])
-            return ca.vertcat(balance - impulse, system.holonomic_constraint(step.q1))
+            return ca.vertcat(balance - impulse, system.holonomic(step.q1))
         return ca.vertcat(balance, system.constraint_matrix(step.middle) @ step.w / h)
 
-    def readout(q, rho, u, z, gradients):
-        step = segment(q, u, z)
+    def readout(q, rho, u, z, h, gradients):
+        step = segment(q, u, z, h)
         q1 = step.q1
-        force = space.frame(q1).T @ kick(step, u)
+        force = space.frame(q1).T @ kick(step, u, h)
         components = tangent(q1).T @ (discrete_momenta(gradients, h, step)[1] + (1 - left) * force)
         return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 

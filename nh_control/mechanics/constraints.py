@@ -73,7 +73,11 @@ def minimize_potential_energy(system: System, q, fixed: Sequence[str] | None = N
     """
     rest = ca.SX.zeros(system.space.nw)
     return _minimum(
-        system, q, fixed, "no equilibrium found", lambda q1: -system.lagrangian(q1, rest)
+        system,
+        q,
+        fixed,
+        "no equilibrium found",
+        lambda q1: -system.numeric.lagrangian_at(q1, rest),
     )
 
 
@@ -91,10 +95,11 @@ def consistent_velocity(system: System, q, v) -> np.ndarray:
             f"{system.name}: velocity must be {system.space.nw} finite numbers, got {v.tolist()}"
         )
     q_, v_ = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
-    x, h = ca.Function(
-        "state", [q_, v_], [ca.vertcat(q_, system.momentum(q_, v_)), _constraint(system, q_)]
-    )(q, v)
-    matrix, momentum, basis, prescribed = (np.asarray(value) for value in inertia(system)(x))
+    fixed = system.numeric
+    at = ca.vertcat(q_, fixed.momentum(q_, v_))
+    x, h = ca.Function("state", [q_, v_], [at, fixed.holonomic(q_)])(q, v)
+    values = inertia(fixed)(x, [])
+    matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.n_rho
     if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
         raise NotConsistent(
@@ -128,10 +133,6 @@ def _configuration(system: System, q) -> np.ndarray:
     return q
 
 
-def _constraint(system: System, q) -> ca.SX:
-    return ca.vertcat(system.holonomic_constraint(q)) if system.n_holonomic else ca.SX(0, 1)
-
-
 def _minimum(
     system: System,
     q,
@@ -155,7 +156,7 @@ def _minimum(
     d = ca.SX(system.space.nv, 1)
     d[free] = e
     moved = system.space.retract(base, d)
-    f, h = objective(moved), _constraint(system, moved)
+    f, h = objective(moved), system.numeric.holonomic(moved)
     solver = ca.nlpsol("minimum", "ipopt", {"x": e, "p": base, "f": f, "g": h}, OPTIONS)
     curvature = ca.Function(
         "curvature", [e, base, mu], [ca.hessian(f + ca.dot(mu, h), e)[0], ca.jacobian(h, e)]

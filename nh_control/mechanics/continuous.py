@@ -28,13 +28,13 @@ class ContinuousSystem:
                 f"{system.name}: continuous equations of motion need free coordinates, but "
                 f"{system.prescribed} are prescribed"
             )
-        self.system = system
+        self.system = system = system.numeric
         space = system.space
         q, v, u = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw), ca.SX.sym("u", system.nu)
         e, y, n = (ca.SX.sym(name, space.nv) for name in "eyn")
         moved = space.retract(q, e)
         velocity = space.frame(moved) @ y
-        lagrangian = system.lagrangian(moved, velocity)
+        lagrangian = system.lagrangian_at(moved, velocity)
         momentum, slope = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
         jacobian = space.local_jacobians(q, e)[1]
         bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)

@@ -47,81 +47,55 @@ class SlopesAt:
 
 
 class Slopes:
-    """First to third derivative of the Lagrangian, summed over the points that are stacked in a
-    (n).
+    """First to third derivative of the Lagrangian, summed over the n points that are stacked in a,
+    as functions of b = (a, p), p the system's parameters.
 
     Small ones are written out where they are used. For large ones (see LARGE) the equations become
     CasADi's MX graphs with calls, and products with the second and third derivative are evaluated
     by directional derivatives, SEEDS at a time in a loop, so that the code grows with the
-    Lagrangian, not with its square.
+    Lagrangian, not with its square. Directions have the size of a, or that of b where they reach
+    into the parameters.
     """
 
     def __init__(self, system: System, n: int):
         nq, step = system.space.nq, system.space.nq + system.space.nw
         self._a = ca.SX.sym("a", n)
-        self._value = sum(
-            (
-                system.lagrangian(self._a[i : i + nq], self._a[i + nq : i + step])
-                for i in range(0, n, step)
-            ),
-            ca.SX(0),
-        )
-        self.first = ca.Function(
-            "slopes", [self._a], [ca.gradient(self._value, self._a)], {"cse": True}
-        )
+        self._b = ca.vertcat(self._a, system.parameter_symbols)
+        points = ((self._a[i : i + nq], self._a[i + nq : i + step]) for i in range(0, n, step))
+        self._value = sum((system.lagrangian_at(*at) for at in points), ca.SX(0))
+        slopes = ca.gradient(self._value, self._a)
+        self.first = ca.Function("slopes", [self._b], [slopes], {"cse": True})
         self.called = self.first.n_instructions() * n > LARGE
         self.kind = ca.MX if self.called else ca.SX
 
-    def second_times(self, a, directions):
-        """L_aa(a) directions, (n, m)."""
-        return (
-            self._times(self._along, a, directions)
-            if self.called
-            else self._hessian(a) @ directions
-        )
+    def second_times(self, b, directions):
+        """L_ab(b) directions, (n, m)."""
+        of = self._along(directions)
+        return self._times(of.along, b, directions) if self.called else of.hessian(b) @ directions
 
-    def third_times(self, a, k, directions):
-        """(d/de L_aa(a + e k)) directions, (n, m)."""
-        return (
-            self._times(self._along_twice, ca.vertcat(a, k), directions)
-            if self.called
-            else self._third(a, k) @ directions
-        )
+    def third_times(self, b, k, directions):
+        """(d/de L_bb(b + e k)) directions, of the size of the directions, for k (n)."""
+        of = self._along(directions)
+        if self.called:
+            return self._times(of.along_twice, ca.vertcat(b, k), directions)
+        return of.third(b, k) @ directions
 
-    @cached_property
-    def _hessian(self) -> ca.Function:
-        return ca.Function("hessian", [self._a], [ca.hessian(self._value, self._a)[0]])
+    def _along(self, directions) -> _Derivatives:
+        return self._by_points if directions.shape[0] == self._a.shape[0] else self._by_all
 
     @cached_property
-    def _third(self) -> ca.Function:
-        k = ca.SX.sym("k", self._a.shape[0])
-        return ca.Function(
-            "third", [self._a, k], [ca.hessian(ca.jtimes(self._value, self._a, k), self._a)[0]]
-        )
+    def _by_points(self) -> _Derivatives:
+        return _Derivatives(self._value, self._a, self._b, self._a)
 
     @cached_property
-    def _along(self) -> ca.Function:
-        seeds = ca.SX.sym("seeds", self._a.shape[0], SEEDS)
-        slopes = ca.jtimes(ca.gradient(self._value, self._a), self._a, seeds)
-        return ca.Function("along", [self._a, seeds], [slopes], {"cse": True})
-
-    @cached_property
-    def _along_twice(self) -> ca.Function:
-        n = self._a.shape[0]
-        k, seeds = ca.SX.sym("k", n), ca.SX.sym("seeds", n, SEEDS)
-        slope = ca.gradient(ca.jtimes(self._value, self._a, k), self._a)
-        return ca.Function(
-            "along_twice",
-            [ca.vertcat(self._a, k), seeds],
-            [ca.jtimes(slope, self._a, seeds)],
-            {"cse": True},
-        )
+    def _by_all(self) -> _Derivatives:
+        return _Derivatives(self._value, self._a, self._b, self._b)
 
     @staticmethod
     def _times(product: ca.Function, at, directions):
         """The product with every column of `directions` that is not zero."""
         columns = sorted(set(directions.sparsity().get_col()))
-        result = ca.MX(*directions.shape)
+        result = ca.MX(product.size1_out(0), directions.shape[1])
         if not columns:
             return result
         calls = -(-len(columns) // SEEDS)
@@ -135,26 +109,55 @@ class Slopes:
         return result
 
 
+class _Derivatives:
+    """Derivatives of a value's slopes by a, at b, along a variable v."""
+
+    def __init__(self, value: ca.SX, a: ca.SX, b: ca.SX, v: ca.SX):
+        self._value, self._a, self._b, self._v = value, a, b, v
+        self._k = ca.SX.sym("k", a.shape[0])
+        self._seeds = ca.SX.sym("seeds", v.shape[0], SEEDS)
+
+    @cached_property
+    def hessian(self) -> ca.Function:
+        """L_av."""
+        slopes = ca.hessian(self._value, self._v)[0][: self._a.shape[0], :]
+        return ca.Function("hessian", [self._b], [slopes])
+
+    @cached_property
+    def third(self) -> ca.Function:
+        """L_avv k."""
+        slope = ca.jtimes(self._value, self._a, self._k)
+        return ca.Function("third", [self._b, self._k], [ca.hessian(slope, self._v)[0]])
+
+    @cached_property
+    def along(self) -> ca.Function:
+        """L_av seeds."""
+        slopes = ca.jtimes(ca.gradient(self._value, self._a), self._v, self._seeds)
+        return ca.Function("along", [self._b, self._seeds], [slopes], {"cse": True})
+
+    @cached_property
+    def along_twice(self) -> ca.Function:
+        """L_avv k seeds."""
+        slope = ca.gradient(ca.jtimes(self._value, self._a, self._k), self._v)
+        at = ca.vertcat(self._b, self._k)
+        slopes = ca.jtimes(slope, self._v, self._seeds)
+        return ca.Function("along_twice", [at, self._seeds], [slopes], {"cse": True})
+
+
 def inertia(system: System) -> ca.Function:
-    """`inertia(x) -> M, b, X, c` of `System.inertia`, with a mass matrix `M = X^T L_vv X` that is
-    evaluated like the other second derivatives.
+    """`inertia(x, p) -> M, b, X, c` of `System.inertia` at parameters p, with a mass matrix
+    `M = X^T L_vv X` that is evaluated like the other second derivatives.
     """
     nq, nw, n = system.space.nq, system.space.nw, system.n_rho
-    slopes = Slopes(system, nq + nw)
+    slopes, p_ = Slopes(system, nq + nw), system.parameter_symbols
     x_, mass_ = ca.SX.sym("x", system.state_space.nq), ca.SX.sym("mass", n, n)
     q, rest = x_[:nq], ca.SX.zeros(nw)
     basis = system.admissible_basis(q)
-    directions = ca.Function(
-        "directions", [x_], [ca.vertcat(q, rest), basis, ca.vertcat(ca.SX(nq, n), basis)]
-    )
-    system_of = ca.Function("system_of", [x_, mass_], system.inertia(q, x_[nq:], mass_))
-    x = slopes.kind.sym("x", x_.shape[0])
-    at, basis, along = directions(x)
+    along = ca.vertcat(ca.SX(nq, n), basis)
+    directions = ca.Function("directions", [x_, p_], [ca.vertcat(q, rest, p_), basis, along])
+    system_of = ca.Function("system_of", [x_, p_, mass_], system.inertia(q, x_[nq:], mass_))
+    x, p = slopes.kind.sym("x", x_.shape[0]), slopes.kind.sym("p", p_.shape[0])
+    at, basis, along = directions(x, p)
     mass = basis.T @ slopes.second_times(at, along)[nq:, :]
-    return ca.Function(
-        "inertia",
-        [x],
-        system_of(x, ca.densify(mass)),
-        ["x"],
-        ["mass", "momentum", "basis", "prescribed"],
-    )
+    names = ["mass", "momentum", "basis", "prescribed"]
+    return ca.Function("inertia", [x, p], system_of(x, p, ca.densify(mass)), ["x", "p"], names)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Phase, Product, Rn, Space
+from nh_control.mechanics import parametric
 
 
 @dataclass(frozen=True)
@@ -19,12 +22,13 @@ class Symmetry:
 
     The first `n_shape` coordinates (and velocities) are the shape r, the others a Lie group;
     `connection(r)` has shape (group, shape), `basis(r)` has shape (group, c) with the c symmetry
-    directions that satisfy the constraints [kobilarov2010 5].
+    directions that satisfy the constraints [kobilarov2010 5]. Like the functions of a `System`
+    both take the parameters as a last argument where it has some.
     """
 
     n_shape: int
-    connection: Callable[[ca.SX], ca.SX]
-    basis: Callable[[ca.SX], ca.SX]
+    connection: Callable[..., ca.SX]
+    basis: Callable[..., ca.SX]
 
 
 @dataclass(frozen=True)
@@ -41,25 +45,31 @@ class System:
     constraints are independent; a step that would leave it fails. `prescribed` names coordinates
     that are moved at will (kinematic); they are the last ones of a space Rn that ends the
     configuration space, and their next values are inputs of a discrete system. The Lagrangian must
-    be quadratic in v with a regular mass matrix on the admissible velocities. Raises ValueError on
-    any mismatch.
+    be quadratic in v with a regular mass matrix on the admissible velocities.
+
+    `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
+    is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
+    the place of every number: what is compiled serves all values, and can be differentiated by
+    them. `input_limits` may be a function of the values, `input_limits(p)`. `model` is what the
+    system was made from, if it was not written by hand. Raises ValueError on any mismatch.
     """
 
     name: str
     space: Space
-    lagrangian: Callable[[ca.SX, ca.SX], ca.SX]
+    lagrangian: Callable[..., ca.SX]
     inputs: tuple[str, ...] = ()
-    force: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
-    velocity_constraint: Callable[[ca.SX], ca.SX] | None = None
-    holonomic_constraint: Callable[[ca.SX], ca.SX] | None = None
+    force: Callable[..., ca.SX] | None = None
+    velocity_constraint: Callable[..., ca.SX] | None = None
+    holonomic_constraint: Callable[..., ca.SX] | None = None
     prescribed: tuple[str, ...] = ()
-    distribution: Callable[[ca.SX], ca.SX] | None = None
+    distribution: Callable[..., ca.SX] | None = None
     dependent: tuple[int, ...] | None = None
     symmetry: Symmetry | None = None
-    domain: Callable[[ca.SX], ca.SX] | None = None
-    parameters: object | None = None
-    input_limits: np.ndarray | None = None
+    domain: Callable[..., ca.SX] | None = None
+    parameters: Any = None
+    input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
     input_units: tuple[str, ...] = ()
+    model: Any = None
 
     def __post_init__(self):
         if self.inputs and self.force is None:
@@ -68,27 +78,12 @@ class System:
             raise ValueError(
                 f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units"
             )
-        n = self.nu + len(self.prescribed)
-        limits = (
-            np.tile([-np.inf, np.inf], (n, 1))
-            if self.input_limits is None
-            else np.array(self.input_limits, float)
-        )
-        if limits.shape == (self.nu, 2):
-            limits = np.vstack([limits, np.tile([-np.inf, np.inf], (n - self.nu, 1))])
-        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
-            shapes = " or ".join(f"({rows}, 2)" for rows in sorted({self.nu, n}))
-            raise ValueError(
-                f"{self.name}: input_limits must be {shapes} with lower < upper, got "
-                f"{limits.tolist()}"
-            )
-        limits.setflags(write=False)
-        object.__setattr__(self, "input_limits", limits)
         self._check_prescribed()
+        self.input_bounds  # noqa: B018  (refuses wrong ones)
         q, v, u = self._symbols
-        self._expect("lagrangian", self.lagrangian(q, v), (1, 1))
+        self._expect("lagrangian", self.lagrangian_at(q, v), (1, 1))
         self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
-        mass = ca.hessian(self.lagrangian(q, v), v)[0]
+        mass = ca.hessian(self.lagrangian_at(q, v), v)[0]
         if ca.depends_on(mass, v):
             raise ValueError(
                 f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix "
@@ -121,14 +116,66 @@ class System:
         """Number of inputs."""
         return len(self.inputs)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the numbers among the parameters, `lengths[0], lengths[1]` for a tuple."""
+        return parametric.names(self.parameters)
+
+    @cached_property
+    def parameter_values(self) -> np.ndarray:
+        """Their values, (n)."""
+        return parametric.values(self.parameters)
+
+    @property
+    def parameter_symbols(self) -> ca.SX:
+        """Their symbols (n), of which all of this system's expressions are made."""
+        return self._symbolic_parameters[0]
+
+    def with_parameters(self, **changes: Any) -> System:
+        """The same system with other values of its parameters; expressions, and what is compiled
+        of them, are shared.
+
+        Raises ValueError for an unknown name or a value that asks for another structure.
+        """
+        twin = self._twin(("input_bounds", "parameter_values", "numeric"))
+        new = parametric.changed(self.name, self.parameters, changes)
+        object.__setattr__(twin, "parameters", new)
+        return twin
+
+    @cached_property
+    def numeric(self) -> System:
+        """The same system with its parameters' values in the place of their symbols."""
+        twin = self._twin(())
+        twin.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
+        return twin
+
+    @cached_property
+    def input_bounds(self) -> np.ndarray:
+        """Lower and upper bound of every input, (nu + prescribed, 2); infinite ones without
+        limits.
+        """
+        n, given = self.nu + len(self.prescribed), self.input_limits
+        free = np.tile([-np.inf, np.inf], (n, 1))
+        limits = np.array(
+            free if given is None else given(self.parameters) if callable(given) else given, float
+        )
+        if limits.shape == (self.nu, 2):
+            limits = np.vstack([limits, free[self.nu :]])
+        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
+            shapes = " or ".join(f"({rows}, 2)" for rows in sorted({self.nu, n}))
+            raise ValueError(
+                f"{self.name}: input_limits must be {shapes} with lower < upper, got "
+                f"{limits.tolist()}"
+            )
+        limits.setflags(write=False)
+        return limits
+
     @cached_property
     def m(self) -> int:
         """Number of velocity constraints."""
-        return (
-            0
-            if self.velocity_constraint is None
-            else self.velocity_constraint(self._symbols[0]).shape[0]
-        )
+        if self.velocity_constraint is None:
+            return 0
+        return self._call(self.velocity_constraint, self._symbols[0]).shape[0]
 
     @property
     def n_rho(self) -> int:
@@ -138,11 +185,7 @@ class System:
     @cached_property
     def n_holonomic(self) -> int:
         """Number of holonomic constraints."""
-        return (
-            0
-            if self.holonomic_constraint is None
-            else ca.vertcat(self.holonomic_constraint(self._symbols[0])).shape[0]
-        )
+        return self.holonomic(self._symbols[0]).shape[0]
 
     @cached_property
     def state_space(self) -> Space:
@@ -164,24 +207,46 @@ class System:
         )
         return Phase(self.space, stored, local)
 
+    def lagrangian_at(self, q, v) -> ca.SX:
+        """L(q, v)."""
+        return self._call(self.lagrangian, q, v)
+
     def generalized_force(self, q, v, u) -> ca.SX:
         """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
-        return ca.SX(self.space.nw, 1) if self.force is None else ca.vertcat(self.force(q, v, u))
+        if self.force is None:
+            return ca.SX(self.space.nw, 1)
+        return ca.vertcat(self._call(self.force, q, v, u))
 
     def constraint_matrix(self, q) -> ca.SX:
         """A(q), (m, nw)."""
-        return (
-            ca.SX(0, self.space.nw)
-            if self.velocity_constraint is None
-            else ca.densify(self.velocity_constraint(q))
-        )
+        if self.velocity_constraint is None:
+            return ca.SX(0, self.space.nw)
+        return ca.densify(self._call(self.velocity_constraint, q))
+
+    def holonomic(self, q) -> ca.SX:
+        """h(q), (n_holonomic)."""
+        if self.holonomic_constraint is None:
+            return ca.SX(0, 1)
+        return ca.vertcat(self._call(self.holonomic_constraint, q))
+
+    def domain_at(self, q) -> ca.SX:
+        """What must be positive at q; nothing if the system holds everywhere."""
+        return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
+
+    def connection(self, r) -> ca.SX:
+        """The symmetry's connection at the shape r, (group, shape)."""
+        return self._call(self.symmetry.connection, r)
+
+    def symmetry_basis(self, r) -> ca.SX:
+        """The symmetry directions that satisfy the constraints at the shape r, (group, c)."""
+        return self._call(self.symmetry.basis, r)
 
     def admissible_basis(self, q) -> ca.SX:
         """X(q), (nw, nv - m), with A X = 0; the space's frame if there is no constraint."""
         if self.velocity_constraint is None:
             return self.space.frame(q)[:, : self.n_rho]
         if self.distribution is not None:
-            return ca.densify(self.distribution(q))
+            return ca.densify(self._call(self.distribution, q))
         a = self.constraint_matrix(q)
         dependent = list(self._dependent)
         free = [i for i in range(self.space.nv) if i not in dependent]
@@ -197,7 +262,7 @@ class System:
         e = ca.SX.sym("e", self.space.nv)
         if not self.n_holonomic:
             return ca.SX(0, self.space.nv)
-        slope = ca.jacobian(ca.vertcat(self.holonomic_constraint(self.space.retract(q, e))), e)
+        slope = ca.jacobian(self.holonomic(self.space.retract(q, e)), e)
         return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
 
     def holonomic_matrix(self, q) -> ca.SX:
@@ -211,10 +276,8 @@ class System:
         reverse derivative.
         """
         e = ca.SX.sym("e", self.space.nv)
-        h = ca.vertcat(self.holonomic_constraint(self.space.retract(q, e)))
-        return ca.substitute(ca.jtimes(h, e, multipliers, True), e, ca.SX.zeros(self.space.nv))[
-            : self.n_rho
-        ]
+        h, rest = self.holonomic(self.space.retract(q, e)), ca.SX.zeros(self.space.nv)
+        return ca.substitute(ca.jtimes(h, e, multipliers, True), e, rest)[: self.n_rho]
 
     def prescribed_part(self, vector) -> ca.SX:
         """The last entries of a configuration, velocity, stored momentum or input: those of the
@@ -241,7 +304,7 @@ class System:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
         q_, v_, _ = self._symbols
         at = ca.vertcat(q_, v_)
-        slope = ca.substitute(ca.gradient(self.lagrangian(q_, v_), at), at, ca.vertcat(q, v))
+        slope = ca.substitute(ca.gradient(self.lagrangian_at(q_, v_), at), at, ca.vertcat(q, v))
         return slope[: self.space.nq], slope[self.space.nq :]
 
     def momentum(self, q, v) -> ca.SX:
@@ -266,7 +329,7 @@ class System:
         )
         if mass is None:
             v_ = self._symbols[1]
-            mass = x.T @ ca.hessian(self.lagrangian(q, v_), v_)[0] @ x
+            mass = x.T @ ca.hessian(self.lagrangian_at(q, v_), v_)[0] @ x
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
         k, slope = self.n_holonomic, self.holonomic_slope(q)
         if k:
@@ -279,8 +342,25 @@ class System:
     def energy(self, q, v) -> ca.SX:
         """`E = v . dL/dv - L`."""
         v_ = self._symbols[1]
-        lagrangian = self.lagrangian(q, v_)
+        lagrangian = self.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
+
+    def _call(self, function: Callable[..., ca.SX], *arguments) -> ca.SX:
+        if self.parameters is None:
+            return function(*arguments)
+        return function(*arguments, self._symbolic_parameters[1])
+
+    @cached_property
+    def _symbolic_parameters(self) -> tuple[ca.SX, Any]:
+        return parametric.symbolic(self.parameters)
+
+    def _twin(self, forgotten: tuple[str, ...]) -> System:
+        """A copy that shares the symbols, without what follows from the parameters' values."""
+        self._symbolic_parameters  # noqa: B018  (made before it is shared)
+        twin = copy.copy(self)
+        for name in forgotten:
+            twin.__dict__.pop(name, None)
+        return twin
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -329,7 +409,8 @@ class System:
                 )
 
     def _value(self, expression, q, at) -> np.ndarray:
-        return np.asarray(ca.Function("value", [q], [expression])(at))
+        function = ca.Function("value", [q, self.parameter_symbols], [expression])
+        return np.asarray(function(at, self.parameter_values))
 
     def _expect(self, what: str, expression, shape: tuple[int, int]) -> None:
         if ca.SX(expression).shape != shape:

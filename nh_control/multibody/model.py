@@ -89,7 +89,7 @@ class Multibody:
 
     @cached_property
     def system(self) -> System:
-        """The `System` of this model, whose `parameters` are the model."""
+        """The `System` of this model, whose `model` is this one."""
         self._check_masses()
         return System(
             name=self.name,
@@ -101,7 +101,7 @@ class Multibody:
             force=self._force if self.elements or self.inputs else None,
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=self.prescribed,
-            parameters=self,
+            model=self,
         )
 
     def kinematics(self, q, v) -> Kinematics:

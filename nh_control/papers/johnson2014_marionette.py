@@ -91,7 +91,7 @@ class Stabilization:
     def violation(self, run: ClosedLoop) -> float:
         """Largest |h| (m^2) at the nodes of a run."""
         q = ca.SX.sym("q", self.dsys.system.space.nq)
-        h = ca.Function("h", [q], [self.dsys.system.holonomic_constraint(q)])
+        h = ca.Function("h", [q], [self.dsys.system.holonomic(q)])
         return max(
             float(np.abs(np.asarray(h(self.dsys.configuration(x)))).max())
             for x in run.trajectory.states

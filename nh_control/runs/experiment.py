@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +76,11 @@ class Experiment:
             tracker.steps(duration_s),
             gust,
         )
+
+    @property
+    def plant_parameters(self) -> Any:
+        """The plant's physical parameters: the scenario's, with what was changed."""
+        return replace(self.scenario.parameters, **self.options.parameters)
 
     @property
     def integral(self) -> bool:
@@ -178,7 +184,7 @@ class Result:
         model, monitor, parameters = (
             self.experiment.model,
             self.experiment.scenario.monitor,
-            self.experiment.plant.system.parameters,
+            self.experiment.plant_parameters,
         )
         states, inputs = self.loop.trajectory.states, self.loop.trajectory.inputs
         inputs = np.hstack([inputs, self.experiment.disturbance[: len(inputs)]])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.control import Controller
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 

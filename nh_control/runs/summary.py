@@ -24,7 +24,7 @@ def summarize(result: Result) -> dict:
         "model": str(e.model),
         "plant": str(e.plant),
         "plant_substeps": e.options.substeps,
-        "plant_parameters": asdict(e.plant.system.parameters),
+        "plant_parameters": asdict(e.plant_parameters),
         "reference": e.tracker.reference.name,
         "reference_steps": len(e.tracker.reference),
         "integral": e.integral,

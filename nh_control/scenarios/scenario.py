@@ -230,14 +230,19 @@ class Scenario:
         make_system = self.make_windy_system if options.wind else self.make_system
         if make_system is None:
             raise ValueError(f"{self.name} has no wind")
+        known = [f.name for f in fields(self.parameters)]
+        for name in options.parameters:
+            if name not in known:
+                raise UnknownName(f"{self.name} parameter", name, known)
+        h = model.h / options.substeps
+        make = self.integrators.get(integrator)
+        same = make is not None and self._same_method(make, model)
+        if same and not options.wind and type(model.system.parameters) is type(self.parameters):
+            return model.with_parameters(**options.parameters).with_step(h)
         system = model.system
         if options.parameters or options.wind:
-            known = [f.name for f in fields(self.parameters)]
-            for name in options.parameters:
-                if name not in known:
-                    raise UnknownName(f"{self.name} parameter", name, known)
             system = make_system(replace(self.parameters, **options.parameters))
-        return self._discrete(system, integrator, model.h / options.substeps)
+        return self._discrete(system, integrator, h)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
         """The reference of that name ("" is the default) on the model; raises UnknownName."""

@@ -17,12 +17,12 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, Multibody, load_urdf
 from nh_control.scenarios.joints import displaced
 from nh_control.scenarios.scenario import BodyState, Joint, Perturbation, Scenario
 from nh_control.scenarios.urdf_visual import visual_model
-from nh_control.systems.parameters import require_positive
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The robot where no file is given."""
@@ -34,13 +34,10 @@ the cost.
 
 
 @dataclass(frozen=True)
-class UrdfParameters:
-    """How the plant differs from its URDF: factor of all masses and inertias."""
+class UrdfParameters(Parameters):
+    """How the plant differs from its URDF."""
 
-    mass_scale: float = 1.0
-
-    def __post_init__(self):
-        require_positive(self)
+    mass_scale: float = parameter(1.0, "", "factor of all masses and inertias")
 
 
 def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
@@ -88,7 +85,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a
     floating base turned and moved to its left by as much, and every momentum scaled; random signs
     with a seed. Raises ValueError for an error only quadrotors can have."""
-    space, robot = model.system.space, model.system.parameters
+    space, robot = model.system.space, model.system.model
     change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
         slides = robot.tree.joint(coordinate).effort[1] == "N"

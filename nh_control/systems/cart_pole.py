@@ -8,24 +8,19 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class CartPoleParameters:
-    """Masses (kg) of the cart, `m_cart`, and of the pole's end, `m_pole`; pole length `l` (m),
-    gravity `g` (m/s^2), largest `force_limit` (N) on the cart.
-    """
+class CartPoleParameters(Parameters):
+    """A cart on a track, and a massless pole with a point mass at its end."""
 
-    m_cart: float = 1.0
-    m_pole: float = 0.3
-    l: float = 0.5
-    g: float = 9.81
-    force_limit: float = 15.0
-
-    def __post_init__(self):
-        require_positive(self)
+    m_cart: float = parameter(1.0, "kg", "mass of the cart")
+    m_pole: float = parameter(0.3, "kg", "mass at the pole's end")
+    l: float = parameter(0.5, "m", "length of the pole")
+    g: float = parameter(9.81, "m/s^2", "gravity")
+    force_limit: float = parameter(15.0, "N", "largest force on the cart")
 
 
 def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
@@ -35,9 +30,8 @@ def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
     `L = (m_cart + m_pole) x'^2 / 2 + m_pole (l x' theta' cos(theta) + l^2 theta'^2 / 2 + g l
     cos(theta))`; the input is the force (N) on the cart.
     """
-    p = parameters
 
-    def lagrangian(q, v):
+    def lagrangian(q, v, p):
         swing = (
             p.l * v[0] * v[1] * ca.cos(q[1]) + p.l**2 * v[1] ** 2 / 2 + p.g * p.l * ca.cos(q[1])
         )
@@ -49,7 +43,7 @@ def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
         lagrangian=lagrangian,
         inputs=("force",),
         input_units=("N",),
-        force=lambda q, v, u: ca.vertcat(u, 0),
+        force=lambda q, v, u, p: ca.vertcat(u, 0),
         parameters=parameters,
-        input_limits=np.array([[-p.force_limit, p.force_limit]]),
+        input_limits=lambda p: np.array([[-p.force_limit, p.force_limit]]),
     )

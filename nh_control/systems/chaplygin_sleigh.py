@@ -7,22 +7,17 @@ from dataclasses import dataclass
 import casadi as ca
 
 from nh_control.geometry.spaces import SE2
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class ChaplyginSleighParameters:
-    """Mass `m` (kg), yaw inertia `I` (kg m^2) about the center of mass, distance `a` (m) of the
-    skate behind it.
-    """
+class ChaplyginSleighParameters(Parameters):
+    """A planar body on a skate."""
 
-    m: float = 1.0
-    I: float = 1.0
-    a: float = 1.0
-
-    def __post_init__(self):
-        require_positive(self)
+    m: float = parameter(1.0, "kg", "mass")
+    I: float = parameter(1.0, "kg m^2", "yaw inertia about the center of mass")
+    a: float = parameter(1.0, "m", "distance of the skate behind the center of mass")
 
 
 def chaplygin_sleigh(
@@ -34,18 +29,20 @@ def chaplygin_sleigh(
     Basis e1 = (1, 0, a), e2 = (0, 1, 0), so rho = ((I + a^2 m) omega, m v_forward). Inputs: a yaw
     torque (N m) and a forward thrust (N).
     """
-    m, inertia, a = parameters.m, parameters.I, parameters.a
-    basis = ca.SX([[1, 0], [0, 1], [a, 0]])
+
+    def basis(_, p):
+        return ca.vertcat(ca.horzcat(1, 0), ca.horzcat(0, 1), ca.horzcat(p.a, 0))
+
     return System(
         name="chaplygin_sleigh",
         space=SE2(),
-        lagrangian=lambda q, v: inertia * v[0] ** 2 / 2 + m * (v[1] ** 2 + v[2] ** 2) / 2,
+        lagrangian=lambda q, v, p: (p.I * v[0] ** 2 + p.m * (v[1] ** 2 + v[2] ** 2)) / 2,
         inputs=("yaw_torque", "thrust"),
         input_units=("N m", "N"),
-        force=lambda q, v, u: ca.vertcat(u[0], u[1], 0),
-        velocity_constraint=lambda q: ca.horzcat(a, 0, -1),
-        distribution=lambda q: basis,
-        symmetry=Symmetry(0, connection=lambda r: ca.SX(3, 0), basis=lambda r: basis),
+        force=lambda q, v, u, p: ca.vertcat(u[0], u[1], 0),
+        velocity_constraint=lambda q, p: ca.horzcat(p.a, 0, -1),
+        distribution=basis,
+        symmetry=Symmetry(0, connection=lambda r, p: ca.SX(3, 0), basis=basis),
         parameters=parameters,
     )
 

@@ -5,6 +5,7 @@ lengths are moved at will.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -12,6 +13,7 @@ from importlib import resources
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import (
     WORLD,
@@ -24,7 +26,6 @@ from nh_control.multibody import (
     prismatic,
     revolute,
 )
-from nh_control.systems.parameters import require_positive
 
 JOINTS = {"T": prismatic, "R": revolute}
 PARTS = ("pelvis", "head", "femur", "tibia", "humerus", "radius")
@@ -39,27 +40,19 @@ def model_data() -> dict:
 
 
 @dataclass(frozen=True)
-class MarionetteParameters:
-    """Masses (kg) of the parts, each side's one, inertias in proportion to them; `damping` (N m
-    s/rad, N s/m) of every coordinate of the body; g in m/s^2.
-    """
+class MarionetteParameters(Parameters):
+    """Masses of the parts, each side's one; inertias are in proportion to them."""
 
-    pelvis: float = 10.0
-    head: float = 0.75
-    femur: float = 1.5
-    tibia: float = 1.5
-    humerus: float = 0.5
-    radius: float = 0.5
-    damping: float = 0.2
-    g: float = 9.8
-
-    def __post_init__(self):
-        require_positive(self, *PARTS)
-        if not (np.isfinite([self.damping, self.g]).all() and self.damping >= 0):
-            raise ValueError(
-                f"MarionetteParameters: damping must be finite and not negative and g finite, "
-                f"got {self.damping} and {self.g}"
-            )
+    pelvis: float = parameter(10.0, "kg", "mass of the trunk")
+    head: float = parameter(0.75, "kg", "mass of the head")
+    femur: float = parameter(1.5, "kg", "mass of a thigh")
+    tibia: float = parameter(1.5, "kg", "mass of a shin")
+    humerus: float = parameter(0.5, "kg", "mass of an upper arm")
+    radius: float = parameter(0.5, "kg", "mass of a forearm")
+    damping: float = parameter(
+        0.2, "N m s/rad", "damping of every joint (N s/m along a line)", at_least=0.0
+    )
+    g: float = parameter(9.8, "m/s^2", "gravity", above=-math.inf)
 
 
 def marionette(parameters: MarionetteParameters = MarionetteParameters()) -> System:

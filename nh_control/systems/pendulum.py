@@ -7,33 +7,29 @@ from dataclasses import dataclass
 import casadi as ca
 
 from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class PendulumParameters:
-    """Mass `m` (kg), length `l` (m), gravity `g` (m/s^2)."""
+class PendulumParameters(Parameters):
+    """A point mass on a massless rod."""
 
-    m: float = 1.0
-    l: float = 1.0
-    g: float = 9.8
-
-    def __post_init__(self):
-        require_positive(self)
+    m: float = parameter(1.0, "kg", "mass")
+    l: float = parameter(1.0, "m", "length")
+    g: float = parameter(9.8, "m/s^2", "gravity")
 
 
 def pendulum(parameters: PendulumParameters = PendulumParameters()) -> System:
     """Pendulum with angle theta (rad) from the downward vertical:
     `L = m l^2 theta_dot^2 / 2 + m g l cos(theta)`, input torque (N m).
     """
-    m, l, g = parameters.m, parameters.l, parameters.g
     return System(
         name="pendulum",
         space=Rn("theta"),
-        lagrangian=lambda q, v: m * l**2 * v[0] ** 2 / 2 + m * g * l * ca.cos(q[0]),
+        lagrangian=lambda q, v, p: p.m * p.l * (p.l * v[0] ** 2 / 2 + p.g * ca.cos(q[0])),
         inputs=("torque",),
         input_units=("N m",),
-        force=lambda q, v, u: u,
+        force=lambda q, v, u, p: u,
         parameters=parameters,
     )

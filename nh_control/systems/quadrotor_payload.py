@@ -11,48 +11,30 @@ import numpy as np
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class QuadrotorPayloadParameters:
-    """Payload mass (kg), quadrotor mass (kg), principal inertias (kg m^2), link lengths (m, one
-    per quadrotor), gravity (m/s^2), limits of thrust (N) and of each torque (N m); defaults of
-    [celledoni2021 5.3]."""
+class QuadrotorPayloadParameters(Parameters):
+    """Quadrotors with a payload; defaults of [celledoni2021 5.3]."""
 
-    payload_mass: float = 0.4
-    quadrotor_mass: float = 0.755
-    Jx: float = 0.0820
-    Jy: float = 0.0845
-    Jz: float = 0.1377
-    lengths: Sequence[float] = (0.6, 0.8)
-    g: float = 9.81
-    thrust_limit: float = 30.0
-    torque_limit: float = 5.0
+    payload_mass: float = parameter(0.4, "kg", "mass of the payload")
+    quadrotor_mass: float = parameter(0.755, "kg", "mass of each quadrotor")
+    Jx: float = parameter(0.0820, "kg m^2", "a quadrotor's inertia about its x")
+    Jy: float = parameter(0.0845, "kg m^2", "a quadrotor's inertia about its y")
+    Jz: float = parameter(0.1377, "kg m^2", "a quadrotor's inertia about its z")
+    lengths: Sequence[float] = parameter((0.6, 0.8), "m", "lengths of the links, one each")
+    g: float = parameter(9.81, "m/s^2", "gravity")
+    thrust_limit: float = parameter(30.0, "N", "largest thrust of a quadrotor")
+    torque_limit: float = parameter(5.0, "N m", "largest torque about each of its axes")
 
-    def __post_init__(self):
-        require_positive(
-            self,
-            "payload_mass",
-            "quadrotor_mass",
-            "Jx",
-            "Jy",
-            "Jz",
-            "g",
-            "thrust_limit",
-            "torque_limit",
-        )
-        lengths = tuple(float(l) for l in self.lengths)
-        if not lengths or not all(np.isfinite(l) and l > 0 for l in lengths):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weight = (self.payload_mass + self.n * self.quadrotor_mass) * self.g
+        if weight >= self.n * self.thrust_limit:
             raise ValueError(
-                f"QuadrotorPayloadParameters.lengths must be positive and finite, got {lengths}"
-            )
-        object.__setattr__(self, "lengths", lengths)
-        weight = (self.payload_mass + len(lengths) * self.quadrotor_mass) * self.g
-        if weight >= len(lengths) * self.thrust_limit:
-            raise ValueError(
-                f"QuadrotorPayloadParameters: {len(lengths)} thrusts of at most "
+                f"QuadrotorPayloadParameters: {self.n} thrusts of at most "
                 f"{self.thrust_limit:g} N cannot hold the weight of {weight:.4g} N"
             )
 
@@ -130,15 +112,14 @@ def quadrotor_payload(
     external forces (N, world frame) on the payload and on every quadrotor, 3 (n + 1) without
     limits.
     """
-    p = parameters
-    inertia = ca.DM([p.Jx, p.Jy, p.Jz])
+    n = parameters.n
     space = Product(
         Rn("payload_x", "payload_y", "payload_z"),
-        *(SO3(f"quad{i + 1}_") for i in range(p.n)),
-        *(S2(f"link{i + 1}_") for i in range(p.n)),
+        *(SO3(f"quad{i + 1}_") for i in range(n)),
+        *(S2(f"link{i + 1}_") for i in range(n)),
     )
 
-    def lagrangian(q, v):
+    def lagrangian(q, v, p):
         (y, _, links), (y_dot, omegas, link_rates) = (
             split_configuration(q, p.n),
             split_velocity(v, p.n),
@@ -148,10 +129,10 @@ def quadrotor_payload(
             total += p.quadrotor_mass * (
                 ca.sumsqr(y_dot + l * rate) / 2 - p.g * (y[2] + l * link[2])
             )
-            total += ca.dot(inertia, omega**2) / 2
+            total += ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2
         return total
 
-    def force(q, v, u):
+    def force(q, v, u, p):
         attitudes = split_configuration(q, p.n)[1]
         forces = [
             quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(attitudes)
@@ -167,11 +148,14 @@ def quadrotor_payload(
             *(l * f for l, f in zip(p.lengths, forces)),
         )
 
-    quads = [f"quad{i + 1}" for i in range(p.n)]
+    def limits(p):
+        of_quad = [[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3]
+        return np.vstack([np.tile(of_quad, (n, 1)), *[[-np.inf, np.inf]] * 3 * len(pushed)])
+
+    quads = [f"quad{i + 1}" for i in range(n)]
     pushed = ("payload", *quads) if wind else ()
-    limits = np.tile([[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3], (p.n, 1))
     return System(
-        name=f"quadrotor_payload_{p.n}" + ("_wind" if wind else ""),
+        name=f"quadrotor_payload_{n}" + ("_wind" if wind else ""),
         space=space,
         lagrangian=lagrangian,
         inputs=tuple(
@@ -180,8 +164,8 @@ def quadrotor_payload(
             for name in ("thrust", "torque_x", "torque_y", "torque_z")
         )
         + tuple(f"{body}_force_{c}" for body in pushed for c in "xyz"),
-        input_units=("N", "N m", "N m", "N m") * p.n + ("N",) * 3 * len(pushed),
+        input_units=("N", "N m", "N m", "N m") * n + ("N",) * 3 * len(pushed),
         force=force,
         parameters=parameters,
-        input_limits=np.vstack([limits, np.tile([-np.inf, np.inf], (3 * len(pushed), 1))]),
+        input_limits=limits,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import casadi as ca
@@ -9,20 +10,20 @@ import numpy as np
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class RigidBodyParameters:
-    """Principal inertias `Jx, Jy, Jz` (kg m^2), each below the sum of the others."""
+class RigidBodyParameters(Parameters):
+    """Principal inertias, each below the sum of the others."""
 
-    Jx: float = 1.0
-    Jy: float = 2.0
-    Jz: float = 2.5
+    Jx: float = parameter(1.0, "kg m^2", "inertia about x")
+    Jy: float = parameter(2.0, "kg m^2", "inertia about y")
+    Jz: float = parameter(2.5, "kg m^2", "inertia about z")
 
-    def __post_init__(self):
-        require_positive(self)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         largest = max(self.Jx, self.Jy, self.Jz)
         if 2 * largest > self.Jx + self.Jy + self.Jz:
             raise ValueError(
@@ -32,21 +33,21 @@ class RigidBodyParameters:
 
 
 @dataclass(frozen=True)
-class HeavyTopParameters:
-    """Mass `M` (kg), distance `l` (m) of the center of mass from the fixed point, principal
-    inertias (kg m^2) about the fixed point, gravity `g` (m/s^2), the center's direction `chi` in
-    the body; defaults of [celledoni2021 4]."""
+class HeavyTopParameters(Parameters):
+    """A rigid body about a fixed point; defaults of [celledoni2021 4]."""
 
-    M: float = 15.0
-    l: float = 2.0
-    Jx: float = 0.234375
-    Jy: float = 0.46875
-    Jz: float = 0.234375
-    g: float = 9.81
-    chi: tuple[float, float, float] = (0.0, 1.0, 0.0)
+    M: float = parameter(15.0, "kg", "mass")
+    l: float = parameter(2.0, "m", "distance of the center of mass from the fixed point")
+    Jx: float = parameter(0.234375, "kg m^2", "inertia about x at the fixed point")
+    Jy: float = parameter(0.46875, "kg m^2", "inertia about y at the fixed point")
+    Jz: float = parameter(0.234375, "kg m^2", "inertia about z at the fixed point")
+    g: float = parameter(9.81, "m/s^2", "gravity")
+    chi: tuple[float, float, float] = parameter(
+        (0.0, 1.0, 0.0), "", "the center's direction in the body", above=-math.inf
+    )
 
-    def __post_init__(self):
-        require_positive(self, "M", "l", "Jx", "Jy", "Jz", "g")
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not np.isclose(np.linalg.norm(self.chi), 1.0, atol=1e-12):
             raise ValueError(f"HeavyTopParameters.chi must be a unit vector, got {self.chi}")
 
@@ -55,14 +56,13 @@ def rigid_body(parameters: RigidBodyParameters = RigidBodyParameters()) -> Syste
     """Rigid body about its center of mass with q a unit quaternion (w, x, y, z),
     `L = omega^T J omega / 2`, body angular velocity omega; inputs are body torques (N m).
     """
-    inertia = ca.DM([parameters.Jx, parameters.Jy, parameters.Jz])
     return System(
         name="rigid_body",
         space=SO3(),
-        lagrangian=lambda q, v: ca.dot(inertia, v**2) / 2,
+        lagrangian=lambda q, v, p: _spin(v, p),
         inputs=("torque_x", "torque_y", "torque_z"),
         input_units=("N m",) * 3,
-        force=lambda q, v, u: u,
+        force=lambda q, v, u, p: u,
         parameters=parameters,
     )
 
@@ -71,13 +71,16 @@ def heavy_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
     """Top about a fixed point, z up: `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021
     4]; no inputs.
     """
-    p = parameters
-    inertia, chi = ca.DM([p.Jx, p.Jy, p.Jz]), ca.DM(p.chi)
     return System(
         name="heavy_top",
         space=SO3(),
-        lagrangian=lambda q, v: (
-            ca.dot(inertia, v**2) / 2 - p.M * p.g * p.l * quaternion.rotate(q, chi)[2]
+        lagrangian=lambda q, v, p: (
+            _spin(v, p) - p.M * p.g * p.l * quaternion.rotate(q, ca.vertcat(*p.chi))[2]
         ),
         parameters=parameters,
     )
+
+
+def _spin(omega: ca.SX, p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
+    """Energy of rotation, `omega^T J omega / 2`."""
+    return ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2

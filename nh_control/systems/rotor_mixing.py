@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nh_control.systems.parameters import require_positive
+from nh_control.mechanics.parameters import Parameters, parameter
 
 LAYOUTS = {"plus": 0.0, "x": np.pi / 4}
 """Angle (rad) of rotor 1's arm from body x, counter-clockwise seen from above; the others follow
@@ -16,7 +16,7 @@ every 90 degrees.
 
 
 @dataclass(frozen=True)
-class RotorMixing:
+class RotorMixing(Parameters):
     """Rotors at distance `arm` (m), each with thrust `thrust_coefficient * speed^2` (N, rad/s) up
     to `max_speed` and drag torque `drag_ratio` (m) times its thrust.
 
@@ -25,14 +25,14 @@ class RotorMixing:
     counter-clockwise. Body frame x forward, y left, z up.
     """
 
-    arm: float = 0.315
-    thrust_coefficient: float = 8.5e-6
-    drag_ratio: float = 0.016
-    max_speed: float = 940.0
+    arm: float = parameter(0.315, "m", "distance of the rotors from the center")
+    thrust_coefficient: float = parameter(8.5e-6, "N s^2/rad^2", "thrust over squared speed")
+    drag_ratio: float = parameter(0.016, "m", "drag torque over thrust")
+    max_speed: float = parameter(940.0, "rad/s", "largest speed of a rotor")
     layout: str = "x"
 
-    def __post_init__(self):
-        require_positive(self, "arm", "thrust_coefficient", "drag_ratio", "max_speed")
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.layout not in LAYOUTS:
             raise ValueError(
                 f"RotorMixing: unknown layout {self.layout!r}, choose one of {sorted(LAYOUTS)}"

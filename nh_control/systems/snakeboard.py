@@ -8,28 +8,26 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class SnakeboardParameters:
-    """Parameters of the snakeboard; the paper gives no values.
+class SnakeboardParameters(Parameters):
+    """A board on two steered axles with a rotor; the paper gives no values.
 
-    Mass `m` (kg), half length `l` (m), rotor inertia `I` (kg m^2), inertia `J` (kg m^2) of one
-    axle about its steering axis, and the actuators' limits (N m). `m l^2` is the total yaw inertia
-    of board, rotor and wheels, so `m l^2 > I` is needed.
+    `m l^2` is the total yaw inertia of board, rotor and wheels, so `m l^2 > I` is needed.
     """
 
-    m: float = 1.0
-    l: float = 2.0
-    I: float = 1.0
-    J: float = 1.2
-    rotor_torque_limit: float = 20.0
-    steer_torque_limit: float = 20.0
+    m: float = parameter(1.0, "kg", "mass")
+    l: float = parameter(2.0, "m", "half the distance between the axles")
+    I: float = parameter(1.0, "kg m^2", "inertia of the rotor")
+    J: float = parameter(1.2, "kg m^2", "inertia of one axle about its steering axis")
+    rotor_torque_limit: float = parameter(20.0, "N m", "largest torque on the rotor")
+    steer_torque_limit: float = parameter(20.0, "N m", "largest steering torque")
 
-    def __post_init__(self):
-        require_positive(self)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.m * self.l**2 <= self.I:
             raise ValueError(
                 f"SnakeboardParameters: m l^2 = {self.m * self.l**2:g} is the total yaw inertia "
@@ -48,22 +46,21 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
     pi/2. Basis of the admissible velocities: d/dpsi, d/dphi, e(phi) = (sin phi, -l cos phi, 0).
     The reduced Lagrangian lacks the 1/2 in print (corrected).
     """
-    m, l, rotor, axle = parameters.m, parameters.l, parameters.I, parameters.J
-    yaw = m * l**2
 
-    def lagrangian(q, v):
-        spin = rotor * (v[0] ** 2 / 2 + v[0] * v[2]) + axle * v[1] ** 2
-        return spin + (yaw * v[2] ** 2 + m * (v[3] ** 2 + v[4] ** 2)) / 2
+    def lagrangian(q, v, p):
+        spin = p.I * (v[0] ** 2 / 2 + v[0] * v[2]) + p.J * v[1] ** 2
+        return spin + p.m * (p.l**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
 
-    def constraint(q):
-        s, c = ca.sin(q[1]), ca.cos(q[1])
+    def constraint(q, p):
+        s, c, l = ca.sin(q[1]), ca.cos(q[1]), p.l
         return ca.vertcat(ca.horzcat(0, 0, -l * c, -s, c), ca.horzcat(0, 0, l * c, s, c))
 
-    def symmetry_direction(phi):
-        return ca.vertcat(ca.sin(phi), -l * ca.cos(phi), 0)
+    def symmetry_direction(phi, p):
+        return ca.vertcat(ca.sin(phi), -p.l * ca.cos(phi), 0)
 
-    def connection(r):
-        return ca.horzcat(rotor / yaw * ca.sin(r[1]) * symmetry_direction(r[1]), ca.SX(3, 1))
+    def connection(r, p):
+        turned = p.I / (p.m * p.l**2) * ca.sin(r[1]) * symmetry_direction(r[1], p)
+        return ca.horzcat(turned, ca.SX(3, 1))
 
     return System(
         name="snakeboard",
@@ -71,12 +68,11 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
         lagrangian=lagrangian,
         inputs=("rotor_torque", "steer_torque"),
         input_units=("N m", "N m"),
-        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0),
+        force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
-        distribution=lambda q: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1])),
-        symmetry=Symmetry(2, connection=connection, basis=lambda r: symmetry_direction(r[1])),
-        domain=lambda q: ca.cos(q[1]),
+        distribution=lambda q, p: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1], p)),
+        symmetry=Symmetry(2, connection, basis=lambda r, p: symmetry_direction(r[1], p)),
+        domain=lambda q, p: ca.cos(q[1]),
         parameters=parameters,
-        input_limits=np.array([[-1, 1]])
-        * np.array([[parameters.rotor_torque_limit], [parameters.steer_torque_limit]]),
+        input_limits=lambda p: np.outer([p.rotor_torque_limit, p.steer_torque_limit], [-1, 1]),
     )

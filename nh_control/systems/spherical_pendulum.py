@@ -6,33 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
-import numpy as np
 
 from nh_control.geometry.rotations import S2
 from nh_control.geometry.spaces import Product
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.systems.parameters import require_positive
 
 
 @dataclass(frozen=True)
-class SphericalPendulumParameters:
-    """Masses (kg) and lengths (m) of the N links, from the pivot outwards, and gravity `g`
-    (m/s^2).
-    """
+class SphericalPendulumParameters(Parameters):
+    """Masses and lengths of the N links, from the pivot outwards."""
 
-    masses: Sequence[float] = (1.0,)
-    lengths: Sequence[float] = (1.0,)
-    g: float = 9.81
+    masses: Sequence[float] = parameter((1.0,), "kg", "mass at the end of each link")
+    lengths: Sequence[float] = parameter((1.0,), "m", "length of each link")
+    g: float = parameter(9.81, "m/s^2", "gravity")
 
-    def __post_init__(self):
-        require_positive(self, "g")
-        for name in ("masses", "lengths"):
-            values = tuple(float(v) for v in getattr(self, name))
-            if not values or not all(np.isfinite(v) and v > 0 for v in values):
-                raise ValueError(
-                    f"SphericalPendulumParameters.{name} must be positive and finite, got {values}"
-                )
-            object.__setattr__(self, name, values)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.masses) != len(self.lengths):
             raise ValueError(
                 f"SphericalPendulumParameters: {len(self.masses)} masses but {len(self.lengths)} "
@@ -46,9 +36,8 @@ def spherical_pendulum(
     """Chain of massless links with unit vectors q_i (z up) and point masses at
     `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)` [celledoni2021 5]; no
     inputs."""
-    p = parameters
 
-    def lagrangian(q, v):
+    def lagrangian(q, v, p):
         total, height, velocity = 0, 0, ca.SX.zeros(3)
         for i, (m, l) in enumerate(zip(p.masses, p.lengths)):
             height = height + l * q[3 * i + 2]
@@ -56,7 +45,7 @@ def spherical_pendulum(
             total = total + m * (ca.sumsqr(velocity) / 2 - p.g * height)
         return total
 
-    spaces = [S2(f"link{i + 1}_") for i in range(len(p.masses))]
+    spaces = [S2(f"link{i + 1}_") for i in range(len(parameters.masses))]
     return System(
         name=f"spherical_pendulum_{len(spaces)}",
         space=Product(*spaces),

@@ -10,7 +10,7 @@ import pytest
 from linkages import G, bead, rod, spherical
 
 from nh_control.discrete.conditioning import ILL_CONDITIONED, SingularStep, require_regular
-from nh_control.discrete.system import Conditioning, StepFailed
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.numerics import compiled
@@ -36,7 +36,7 @@ def condition(dsys, x, x1):
     """Condition numbers for two configurations, whether a step joins them or not."""
     space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
     r = dsys.method.residual(
-        ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.system.gradients
+        ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.h, dsys.system.gradients
     )
     mean = np.zeros(dsys.method.n_z)
     mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h

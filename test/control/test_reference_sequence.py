@@ -17,7 +17,7 @@ from nh_control.control.reference_sequence import (
     ReferenceSequence,
     Replanner,
 )
-from nh_control.discrete.system import Conditioning, StepFailed
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 
 H = 0.1

@@ -112,7 +112,7 @@ def test_commands_stay_within_the_actuators_limits_and_say_so(model, trackers):
         tracker.reference.states[0], np.array([5.0, 0.5, 1.0, 5.0, 5.0, 5.0, 5.0, 0.0])
     )
     command = tracker.command(0, far)
-    limits = model.system.input_limits
+    limits = model.system.input_bounds
     assert command.saturated.any()
     assert (limits[:, 0] <= command.u).all() and (command.u <= limits[:, 1]).all()
 
@@ -242,7 +242,7 @@ def test_references_are_feasible_and_stay_regular(model):
             ).max()
             assert miss == 0 if name in GAITS else miss < 1e-9
         assert np.abs(reference.states[:, 1]).max() < 1.0
-        assert (np.abs(reference.inputs) < model.system.input_limits[:, 1]).all()
+        assert (np.abs(reference.inputs) < model.system.input_bounds[:, 1]).all()
 
 
 def test_parking_is_a_sideways_move_over_cusps_that_ends_at_rest(model):

@@ -11,7 +11,7 @@ import pytest
 from cases import PAIRS, discrete, random_point
 from differences import hessian, jacobian
 
-from nh_control.discrete.system import Linearization
+from nh_control.discrete.results import Linearization
 
 H = 0.1
 SEEDS = range(3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from differences import jacobian
 
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from cases import METHODS, discrete, random_point
 
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System

@@ -62,11 +62,11 @@ def test_systems_carry_their_parameters():
 def test_input_limits_are_the_actuators():
     board = snakeboard(SnakeboardParameters(rotor_torque_limit=3.0, steer_torque_limit=0.5))
     assert np.array_equal(
-        board.input_limits, [[-3.0, 3.0], [-0.5, 0.5]]
+        board.input_bounds, [[-3.0, 3.0], [-0.5, 0.5]]
     ) and board.input_units == ("N m", "N m")
-    assert np.array_equal(pendulum().input_limits, [[-np.inf, np.inf]])
+    assert np.array_equal(pendulum().input_bounds, [[-np.inf, np.inf]])
     with pytest.raises(ValueError):
-        board.input_limits[0, 0] = 0.0
+        board.input_bounds[0, 0] = 0.0
 
 
 def point(**changes) -> System:

@@ -83,5 +83,5 @@ def test_parameters_scale_masses_and_inertias_and_are_checked():
         np.testing.assert_allclose(a.inertia, factor * np.array(b.inertia))
     with pytest.raises(ValueError, match="MarionetteParameters.head must be positive"):
         MarionetteParameters(head=0.0)
-    with pytest.raises(ValueError, match="damping must be finite and not negative"):
+    with pytest.raises(ValueError, match="damping must be >= 0 and finite"):
         MarionetteParameters(damping=-0.1)

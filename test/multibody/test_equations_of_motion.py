@@ -32,7 +32,7 @@ def random_point(system, rng):
     q = system.space.retract(system.space.origin, rng.uniform(-1, 1, system.space.nv))
     v = np.asarray(ca.DM(system.space.frame(ca.SX(q)))) @ rng.normal(size=system.space.nv)
     if system.m:
-        a = np.asarray(ca.DM(system.constraint_matrix(ca.SX(q))))
+        a = np.asarray(ca.DM(system.numeric.constraint_matrix(ca.SX(q))))
         v -= np.linalg.pinv(a) @ a @ v
     return q, v, rng.normal(size=system.nu)
 

@@ -113,13 +113,13 @@ def test_names_are_those_of_frames_and_coordinates():
     )
     assert EVERY_JOINT.system.input_units[:4] == ("N m", "N", "N", "N m")
     np.testing.assert_array_equal(
-        EVERY_JOINT.system.input_limits[:4], [[-4, 4], [0, 3], [-9, 9], [-9, 9]]
+        EVERY_JOINT.system.input_bounds[:4], [[-4, 4], [0, 3], [-9, 9], [-9, 9]]
     )
     q = EVERY_JOINT.configuration({"arm": 0.3, "hull_z": 2.0})
     assert q[space.names.index("arm")] == 0.3 and q[6] == 2.0 and q[0] == 1.0
     assert (
         EVERY_JOINT.velocity({"slide_dot": 1.5})[-1] == 1.5
-        and EVERY_JOINT.system.parameters is EVERY_JOINT
+        and EVERY_JOINT.system.model is EVERY_JOINT
     )
 
 

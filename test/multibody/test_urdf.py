@@ -66,7 +66,7 @@ def test_every_joint_type_is_read(caplog):
         "push",
     )
     assert model.system.inputs == ("swing_torque", "spin_torque")
-    np.testing.assert_array_equal(model.system.input_limits, [[-5, 5], [-np.inf, np.inf]])
+    np.testing.assert_array_equal(model.system.input_bounds, [[-5, 5], [-np.inf, np.inf]])
     assert model.elements == (JointDamper("swing", 0.5), JointDamper("swing", 0.4))
     limits = {
         name: (f.limits.lower, f.limits.upper, f.limits.velocity)
@@ -152,7 +152,7 @@ def test_a_real_arm_is_balanced_within_its_limits():
     x_d, u_d = equilibrium(
         arm, arm.state(raised, np.zeros(6)), np.zeros(6), hold=arm.system.space.names
     )
-    limits = arm.system.input_limits
+    limits = arm.system.input_bounds
     assert (np.abs(u_d) < limits[:, 1]).all() and np.abs(u_d).max() > 10
     K = lqr.infinite_horizon(
         arm, x_d, u_d, Q=np.diag([1000.0] * 6 + [1.0] * 6), R=1e-2 * np.eye(6)

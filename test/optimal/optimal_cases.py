@@ -21,7 +21,7 @@ def pushed_ball() -> System:
         spherical_pendulum(),
         inputs=("force_x", "force_y"),
         input_limits=None,
-        force=lambda q, v, u: ca.vertcat(u, 0),
+        force=lambda q, v, u, p: ca.vertcat(u, 0),
     )
 
 

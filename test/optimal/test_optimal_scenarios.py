@@ -31,7 +31,7 @@ def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
     np.testing.assert_array_equal(reference.states[0], np.zeros(model.nx))
     np.testing.assert_allclose(reference.states[-1], standing, atol=1e-15)
     assert model.step(standing, np.zeros(1)) == pytest.approx(standing, abs=1e-12)
-    limits = model.system.input_limits
+    limits = model.system.input_bounds
     assert (limits[:, 0] < reference.inputs.min(axis=0)).all() and (
         reference.inputs.max(axis=0) < limits[:, 1]
     ).all()

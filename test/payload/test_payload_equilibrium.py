@@ -8,7 +8,7 @@ from nh_control.control import NoEquilibrium, equilibrium, lqr, project
 from nh_control.control.paths import point
 from nh_control.control.payload_flatness import flat_motion
 from nh_control.control.projection import follow
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.systems import Formation, QuadrotorPayloadParameters, pendulum

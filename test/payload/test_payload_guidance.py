@@ -42,7 +42,7 @@ def require_reference(dsys, old: Trajectory, new: Trajectory, k: int) -> None:
     assert (
         np.abs(dsys.local(new.states[-1], dsys.step(new.states[-1], new.inputs[-1]))).max() < 1e-6
     )
-    lower, upper = dsys.system.input_limits.T
+    lower, upper = dsys.system.input_bounds.T
     assert (lower <= new.inputs).all() and (new.inputs <= upper).all()
 
 

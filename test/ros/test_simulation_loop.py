@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from nh_control.discrete.system import Conditioning, StepFailed
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.integrators import midpoint
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.output_monitor import OutputMonitor
@@ -100,7 +100,7 @@ class Loop:
         self.inbox = QueueInbox()
         self.plant = SimulatedPlant(dsys, START, substeps=2)
         validator = CommandValidator(
-            ("torque",), dsys.system.input_limits, CLOCK, timeout_steps, fallback
+            ("torque",), dsys.system.input_bounds, CLOCK, timeout_steps, fallback
         )
         options = Options(lockstep, wait_for_tracker, last_step)
         show = lambda: self.published.append((self.plant.step, self.plant.state))  # noqa: E731

@@ -1,4 +1,4 @@
-/* Second derivative of lam . g + nu . z along the solutions of r = 0, after the generated function call_second(x, u, z, x1, lam, mu, F), F the
+/* Second derivative of lam . g + nu . z along the solutions of r = 0, after the generated function call_second(x, u, z, p, x1, lam, mu, F), F the
  * second derivative of lam . g - mu . r over (w, z):
  *   mu = r_z^{-T} (g_z^T lam + nu),  H = P^T F P,  P = [I; dz]. */
 int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int (*step)(double *const *), double *const *a)
@@ -11,7 +11,7 @@ int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int 
     memcpy(mu, a[NU], sizeof(double) * N_Z);
     multiply_add(1, N_DX, N_Z, 1.0, lam, N_DX, g_z, mu);
     substitute_transposed(a[FACTORS], (const int *)a[PIVOTS], mu);
-    call_second(a[X], a[U], a[Z], a[X1], lam, mu, F);
+    call_second(a[X], a[U], a[Z], a[P], a[X1], lam, mu, F);
     /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz */
     for (int i = 0; i < N_Z; ++i) memcpy(g + (size_t)N_W * i, F + (size_t)N * (N_W + i), sizeof(double) * N_W);
     multiply_add(N_Z, N_Z, N_W, 0.5, F + (size_t)N * N_W + N_W, N, dz, g);

@@ -1,11 +1,11 @@
-/* First derivatives of a step by the implicit function theorem, after the generated function call_first(x, u, z, x1, r_z, r_w, g_w, g_z), w = (dx, u):
+/* First derivatives of a step by the implicit function theorem, after the generated function call_first(x, u, z, p, x1, r_z, r_w, g_w, g_z), w = (dx, u):
  *   dz = -r_z^{-1} r_w,  AB = g_w + g_z dz. */
 int nh_linearize(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);
     if (status != CONVERGED) return status;
     double *dz = a[DZ];
-    call_first(a[X], a[U], a[Z], a[X1], a[R_Z], dz, a[AB], a[G_Z]);
+    call_first(a[X], a[U], a[Z], a[P], a[X1], a[R_Z], dz, a[AB], a[G_Z]);
     memcpy(a[FACTORS], a[R_Z], sizeof(double) * N_Z * N_Z);
     if (factor(a[FACTORS], (int *)a[PIVOTS])) return SINGULAR;
     for (int i = 0; i < N_Z * N_W; ++i) dz[i] = -dz[i];

@@ -1,7 +1,7 @@
-/* Damped simplified Newton iteration for r(x, u, z) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
+/* Damped simplified Newton iteration for r(x, u, z, p) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
  * Before this text stand the generated functions, linear_algebra.c, and
  *   N_X, N_U, N_Z, N_DOMAIN    sizes; X, U, ... places of the arrays in the list that a routine is called with;
- *   call_start(x, u, s, r, r_z), call_residual(x, u, z, r), call_jacobian(x, u, z, r_z), call_readout(x, u, z, x1, domain)
+ *   call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r), call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain)
  *   TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS and the status codes    from newton.py. */
 
 static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
@@ -36,11 +36,11 @@ static int factor_copy(const double *J, double *factors, int *pivots)
 }
 
 /* z: in zero, out the solution. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-static int newton(const double *x, const double *u, double *z, double *info, double *J, double *factors)
+static int newton(const double *x, const double *u, const double *p, double *z, double *info, double *J, double *factors)
 {
     double r[N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
-    call_start(x, u, fixed, r, J);
+    call_start(x, u, p, fixed, r, J);
     row_sizes(J, z, fixed, size);
     int singular = factor_copy(J, factors, pivots);
     double error = relative_error(r, size), rate = 1.0;
@@ -51,7 +51,7 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && rate > REFRESH) {
-            call_jacobian(x, u, z, J);
+            call_jacobian(x, u, z, p, J);
             row_sizes(J, z, fixed, size);
             singular = factor_copy(J, factors, pivots);
             error = relative_error(r, size);
@@ -70,12 +70,12 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, t *= 0.5) {
             const double enough = (1.0 - 1e-4 * t) * error;
             for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
-            call_residual(x, u, trial, r);
+            call_residual(x, u, trial, p, r);
             next = relative_error(r, size);
             accepted = next < enough || next <= ACCEPT;
             renewed |= !accepted && fresh;
             if (renewed) {
-                call_jacobian(x, u, trial, J);
+                call_jacobian(x, u, trial, p, J);
                 row_sizes(J, trial, fixed, larger);
                 next = relative_error(r, larger);
                 for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
@@ -83,7 +83,7 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
             }
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
-            call_residual(x, u, z, r);
+            call_residual(x, u, z, p, r);
             rate = INFINITY;
             continue;
         }
@@ -108,12 +108,12 @@ static int newton(const double *x, const double *u, double *z, double *info, dou
 /* Every routine takes the list of arrays and returns a status; its results are among the arrays. */
 int nh_step(double *const *a)
 {
-    const double *x = a[X], *u = a[U];
+    const double *x = a[X], *u = a[U], *p = a[P];
     double *z = a[Z], *x1 = a[X1], domain[N_DOMAIN + 1];
     memset(z, 0, sizeof(double) * N_Z);
-    const int status = N_Z ? newton(x, u, z, a[INFO], a[R_Z], a[FACTORS]) : CONVERGED;
+    const int status = N_Z ? newton(x, u, p, z, a[INFO], a[R_Z], a[FACTORS]) : CONVERGED;
     if (status != CONVERGED) return status;
-    call_readout(x, u, z, x1, domain);
+    call_readout(x, u, z, p, x1, domain);
     for (int i = 0; i < N_X; ++i)
         if (!isfinite(x1[i])) return NOT_FINITE;
     for (int i = 0; i < N_DOMAIN; ++i)

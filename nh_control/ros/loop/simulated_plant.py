@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import advance
 
 

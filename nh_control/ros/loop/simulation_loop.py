@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.simulated_plant import SimulatedPlant

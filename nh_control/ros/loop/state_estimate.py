@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 
 
 class StateEstimate:

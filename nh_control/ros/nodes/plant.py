@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from nh_control.discrete.system import StepFailed
+from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
@@ -102,7 +102,7 @@ class Plant:
         inputs = model.dsys.inputs
         validator = CommandValidator(
             inputs,
-            plant.dsys.system.input_limits[: len(inputs)],
+            plant.dsys.system.input_bounds[: len(inputs)],
             model.clock,
             timeout_steps,
             Fallback(p["fallback"]),

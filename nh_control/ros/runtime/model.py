@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nh_control import scenarios
-from nh_control.discrete.system import DiscreteSystem, StepFailed
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.runtime.parameters import SCENARIO, Parameters

@@ -1,0 +1,29 @@
+"""An integrator: a residual and a read-out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+
+Gradients = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """An integrator: `r(q, rho, u, z, h) = 0` fixes the n_z unknowns z, then
+    `(q1, rho1) = g(q, rho, u, z, h)`; Newton starts at z = 0.
+
+    Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first
+    iteration finds them to first order in h. `multipliers` are the places in z of the multipliers
+    of holonomic constraints (impulses); the rows of r at the same places are the constraints. Both
+    functions take the step h as a symbol and, as a last argument, `gradients(q, v) = (dL/dq,
+    dL/dv)`; they use the Lagrangian in no other way.
+    """
+
+    name: str
+    n_z: int
+    residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], ca.SX]
+    readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], tuple[ca.SX, ca.SX]]
+    multipliers: range = range(0)

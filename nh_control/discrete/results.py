@@ -1,0 +1,122 @@
+"""What a step gives beside the next state: its linearization, its condition, why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.numerics import newton
+
+if TYPE_CHECKING:
+    from control import StateSpace
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld
+    without constraints and multipliers (`mass`); of Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1
+    without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+
+    A step that turns a constraint by a right angle makes a single one singular, too: the last
+    counts from the lengths of Dh in the metric of M, if these are larger.
+    """
+
+    jacobian: float
+    mass: float
+    constraint: float
+
+    @classmethod
+    def of(cls, r_z: np.ndarray, multipliers: range) -> Conditioning:
+        """From r_z (n_z, n_z) and the places of the multipliers."""
+        m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
+        mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
+        inner = _condition(mass)
+        if not m or inner == np.inf:
+            return cls(_condition(r_z), inner, inner if m else 1.0)
+        after, before = (
+            np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0)))
+            for end in (toward.T, impulse)
+        )
+        return cls(
+            _condition(r_z),
+            inner,
+            _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()),
+        )
+
+
+def _condition(a: np.ndarray, size: float = 0.0) -> float:
+    """Largest singular value, at least `size`, over the smallest."""
+    if not np.isfinite(a).all():
+        return np.inf
+    values = np.linalg.svd(a, compute_uv=False)
+    if not len(values):
+        return 1.0
+    return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf)
+
+
+class StepFailed(RuntimeError):
+    """A step's equations could not be solved; carries reason, residual, relative error,
+    iterations, the condition number of r_z and `conditioning` (both of the last Jacobian that was
+    evaluated), and step and time where known."""
+
+    def __init__(
+        self,
+        system: str,
+        h: float,
+        reason: str,
+        residual: float,
+        error: float,
+        iterations: int,
+        conditioning: Conditioning,
+        step: int | None = None,
+    ):
+        self.reason, self.residual, self.error = reason, residual, error
+        self.iterations, self.conditioning, self.step = iterations, conditioning, step
+        self.condition = conditioning.jacobian
+        self.time = None if step is None else step * h
+        self._about = (system, h, reason, residual, error, iterations, conditioning)
+        where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
+        super().__init__(
+            f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance "
+            f"{newton.TARGET:.0e}) after {iterations} Newton iterations, condition number "
+            f"{conditioning.jacobian:.1e} (M {conditioning.mass:.1e}, Dh M^-1 Dh^T "
+            f"{conditioning.constraint:.1e}), h = {h:g}; reduce h, or keep away from the singular "
+            "configuration"
+        )
+
+    def at(self, step: int) -> StepFailed:
+        """The same failure with the step's number."""
+        return StepFailed(*self._about, step=step)
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """`local(x1, f(retract(x, dx), u + du, p + dp)) = A dx + B du + P dp` to first order: A (ndx,
+    ndx), B (ndx, nu), x1 = f(x, u, p), step h in s; P (ndx, k) for the k parameters asked for.
+
+    The m multipliers of holonomic constraints change by
+    `multipliers_x dx + multipliers_u du + multipliers_p dp`, (m, ndx), (m, nu) and (m, k).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    P: np.ndarray
+    x1: np.ndarray
+    h: float
+    multipliers: np.ndarray
+    multipliers_x: np.ndarray
+    multipliers_u: np.ndarray
+    multipliers_p: np.ndarray
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.A, self.B))
+
+    def to_ss(self) -> StateSpace:
+        """The linearization as a discrete-time `control.StateSpace` with all states as outputs."""
+        from control import ss  # takes a second to import
+
+        n, m = self.B.shape
+        return ss(self.A, self.B, np.eye(n), np.zeros((n, m)), self.h)

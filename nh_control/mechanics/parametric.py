@@ -1,0 +1,83 @@
+"""Physical parameters as arguments: the numbers of a dataclass in a row, and as symbols."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from numbers import Real
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+STRUCTURAL = (int, bool, str, "int", "bool", "str")
+"""Types of fields that say how a system is built, and so stay what they are."""
+
+
+def names(parameters: Any) -> tuple[str, ...]:
+    """Names of all numbers of a dataclass in their order, `lengths[0], lengths[1]` for a tuple."""
+    return tuple(name for name, _ in _numbers(parameters))
+
+
+def values(parameters: Any) -> np.ndarray:
+    """All numbers of a dataclass in the order of `names`, (n)."""
+    return np.array([value for _, value in _numbers(parameters)], dtype=float)
+
+
+def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
+    """A symbol for every number, (n), and a copy of the dataclass with them in their places."""
+    symbols = ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name in names(parameters)))
+    if parameters is None:
+        return symbols, None
+    twin, at = copy.copy(parameters), 0
+    for name, value in _fields(parameters):
+        size = len(value) if isinstance(value, tuple) else 1
+        part = symbols[at : at + size]
+        kept = tuple(part[i] for i in range(size)) if isinstance(value, tuple) else part
+        object.__setattr__(twin, name, kept)
+        at += size
+    return symbols, twin
+
+
+def changed(owner: str, parameters: Any, changes: dict[str, Any]) -> Any:
+    """The dataclass with other numbers of the same structure.
+
+    Raises ValueError for a name that is not a parameter, and where another value asks for another
+    system: tuples of another length, other integers or texts.
+    """
+    before = dict(_fields(parameters))
+    for name in changes:
+        if name not in before:
+            what = f"choose of {list(before)}" if before else "it declares none"
+            raise ValueError(f"{owner}: no parameter {name!r} to change, {what}")
+    if not changes:
+        return parameters
+    new = replace(parameters, **changes)
+    if _sizes(dict(_fields(new))) != _sizes(before):
+        raise ValueError(
+            f"{owner}: {changes} has another structure than {names(parameters)}; build a new "
+            "system with it"
+        )
+    return new
+
+
+def _sizes(numbers: dict[str, Any]) -> dict[str, int]:
+    return {name: len(v) if type(v) is tuple else 1 for name, v in numbers.items()}
+
+
+def _numbers(parameters: Any) -> Iterator[tuple[str, float]]:
+    for name, value in _fields(parameters):
+        if isinstance(value, tuple):
+            yield from ((f"{name}[{i}]", entry) for i, entry in enumerate(value))
+        else:
+            yield name, value
+
+
+def _fields(parameters: Any) -> Iterator[tuple[str, Any]]:
+    """Fields that are numbers or tuples of numbers."""
+    for f in fields(parameters) if parameters is not None else ():
+        value = getattr(parameters, f.name)
+        entries: Iterable[Any] = value if isinstance(value, tuple) else (value,)
+        if f.type not in STRUCTURAL and all(isinstance(entry, Real) for entry in entries):
+            yield f.name, value

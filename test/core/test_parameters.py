@@ -1,0 +1,195 @@
+"""Physical parameters and the step are arguments: one compile serves all values, and the step's
+derivatives by them are exact.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from cases import PAIRS, discrete, random_point
+from differences import derivative, second_derivative
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
+import lie_cases  # noqa: E402
+
+from nh_control.geometry.spaces import Rn  # noqa: E402
+from nh_control.integrators import midpoint, nonholonomic_midpoint  # noqa: E402
+from nh_control.mechanics import lagrangian  # noqa: E402
+from nh_control.mechanics.parameters import Parameters, parameter  # noqa: E402
+from nh_control.mechanics.system import System  # noqa: E402
+from nh_control.numerics import compiled  # noqa: E402
+from nh_control.systems import snakeboard  # noqa: E402
+
+H = 0.05
+SPACING = 0.01
+LIE = ("rigid_body", "heavy_top", "fast_top", "pendulum_1", "pendulum_2", "payload")
+
+
+def with_value(dsys, name, value):
+    """The discrete system with one of its `parameter_names` changed, by the public ways."""
+    if name == "h":
+        return dsys.with_step(value)
+    field, _, place = name.removesuffix("]").partition("[")
+    if not place:
+        return dsys.with_parameters(**{field: value})
+    entries = list(getattr(dsys.system.parameters, field))
+    entries[int(place)] = value
+    return dsys.with_parameters(**{field: tuple(entries)})
+
+
+def check_first(dsys, x, u):
+    names = tuple(name for name in dsys.parameter_names if not name.startswith("chi"))
+    lin = dsys.linearize(x, u, parameters=names)
+    plain = dsys.linearize(x, u)
+    assert plain.P.shape == (dsys.ndx, 0) and lin.P.shape == (dsys.ndx, len(names))
+    np.testing.assert_allclose(lin.A, plain.A, rtol=0, atol=1e-13 * np.abs(plain.A).max())
+    np.testing.assert_allclose(lin.B, plain.B, rtol=0, atol=1e-13 * np.abs(plain.A).max())
+    for k, name in enumerate(names):
+        value = dsys.parameter_values[dsys.parameter_names.index(name)]
+        want = derivative(
+            lambda s, n=name, v=value: dsys.local(
+                lin.x1, with_value(dsys, n, v * (1 + s)).step(x, u)
+            ),
+            SPACING,
+        )
+        round_off = 8 * np.finfo(float).eps * max(1.0, np.abs(x).max()) / SPACING
+        tolerance = 1e-8 * np.abs(want).max() + round_off
+        assert np.abs(value * lin.P[:, k] - want).max() <= tolerance, name
+
+
+@pytest.mark.parametrize("system, method", PAIRS)
+def test_the_step_by_every_parameter(system, method):
+    dsys = discrete(system, method, H)
+    check_first(dsys, *random_point(dsys, np.random.default_rng(5)))
+
+
+@pytest.mark.parametrize("name", LIE)
+def test_the_step_by_every_parameter_on_rotations_and_directions(name):
+    dsys = lie_cases.discrete(name, H)
+    rng = np.random.default_rng(6)
+    check_first(dsys, *lie_cases.random_point(dsys, rng, lie_cases.ANYHOW))
+
+
+def test_by_a_parameter_that_must_stay_a_unit_vector():
+    dsys = lie_cases.discrete("heavy_top", H)
+    x, u = lie_cases.random_point(dsys, np.random.default_rng(3), lie_cases.ANYHOW)
+    names = tuple(f"chi[{i}]" for i in range(3))
+    lin, chi = dsys.linearize(x, u, parameters=names), np.array(dsys.system.parameters.chi)
+    side = np.cross(chi, [0.0, 0.0, 1.0])
+
+    def turned(s):
+        at = dsys.with_parameters(chi=tuple(np.cos(s) * chi + np.sin(s) * side))
+        return dsys.local(lin.x1, at.step(x, u))
+
+    np.testing.assert_allclose(lin.P @ side, derivative(turned, SPACING), rtol=0, atol=1e-9)
+
+
+SECOND = [
+    ("pendulum", "midpoint", ("m", "g", "h")),
+    ("snakeboard", "dla", ("l", "I", "h")),
+    ("snakeboard", "rdp-cay-exact-0.5", ("l", "h")),
+]
+
+
+@pytest.mark.parametrize("system, method, names", SECOND)
+def test_the_contracted_second_derivative_covers_parameters(system, method, names):
+    dsys, rng = discrete(system, method, H), np.random.default_rng(8)
+    x, u = random_point(dsys, rng)
+    lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx + dsys.nu
+    full = dsys.hessian(x, u, lam, parameters=names)
+    assert full.shape == (n + len(names),) * 2
+    plain = dsys.hessian(x, u, lam)
+    np.testing.assert_allclose(full[:n, :n], plain, rtol=0, atol=1e-12 * np.abs(plain).max())
+    values = dict(zip(dsys.parameter_names, dsys.parameter_values))
+    for _ in range(3):
+        d = rng.normal(size=n + len(names))
+
+        def moved(s, d=d):
+            at = dsys
+            for name, change in zip(names, d[n:]):
+                at = with_value(at, name, values[name] * (1 + 0.1 * s * change))
+            there = at.step(dsys.retract(x, s * d[: dsys.ndx]), u + s * d[dsys.ndx : n])
+            return lam @ dsys.local(x1, there)
+
+        scaled = np.concatenate([d[:n], [0.1 * values[k] * c for k, c in zip(names, d[n:])]])
+        want = second_derivative(moved, 0.02)
+        assert abs(scaled @ full @ scaled - want) <= 1e-6 * max(1.0, abs(want))
+
+
+def test_large_lagrangians_are_differentiated_by_parameters_too(monkeypatch):
+    small = lie_cases.discrete("pendulum_2", H)
+    x, u = lie_cases.random_point(small, np.random.default_rng(2), lie_cases.ANYHOW)
+    names, lam = ("masses[0]", "lengths[1]", "h"), np.arange(1.0, small.ndx + 1)
+    monkeypatch.setattr(lagrangian, "LARGE", 0)
+    large = midpoint(small.system, H)
+    for one in (lambda d: d.linearize(x, u, names).P, lambda d: d.hessian(x, u, lam, None, names)):
+        ours, theirs = one(small), one(large)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11 * np.abs(ours).max())
+
+
+def test_parameters_and_steps_share_one_compile(monkeypatch):
+    dsys = discrete("snakeboard", "dla", H).prepare()
+    dsys.linearize(*(at := random_point(dsys, np.random.default_rng(1))))
+    made = []
+    monkeypatch.setattr(compiled.Native, "__init__", lambda *a: made.append(a))
+    heavy = dsys.with_parameters(m=1.5, J=0.7).with_step(0.02)
+    fresh = nonholonomic_midpoint(snakeboard(heavy.system.parameters), 0.02)
+    states = [heavy.step(*at), heavy.linearize(*at).A, heavy.energy(at[0])]
+    assert made == []
+    monkeypatch.undo()
+    for ours, theirs in zip(
+        states, (fresh.step(*at), fresh.linearize(*at).A, fresh.energy(at[0]))
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert heavy.h == 0.02 and heavy.system.parameters.m == 1.5 and dsys.system.parameters.m == 1.0
+    assert np.array_equal(dsys.step(*at), discrete("snakeboard", "dla", H).step(*at))
+
+
+def test_limits_follow_the_parameters():
+    changed = snakeboard().with_parameters(rotor_torque_limit=3.0)
+    assert changed.input_bounds.tolist() == [[-3.0, 3.0], [-20.0, 20.0]]
+    assert snakeboard().input_bounds.tolist() == [[-20.0, 20.0], [-20.0, 20.0]]
+
+
+@dataclass(frozen=True)
+class Rod(Parameters):
+    """A rod of some points."""
+
+    masses: tuple[float, ...] = parameter((1.0, 2.0), "kg", "masses")
+    length: float = parameter(1.0, "m", "length")
+
+
+def rod(parameters=Rod()) -> System:
+    return System(
+        name="rod",
+        space=Rn("angle"),
+        lagrangian=lambda q, v, p: sum(p.masses) * (p.length * v) ** 2 / 2 + ca.cos(q),
+        parameters=parameters,
+    )
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"mass": 1.0}, ["rod", "no parameter 'mass'", "masses", "length"]),
+        ({"masses": (1.0, 2.0, 3.0)}, ["another structure", "masses[0]", "build a new"]),
+        ({"length": -1.0}, ["Rod.length", "positive", "-1.0 m"]),
+        ({"masses": (1.0, float("nan"))}, ["Rod.masses"]),
+    ],
+)
+def test_wrong_changes_are_refused(change, words):
+    with pytest.raises(ValueError) as refusal:
+        midpoint(rod(), H).with_parameters(**change)
+    assert all(word in str(refusal.value) for word in words)
+
+
+def test_derivatives_by_unknown_parameters_are_refused():
+    dsys = midpoint(rod(), H)
+    assert dsys.parameter_names == ("masses[0]", "masses[1]", "length", "h")
+    with pytest.raises(ValueError, match=r"no parameters \['mass'\].*masses\[0\]"):
+        dsys.linearize([0.1, 0.2], (), parameters=("mass",))
+    with pytest.raises(ValueError, match="step h must be positive"):
+        dsys.with_step(0.0)
