@@ -31,7 +31,7 @@ class _Code:
     values of the parameters.
     """
 
-    def __init__(self, system: System, method: Method, step_space: Space, alpha: float):
+    def __init__(self, system: System, method: Method, step_space: Space | None, alpha: float):
         self._system, self._method = system, method
         self._step_space, self._alpha = step_space, alpha
 
@@ -53,18 +53,27 @@ class _Code:
         states, p = s.state_space, s.parameter_symbols
         x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
         q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
-        d = self._step_space.local(q, q1)
-        middle = self._step_space.retract(q, self._alpha * d)
-        residual = s.constraint_matrix(middle) @ s.space.frame(q) @ d
+        middle, way = self._way(q, q1)
+        h = ca.SX.sym("h")
+        residual = s.constraint_matrix(middle) @ way - h * s.drift(middle)
         outputs = {
             "state": ([q, v], ca.vertcat(q, s.momentum(q, v))),
             "energy": ([q, v], s.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
-            "constraint": ([x, x1], residual),
+            "constraint": ([x, x1, h], residual),
         }
         functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
         return Functions(f"{s.name}_state", functions)
+
+    def _way(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Where a step takes its constraints, and the mean velocity there times the step."""
+        space = self._step_space
+        if space is None:
+            step = self._system.space.segment(q, self._system.space.local(q, q1))
+            return step.middle, step.w
+        d = space.local(q, q1)
+        return space.retract(q, self._alpha * d), d
 
 
 class _Arrays(threading.local):
@@ -94,7 +103,7 @@ class DiscreteSystem:
     ):
         self.system, self.method, self.h = system, method, self._checked_step(method, h)
         self.state_space = system.state_space
-        self._code = _Code(system, method, step_space or system.space, alpha)
+        self._code = _Code(system, method, step_space, alpha)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
@@ -299,10 +308,10 @@ class DiscreteSystem:
         return self._evaluate("retract", x, dx)
 
     def constraint_residual(self, x0, x1) -> np.ndarray:
-        """Discrete velocity constraint over a step, `A(q_alpha) local(q0, q1)`, (m), in the
-        retraction of the method.
+        """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
+        mean velocity times h, in the retraction of the method.
         """
-        return self._evaluate("constraint", x0, x1)
+        return self._evaluate("constraint", x0, x1, [self.h])
 
     def state_from_configurations(self, q0, q1, u=(), iterations: int = 20) -> np.ndarray:
         """State at q1 whose step from q0 under u came closest to the configuration q1:

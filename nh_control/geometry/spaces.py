@@ -311,14 +311,28 @@ class Phase(Space):
     local coordinates (dq, dp), each nv.
 
     `retract((q, p), (dq, dp)) = (q1, transport(q, q1, p + frame(q) dp))` with
-    `q1 = retract(q, dq)`.
+    `q1 = retract(q, dq)`. Momenta in the places `dropped` (of velocities that are stored like
+    local coordinates) and their local coordinates in the places `dropped_local` are left out.
     """
 
-    def __init__(self, base: Space, momentum_names: Sequence[str], local_names: Sequence[str]):
+    def __init__(
+        self,
+        base: Space,
+        momentum_names: Sequence[str],
+        local_names: Sequence[str],
+        dropped: Sequence[int] = (),
+        dropped_local: Sequence[int] = (),
+    ):
         self.base = base
-        self.names = (*base.names, *momentum_names)
-        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in momentum_names))
-        self._tangent_names = (*base.tangent_names, *local_names)
+        self._kept = [i for i in range(base.nw) if i not in dropped]
+        self._kept_local = [i for i in range(base.nv) if i not in dropped_local]
+        kept = tuple(momentum_names[i] for i in self._kept)
+        self.names = (*base.names, *kept)
+        self.velocity_names = (*base.velocity_names, *(f"{n}_dot" for n in kept))
+        self._tangent_names = (
+            *base.tangent_names,
+            *(local_names[i] for i in self._kept_local),
+        )
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -326,19 +340,26 @@ class Phase(Space):
 
     @property
     def origin(self) -> np.ndarray:
-        return np.concatenate([self.base.origin, np.zeros(self.base.nw)])
+        return np.concatenate([self.base.origin, np.zeros(len(self._kept))])
 
     def _retract(self, x, dx):
         q, p = x[: self.base.nq], x[self.base.nq :]
         q1 = self.base._retract(q, dx[: self.base.nv])
-        return ca.vertcat(
-            q1, self.base.transport(q, q1, p + self.base.frame(q) @ dx[self.base.nv :])
-        )
+        moved = p + self._frame(q) @ dx[self.base.nv :]
+        return ca.vertcat(q1, self._transport(q, q1, moved))
 
     def _local(self, x0, x1):
         n = self.base.nq
-        dp = self.base.transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
-        return ca.vertcat(self.base._local(x0[:n], x1[:n]), self.base.frame(x0[:n]).T @ dp)
+        dp = self._transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
+        return ca.vertcat(self.base._local(x0[:n], x1[:n]), self._frame(x0[:n]).T @ dp)
+
+    def _frame(self, q):
+        return self.base.frame(q)[self._kept, self._kept_local]
+
+    def _transport(self, q0, q1, p):
+        full = ca.SX(self.base.nw, 1)
+        full[self._kept] = p
+        return self.base.transport(q0, q1, full)[self._kept]
 
 
 def _stack(blocks: Sequence[tuple[int, ca.SX]]) -> ca.SX:

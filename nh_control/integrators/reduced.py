@@ -38,6 +38,10 @@ def rdp(
             f"rdp: {system.name} declares no symmetry (shape, connection, basis); use "
             f"nonholonomic_midpoint"
         )
+    if system.velocity_drift or system.n_holonomic or system.prescribed:
+        raise ValueError(
+            f"rdp: {system.name} has constraints beside A(q) v = 0; use nonholonomic_midpoint"
+        )
     if tangent not in TANGENTS:
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
     if not 0 <= alpha <= 1:

@@ -32,10 +32,10 @@ def midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSy
 def nonholonomic_midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSystem:
     """Discrete Lagrange-d'Alembert on the midpoint rule, second order in q and rho.
 
-    `rho + X(q0)^T (D1 Ld + F-) = 0,  A(q_mid) local(q0, q1) = 0,  rho1 = X(q1)^T (D2 Ld + F+)`;
-    the unknown is the mean velocity
-    `z = local(q0, q1) / h`. State (q, rho). Unconstrained systems are allowed (then it is
-    `midpoint`).
+    `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0,
+    rho1 = X(q1)^T (D2 Ld + F+)`; unknowns are the mean velocity `local(q0, q1) / h` and the
+    multipliers lam of holonomic constraints. State (q, rho). Systems without velocity constraints
+    are allowed (then it is `midpoint`).
     """
     return _lagrange_dalembert(system, h, forcing, "nonholonomic_midpoint")
 
@@ -44,41 +44,33 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     if forcing not in FORCINGS:
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
     left, space = FORCINGS[forcing], system.space
-
-    n, nk = system.n_rho, len(system.prescribed)
+    moving = space.nv - len(system.prescribed)
+    n_z = moving + system.n_holonomic
 
     def segment(q, u, z, h):
         target = system.prescribed_part(u) - system.prescribed_part(q)
-        return space.segment(q, ca.vertcat(h * z[: space.nv - nk], target))
+        return space.segment(q, ca.vertcat(h * z[:moving], target))
 
     def kick(step, u, h):
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
-    def tangent(q):
-        return system.admissible_basis(q) if system.m else ca.SX.eye(space.nv)[:, :n]
-
     def residual(q, rho, u, z, h, gradients):
         step = segment(q, u, z, h)
         force = space.frame(q).T @ kick(step, u, h)
-        balance = system.reduce(q, rho) + tangent(q).T @ (
-            left * force - discrete_momenta(gradients, h, step)[0]
-        )
+        impulse = left * force - discrete_momenta(gradients, h, step)[0]
+        balance = system.reduce(q, rho) + system.admissible_tangents(q).T @ impulse
         if system.n_holonomic:
-            impulse = system.holonomic_impulse(q, z[n:])
-            return ca.vertcat(balance - impulse, system.holonomic(step.q1))
-        return ca.vertcat(balance, system.constraint_matrix(step.middle) @ step.w / h)
+            balance -= system.holonomic_impulse(q, z[moving:])
+        rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
+        return ca.vertcat(balance, rolling, system.holonomic(step.q1))
 
     def readout(q, rho, u, z, h, gradients):
         step = segment(q, u, z, h)
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u, h)
-        components = tangent(q1).T @ (discrete_momenta(gradients, h, step)[1] + (1 - left) * force)
+        momentum = discrete_momenta(gradients, h, step)[1] + (1 - left) * force
+        components = system.admissible_tangents(q1).T @ momentum
         return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 
-    label, n_z = (
-        name if forcing == "symmetric" else f"{name}_{forcing}",
-        space.nv - nk + system.n_holonomic,
-    )
-    return DiscreteSystem(
-        system, h, Method(label, n_z, residual, readout, range(n_z - system.n_holonomic, n_z))
-    )
+    label = name if forcing == "symmetric" else f"{name}_{forcing}"
+    return DiscreteSystem(system, h, Method(label, n_z, residual, readout, range(moving, n_z)))

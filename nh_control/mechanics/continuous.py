@@ -44,17 +44,15 @@ class ContinuousSystem:
             + ca.gradient(ca.dot(momentum, bracket), n)
             - ca.jtimes(momentum, e, y)
         )
-        constraint = (
-            system.constraint_matrix(moved) @ space.frame(moved)
-            if system.m
-            else system.holonomic_matrix(moved)
-        )
+        rolling = system.constraint_matrix(moved) @ space.frame(moved)
+        constraint = ca.vertcat(rolling, system.holonomic_slope(moved))
+        drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic, 1))
         outputs = {
             "mass": ca.jacobian(momentum, y),
             "slope": slope,
             "force": force,
             "constraint": constraint,
-            "constraint_rate": ca.jtimes(constraint @ y, e, y),
+            "constraint_rate": ca.jtimes(constraint @ y - drift, e, y),
             "frame": space.frame(q),
             "frame_rate": ca.jtimes(velocity, e, y),
         }

@@ -34,18 +34,21 @@ class Symmetry:
 @dataclass(frozen=True)
 class System:
     """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints
-    `A(q) v = 0` or `h(q) = 0`, all CasADi expressions.
+    `A(q) v = b(q)` and `h(q) = 0`, all CasADi expressions.
 
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw).
-    `distribution(q)` (nw, nw - m) is a basis X of the admissible velocities, A X = 0; without it a
-    basis is eliminated from A with the dependent velocities
-    `dependent` (m indices, chosen at `space.origin` by pivoting if not given). `input_limits` (nu,
-    2) are the actuators' lower and upper bounds; rows for the prescribed coordinates may follow,
-    which otherwise have none. `domain(q)` is positive where the model holds, e.g. where its
-    constraints are independent; a step that would leave it fails. `prescribed` names coordinates
-    that are moved at will (kinematic); they are the last ones of a space Rn that ends the
-    configuration space, and their next values are inputs of a discrete system. The Lagrangian must
-    be quadratic in v with a regular mass matrix on the admissible velocities.
+    `velocity_constraint(q)` is A (m, nw), over prescribed velocities, too; `velocity_drift(q)` is
+    b (m), zero without it: the ground's own motion. What depends on time depends on a prescribed
+    coordinate. `distribution(q)` (nw, n_rho) is a basis X of the virtual velocities, A X = 0, that
+    leave prescribed coordinates alone; without it a basis is eliminated from A with the dependent
+    velocities `dependent` (m indices, chosen at `space.origin` by pivoting if not given; not of
+    spheres, whose bases turn). `input_limits` (nu, 2) are the actuators' lower and upper bounds;
+    rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is
+    positive where the model holds, e.g. where its constraints are independent; a step that would
+    leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the
+    last ones of a space Rn that ends the configuration space, and their next values are inputs of
+    a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the
+    admissible velocities.
 
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
@@ -60,6 +63,7 @@ class System:
     inputs: tuple[str, ...] = ()
     force: Callable[..., ca.SX] | None = None
     velocity_constraint: Callable[..., ca.SX] | None = None
+    velocity_drift: Callable[..., ca.SX] | None = None
     holonomic_constraint: Callable[..., ca.SX] | None = None
     prescribed: tuple[str, ...] = ()
     distribution: Callable[..., ca.SX] | None = None
@@ -93,14 +97,15 @@ class System:
             raise ValueError(
                 f"{self.name}: a distribution needs the velocity_constraint it solves"
             )
-        if self.m and (
-            self.space.nw != self.space.nv or self.prescribed or self.holonomic_constraint
-        ):
-            raise ValueError(
-                f"{self.name}: velocity constraints are not supported together with spheres, "
-                f"holonomic constraints or prescribed coordinates"
-            )
+        if self.velocity_drift is not None and self.velocity_constraint is None:
+            raise ValueError(f"{self.name}: a velocity_drift needs its velocity_constraint")
         self._expect("velocity_constraint", self.constraint_matrix(q), (self.m, self.space.nw))
+        self._expect("velocity_drift", self.drift(q), (self.m, 1))
+        if self._on_spheres and self.distribution is not None:
+            raise ValueError(
+                f"{self.name}: a distribution cannot have the turning bases of spheres; leave it "
+                "out, it is eliminated from velocity_constraint"
+            )
         x = self.admissible_basis(q)
         self._expect("distribution", x, (self.space.nw, self.n_rho))
         self._check_distribution(q, x)
@@ -190,22 +195,25 @@ class System:
     @cached_property
     def state_space(self) -> Space:
         """Space of the states (q, rho): p = dL/dv, stored like velocities, with the velocities of
-        prescribed coordinates in the place of their momenta;
-        `rho = X^T p` on a distribution."""
-        if self.m:
-            return Product(self.space, Rn(*(f"rho_{i + 1}" for i in range(self.n_rho))))
-        n = self.space.nw - len(self.prescribed)
+        prescribed coordinates in the place of their momenta; `rho = X^T p` on a distribution.
+
+        With spheres and velocity constraints rho is stored like velocities, too, without the
+        dependent ones.
+        """
+        if self.m and not self._on_spheres:
+            rho = (f"rho_{i + 1}" for i in range(self.n_rho))
+            return Product(self.space, Rn(*rho, *(f"v_{name}" for name in self.prescribed)))
+        momentum = "rho" if self.m else "p"
         stored, local = (
             [
-                f"{'v' if i >= n else 'p'}_{name.removesuffix('_dot')}"
-                for i, name in enumerate(names, start=n - count)
+                f"{'v' if name.removesuffix('_dot') in self.prescribed else momentum}_"
+                f"{name.removesuffix('_dot')}"
+                for name in names
             ]
-            for names, count in (
-                (self.space.velocity_names, n),
-                (self.space.tangent_names, self.n_rho),
-            )
+            for names in (self.space.velocity_names, self.space.tangent_names)
         )
-        return Phase(self.space, stored, local)
+        dropped = self._dependent if self.m else ()
+        return Phase(self.space, stored, local, self._stored_places(dropped), dropped)
 
     def lagrangian_at(self, q, v) -> ca.SX:
         """L(q, v)."""
@@ -222,6 +230,12 @@ class System:
         if self.velocity_constraint is None:
             return ca.SX(0, self.space.nw)
         return ca.densify(self._call(self.velocity_constraint, q))
+
+    def drift(self, q) -> ca.SX:
+        """b(q), (m)."""
+        if self.velocity_drift is None:
+            return ca.SX(self.m, 1)
+        return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
 
     def holonomic(self, q) -> ca.SX:
         """h(q), (n_holonomic)."""
@@ -242,18 +256,36 @@ class System:
         return self._call(self.symmetry.basis, r)
 
     def admissible_basis(self, q) -> ca.SX:
-        """X(q), (nw, nv - m), with A X = 0; the space's frame if there is no constraint."""
-        if self.velocity_constraint is None:
-            return self.space.frame(q)[:, : self.n_rho]
+        """X(q), (nw, n_rho): a basis of the virtual velocities, A X = 0."""
         if self.distribution is not None:
             return ca.densify(self._call(self.distribution, q))
-        a = self.constraint_matrix(q)
-        dependent = list(self._dependent)
-        free = [i for i in range(self.space.nv) if i not in dependent]
-        x = ca.SX(self.space.nv, len(free))
-        x[free, :] = ca.SX.eye(len(free))
-        x[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
-        return x
+        return self.space.frame(q) @ self.admissible_tangents(q)
+
+    def admissible_tangents(self, q) -> ca.SX:
+        """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
+        if self.distribution is not None:
+            return self.admissible_basis(q)
+        nv, free = self.space.nv, self._independent
+        y = ca.SX(nv, len(free))
+        y[free, :] = ca.SX.eye(len(free))
+        if self.m:
+            a = self.constraint_matrix(q) @ self.space.frame(q)
+            dependent = list(self._dependent)
+            y[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
+        return y
+
+    def particular_tangent(self, q, prescribed_velocity) -> ca.SX:
+        """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
+        of the prescribed coordinates, and zero for the independent ones: `A frame c = b`.
+        """
+        n, k = self.space.nv, len(self.prescribed)
+        c = ca.SX(n, 1)
+        c[n - k :] = prescribed_velocity
+        if self.m and (k or self.velocity_drift is not None):
+            a = self.constraint_matrix(q) @ self.space.frame(q)
+            dependent = list(self._dependent)
+            c[dependent] = ca.solve(a[:, dependent], self.drift(q) - a @ c)
+        return ca.densify(c)
 
     def holonomic_slope(self, q) -> ca.SX:
         """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
@@ -266,18 +298,17 @@ class System:
         return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
 
     def holonomic_matrix(self, q) -> ca.SX:
-        """Dh(q) along the tangent vectors of the coordinates that are not prescribed,
-        (n_holonomic, n_rho).
-        """
-        return self.holonomic_slope(q)[:, : self.n_rho]
+        """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""
+        return self.holonomic_slope(q) @ self.admissible_tangents(q)
 
     def holonomic_impulse(self, q, multipliers) -> ca.SX:
-        """`Dh(q)^T multipliers` on the coordinates that are not prescribed, (n_rho), by one
-        reverse derivative.
+        """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (n_rho), by one reverse
+        derivative.
         """
         e = ca.SX.sym("e", self.space.nv)
         h, rest = self.holonomic(self.space.retract(q, e)), ca.SX.zeros(self.space.nv)
-        return ca.substitute(ca.jtimes(h, e, multipliers, True), e, rest)[: self.n_rho]
+        impulse = ca.substitute(ca.jtimes(h, e, multipliers, True), e, rest)
+        return self.admissible_tangents(q).T @ impulse
 
     def prescribed_part(self, vector) -> ca.SX:
         """The last entries of a configuration, velocity, stored momentum or input: those of the
@@ -288,17 +319,16 @@ class System:
 
     def reduce(self, q, rho) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
-        return rho if self.m else (self.space.frame(q).T @ rho)[: self.n_rho]
+        if self.m and not self._on_spheres:
+            return rho[: self.n_rho]
+        return (self._stored_frame(q).T @ rho)[: self.n_rho]
 
     def store(self, q, components, prescribed_velocity) -> ca.SX:
         """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
         coordinates.
         """
-        return (
-            components
-            if self.m
-            else self.space.frame(q) @ ca.vertcat(components, prescribed_velocity)
-        )
+        kept = ca.vertcat(components, prescribed_velocity)
+        return kept if self.m and not self._on_spheres else self._stored_frame(q) @ kept
 
     def gradients(self, q, v) -> tuple[ca.SX, ca.SX]:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
@@ -315,27 +345,27 @@ class System:
 
     def inertia(self, q, rho, mass: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
-        admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and the
-        prescribed part c (nw).
+        admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and a velocity
+        c (nw) that keeps the velocity constraints with the prescribed velocities.
 
         With holonomic constraints y ends with the impulses mu that make the velocity keep them,
-        `M y + Dh^T mu = b,  Dh y = -Dh c`: (28) of [johnson2014] leaves half of a step's
+        `M y + (Dh Y)^T mu = b,  Dh Y y = -Dh c`: (28) of [johnson2014] leaves half of a step's
         constraint impulse in p, and without mu the velocity would be first order only. The mass
         matrix is derived unless it is given.
         """
         x = self.admissible_basis(q)
-        c = ca.vertcat(
-            ca.SX.zeros(self.space.nw - len(self.prescribed)), self.prescribed_part(rho)
-        )
+        particular = self.particular_tangent(q, self.prescribed_part(rho))
+        c = self.space.frame(q) @ particular
         if mass is None:
             v_ = self._symbols[1]
             mass = x.T @ ca.hessian(self.lagrangian_at(q, v_), v_)[0] @ x
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
-        k, slope = self.n_holonomic, self.holonomic_slope(q)
+        k = self.n_holonomic
         if k:
-            free = slope[:, : self.n_rho]
+            slope = self.holonomic_slope(q)
+            free = slope @ self.admissible_tangents(q)
             m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
-            b = ca.vertcat(b, -slope[:, self.n_rho :] @ self.prescribed_part(rho))
+            b = ca.vertcat(b, -slope @ particular)
             x = ca.horzcat(x, ca.SX(self.space.nw, k))
         return m, b, x, c
 
@@ -370,17 +400,59 @@ class System:
             ca.SX.sym("u", self.nu),
         )
 
+    @property
+    def _on_spheres(self) -> bool:
+        return self.space.nw != self.space.nv
+
     @cached_property
     def _dependent(self) -> tuple[int, ...]:
+        """Dependent velocities, by their places among the local coordinates."""
         if self.dependent is not None:
             return self.dependent
         from scipy.linalg import qr
 
-        q = self._symbols[0]
-        _, _, pivots = qr(
-            self._value(self.constraint_matrix(q), q, self.space.origin), pivoting=True
-        )
-        return tuple(sorted(int(i) for i in pivots[: self.m]))
+        q, nv = self._symbols[0], self.space.nv
+        choice = [i for i in self._flat if i < nv - len(self.prescribed)]
+        a = self.constraint_matrix(q) @ self.space.frame(q)
+        at_origin = self._value(a[:, choice], q, self.space.origin)
+        if not np.isfinite(at_origin).all() or np.linalg.matrix_rank(at_origin) < self.m:
+            raise ValueError(
+                f"{self.name}: the {self.m} velocity constraints do not fix {self.m} of the "
+                f"velocities {[self.space.tangent_names[i] for i in choice]} at q = "
+                f"{self.space.origin.tolist()}: drop dependent ones, or choose others by "
+                "`dependent`"
+            )
+        _, _, pivots = qr(at_origin, pivoting=True)
+        return tuple(sorted(choice[int(i)] for i in pivots[: self.m]))
+
+    @cached_property
+    def _independent(self) -> list[int]:
+        """Places of the other velocities that are not prescribed, among the local coordinates."""
+        taken = self._dependent if self.m else ()
+        return [i for i in range(self.space.nv - len(self.prescribed)) if i not in taken]
+
+    @cached_property
+    def _flat(self) -> dict[int, int]:
+        """Local coordinates that are stored velocities, too, and the places of these."""
+        factors = self.space.factors if isinstance(self.space, Product) else (self.space,)
+        flat: dict[int, int] = {}
+        local = stored = 0
+        for factor in factors:
+            if factor.nv == factor.nw:
+                flat |= {local + i: stored + i for i in range(factor.nv)}
+            local, stored = local + factor.nv, stored + factor.nw
+        return flat
+
+    def _stored_places(self, dropped: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._flat[i] for i in dropped)
+
+    def _stored_frame(self, q) -> ca.SX:
+        """Stored momenta of unit components, (stored, n_rho + prescribed)."""
+        dropped = self._dependent if self.m else ()
+        places = self._stored_places(dropped)
+        rows = [i for i in range(self.space.nw) if i not in places]
+        columns = [i for i in range(self.space.nv) if i not in dropped]
+        return self.space.frame(q)[rows, columns]
 
     def _check_prescribed(self) -> None:
         last = self.space.factors[-1] if isinstance(self.space, Product) else self.space

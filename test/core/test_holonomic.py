@@ -128,17 +128,9 @@ def test_a_pivot_at_constant_speed_changes_nothing_but_the_frame():
     np.testing.assert_allclose(np.log2(np.divide(noticed[:-1], noticed[1:])), 2.0, atol=0.1)
 
 
-def test_what_cannot_be_combined_is_refused():
+def test_prescribed_coordinates_must_be_the_last_ones():
     with pytest.raises(ValueError, match="last ones"):
         System("wrong", Rn("a", "b"), lambda q, v: ca.sumsqr(v), prescribed=("a",))
-    with pytest.raises(ValueError, match="not supported together"):
-        System(
-            "wrong",
-            Rn("a", "b"),
-            lambda q, v: ca.sumsqr(v),
-            velocity_constraint=lambda q: ca.horzcat(1, 0),
-            holonomic_constraint=lambda q: q[0],
-        )
 
 
 def test_multipliers_carry_the_weight_and_the_centrifugal_force(constrained):

@@ -1,0 +1,267 @@
+"""Systems whose constraints are combined, and their equations of motion by hand.
+
+The hand-written ones use nothing of nh_control: constant masses in inertial coordinates with all
+constraints at the level of accelerations, `M a = F + C^T lam, C a = g(q, v)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy import cos, sin
+from scipy.integrate import solve_ivp
+
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.mechanics.system import System
+
+G = 9.81
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system, its start (q, v), its steady input, and its configuration and velocity at time t
+    from that start, by other means.
+    """
+
+    system: System
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    solution: Callable[[float], tuple[np.ndarray, np.ndarray]]
+
+
+def motion(acceleration, q, v, t):
+    """(q, v) at time t of `q'' = acceleration(q, v)`."""
+    n = len(q)
+
+    def rate(_, y):
+        return np.concatenate([y[n:], acceleration(y[:n], y[n:])])
+
+    found = solve_ivp(rate, (0, t), np.concatenate([q, v]), "DOP853", rtol=1e-13, atol=1e-13)
+    return found.y[:n, -1], found.y[n:, -1]
+
+
+def constrained(mass, force, c, g):
+    """Accelerations of constant masses under constraints C a = g."""
+    zero = np.zeros((len(c), len(c)))
+    matrix = np.block([[np.diag(mass), -c.T], [c, zero]])
+    return np.linalg.solve(matrix, np.concatenate([force, g]))[: len(mass)]
+
+
+def along(theta):
+    """Unit vectors forward and to the side."""
+    return np.array([cos(theta), sin(theta)]), np.array([-sin(theta), cos(theta)])
+
+
+# A skate that pulls an arm ---------------------------------------------------------------------
+
+M_SKATE, I_SKATE, M_ARM, I_ARM, HITCH, REACH, TORQUE, PUSH = (
+    2.0,
+    0.3,
+    0.5,
+    0.05,
+    0.4,
+    0.6,
+    0.2,
+    1.0,
+)
+
+
+def wheel_with_arm() -> Case:
+    """A body on a skate (A v = 0) with an arm pinned to its back (h = 0), each a planar pose; a
+    torque between the two and a push forward.
+    """
+
+    def ends(q):
+        return (
+            ca.vertcat(q[1] - HITCH * ca.cos(q[0]), q[2] - HITCH * ca.sin(q[0])),
+            ca.vertcat(q[4] + REACH * ca.cos(q[3]), q[5] + REACH * ca.sin(q[3])),
+        )
+
+    def lagrangian(q, v):
+        skate = M_SKATE * (v[1] ** 2 + v[2] ** 2) + I_SKATE * v[0] ** 2
+        return (skate + M_ARM * (v[4] ** 2 + v[5] ** 2) + I_ARM * v[3] ** 2) / 2
+
+    system = System(
+        name="wheel_with_arm",
+        space=Product(SE2(), SE2(("arm_theta", "arm_x", "arm_y"), ("arm_w", "arm_vf", "arm_vs"))),
+        lagrangian=lagrangian,
+        inputs=("torque", "push"),
+        force=lambda q, v, u: ca.vertcat(u[0], u[1], 0, -u[0], 0, 0),
+        velocity_constraint=lambda q: ca.horzcat(0, 0, 1, 0, 0, 0),
+        holonomic_constraint=lambda q: ends(q)[0] - ends(q)[1],
+    )
+    theta, turn = 0.3, 2.6
+    at = HITCH * -along(theta)[0] - REACH * along(turn)[0]
+    q = np.array([theta, 0.0, 0.0, turn, *at])
+    rate, speed, arm_rate = 0.8, 1.2, -0.5
+    hitch = speed * along(theta)[0] - HITCH * rate * along(theta)[1]
+    center = hitch - REACH * arm_rate * along(turn)[1]
+    v = np.array([rate, speed, 0.0, arm_rate, *(side @ center for side in along(turn))])
+
+    def acceleration(q, w):
+        (f, s), (af, as_) = along(q[0]), along(q[3])
+        c = np.zeros((3, 6))
+        c[0, 1:3], c[1:, 1:3], c[1:, 4:] = s, np.eye(2), -np.eye(2)
+        c[1:, 0], c[1:, 3] = -HITCH * s, -REACH * as_
+        bend = HITCH * w[0] ** 2 * f + REACH * w[3] ** 2 * af
+        g = np.concatenate([[w[0] * (f @ w[1:3])], -bend])
+        force = np.array([TORQUE, *(PUSH * f), -TORQUE, 0.0, 0.0])
+        return constrained([I_SKATE, M_SKATE, M_SKATE, I_ARM, M_ARM, M_ARM], force, c, g)
+
+    def coordinates(v):
+        (f, s), (af, as_) = along(q[0]), along(q[3])
+        return np.array([v[0], *(v[1] * f + v[2] * s), v[3], *(v[4] * af + v[5] * as_)])
+
+    def solution(t):
+        end, w = motion(acceleration, q, coordinates(v), t)
+        (f, s), (af, as_) = along(end[0]), along(end[3])
+        body = w[0], f @ w[1:3], s @ w[1:3], w[3], af @ w[4:], as_ @ w[4:]
+        return end, np.array(body)
+
+    return Case(system, q, v, np.array([TORQUE, PUSH]), solution)
+
+
+# A snakeboard that carries a spherical pendulum ------------------------------------------------
+
+M, L, I, J, BOB, ROD, SPIN, STEER = 1.0, 0.5, 0.08, 0.02, 0.3, 0.7, 0.1, -0.02
+
+
+def snakeboard_with_pendulum() -> Case:
+    """Two velocity constraints of wheels beside a sphere: q = (psi, phi, theta, x, y, direction),
+    the bob at `(x, y, 0) + l direction`; torques on rotor and steering.
+    """
+
+    def lagrangian(q, v):
+        spin = I * (v[0] ** 2 / 2 + v[0] * v[2]) + J * v[1] ** 2
+        board = spin + M * (L**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
+        c, s = ca.cos(q[2]), ca.sin(q[2])
+        ground = ca.vertcat(c * v[3] - s * v[4], s * v[3] + c * v[4], 0)
+        return board + BOB * (ca.sumsqr(ground + ROD * v[5:]) / 2 - G * ROD * q[7])
+
+    def wheels(q):
+        s, c = ca.sin(q[1]), ca.cos(q[1])
+        rear = ca.horzcat(0, 0, -L * c, -s, c, 0, 0, 0)
+        return ca.vertcat(rear, ca.horzcat(0, 0, L * c, s, c, 0, 0, 0))
+
+    system = System(
+        name="snakeboard_with_pendulum",
+        space=Product(Rn("psi", "phi"), SE2(), S2("bob_")),
+        lagrangian=lagrangian,
+        inputs=("rotor_torque", "steer_torque"),
+        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0, 0, 0, 0),
+        velocity_constraint=wheels,
+        domain=lambda q: ca.cos(q[1]),
+    )
+    direction = np.array([0.6, 0.48, -0.64])
+    q = np.array([0.2, 0.5, 0.4, 0.0, 0.0, *direction])
+    turn = 0.9
+    swing = np.cross([0.5, -1.0, 0.8], direction)
+    v = np.array([1.5, -0.3, turn * sin(0.5), -turn * L * cos(0.5), 0.0, *swing])
+
+    def acceleration(q, w):
+        """Coordinates psi, phi, theta, x, y and the bob's position."""
+        f, s = along(q[2])
+        sp, cp = sin(q[1]), cos(q[1])
+        c, g = np.zeros((3, 8)), np.zeros(3)
+        for row, sign in enumerate((-1.0, 1.0)):
+            c[row, 2], c[row, 3:5] = sign * L * cp, sign * sp * f + cp * s
+            rate_c = sign * L * -sp * w[1]
+            rate_d = (sign * cp * f - sp * s) * w[1] + (sign * sp * s - cp * f) * w[2]
+            g[row] = -(rate_c * w[2] + rate_d @ w[3:5])
+        rod = q[5:] - [q[3], q[4], 0.0]
+        speed = w[5:] - [w[3], w[4], 0.0]
+        c[2, 5:], c[2, 3:5], g[2] = rod, -rod[:2], -speed @ speed
+        mass = np.diag([I, 2 * J, M * L**2, M, M, BOB, BOB, BOB])
+        mass[0, 2] = mass[2, 0] = I
+        force = np.array([SPIN, STEER, 0, 0, 0, 0, 0, -BOB * G])
+        matrix = np.block([[mass, -c.T], [c, np.zeros((3, 3))]])
+        return np.linalg.solve(matrix, np.concatenate([force, g]))[:8]
+
+    def solution(t):
+        f, s = along(q[2])
+        ground = v[3] * f + v[4] * s
+        start = np.array([*q[:5], *(ROD * direction)])
+        rates = np.array([*v[:3], *ground, *(ROD * swing + [*ground, 0.0])])
+        end, w = motion(acceleration, start, rates, t)
+        f, s = along(end[2])
+        rod, speed = end[5:] - [end[3], end[4], 0.0], w[5:] - [w[3], w[4], 0.0]
+        return (
+            np.array([*end[:5], *(rod / ROD)]),
+            np.array([*w[:3], f @ w[3:5], s @ w[3:5], *(speed / ROD)]),
+        )
+
+    return Case(system, q, v, np.array([SPIN, STEER]), solution)
+
+
+# A ball on a turntable -------------------------------------------------------------------------
+
+RADIUS, MASS, RATE = 0.3, 1.4, 2.5
+
+
+def ball_on_turntable() -> Case:
+    """A homogeneous ball that rolls on a plane that turns, `A(q) v = b(q)`: its center moves on a
+    circle with 2/7 of the plane's rate, and it keeps its spin about the vertical, whatever it is.
+    """
+    inertia = 0.4 * MASS * RADIUS**2
+
+    def rolling(q):
+        spin = quaternion.matrix(q[2:])
+        under = RADIUS * ca.vertcat(-spin[1, :], spin[0, :])
+        return ca.horzcat(ca.SX.eye(2), under)
+
+    system = System(
+        name="ball_on_turntable",
+        space=Product(Rn("x", "y"), SO3()),
+        lagrangian=lambda q, v: (MASS * ca.sumsqr(v[:2]) + inertia * ca.sumsqr(v[2:])) / 2,
+        velocity_constraint=rolling,
+        velocity_drift=lambda q: RATE * ca.vertcat(-q[1], q[0]),
+    )
+    q, speed, vertical = np.array([0.5, 0.2, 1.0, 0, 0, 0]), np.array([0.3, -0.4]), 1.1
+
+    def spin(at, w):
+        """World angular velocity of a ball that rolls: `w + omega x (-r e3) = RATE e3 x at`."""
+        slip = RATE * np.array([-at[1], at[0]]) - w
+        return np.array([slip[1] / RADIUS, -slip[0] / RADIUS, vertical])
+
+    def center(t):
+        a, turn = 2 / 7 * RATE, 2 / 7 * RATE * t
+        j = np.array([[0.0, -1.0], [1.0, 0.0]])
+        rotation = np.array([[cos(turn), -sin(turn)], [sin(turn), cos(turn)]])
+        return q[:2] + -j @ (rotation - np.eye(2)) @ speed / a, rotation @ speed
+
+    def turned(t):
+        def rate(s, p):
+            w = np.concatenate([[0.0], spin(*center(s))])
+            a, b = w, p
+            return 0.5 * np.array(
+                [
+                    -a[1:] @ b[1:],
+                    *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])),
+                ]
+            )
+
+        found = solve_ivp(rate, (0, t), q[2:], "DOP853", rtol=1e-13, atol=1e-13)
+        return found.y[:, -1] / np.linalg.norm(found.y[:, -1])
+
+    def body(p, w):
+        r = np.array(ca.DM(quaternion.matrix(ca.DM(p))))
+        return r.T @ w
+
+    def solution(t):
+        at, w = center(t)
+        p = turned(t)
+        return np.array([*at, *p]), np.array([*w, *body(p, spin(at, w))])
+
+    return Case(system, q, np.array([*speed, *spin(q[:2], speed)]), np.zeros(0), solution)
+
+
+CASES = {
+    case.system.name: case
+    for case in (wheel_with_arm(), snakeboard_with_pendulum(), ball_on_turntable())
+}

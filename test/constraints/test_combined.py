@@ -1,0 +1,189 @@
+"""Velocity constraints beside holonomic ones, spheres, prescribed coordinates and ground that
+moves: second order against equations by hand, constraints at round-off, exact derivatives.
+"""
+
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from combined import CASES
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from differences import jacobian, second_derivative  # noqa: E402
+
+from nh_control.geometry.rotations import S2  # noqa: E402
+from nh_control.geometry.spaces import Product, Rn  # noqa: E402
+from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp  # noqa: E402
+from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
+from nh_control.mechanics.system import System  # noqa: E402
+
+T, STEPS = 1.0, (20, 40, 80, 160)
+
+
+@cache
+def discrete(name):
+    return nonholonomic_midpoint(CASES[name].system, T / STEPS[0])
+
+
+def run(dsys, case, steps):
+    x = dsys.state(case.q, case.v)
+    states = [x]
+    for _ in range(steps):
+        states.append(dsys.step(states[-1], case.u))
+    return states
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_start_is_kept_as_it_is(name):
+    case, dsys = CASES[name], discrete(name)
+    x = dsys.state(case.q, case.v)
+    np.testing.assert_allclose(dsys.velocity(x), case.v, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_second_order_in_configuration_and_velocity(name):
+    case = CASES[name]
+    q, v = case.solution(T)
+    errors = []
+    for steps in STEPS:
+        dsys = discrete(name).with_step(T / steps)
+        x = run(dsys, case, steps)[-1]
+        space = dsys.system.space
+        errors.append(
+            (
+                np.abs(space.local(q, dsys.configuration(x))).max(),
+                np.abs(dsys.velocity(x) - v).max(),
+            )
+        )
+    slopes = np.log2(np.divide(errors[:-1], errors[1:]))
+    np.testing.assert_allclose(slopes[1:], 2.0, atol=0.1)
+    assert np.max(errors[-1]) < 1e-2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_constraints_hold_to_round_off(name):
+    """Without forces, which would steer the board into its singularity."""
+    case, dsys = replace(CASES[name], u=0 * CASES[name].u), discrete(name)
+    states = run(dsys, case, 60)
+    for before, after in zip(states, states[1:]):
+        assert np.abs(dsys.constraint_residual(before, after)).max() < 2e-14
+    q_ = ca.SX.sym("q", case.system.space.nq)
+    h = ca.Function("h", [q_], [case.system.holonomic(q_)])
+    worst = max(np.abs(np.asarray(h(dsys.configuration(x)))).max(initial=0.0) for x in states)
+    assert worst < 1e-13
+    if name == "snakeboard_with_pendulum":
+        assert abs(np.linalg.norm(dsys.configuration(states[-1])[5:]) - 1) < 1e-13
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_are_exact(name):
+    case, dsys, rng = CASES[name], discrete(name), np.random.default_rng(4)
+    x = dsys.retract(run(dsys, case, 5)[-1], 0.01 * rng.normal(size=dsys.ndx))
+    u, lam = case.u + 0.1, rng.normal(size=dsys.ndx)
+    lin, n = dsys.linearize(x, u), dsys.ndx
+
+    def moved(w):
+        return dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
+
+    want = jacobian(moved, n + dsys.nu, 0.01)
+    size = np.abs(want).max(axis=1, keepdims=True)
+    assert (np.abs(np.hstack([lin.A, lin.B]) - want) <= 1e-8 * size + 1e-11).all()
+    hessian = dsys.hessian(x, u, lam)
+    for _ in range(3):
+        d = rng.normal(size=n + dsys.nu)
+        along = second_derivative(lambda s, d=d: lam @ moved(s * d), 0.02)
+        assert abs(d @ hessian @ d - along) <= 1e-6 * max(1.0, abs(along))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_continuous_equations_are_those_by_hand(name):
+    case = CASES[name]
+    equations, t, d = ContinuousSystem(case.system), 0.3, 1e-3
+    q, v = case.solution(t)
+    weights = ((4 / 5, 1), (-1 / 5, 2), (4 / 105, 3), (-1 / 280, 4))
+    rate = sum(w * (case.solution(t + k * d)[1] - case.solution(t - k * d)[1]) for w, k in weights)
+    np.testing.assert_allclose(equations.acceleration(q, v, case.u), rate / d, atol=1e-8)
+
+
+def test_a_states_local_coordinates_are_coordinates_across_the_seam_of_a_sphere():
+    dsys, rng = discrete("snakeboard_with_pendulum"), np.random.default_rng(0)
+    assert (dsys.nx, dsys.ndx) == (8 + 6, 7 + 5)
+    assert "rho_bob_x" in dsys.state_names and "rho_psi" in dsys.state_names
+    case = CASES["snakeboard_with_pendulum"]
+    level = np.array([*case.q[:5], 0.8, 0.6, 0.0])
+    x = dsys.state(level, case.v)
+    for _ in range(10):
+        d = 0.3 * rng.normal(size=dsys.ndx)
+        np.testing.assert_allclose(dsys.local(x, dsys.retract(x, d)), d, rtol=0, atol=1e-13)
+
+
+def test_a_driven_wheel_pulls_its_cart():
+    """A wheel that is turned at will (prescribed) rolls without slipping: the cart's speed is the
+    wheel's, whatever pulls at it, and a weight on a spring behind follows Newton's law.
+    """
+    radius, mass, load, k = 0.2, 3.0, 0.5, 8.0
+    system = System(
+        name="driven_cart",
+        space=Rn("x", "load", "wheel"),
+        lagrangian=lambda q, v: (mass * v[0] ** 2 + load * v[1] ** 2 - k * (q[0] - q[1]) ** 2) / 2,
+        velocity_constraint=lambda q: ca.horzcat(1, 0, -radius),
+        prescribed=("wheel",),
+    )
+    omega = np.sqrt(k / load)
+    errors = []
+    for steps in (80, 160, 320, 640):
+        dsys = nonholonomic_midpoint(system, 2.0 / steps)
+        assert dsys.inputs == ("wheel",) and dsys.state_names[3:] == ("rho_1", "v_wheel")
+        x = dsys.state([0.0, 0.0, 0.0], [0.3, 0.0, 1.5])
+        for i in range(steps):
+            x = dsys.step(x, [1.5 * dsys.h * (i + 1)])
+            assert abs(x[0] - radius * x[2]) < 1e-14
+        behind = 0.3 * 2.0 - 0.3 / omega * np.sin(omega * 2.0)
+        errors.append(abs(x[1] - behind))
+    np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 2.0, atol=0.1)
+
+
+WRONG = {
+    "a distribution with a sphere": (
+        dict(
+            space=Product(Rn("x", "y"), S2("bob_")),
+            velocity_constraint=lambda q: ca.horzcat(1, 0, 0, 0, 0),
+            distribution=lambda q: ca.SX.eye(5)[:, 1:4],
+        ),
+        "turning bases of spheres",
+    ),
+    "a drift without a constraint": (
+        dict(space=Rn("x", "y"), velocity_drift=lambda q: q[0]),
+        "needs its velocity_constraint",
+    ),
+    "a drift of another size": (
+        dict(
+            space=Rn("x", "y"),
+            velocity_constraint=lambda q: ca.horzcat(1, 0),
+            velocity_drift=lambda q: q,
+        ),
+        r"velocity_drift must have shape \(1, 1\)",
+    ),
+    "constraints that depend on each other": (
+        dict(space=Rn("x", "y", "z"), velocity_constraint=lambda q: ca.SX.ones(2, 3)),
+        "the 2 velocity constraints do not fix 2 of the velocities",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_is_refused(what):
+    wrong, words = WRONG[what]
+    with pytest.raises(ValueError, match=words):
+        System(name="wrong", lagrangian=lambda q, v: ca.sumsqr(v), **wrong)
+
+
+def test_methods_that_cannot_refuse():
+    with pytest.raises(ValueError, match="velocity constraints"):
+        midpoint(CASES["wheel_with_arm"].system, 0.1)
+    with pytest.raises(ValueError, match="no symmetry"):
+        rdp(CASES["ball_on_turntable"].system, 0.1)
