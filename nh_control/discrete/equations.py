@@ -5,15 +5,13 @@ derivatives in the local coordinates of the state space.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 
+from nh_control.discrete.method import Method
 from nh_control.mechanics.lagrangian import Slopes, SlopesAt
 from nh_control.mechanics.system import System
-
-if TYPE_CHECKING:
-    from nh_control.discrete.method import Method
 
 
 class StepEquations:
@@ -38,7 +36,7 @@ class StepEquations:
 
     def __init__(self, system: System, method: Method, name: str):
         self.system, self.method, self.name = system, method, name
-        space = system.state_space
+        self.states = space = method.state_space(system)
         self.nx, self.ndx, self.n_z = space.nq, space.nv, method.n_z
         self.nu = system.nu + len(system.prescribed)
         self._slopes_at = SlopesAt(system)
@@ -173,7 +171,7 @@ class StepEquations:
     def _moved(self):
         """(r, y, a) of moved states."""
         x, u, z, p, x1, c, dx = self._moved_symbols
-        space = self.system.state_space
+        space = self.states
         moved = space.retract(x, dx)
         y = space.local(x1, self._g(moved, u, z, p, c)[0])
         return self._r(moved, u, z, p, c), y, self._point(moved, u, z, p)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from nh_control.geometry.spaces import Product, Rn, Space
+from nh_control.mechanics.system import System
+
 Gradients = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
 
 
@@ -20,6 +23,10 @@ class Method:
     of holonomic constraints (impulses); the rows of r at the same places are the constraints. Both
     functions take the step h as a symbol and, as a last argument, `gradients(q, v) = (dL/dq,
     dL/dv)`; they use the Lagrangian in no other way.
+
+    A method that needs more memory than (q, rho) names it in `memory`: a state then ends with
+    these numbers, rho in both functions too, and `start(q, rho, h)` are those of a state that is
+    made from a configuration and a velocity, zero without it.
     """
 
     name: str
@@ -27,3 +34,11 @@ class Method:
     residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], ca.SX]
     readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], tuple[ca.SX, ca.SX]]
     multipliers: range = range(0)
+    memory: tuple[str, ...] = ()
+    start: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+
+    def state_space(self, system: System) -> Space:
+        """States of a system under this method: those of the system, with the memory."""
+        if not self.memory:
+            return system.state_space
+        return Product(system.state_space, Rn(*self.memory))

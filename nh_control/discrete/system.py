@@ -50,14 +50,14 @@ class _Code:
     def state(self) -> Functions:
         """Functions of states and of the system's parameters p."""
         s = self._system
-        states, p = s.state_space, s.parameter_symbols
+        states, p = self._method.state_space(s), s.parameter_symbols
         x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
+        h = ca.SX.sym("h")
         q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
         middle, way = self._way(q, q1)
-        h = ca.SX.sym("h")
         residual = s.constraint_matrix(middle) @ way - h * s.drift(middle)
         outputs = {
-            "state": ([q, v], ca.vertcat(q, s.momentum(q, v))),
+            "state": ([q, v, h], ca.vertcat(q, self._momentum(q, v, h))),
             "energy": ([q, v], s.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
@@ -65,6 +65,13 @@ class _Code:
         }
         functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
         return Functions(f"{s.name}_state", functions)
+
+    def _momentum(self, q: ca.SX, v: ca.SX, h: ca.SX) -> ca.SX:
+        """Stored momentum of a velocity, with the memory that the method starts with."""
+        rho, method = self._system.momentum(q, v), self._method
+        if method.start is None:
+            return ca.vertcat(rho, ca.SX(len(method.memory), 1))
+        return ca.vertcat(rho, method.start(q, rho, h))
 
     def _way(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Where a step takes its constraints, and the mean velocity there times the step."""
@@ -102,7 +109,7 @@ class DiscreteSystem:
         alpha: float = 0.5,
     ):
         self.system, self.method, self.h = system, method, self._checked_step(method, h)
-        self.state_space = system.state_space
+        self.state_space = method.state_space(system)
         self._code = _Code(system, method, step_space, alpha)
 
     def __repr__(self) -> str:
@@ -255,7 +262,7 @@ class DiscreteSystem:
     def state(self, q, v) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
         velocity constraints is dropped, orthogonally in the mass metric."""
-        return self._evaluate("state", q, v)
+        return self._evaluate("state", q, v, [self.h])
 
     def configuration(self, x) -> np.ndarray:
         """Configuration q (nq) of a state."""
@@ -281,9 +288,8 @@ class DiscreteSystem:
         """
         mass, _, basis, _ = self._inertia(x)
         n, x1 = self.system.n_rho, np.array(x, dtype=float)
-        x1[self.system.space.nq :] += (
-            basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
-        )
+        change = basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
+        x1[self.system.space.nq :][: len(change)] += change
         return x1
 
     def idle(self, x) -> np.ndarray:
@@ -371,7 +377,8 @@ class DiscreteSystem:
         return self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
 
     def _inertia(self, x: ArrayLike) -> tuple[np.ndarray, ...]:
-        return self._code.inertia("inertia", x, self.system.parameter_values)
+        n = self.nx - len(self.method.memory)
+        return self._code.inertia("inertia", np.asarray(x)[:n], self.system.parameter_values)
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""

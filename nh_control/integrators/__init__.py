@@ -1,6 +1,12 @@
-"""Discrete-time integrators, each a residual and a read-out over `discrete.Method`."""
+"""Discrete-time integrators, each a residual and a read-out; `INTEGRATORS` lists them all."""
 
+from nh_control.integrators import reduced, variational
 from nh_control.integrators.reduced import rdp
+from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
 
-__all__ = ["midpoint", "nonholonomic_midpoint", "rdp"]
+INTEGRATORS = Registry()
+for _family in (variational, reduced):
+    INTEGRATORS.add(*_family.INTEGRATORS)
+
+__all__ = ["INTEGRATORS", "Integrator", "midpoint", "nonholonomic_midpoint", "rdp"]

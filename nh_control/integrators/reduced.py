@@ -8,6 +8,7 @@ from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.integrators.registry import Integrator, first_of, if_combined
 from nh_control.mechanics.system import System
 
 TANGENTS = ("exact", "truncated")
@@ -33,15 +34,8 @@ def rdp(
     does not; `dtau^{-1}_{-h xi}` stands for the left-trivialized tangent, which for ccsk it is not
     (corrected); dL/dr is kept.
     """
-    if system.symmetry is None:
-        raise ValueError(
-            f"rdp: {system.name} declares no symmetry (shape, connection, basis); use "
-            f"nonholonomic_midpoint"
-        )
-    if system.velocity_drift or system.n_holonomic or system.prescribed:
-        raise ValueError(
-            f"rdp: {system.name} has constraints beside A(q) v = 0; use nonholonomic_midpoint"
-        )
+    if reason := _refuses(system):
+        raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")
     if tangent not in TANGENTS:
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
     if not 0 <= alpha <= 1:
@@ -92,3 +86,25 @@ def rdp(
     return DiscreteSystem(
         system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha
     )
+
+
+def _lacks_symmetry(system: System) -> str:
+    there = system.symmetry is not None
+    return "" if there else "declares no symmetry (shape, connection, basis)"
+
+
+_refuses = first_of(_lacks_symmetry, if_combined)
+
+INTEGRATORS = tuple(
+    Integrator(
+        name=f"rdp_{retraction}",
+        make=lambda system, h, tau=retraction: rdp(system, h, tau),
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("velocity constraints at the middle", "nonholonomic momentum"),
+        refuses=_refuses,
+        source="kobilarov2010 (27), (28)",
+    )
+    for retraction in ("exp", "cay", "sccsk")
+)

@@ -7,6 +7,7 @@ import casadi as ca
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
+from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.system import System
 
 FORCINGS = {"symmetric": 0.5, "left": 1.0}
@@ -74,3 +75,27 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
     return DiscreteSystem(system, h, Method(label, n_z, residual, readout, range(moving, n_z)))
+
+
+INTEGRATORS = (
+    Integrator(
+        name="midpoint",
+        make=midpoint,
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("symplectic form", "momenta", "holonomic constraints"),
+        refuses=if_constrained,
+        source="johnson2014 (2), (28)",
+    ),
+    Integrator(
+        name="nonholonomic_midpoint",
+        make=nonholonomic_midpoint,
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("velocity constraints at the middle", "holonomic constraints"),
+        refuses=lambda system: "",
+        source="McLachlan and Perlmutter (2006), I-DLA",
+    ),
+)

@@ -1,0 +1,88 @@
+"""All integrators of the package with what is known of each: the command, scenarios, documents and
+tests read this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.system import System
+
+Make = Callable[[System, float], DiscreteSystem]
+Refusal = Callable[[System], str]
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
+
+    `preserves` are words for what it keeps exactly, `symmetric` whether a step back undoes a step,
+    `explicit` whether it solves for nothing. `refuses(system)` says why it cannot take a system,
+    "" if it can. `source` is the paper's key and number.
+    """
+
+    name: str
+    make: Make
+    order: int
+    symmetric: bool
+    explicit: bool
+    preserves: tuple[str, ...]
+    refuses: Refusal
+    source: str
+
+    def takes(self, system: System) -> bool:
+        """Whether it can integrate the system."""
+        return not self.refuses(system)
+
+
+class Registry(Mapping[str, Integrator]):
+    """Integrators by name, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Integrator] = {}
+
+    def add(self, *integrators: Integrator) -> None:
+        """Add integrators; raises ValueError for a name that is taken."""
+        for one in integrators:
+            if one.name in self._entries:
+                raise ValueError(f"there is an integrator {one.name!r} already")
+            self._entries[one.name] = one
+
+    def fitting(self, system: System) -> dict[str, Integrator]:
+        """Those that can take a system."""
+        return {name: one for name, one in self._entries.items() if one.takes(system)}
+
+    def __getitem__(self, name: str) -> Integrator:
+        if name not in self._entries:
+            raise KeyError(f"no integrator {name!r}, choose of: {', '.join(self._entries)}")
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def first_of(*reasons: Refusal) -> Refusal:
+    """The first of several reasons that applies."""
+    return lambda system: next((text for reason in reasons if (text := reason(system))), "")
+
+
+def if_constrained(system: System) -> str:
+    """Refuses velocity constraints."""
+    return "has velocity constraints" if system.m else ""
+
+
+def if_combined(system: System) -> str:
+    """Refuses all but A(q) v = 0 on spaces without spheres."""
+    kinds = {
+        "holonomic constraints": system.n_holonomic > 0,
+        "prescribed coordinates": bool(system.prescribed),
+        "a velocity drift": system.velocity_drift is not None,
+        "spheres": system.space.nw != system.space.nv,
+    }
+    found = [kind for kind, there in kinds.items() if there]
+    return f"has {' and '.join(found)}" if found else ""
