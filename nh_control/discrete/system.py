@@ -170,21 +170,23 @@ class DiscreteSystem:
 
         Raises as `step` does, and ValueError for an unknown parameter.
         """
-        columns = self._columns(parameters)
         engine, arrays = self._differentiated(parameters)
-        work = self._run(engine.linearize, x, u, arrays)
-        m, n, nw = self._multipliers, self._ndx, self._ndx + self.nu
-        ab, dz = work.ab, work.dz[m]
+        work, n, m = self._run(engine.linearize, x, u, arrays), self._ndx, self._multipliers
+        ab, dz, nw = work.ab, work.dz, n + self._nu
+        by_p, multipliers_by_p = self._no_parameters
+        if parameters:
+            columns = self._columns(parameters)
+            by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns]
         return Linearization(
-            A=ab[:, :n].copy(),
-            B=ab[:, n:nw].copy(),
-            P=ab[:, columns],
-            x1=work.x1.copy(),
-            h=self.h,
-            multipliers=work.z[m].copy(),
-            multipliers_x=dz[:, :n].copy(),
-            multipliers_u=dz[:, n:nw].copy(),
-            multipliers_p=dz[:, columns],
+            ab[:, :n].copy(),
+            ab[:, n:nw].copy(),
+            by_p,
+            work.x1.copy(),
+            self.h,
+            work.z[m].copy(),
+            dz[m, :n].copy(),
+            dz[m, n:nw].copy(),
+            multipliers_by_p,
         )
 
     def hessian(
@@ -202,7 +204,6 @@ class DiscreteSystem:
         `mu = r_z^{-T} (g_z^T lam + E nu);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, E the
         places of the multipliers in z. Raises as `linearize` does.
         """
-        columns = self._columns(parameters)
         engine, arrays = self._differentiated(parameters)
         work, m = arrays.work, self._multipliers
         _assign(work.lam, lam, self, "adjoint")
@@ -212,7 +213,7 @@ class DiscreteSystem:
         full = self._run(engine.hessian, x, u, arrays).hessian
         if not parameters:
             return full.copy()
-        kept = [*range(self._ndx + self.nu), *columns]
+        kept = [*range(self._ndx + self._nu), *self._columns(parameters)]
         return full[np.ix_(kept, kept)]
 
     def multipliers(self, x, u=()) -> np.ndarray:
@@ -382,7 +383,7 @@ class DiscreteSystem:
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""
-        names, first = self.parameter_names, self._ndx + self.nu
+        names, first = self.parameter_names, self._ndx + self._nu
         if unknown := [name for name in parameters if name not in names]:
             raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
         return [first + names.index(name) for name in parameters]
@@ -420,6 +421,15 @@ class DiscreteSystem:
     @cached_property
     def _ndx(self) -> int:
         return self.ndx
+
+    @cached_property
+    def _nu(self) -> int:
+        return self.nu
+
+    @cached_property
+    def _no_parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of the state and of the multipliers by none."""
+        return np.zeros((self.ndx, 0)), np.zeros((len(self.method.multipliers), 0))
 
     @cached_property
     def _multipliers(self) -> slice:
