@@ -4,6 +4,7 @@ body axes, and the paths that bodies leave.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -61,11 +62,8 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     """The plant in state x (nx) of the model; axes are drawn for bodies on which inputs act or,
     without a visual model, for all.
     """
-    scenario, parameters, q = (
-        experiment.scenario,
-        experiment.plant_parameters,
-        experiment.model.configuration(x),
-    )
+    scenario, parameters = experiment.scenario, experiment.plant_parameters
+    q = experiment.model.configuration(x)
     bodies = _bodies(experiment, x)
     if scenario.visual is None:
         return Scene(axes=[line for body in bodies for line in _axes(body)])
@@ -90,11 +88,8 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     """Positions (N, 3) at states (N, nx), by name: of bodies in space, of the planar body, or of
     the frame that leaves the visual model's trail.
     """
-    scenario, parameters, model = (
-        experiment.scenario,
-        experiment.plant_parameters,
-        experiment.model,
-    )
+    scenario, parameters = experiment.scenario, experiment.plant_parameters
+    model = experiment.model
     if scenario.to_bodies is not None:
         columns = list(zip(*(_bodies(experiment, x) for x in states)))
         return {
@@ -131,7 +126,7 @@ def _axes(body: BodyState) -> list[tuple[np.ndarray, str]]:
     ]
 
 
-def _outlines(visual: VisualModel, poses: dict[str, Pose]) -> list[np.ndarray]:
+def _outlines(visual: VisualModel, poses: Mapping[str, Pose]) -> list[np.ndarray]:
     return (
         [np.array([poses[frame].position for frame in (*visual.outline, visual.outline[0])])]
         if visual.outline
@@ -166,7 +161,7 @@ def _faces(shape: Shape) -> list[np.ndarray]:
     return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
 
 
-def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, int, int]:
+def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, ...]:
     signs = [a, b]
     signs.insert(axis, side)
     return tuple(signs)

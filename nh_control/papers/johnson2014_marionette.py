@@ -13,8 +13,8 @@ import casadi as ca
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.discrete.conditioning import Conditioning, require_regular
-from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.conditioning import require_regular
+from nh_control.discrete.system import Conditioning, DiscreteSystem
 from nh_control.figures import sticks
 from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.numerics.progress import Progress
@@ -154,7 +154,7 @@ def stabilization() -> Stabilization:
         CODE: still.states[-1],
     }
 
-    def run(x, feedback: bool) -> ClosedLoop:
+    def run(x: np.ndarray, feedback: bool) -> ClosedLoop:
         loop = closed_loop(dsys, tracker, x, len(reference), feedback=feedback)
         if loop.failure is not None:
             raise loop.failure
