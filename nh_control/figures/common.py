@@ -11,6 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nh_control.figures import style
 from nh_control.runs.experiment import Result
+from nh_control.scenarios import MonitoredOutput
 
 ROUND_OFF = 1e-18
 NEAR = 1.0
@@ -194,9 +195,9 @@ def _show_wind(result: Result, panel: Axes) -> None:
         panel.axvspan(gust.start_s, stop, color="#cfe3f3", linewidth=0, label="wind")
 
 
-def monitored(result: Result) -> Figure:
+def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
     """What the scenario monitors, above the line that it must not cross."""
-    monitor, times = result.experiment.scenario.monitor, result.loop.trajectory.times[:-1]
+    times = result.loop.trajectory.times[:-1]
     figure = Figure(figsize=(style.WIDTH, 3.0), layout="constrained")
     panel = figure.subplots()
     for color, name, values in zip(style.SERIES, monitor.names, result.monitored.T):

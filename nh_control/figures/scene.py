@@ -64,7 +64,7 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     q = experiment.model.configuration(x)
-    bodies = _bodies(experiment, x)
+    bodies = bodies_of(experiment, x)
     if scenario.visual is None:
         return Scene(axes=[line for body in bodies for line in _axes(body)])
     visual = scenario.visual(parameters)
@@ -91,14 +91,14 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     model = experiment.model
     if scenario.to_bodies is not None:
-        columns = list(zip(*(_bodies(experiment, x) for x in states)))
+        columns = list(zip(*(bodies_of(experiment, x) for x in states)))
         return {
             column[0].frame: np.array([body.position for body in column]) for column in columns
         }
     if scenario.body is not None:
         xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
         return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
-    visual = scenario.visual(parameters)
+    visual = scenario.visual_model()
     return {
         visual.trail: np.array(
             [
@@ -109,7 +109,8 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _bodies(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+    """The plant's bodies in space in state x (nx) of the model, none for other scenarios."""
     model, to_bodies = experiment.model, experiment.scenario.to_bodies
     return (
         ()

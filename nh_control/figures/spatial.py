@@ -4,7 +4,7 @@ component.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -18,9 +18,8 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, scene
+from nh_control.figures.scene import Scene, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import BodyState
 
 VIEW = {"elev": 28, "azim": -62}
 SHOWN = 8
@@ -126,18 +125,10 @@ def _visible(panels: Iterable[Axes]) -> list[Axes]:
     return [panel for panel in panels if panel.get_visible()]
 
 
-def _bodies(experiment: Experiment, states: np.ndarray) -> Iterator[tuple[BodyState, ...]]:
-    model = experiment.model
-    for x in states:
-        yield experiment.scenario.to_bodies(
-            experiment.plant_parameters, model.configuration(x), model.velocity(x)
-        )
-
-
 def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
     out = {}
-    for column in zip(*_bodies(experiment, states)):
+    for column in zip(*(bodies_of(experiment, x) for x in states)):
         rows = [
             (
                 b.position,

@@ -26,7 +26,7 @@ Snapshot: TypeAlias = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
 def path(result: Result) -> Figure:
     """The system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
-    visual = scenario.visual(scenario.parameters)
+    visual = scenario.visual_model()
     nodes = np.unique(np.linspace(0, len(trajectory), SHOWN).round().astype(int))
     figure = draw(
         visual,

@@ -99,7 +99,7 @@ class Stabilization:
 
     def figure_5(self) -> Figure:
         """The marionette at its start and during the motion."""
-        visual, states = MARIONETTE.visual(MARIONETTE.parameters), self.reference.trajectory.states
+        visual, states = MARIONETTE.visual_model(), self.reference.trajectory.states
         return sticks.draw(
             visual,
             [

@@ -133,8 +133,14 @@ class _Reader:
                 coordinate, rate, sign = self._joints[name]
                 node.q[coordinate], node.v[rate] = sign * position, sign * velocity
 
+    def _heading(self) -> int:
+        """Where the planar body's heading stands in configurations."""
+        if self._scenario.body is None:
+            raise RecordingError(f"the scenario {self._scenario.name!r} has no planar body")
+        return self._space.names.index(self._scenario.body.coordinates[0])
+
     def _odometry(self, message: Any, node: _Node) -> None:
-        i = self._space.names.index(self._scenario.body.coordinates[0])
+        i = self._heading()
         pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
         yaw = np.arctan2(2 * (o.w * o.z + o.x * o.y), o.w**2 + o.x**2 - o.y**2 - o.z**2)
         node.q[i : i + 3] = yaw, pose.position.x, pose.position.y
@@ -142,6 +148,8 @@ class _Reader:
 
     def _multi_dof(self, message: Any, node: _Node) -> None:
         """Twists are in the axes of the body, as in nav_msgs/Odometry."""
+        if self._scenario.from_bodies is None:
+            raise RecordingError(f"the scenario {self._scenario.name!r} has no bodies in space")
         bodies = []
         for name, transform, twist in zip(message.joint_names, message.transforms, message.twist):
             position, linear, angular = (
@@ -190,7 +198,7 @@ class _Reader:
             )
         q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
         if self._scenario.body is not None:
-            i = self._space.names.index(self._scenario.body.coordinates[0])
+            i = self._heading()
             q[:, i] = np.unwrap(q[:, i])
         steps = np.arange(known[-1] + 1)
         inputs, held = np.zeros((known[-1], self._model.nu)), [0.0] * self._model.nu

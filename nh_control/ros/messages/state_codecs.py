@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -62,8 +62,8 @@ def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) ->
         found.append(JointCodec(scenario.joints, space, velocities))
     if scenario.body is not None:
         found.append(PlanarCodec(scenario.body, space, velocities))
-    if scenario.to_bodies is not None:
-        found.append(SpatialCodec(scenario, dsys, velocities))
+    if scenario.to_bodies is not None and scenario.from_bodies is not None:
+        found.append(SpatialCodec(scenario.to_bodies, scenario.from_bodies, dsys, velocities))
     return tuple(found)
 
 
@@ -182,9 +182,15 @@ class SpatialCodec:
 
     topic, message_type = "multi_dof_joint_states", MultiDOFJointState
 
-    def __init__(self, scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True):
+    def __init__(
+        self,
+        to_bodies: Callable[[Any, np.ndarray, np.ndarray], Sequence[BodyState]],
+        from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]],
+        dsys: DiscreteSystem,
+        velocities: bool = True,
+    ):
         self._parameters, space = dsys.system.parameters, dsys.system.space
-        self._to_bodies, self._from_bodies = scenario.to_bodies, scenario.from_bodies
+        self._to_bodies, self._from_bodies = to_bodies, from_bodies
         self._velocities = velocities
         self._rest = np.zeros(space.nw)
         bodies = self._to_bodies(self._parameters, space.origin, self._rest)
