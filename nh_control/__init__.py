@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.optimize import optimize as optimize
     from nh_control.control.projection import project as project
     from nh_control.control.tracking import LqrTracker as LqrTracker
+    from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
-    from nh_control.discrete.system import StepFailed as StepFailed
     from nh_control.discrete.trajectory import Trajectory as Trajectory
     from nh_control.geometry.rotations import S2 as S2
     from nh_control.geometry.rotations import SE3 as SE3
@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.integrators import midpoint as midpoint
     from nh_control.integrators import nonholonomic_midpoint as nonholonomic_midpoint
     from nh_control.integrators import rdp as rdp
+    from nh_control.mechanics.parameters import Parameters as Parameters
+    from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
     from nh_control.multibody.model import Multibody as Multibody
     from nh_control.multibody.urdf import load_urdf as load_urdf
@@ -39,6 +41,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
 
 _HOMES = {
     "System": "mechanics.system",
+    "Parameters": "mechanics.parameters",
+    "parameter": "mechanics.parameters",
     "Rn": "geometry.spaces",
     "SE2": "geometry.spaces",
     "Product": "geometry.spaces",
@@ -51,7 +55,7 @@ _HOMES = {
     "nonholonomic_midpoint": "integrators",
     "rdp": "integrators",
     "DiscreteSystem": "discrete.system",
-    "StepFailed": "discrete.system",
+    "StepFailed": "discrete.results",
     "Trajectory": "discrete.trajectory",
     "lqr": "control",
     "LqrTracker": "control.tracking",

@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.discrete.conditioning import require_regular
-from nh_control.discrete.system import Conditioning, DiscreteSystem
+from nh_control.discrete.results import Conditioning
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures import sticks
 from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.numerics.progress import Progress
