@@ -364,10 +364,10 @@ class Phase(Space):
         dp = self._transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
         return ca.vertcat(self.base._local(x0[:n], x1[:n]), self._frame(x0[:n]).T @ dp)
 
-    def _frame(self, q):
+    def _frame(self, q: ca.SX) -> ca.SX:
         return self.base.frame(q)[self._kept, self._kept_local]
 
-    def _transport(self, q0, q1, p):
+    def _transport(self, q0: ca.SX, q1: ca.SX, p: ca.SX) -> ca.SX:
         full = ca.SX(self.base.nw, 1)
         full[self._kept] = p
         return self.base.transport(q0, q1, full)[self._kept]
