@@ -1,13 +1,16 @@
-"""Packaging for ament_python (colcon) and pip; package.xml states the same dependencies as rosdep
-keys.
+"""Packaging for ament_python (colcon) and pip. package.xml has the version and the maintainer, and
+states the same dependencies as rosdep keys.
 """
 
+import xml.etree.ElementTree as ElementTree
 from glob import glob
+from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.develop import develop
 
 NAME = "nh_control"
+MANIFEST = ElementTree.parse(Path(__file__).parent / "package.xml").getroot()
 
 # ROS 2 without a ROS installation: wheels that exist for CPython 3.10-3.13 on x86-64 Linux.
 # Elsewhere, install ROS 2.
@@ -42,15 +45,15 @@ class Develop(develop):
 setup(
     cmdclass={"develop": Develop},
     name=NAME,
-    version="0.1.0",
+    version=MANIFEST.findtext("version"),
     description="Structure-preserving simulation and control of mechanical systems, with ROS 2 "
     "nodes",
     license="Apache-2.0",
-    maintainer="nh_control maintainers",
-    maintainer_email="maintainers@users.noreply.a-seed-6319f038.example",
+    maintainer=MANIFEST.findtext("maintainer"),
+    maintainer_email=MANIFEST.find("maintainer").get("email"),
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["data/*.json", "data/*.urdf", "numerics/native/*.c"]},
+    package_data={NAME: ["py.typed", "data/*.json", "data/*.urdf", "numerics/native/*.c"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -58,7 +61,15 @@ setup(
         (f"share/{NAME}/config", sorted(glob("config/*.yaml") + glob("config/*.rviz"))),
         (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
     ],
-    install_requires=["casadi>=3.6", "control>=0.10", "numpy", "rich", "scipy", "transforms3d"],
+    install_requires=[
+        "casadi>=3.6",
+        "control>=0.10",
+        "numpy",
+        "pyyaml",
+        "rich",
+        "scipy",
+        "transforms3d",
+    ],
     extras_require={
         "plot": PLOT,
         "ros": [
@@ -76,7 +87,8 @@ setup(
             "jvrc-description",
             "upkie-description",
         ],  # robots, and Pinocchio to check them against
-        "test": [*PLOT, "hypothesis", "pytest", "pytest-xdist", "pyyaml"],
+        "test": [*PLOT, "hypothesis", "pytest", "pytest-xdist"],
+        "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={
         "console_scripts": [

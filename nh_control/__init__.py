@@ -1,3 +1,88 @@
 """Structure-preserving simulation and control of mechanical systems: integrators, exact
 linearizations, LQR, ROS 2 nodes.
+
+`import nh_control as nh` gives the everyday names, `nh.System`, `nh.midpoint`, `nh.lqr`, ...; each
+comes from its room when it is first used, so that the import itself costs nothing.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names for editors and type checkers
+    from nh_control.control import lqr as lqr
+    from nh_control.control.collocation import collocate as collocate
+    from nh_control.control.costs import quadratic as quadratic
+    from nh_control.control.equilibrium import equilibrium as equilibrium
+    from nh_control.control.estimation import KalmanFilter as KalmanFilter
+    from nh_control.control.optimize import optimize as optimize
+    from nh_control.control.projection import project as project
+    from nh_control.control.tracking import LqrTracker as LqrTracker
+    from nh_control.discrete.results import StepFailed as StepFailed
+    from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
+    from nh_control.discrete.trajectory import Trajectory as Trajectory
+    from nh_control.geometry.rotations import S2 as S2
+    from nh_control.geometry.rotations import SE3 as SE3
+    from nh_control.geometry.rotations import SO3 as SO3
+    from nh_control.geometry.spaces import SE2 as SE2
+    from nh_control.geometry.spaces import Product as Product
+    from nh_control.geometry.spaces import Rn as Rn
+    from nh_control.integrators import midpoint as midpoint
+    from nh_control.integrators import nonholonomic_midpoint as nonholonomic_midpoint
+    from nh_control.integrators import rdp as rdp
+    from nh_control.mechanics.parameters import Parameters as Parameters
+    from nh_control.mechanics.parameters import parameter as parameter
+    from nh_control.mechanics.system import System as System
+    from nh_control.multibody.model import Multibody as Multibody
+    from nh_control.multibody.urdf import load_urdf as load_urdf
+
+    __version__: str
+
+_HOMES = {
+    "System": "mechanics.system",
+    "Parameters": "mechanics.parameters",
+    "parameter": "mechanics.parameters",
+    "Rn": "geometry.spaces",
+    "SE2": "geometry.spaces",
+    "Product": "geometry.spaces",
+    "SO3": "geometry.rotations",
+    "S2": "geometry.rotations",
+    "SE3": "geometry.rotations",
+    "Multibody": "multibody.model",
+    "load_urdf": "multibody.urdf",
+    "midpoint": "integrators",
+    "nonholonomic_midpoint": "integrators",
+    "rdp": "integrators",
+    "DiscreteSystem": "discrete.system",
+    "StepFailed": "discrete.results",
+    "Trajectory": "discrete.trajectory",
+    "lqr": "control",
+    "LqrTracker": "control.tracking",
+    "equilibrium": "control.equilibrium",
+    "project": "control.projection",
+    "quadratic": "control.costs",
+    "optimize": "control.optimize",
+    "collocate": "control.collocation",
+    "KalmanFilter": "control.estimation",
+}
+"""Everyday names and the modules that they come from."""
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        value = metadata.version(__name__)
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -48,6 +48,7 @@ THIRD_PARTY = {
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
+    "yaml": ("pyyaml", "python3-yaml"),
 }
 NOT_ON_PYPI = {
     "tf2_ros",
@@ -190,6 +191,11 @@ def test_everything_in_launch_and_config_is_installed():
     assert ("share/ament_index/resource_index/packages", ["resource/nh_control"]) in SETUP[
         "data_files"
     ]
+
+
+def test_the_hints_are_package_data():
+    assert "py.typed" in SETUP["package_data"]["nh_control"]
+    assert (ROOT / "nh_control" / "py.typed").is_file()
 
 
 def test_native_sources_are_package_data():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control.costs import Cost, Limits, bounds
 from nh_control.control.optimize import Iteration, Optimum
@@ -21,7 +22,7 @@ def collocate(
     dsys: DiscreteSystem,
     cost: Cost,
     guess: Trajectory,
-    end=None,
+    end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
     limits: Limits | None = None,
     tolerance: float = 1e-9,
@@ -107,7 +108,13 @@ def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
 
 
 def _constraints(
-    dsys: DiscreteSystem, X, U, Z, end, fixed, limits: np.ndarray
+    dsys: DiscreteSystem,
+    X: ca.MX,
+    U: ca.MX,
+    Z: ca.MX,
+    end: ArrayLike | None,
+    fixed: Sequence[str] | None,
+    limits: np.ndarray,
 ) -> tuple[ca.MX, np.ndarray, np.ndarray]:
     """Constraints and their bounds: the equations of all steps, the end condition, the model's
     domain and the limits (nx, 2) of states.
@@ -153,7 +160,7 @@ def resample(trajectory: Trajectory, h: float) -> Trajectory:
     )
 
 
-def _unknowns(dsys: DiscreteSystem, x, u) -> np.ndarray:
+def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
     """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is
     where no step is possible.
     """
@@ -163,7 +170,7 @@ def _unknowns(dsys: DiscreteSystem, x, u) -> np.ndarray:
         return np.zeros(dsys.method.n_z)
 
 
-def _total(dsys: DiscreteSystem, cost: Cost, X, U) -> ca.MX:
+def _total(dsys: DiscreteSystem, cost: Cost, X: ca.MX, U: ca.MX) -> ca.MX:
     x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
     stage, terminal = (
         ca.Function("stage", [x, u, w], [cost.stage(x, u, w)]),
@@ -176,7 +183,9 @@ def _total(dsys: DiscreteSystem, cost: Cost, X, U) -> ca.MX:
     return ca.sum2(stage.map(steps)(X[:, :-1], U, W[:, :-1])) + terminal(X[:, -1], W[:, -1])
 
 
-def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None) -> ca.MX:
+def _end_condition(
+    dsys: DiscreteSystem, last: ca.MX, end: ArrayLike | None, fixed: Sequence[str] | None
+) -> ca.MX:
     """`local(end, x_N)` in the coordinates named in `fixed`, (0) without an end."""
     if end is None:
         return ca.MX(0, 1)
@@ -188,7 +197,7 @@ def _end_condition(dsys: DiscreteSystem, last, end, fixed: Sequence[str] | None)
             f"{list(names)}, got shape {np.shape(end)}, fixed {fixed}"
         )
     x = ca.SX.sym("x", dsys.nx)
-    local = ca.Function("local", [x], [dsys.state_space.local(ca.SX(end), x)])(last)
+    local = ca.Function("local", [x], [dsys.state_space.local(ca.SX(np.asarray(end)), x)])(last)
     return local if fixed is None else local[[names.index(name) for name in fixed]]
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control.lqr import checked_weights
 from nh_control.discrete.system import DiscreteSystem
@@ -30,7 +32,7 @@ class Cost:
     terminal: Callable[[ca.SX, ca.SX], ca.SX] = lambda x, w: ca.SX(0)
     parameters: np.ndarray | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.parameters is not None and (
             np.ndim(self.parameters) != 2 or not np.isfinite(self.parameters).all()
         ):
@@ -58,7 +60,13 @@ class Cost:
         )
 
 
-def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
+def quadratic(
+    dsys: DiscreteSystem,
+    desired: Trajectory,
+    Q: ArrayLike,
+    R: ArrayLike,
+    Qf: ArrayLike | None = None,
+) -> Cost:
     """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`,
     `du = u - u_d`, Qf = Q if not given.
 
@@ -74,11 +82,11 @@ def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
             f"{desired.inputs.shape[1]} inputs, expected {nx} and {nu}"
         )
 
-    def stage(x, u, w):
+    def stage(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
         dx, du = dsys.state_space.local(w[:nx], x), u - w[nx:]
         return (ca.bilin(Q, dx, dx) + ca.bilin(R, du, du)) / 2
 
-    def terminal(x, w):
+    def terminal(x: ca.SX, w: ca.SX) -> ca.SX:
         dx = dsys.state_space.local(w[:nx], x)
         return ca.bilin(Qf, dx, dx) / 2
 
@@ -89,7 +97,7 @@ def quadratic(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Cost:
     )
 
 
-Limits = Mapping[str, tuple[float, float]]
+Limits: TypeAlias = Mapping[str, tuple[float, float]]
 """Lower and upper bounds of states and inputs by name; infinite where there is none."""
 
 
@@ -135,7 +143,7 @@ def barrier(
     """
     both, span = bounds(dsys, limits)
 
-    def walls(values, w, first):
+    def walls(values: ca.SX, w: ca.SX, first: int) -> ca.SX:
         total = ca.SX(0)
         for i in range(values.shape[0]):
             lower, upper = both[first + i]
@@ -154,7 +162,7 @@ def barrier(
     )
 
 
-def _relaxed_log(s, d):
+def _relaxed_log(s: ca.SX, d: ca.SX) -> ca.SX:
     inside = s > d
     return ca.if_else(
         inside, -ca.log(ca.if_else(inside, s, 1)), (((s - 2 * d) / d) ** 2 - 1) / 2 - ca.log(d)
@@ -224,7 +232,7 @@ def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
     dx = ca.SX.sym("dx", dsys.ndx)
     moved = dsys.state_space.retract(x, dx)
 
-    def derivatives(value, variables):
+    def derivatives(value: ca.SX, variables: ca.SX) -> list[ca.SX]:
         hessian, gradient = ca.hessian(value, variables)
         return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(dsys.ndx)])
 

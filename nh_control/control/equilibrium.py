@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
 
@@ -27,7 +28,7 @@ class NoEquilibrium(ValueError):
 
 
 def equilibrium(
-    dsys: DiscreteSystem, x_guess, u_guess, hold: Sequence[str] = ()
+    dsys: DiscreteSystem, x_guess: ArrayLike, u_guess: ArrayLike, hold: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with
     exact derivatives, steps halved until the motion decreases.
@@ -49,7 +50,7 @@ def equilibrium(
         jacobian = np.hstack([lin.A - np.eye(dsys.ndx), lin.B])[:, free]
         change = np.zeros(len(names))
         change[free] = np.linalg.lstsq(jacobian, -motion, rcond=1e-9)[0]
-        better = _shorten(dsys, x, u, change, np.linalg.norm(motion))
+        better = _shorten(dsys, x, u, change, float(np.linalg.norm(motion)))
         if better is None:
             break
         x, u, motion = better
@@ -68,7 +69,9 @@ def equilibrium(
     )
 
 
-def _shorten(dsys: DiscreteSystem, x, u, change, size: float):
+def _shorten(
+    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, change: np.ndarray, size: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """State, input and motion after the longest of the halved changes that makes the motion
     smaller than `size`, None if none does.
     """

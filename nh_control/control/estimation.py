@@ -10,6 +10,7 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control.lqr import checked_weight
 from nh_control.control.tracking import Command, Controller
@@ -39,7 +40,11 @@ class KalmanFilter:
     """
 
     def __init__(
-        self, dsys: DiscreteSystem, W, V, measurement: Callable[[ca.SX], ca.SX] | None = None
+        self,
+        dsys: DiscreteSystem,
+        W: ArrayLike,
+        V: ArrayLike,
+        measurement: Callable[[ca.SX], ca.SX] | None = None,
     ):
         self.dsys, self._measurement = dsys, measurement
         self.W = checked_weight("W", W, dsys.ndx)
@@ -54,12 +59,12 @@ class KalmanFilter:
                 f"{np.linalg.eigvalsh(self.V).min():.1e}"
             )
 
-    def predict(self, belief: Belief, u) -> Belief:
+    def predict(self, belief: Belief, u: ArrayLike) -> Belief:
         """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed."""
         lin = self.dsys.linearize(belief.x, u)
         return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + self.W)
 
-    def update(self, belief: Belief, y) -> Belief:
+    def update(self, belief: Belief, y: ArrayLike) -> Belief:
         """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,
         `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x.
         """
@@ -71,11 +76,11 @@ class KalmanFilter:
         P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
         return Belief(x[:, 0], (P + P.T) / 2)
 
-    def expected(self, x) -> np.ndarray:
+    def expected(self, x: ArrayLike) -> np.ndarray:
         """Measurement at the state x (nx) without noise."""
         return self._functions("measure", x)[0][:, 0]
 
-    def _innovation(self, x, y) -> tuple[np.ndarray, np.ndarray]:
+    def _innovation(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         difference, H = self._functions("innovation", x, y)
         return difference[:, 0], H
 
@@ -119,14 +124,13 @@ class OutputFeedback:
     """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):
-        self.dsys, self.reference, self.target = (
-            controller.dsys,
-            controller.reference,
-            controller.target,
-        )
+        self.dsys, self.reference = controller.dsys, controller.reference
+        self.target = controller.target
         self._controller, self._kalman, self._start = controller, kalman, start
 
-    def command(self, k: int, y, memory: tuple[Belief, object] | None = None) -> Command:
+    def command(
+        self, k: int, y: ArrayLike, memory: tuple[Belief, object] | None = None
+    ) -> Command:
         """Command for step k at the measurement y; the error is that of the estimate. Raises
         StepFailed.
         """

@@ -4,14 +4,17 @@ payload: the baseline beside LQR.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control.paths import ORDER, Path
-from nh_control.control.payload_flatness import flat_reference, least_rotation
-from nh_control.control.tracking import Command
+from nh_control.control.payload_flatness import flat_reference, least_rotation, payload_parameters
+from nh_control.control.tracking import Command, input_limits
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import normalize
@@ -55,23 +58,19 @@ class GeometricController:
         path: Path,
         formation: Formation = Formation(),
         gains: GeometricGains = GeometricGains(),
-        limits=None,
+        limits: ArrayLike | None = None,
         name: str = "",
     ):
         self.dsys, self.reference = dsys, flat_reference(dsys, path, formation, name=name)
-        self.limits = (
-            dsys.system.input_bounds if limits is None else np.asarray(limits, dtype=float)
-        )
-        if self.limits.shape != (dsys.nu, 2):
-            raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
+        self.limits = input_limits(dsys, limits)
         self._jets = path.jets(self.reference.times).reshape(len(self.reference) + 1, -1)
-        self._law = _control_law(dsys.system.parameters, formation, gains)
+        self._law = _control_law(payload_parameters(dsys), formation, gains)
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
-    def command(self, k: int, x, memory=None) -> Command:
+    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         """Command for step k at state x (nx)."""
         jet = self._jets[min(k, len(self.reference))]
         u = self._law("law", jet, self.dsys.configuration(x), self.dsys.velocity(x))[0][:, 0]
@@ -79,7 +78,7 @@ class GeometricController:
         return Command(clipped, clipped != u, self.dsys.local(self.target(k), x))
 
 
-def flip(a):
+def flip(a: ca.SX) -> ca.SX:
     """A vector (3) in the paper's frame, e3 down, from one in ours, z up, and back: half a turn
     about x.
     """
@@ -95,15 +94,10 @@ def _control_law(
     The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`, and
     `w_i = q_i x q_i'` is in the inertial frame.
     """
-    jet, q, v = (
-        ca.SX.sym("jet", 3 * (ORDER + 1)),
-        ca.SX.sym("q", 3 + 7 * p.n),
-        ca.SX.sym("v", 3 + 6 * p.n),
-    )
-    (y, attitudes, links), (y_dot, omegas, rates) = (
-        split_configuration(q, p.n),
-        split_velocity(v, p.n),
-    )
+    jet = ca.SX.sym("jet", 3 * (ORDER + 1))
+    q, v = ca.SX.sym("q", 3 + 7 * p.n), ca.SX.sym("v", 3 + 6 * p.n)
+    y, attitudes, links = split_configuration(q, p.n)
+    y_dot, omegas, rates = split_velocity(v, p.n)
     directions = [-flip(link) for link in links]
     spins = [ca.cross(a, -flip(rate)) for a, rate in zip(directions, rates)]
     path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
@@ -113,7 +107,7 @@ def _control_law(
     inputs = []
     for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
         force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted)
-        thrust = ca.dot(force, quaternion.rotate(attitude, ca.DM([0, 0, 1])))
+        thrust = ca.dot(force, quaternion.rotate(attitude, ca.SX([0, 0, 1])))
         inputs += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
     return Functions(
         "quadrotor_payload_geometric",
@@ -124,21 +118,19 @@ def _control_law(
 def _moment(
     p: QuadrotorPayloadParameters,
     gains: GeometricGains,
-    attitude,
-    omega,
-    attitude_d,
-    omega_d,
-    omega_d_dot,
-):
+    attitude: ca.SX,
+    omega: ca.SX,
+    attitude_d: ca.SX,
+    omega_d: ca.SX,
+    omega_d_dot: ca.SX,
+) -> ca.SX:
     """`M = -k_R e_R - k_O e_O + Omega x J Omega - J (Omega x R_e^T Omega_d - R_e^T Omega_d')` with
     `R_e = R_d^T R`, `e_R = vee(R_e - R_e^T) / 2` and
     `e_O = Omega - R_e^T Omega_d`."""
     inertia = ca.DM([p.Jx, p.Jy, p.Jz])
     error = quaternion.multiply(quaternion.conjugate(attitude_d), attitude)
-    spin, spin_dot = (
-        quaternion.rotate_back(error, omega_d),
-        quaternion.rotate_back(error, omega_d_dot),
-    )
+    spin = quaternion.rotate_back(error, omega_d)
+    spin_dot = quaternion.rotate_back(error, omega_d_dot)
     feedback = -gains.k_R * 2 * error[0] * error[1:] - gains.k_O * (omega - spin)
     return (
         feedback + ca.cross(omega, inertia * omega) - inertia * (ca.cross(omega, spin) - spin_dot)
@@ -175,9 +167,9 @@ def _force_law(
     frame = _desired_frame(formation, force)
     share = float(r[0, 2] * np.linalg.norm(r.sum(axis=0)))
     mu = [ca.dot(force, q_i) * q_i / share for q_i in q]
-    a = sum(mu) / p.payload_mass
+    a = sum(mu[1:], mu[0]) / p.payload_mass
 
-    def rate(expression, spin_rates=(ca.SX(3 * n, 1),)):
+    def rate(expression: ca.SX, spin_rates: Sequence[ca.SX] = (ca.SX(3 * n, 1),)) -> ca.SX:
         flow = ca.vertcat(
             s[3:moving],
             ca.SX(3, 1),
@@ -213,7 +205,7 @@ def _force_law(
     return ca.Function("forces", [s], [ca.horzcat(*column) for column in columns], {"cse": True})
 
 
-def _across(q, a):
+def _across(q: ca.SX, a: ca.SX) -> ca.SX:
     """The part of a normal to the unit vector q, `-hat(q)^2 a`."""
     return a - q * ca.dot(q, a)
 
@@ -230,7 +222,7 @@ def _desired_links(formation: Formation, n: int) -> np.ndarray:
     )
 
 
-def _desired_frame(formation: Formation, force):
+def _desired_frame(formation: Formation, force: ca.SX) -> ca.SX:
     """Qd (3, 3): -F along its third axis, the horizontal direction s_d of quadrotor 1's link close
     to its first.
     """

@@ -8,10 +8,16 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control import paths
 from nh_control.control.paths import Path
-from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, flat_reference
+from nh_control.control.payload_flatness import (
+    InfeasiblePath,
+    flat_motion,
+    flat_reference,
+    payload_parameters,
+)
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -51,7 +57,7 @@ class Guidance:
         self.acceleration, self.margin = acceleration, margin
         self._path = path
 
-    def to_goal(self, k: int, position) -> Trajectory:
+    def to_goal(self, k: int, position: ArrayLike) -> Trajectory:
         """Reference that leaves the present one at step k and comes to rest with the payload at
         `position` (3) in m, as fast as acceleration and margin allow.
 
@@ -77,7 +83,9 @@ class Guidance:
                 f"the gentlest: {reason}"
             ) from None
 
-    def along(self, k: int, times_s, positions, velocities=None) -> Trajectory:
+    def along(
+        self, k: int, times_s: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None = None
+    ) -> Trajectory:
         """Reference that leaves the present one at step k and has the payload at `positions` (n,
         3) in m, with `velocities` (n, 3) in m/s if given, `times_s` (n) after step k; at the last
         it rests.
@@ -109,16 +117,14 @@ class Guidance:
         """The shortest of the paths `make(duration)` that keeps to acceleration and margin, or the
         one that is nearest to it.
         """
-        best, least = None, np.inf
-        for duration in SHORTEST_S * GROWTH ** np.arange(
-            np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH)
-        ):
-            path = make(duration)
+        tries = np.arange(np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH))
+        paths = map(make, SHORTEST_S * GROWTH**tries)
+        best = next(paths)
+        least = self._load(best)
+        while least > 1 and (path := next(paths, None)) is not None:
             load = self._load(path)
-            if best is None or load < least:
+            if load < least:
                 best, least = path, load
-            if load <= 1:
-                break
         return best
 
     def _load(self, path: Path) -> float:
@@ -128,7 +134,7 @@ class Guidance:
         times = np.linspace(0, path.duration, SAMPLES)
         lower, upper = self.dsys.system.input_bounds.T
         try:
-            inputs = flat_motion(self.dsys.system.parameters, path, times, self.formation).u
+            inputs = flat_motion(payload_parameters(self.dsys), path, times, self.formation).u
         except InfeasiblePath:
             return np.inf
         used = np.abs(2 * inputs - lower - upper) / (upper - lower)
@@ -153,7 +159,9 @@ class Guidance:
         return new
 
 
-def _require_points(times, positions, velocities) -> None:
+def _require_points(
+    times: np.ndarray, positions: np.ndarray, velocities: np.ndarray | None
+) -> None:
     """Raises InfeasiblePath unless these are points a path can go through and end at rest."""
     shape = (len(times) if times.ndim == 1 else 0, 3)
     for name, value in (("positions", positions), ("velocities", velocities)):

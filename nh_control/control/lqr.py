@@ -7,9 +7,12 @@ Costs are `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -21,6 +24,10 @@ FEASIBLE = 1e-6
 """Largest gap, in local coordinates, between a step and the next state of a trajectory that is
 taken as feasible.
 """
+
+
+Stage: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""A Riccati map (A, G, H), `P -> H + A^T P (I + G P)^{-1} A`."""
 
 
 class NotStabilizable(ValueError):
@@ -87,7 +94,12 @@ def linearize_along(
 
 
 def finite_horizon(
-    dsys: DiscreteSystem, trajectory: Trajectory, Q, R, Qf=None, gap: float = FEASIBLE
+    dsys: DiscreteSystem,
+    trajectory: Trajectory,
+    Q: ArrayLike,
+    R: ArrayLike,
+    Qf: ArrayLike | None = None,
+    gap: float = FEASIBLE,
 ) -> Gains:
     """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)`
     backwards from P_N = Qf (Q if not given).
@@ -96,7 +108,9 @@ def finite_horizon(
     return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
 
 
-def riccati(A, B, Q, R, P_end) -> Gains:
+def riccati(
+    A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, P_end: np.ndarray
+) -> Gains:
     """Backward Riccati recursion over A (N, n, n), B (N, n, m) from P_N = P_end; every P is
     symmetrized.
     """
@@ -111,7 +125,14 @@ def riccati(A, B, Q, R, P_end) -> Gains:
     return Gains(K, P)
 
 
-def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> StationaryGain:
+def infinite_horizon(
+    dsys: DiscreteSystem,
+    x: ArrayLike,
+    u: ArrayLike,
+    Q: ArrayLike,
+    R: ArrayLike,
+    drift: float = 1e-8,
+) -> StationaryGain:
     """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`.
 
     Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by
@@ -131,7 +152,7 @@ def infinite_horizon(dsys: DiscreteSystem, x, u, Q, R, drift: float = 1e-8) -> S
     return StationaryGain(np.asarray(K), np.asarray(P), np.asarray(poles))
 
 
-def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
+def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:
     """Periodic LQR about one period of a motion that closes up to a symmetry of the dynamics (a
     gait), stabilizing for all time.
 
@@ -173,7 +194,7 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q, R) -> Gains:
     return gains
 
 
-def _compose(first, second):
+def _compose(first: Stage, second: Stage) -> Stage:
     """The Riccati map of two stages in a row, each (A, G, H)."""
     a1, g1, h1 = first
     a2, g2, h2 = second
@@ -214,7 +235,7 @@ def _require_stabilizable(
         )
 
 
-def _combination(w: np.ndarray, names) -> str:
+def _combination(w: np.ndarray, names: Sequence[str]) -> str:
     w = w / w[np.argmax(np.abs(w))]
     return " + ".join(
         f"{_number(c)} {name}" if abs(c - 1) > 1e-6 else name
@@ -228,7 +249,7 @@ def _number(value: complex) -> str:
 
 
 def checked_weights(
-    dsys: DiscreteSystem, Q, R, Qf=None
+    dsys: DiscreteSystem, Q: ArrayLike, R: ArrayLike, Qf: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are
     positive semidefinite and R (nu, nu) is positive definite.
@@ -242,7 +263,7 @@ def checked_weights(
     return Q, R, Q if Qf is None else checked_weight("Qf", Qf, dsys.ndx)
 
 
-def checked_weight(name: str, value, n: int) -> np.ndarray:
+def checked_weight(name: str, value: ArrayLike, n: int) -> np.ndarray:
     value = np.asarray(value, dtype=float)
     if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
         raise ValueError(

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from scipy.linalg.lapack import dposv
 
@@ -71,7 +73,11 @@ class Optimum:
     history: tuple[Iteration, ...]
 
 
-Monitor = Callable[[Iteration], None]
+Tangent: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Variations z (N + 1, ndx) of the states and v (N, nu) of the inputs."""
+Step: TypeAlias = tuple[float, Trajectory, float]
+"""Length of a step, trajectory and cost after it."""
+Monitor: TypeAlias = Callable[[Iteration], None]
 """Called at every iteration; `print` is one, `bar` makes another."""
 
 
@@ -98,8 +104,8 @@ def optimize(
     dsys: DiscreteSystem,
     cost: Cost,
     guess: Trajectory,
-    Q,
-    R,
+    Q: ArrayLike,
+    R: ArrayLike,
     method: str = "newton",
     limits: Limits | None = None,
     barrier_weights: Sequence[float] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4),
@@ -147,7 +153,8 @@ def _within_limits(
     """One optimization for each barrier weight, repeated with an earlier and steeper wall until
     its result is inside.
     """
-    dsys, relaxed, history = descent.dsys, RELAXED / weights[0], ()
+    dsys, relaxed = descent.dsys, RELAXED / weights[0]
+    history: tuple[Iteration, ...] = ()
     compiled = compile_cost(dsys, cost + barrier(dsys, limits, weights[0], RELAXED, len(start)))
 
     def outcome(converged: bool, reason: str) -> Optimum:
@@ -216,7 +223,9 @@ class _Descent:
             tuple(history),
         )
 
-    def _next(self, cost: CompiledCost, trajectory: Trajectory, value: float):
+    def _next(
+        self, cost: CompiledCost, trajectory: Trajectory, value: float
+    ) -> tuple[str, float, Step | None]:
         """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it,
         None where none is needed or possible.
         """
@@ -237,7 +246,15 @@ class _Descent:
                 break
         return kind, slope, found
 
-    def _direction(self, kind, trajectory, A, B, K, model: Expansion):
+    def _direction(
+        self,
+        kind: str,
+        trajectory: Trajectory,
+        A: np.ndarray,
+        B: np.ndarray,
+        K: np.ndarray,
+        model: Expansion,
+    ) -> Tangent | None:
         """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is
         not convex.
         """
@@ -248,7 +265,9 @@ class _Descent:
             hessians = hessians + self._curvature(trajectory, A, B, K, model)
         return linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)
 
-    def _curvature(self, trajectory, A, B, K, model: Expansion) -> np.ndarray:
+    def _curvature(
+        self, trajectory: Trajectory, A: np.ndarray, B: np.ndarray, K: np.ndarray, model: Expansion
+    ) -> np.ndarray:
         """`q' . D2 f` at every step, (N, ndx + nu, ndx + nu), with the adjoint q of the
         projection.
         """
@@ -264,8 +283,14 @@ class _Descent:
         return curvature
 
     def _search(
-        self, cost: CompiledCost, trajectory: Trajectory, value: float, zeta, slope: float, K
-    ):
+        self,
+        cost: CompiledCost,
+        trajectory: Trajectory,
+        value: float,
+        zeta: Tangent,
+        slope: float,
+        K: np.ndarray,
+    ) -> Step | None:
         """(step length, trajectory, cost) of the longest of the shortened steps with a sufficient
         decrease, None if there is none.
         """
@@ -296,8 +321,13 @@ class _Descent:
 
 
 def linear_quadratic(
-    A, B, gradients, hessians, end_gradient, end_hessian
-) -> tuple[np.ndarray, np.ndarray] | None:
+    A: np.ndarray,
+    B: np.ndarray,
+    gradients: np.ndarray,
+    hessians: np.ndarray,
+    end_gradient: np.ndarray,
+    end_hessian: np.ndarray,
+) -> Tangent | None:
     """Minimizer (z (N + 1, n), v (N, m)) of
     `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`,
     `z' = A z + B v`, `z_0 = 0`.

@@ -4,13 +4,16 @@ derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb, factorial
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
+
+from nh_control.numerics.expressions import Expression, Vector
 
 ORDER = 6
 """Highest derivative that paths have and that jets hold."""
@@ -23,10 +26,10 @@ class Path:
     """
 
     duration: float
-    jets: Callable[[Sequence[float]], np.ndarray]
+    jets: Callable[[Vector], np.ndarray]
 
 
-def symbolic(duration: float, position: Callable[[ca.SX], ca.SX]) -> Path:
+def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
     """The path `position(t)` (3), a CasADi expression with six derivatives, which are taken by
     automatic differentiation.
     """
@@ -40,7 +43,7 @@ def symbolic(duration: float, position: Callable[[ca.SX], ca.SX]) -> Path:
     return Path(duration, lambda times: np.array([np.asarray(values(time)).T for time in times]))
 
 
-def smoothstep(s):
+def smoothstep(s: ca.SX) -> ca.SX:
     """Polynomial from 0 at s <= 0 to 1 at s >= 1 whose derivatives up to order 6 vanish at both
     ends.
     """
@@ -48,7 +51,7 @@ def smoothstep(s):
     return s ** (ORDER + 1) * sum(c * s**k for k, c in enumerate(_STEP))
 
 
-def _smoothstep_integral(s):
+def _smoothstep_integral(s: ca.SX) -> ca.SX:
     s = ca.fmin(ca.fmax(s, 0), 1)
     return s ** (ORDER + 2) * sum(c / (ORDER + 2 + k) * s**k for k, c in enumerate(_STEP))
 
@@ -56,7 +59,7 @@ def _smoothstep_integral(s):
 _STEP = [comb(ORDER + k, k) * comb(2 * ORDER + 1, ORDER - k) * (-1) ** k for k in range(ORDER + 1)]
 
 
-def cruise(t, duration: float, ramp: float, from_rest: bool = True):
+def cruise(t: ca.SX, duration: float, ramp: float, from_rest: bool = True) -> ca.SX:
     """Path parameter in s that runs at rate 1 but starts (unless `from_rest` is False) and ends at
     rest, each within `ramp` s; constant after `duration`.
 
@@ -74,15 +77,15 @@ def cruise(t, duration: float, ramp: float, from_rest: bool = True):
     )
 
 
-def point(position, duration: float) -> Path:
+def point(position: Vector, duration: float) -> Path:
     """The path that stays at a position (3)."""
     return symbolic(duration, lambda t: ca.DM(position))
 
 
-def line(start, end, duration: float) -> Path:
+def line(start: Vector, end: Vector, duration: float) -> Path:
     """Straight from `start` (3) to `end` (3)."""
-    start, end = ca.DM(start), ca.DM(end)
-    return symbolic(duration, lambda t: start + smoothstep(t / duration) * (end - start))
+    a, b = ca.DM(start), ca.DM(end)
+    return symbolic(duration, lambda t: a + smoothstep(t / duration) * (b - a))
 
 
 def circle(radius: float, speed: float, laps: float, ramp: float, height: float = 0.0) -> Path:
@@ -90,7 +93,7 @@ def circle(radius: float, speed: float, laps: float, ramp: float, height: float 
     rate = speed / radius
     duration = ramp + 2 * np.pi * laps / rate
 
-    def position(t):
+    def position(t: ca.SX) -> ca.SX:
         angle = rate * cruise(t, duration, ramp)
         return ca.vertcat(radius * ca.cos(angle), radius * ca.sin(angle), height)
 
@@ -106,7 +109,7 @@ def figure_of_eight(
     rate = speed / np.hypot(length / 2, width)
     duration = ramp + 2 * np.pi * laps / rate
 
-    def position(t):
+    def position(t: ca.SX) -> ca.SX:
         angle = rate * cruise(t, duration, ramp)
         return ca.vertcat(length / 2 * ca.sin(angle), width / 2 * ca.sin(2 * angle), height)
 
@@ -120,14 +123,19 @@ def parabola(duration: float = 8.0, ramp: float = 3.0) -> Path:
     The data of [celledoni2021 6.2] with its z pointing down (converted).
     """
 
-    def position(t):
+    def position(t: ca.SX) -> ca.SX:
         s = cruise(t, duration, ramp, from_rest=False) - 2.5
         return ca.vertcat(s, 0, 7 - s**2)
 
     return symbolic(duration, position)
 
 
-def through(times, points, velocities=None, start=None) -> Path:
+def through(
+    times: ArrayLike,
+    points: ArrayLike,
+    velocities: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+) -> Path:
     """Path through points (N, 3) at increasing times (N) from 0, with `velocities` (N, 3) there if
     given, that ends at rest.
 
@@ -148,7 +156,7 @@ def through(times, points, velocities=None, start=None) -> Path:
         else start * scale ** np.arange(1, ORDER + 1)[:, None],
         np.zeros((ORDER, 3)),
     ]
-    inner = [] if velocities is None else velocities[1:-1] * scale
+    inner = points[:0] if velocities is None else velocities[1:-1] * scale
     spline = _spline(times / scale, points, inner, *ends)
     pieces = [spline.derivative(order) if order else spline for order in range(ORDER + 1)]
     powers = scale ** -np.arange(ORDER + 1.0)[:, None]
@@ -161,7 +169,7 @@ def through(times, points, velocities=None, start=None) -> Path:
     )
 
 
-def stop(jet, duration: float) -> Path:
+def stop(jet: ArrayLike, duration: float) -> Path:
     """Path from position and six derivatives `jet` (7, 3) to rest, on whose way the velocity is
     the polynomial of least degree.
     """
@@ -184,7 +192,9 @@ def superpose(first: Path, second: Path) -> Path:
     )
 
 
-def _spline(times, points, inner, start, end) -> BSpline:
+def _spline(
+    times: np.ndarray, points: np.ndarray, inner: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> BSpline:
     """Spline of degree 13 through points, with velocities `inner` (N - 2 or 0) at the inner ones
     and derivatives 1 ... 6 at both ends.
     """
@@ -202,12 +212,14 @@ def _spline(times, points, inner, start, end) -> BSpline:
             *([slope(t) for slope in slopes] for t in times[[0, -1]]),
         ]
     )
-    values = np.vstack([points, *([inner] if len(inner) else []), start, end])
+    values = np.vstack([points, inner, start, end])
     size = np.abs(rows).max(axis=1, keepdims=True)
     return BSpline(knots, np.linalg.solve(rows / size, values / size), degree)
 
 
-def _require_points(times, points, velocities, start) -> None:
+def _require_points(
+    times: np.ndarray, points: np.ndarray, velocities: np.ndarray | None, start: np.ndarray | None
+) -> None:
     if (
         times.ndim != 1
         or len(times) < 2

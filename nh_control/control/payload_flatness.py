@@ -17,6 +17,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import normalize
 from nh_control.numerics.compiled import Functions
+from nh_control.numerics.expressions import Vector
 from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
 
 
@@ -36,12 +37,12 @@ class FlatMotion:
     tensions: np.ndarray
 
 
-def norm(a):
+def norm(a: ca.SX) -> ca.SX:
     """Length of a, differentiable by `jtimes` away from zero."""
     return ca.sqrt(ca.sumsqr(a))
 
 
-def least_rotation(b):
+def least_rotation(b: ca.SX) -> ca.SX:
     """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b =
     -z.
     """
@@ -63,13 +64,13 @@ def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
     jet = ca.SX.sym("jet", 3, ORDER + 1)
     shifted = ca.horzcat(jet[:, 1:], ca.SX(3, 1))
 
-    def rate(expression):
+    def rate(expression: ca.SX) -> ca.SX:
         return ca.jtimes(expression, jet, shifted)
 
     gravity, inertia = ca.DM([0, 0, p.g]), ca.DM([p.Jx, p.Jy, p.Jz])
     force = p.payload_mass * (jet[:, 2] + gravity)
     spread = p.payload_mass * p.g / p.n * np.tan(formation.angle) * formation.horizontal(p.n)
-    columns = [], [], [], [], [], []
+    columns: tuple[list[ca.SX], ...] = [], [], [], [], [], []
     for l, s in zip(p.lengths, spread):
         link_force = force / p.n + ca.DM(s)
         link = normalize(link_force)
@@ -93,8 +94,22 @@ def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
     )
 
 
+def payload_parameters(dsys: DiscreteSystem) -> QuadrotorPayloadParameters:
+    """Parameters of a system of quadrotors with a payload; raises TypeError for another system."""
+    parameters = dsys.system.parameters
+    if not isinstance(parameters, QuadrotorPayloadParameters):
+        raise TypeError(
+            f"{dsys}: expected the system `quadrotor_payload`, got {dsys.system.name!r} with "
+            f"parameters {parameters!r}"
+        )
+    return parameters
+
+
 def flat_motion(
-    parameters: QuadrotorPayloadParameters, path: Path, times, formation: Formation = Formation()
+    parameters: QuadrotorPayloadParameters,
+    path: Path,
+    times: Vector,
+    formation: Formation = Formation(),
 ) -> FlatMotion:
     """Motion under which the payload follows the path exactly, at `times` (N) in s; raises
     InfeasiblePath where a link or a thrust loses its direction.
@@ -128,7 +143,8 @@ def flat_reference(
     Raises InfeasiblePath where the inputs exceed the system's limits, or the payload would fall as
     fast as freely.
     """
-    hover = _flat_map(dsys.system.parameters, formation)("flat", np.zeros(3 * (ORDER + 1)))[2].T
+    parameters = payload_parameters(dsys)
+    hover = _flat_map(parameters, formation)("flat", np.zeros(3 * (ORDER + 1)))[2].T
     _require_within_limits(
         dsys,
         [0.0],
@@ -137,9 +153,9 @@ def flat_reference(
         "choose links closer to the vertical",
     )
     nodes = dsys.h * np.arange(round((path.duration + settle_s) / dsys.h) + 1)
-    motion = flat_motion(dsys.system.parameters, path, nodes, formation)
+    motion = flat_motion(parameters, path, nodes, formation)
     middles = nodes[:-1] + dsys.h / 2
-    inputs = flat_motion(dsys.system.parameters, path, middles, formation).u
+    inputs = flat_motion(parameters, path, middles, formation).u
     _require_tight(dsys, nodes, path)
     _require_within_limits(dsys, middles, inputs, "the path", "make it slower")
     states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
@@ -151,9 +167,9 @@ def flat_reference(
     return project(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
 
 
-def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
+def _require_tight(dsys: DiscreteSystem, times: Vector, path: Path) -> None:
     down = -path.jets(times)[:, 2, 2]
-    k, g = int(np.argmax(down)), dsys.system.parameters.g
+    k, g = int(np.argmax(down)), payload_parameters(dsys).g
     if down[k] >= g:
         raise InfeasiblePath(
             f"{dsys}: the payload falls with {down[k]:.3g} m/s^2 at t = {times[k]:g} s: cables "
@@ -162,11 +178,11 @@ def _require_tight(dsys: DiscreteSystem, times, path: Path) -> None:
 
 
 def _require_within_limits(
-    dsys: DiscreteSystem, times, inputs: np.ndarray, what: str, remedy: str
+    dsys: DiscreteSystem, times: Vector, inputs: np.ndarray, what: str, remedy: str
 ) -> None:
     lower, upper = dsys.system.input_bounds.T
     excess = np.maximum(lower - inputs, inputs - upper)
-    k, i = np.unravel_index(np.argmax(excess), excess.shape)
+    k, i = map(int, np.unravel_index(np.argmax(excess), excess.shape))
     if excess[k, i] > 0:
         raise InfeasiblePath(
             f"{dsys}: {what} needs {dsys.inputs[i]} = {inputs[k, i]:.3g} at t = {times[k]:g} s, "

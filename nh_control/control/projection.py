@@ -5,6 +5,7 @@ is not feasible.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control import lqr
 from nh_control.discrete.results import StepFailed
@@ -12,7 +13,13 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 
-def project(dsys: DiscreteSystem, desired: Trajectory, Q, R, Qf=None) -> Trajectory:
+def project(
+    dsys: DiscreteSystem,
+    desired: Trajectory,
+    Q: ArrayLike,
+    R: ArrayLike,
+    Qf: ArrayLike | None = None,
+) -> Trajectory:
     """Discretely feasible trajectory close to `desired` and with its initial state, unchanged if
     that is feasible already.
 

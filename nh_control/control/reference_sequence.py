@@ -9,8 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control.guidance import Guidance
 from nh_control.control.tracking import Command, LqrTracker
@@ -42,6 +44,8 @@ class ReferenceLeg:
         """The leg from step `start` of the sequence on that a copy of this one's guidance plans
         for `goal(guidance, step of this leg)`, with the same tracker along it; raises what these
         raise."""
+        if self.guidance is None:
+            raise ValueError("this leg has no guidance, which would plan the next one")
         guidance = copy(self.guidance)
         return ReferenceLeg(
             start, self.tracker.along(goal(guidance, start - self.start)), guidance
@@ -79,7 +83,7 @@ class ReferenceSequence:
         leg = self.leg(k)
         return leg.tracker.target(k - leg.start)
 
-    def command(self, k: int, x, memory: object | None = None) -> Command:
+    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         """Command for step k at state x (nx)."""
         self.step = k
         leg = self.leg(k)
@@ -113,15 +117,12 @@ class Replanner:
         refused: Callable[[str, str], None],
         lead_s: float = LEAD_S,
     ):
-        self._sequence, self._post, self._accepted, self._refused = (
-            sequence,
-            post,
-            accepted,
-            refused,
-        )
+        self._sequence, self._post = sequence, post
+        self._accepted, self._refused = accepted, refused
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replanner")
         self._lead = max(1, round(lead_s / sequence.dsys.h))
-        self._goal, self._planned = 0, None
+        self._goal = 0
+        self._planned: Future[ReferenceLeg] | None = None
 
     def request(self, what: str, plan: Callable[[int], ReferenceLeg]) -> None:
         """Plan a leg; `what` names it for people."""
@@ -141,8 +142,8 @@ class Replanner:
 
     def _submit(self, what: str, plan: Callable[[int], ReferenceLeg], attempt: int) -> None:
         goal, asked = self._goal, self._sequence.step
-        self._planned = self._executor.submit(plan, asked + self._lead)
-        self._planned.add_done_callback(
+        self._planned = planned = self._executor.submit(plan, asked + self._lead)
+        planned.add_done_callback(
             lambda done: self._post(
                 partial(self._on_planned, goal, what, plan, attempt, asked, done)
             )
@@ -155,7 +156,7 @@ class Replanner:
         plan: Callable[[int], ReferenceLeg],
         attempt: int,
         asked: int,
-        planned: Future,
+        planned: Future[ReferenceLeg],
     ) -> None:
         if goal != self._goal:
             return

@@ -5,9 +5,10 @@ optional disturbance estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.control import lqr
 from nh_control.discrete.results import StepFailed
@@ -34,7 +35,7 @@ class Command:
     u: np.ndarray
     saturated: np.ndarray
     error: np.ndarray
-    memory: DisturbanceEstimate | None = None
+    memory: Any = None
 
 
 class Controller(Protocol):
@@ -48,10 +49,20 @@ class Controller(Protocol):
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k."""
 
-    def command(self, k: int, x, memory: object | None = None) -> Command:
+    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         """Command for step k at state x (nx); `memory` is that of the last command, None at the
         start.
         """
+
+
+def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.ndarray:
+    """Lower and upper limits (nu, 2) of the inputs: the system's unless others are given; raises
+    ValueError for another shape.
+    """
+    limits = np.asarray(dsys.system.input_bounds if limits is None else limits, dtype=float)
+    if limits.shape != (dsys.nu, 2):
+        raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {limits.shape}")
+    return limits
 
 
 class LqrTracker:
@@ -71,10 +82,10 @@ class LqrTracker:
         self,
         dsys: DiscreteSystem,
         reference: Trajectory,
-        Q,
-        R,
-        Qf=None,
-        limits=None,
+        Q: ArrayLike,
+        R: ArrayLike,
+        Qf: ArrayLike | None = None,
+        limits: ArrayLike | None = None,
         disturbance_gain: float = 0.0,
         hold: bool = False,
     ):
@@ -86,17 +97,9 @@ class LqrTracker:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
-        self.dsys, self.reference, self.disturbance_gain, self.hold = (
-            dsys,
-            reference,
-            disturbance_gain,
-            hold,
-        )
-        self.limits = (
-            dsys.system.input_bounds if limits is None else np.asarray(limits, dtype=float)
-        )
-        if self.limits.shape != (dsys.nu, 2):
-            raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {self.limits.shape}")
+        self.dsys, self.reference = dsys, reference
+        self.disturbance_gain, self.hold = disturbance_gain, hold
+        self.limits = input_limits(dsys, limits)
         self._weights = Q, R, Qf
         constrained = dsys.system.n_holonomic > 0
         self._impulses = (
@@ -109,9 +112,9 @@ class LqrTracker:
             if hold
             else None
         )
+        self._disturbance_gains: np.ndarray | None = None
         if disturbance_gain == 0:
-            self.gains = lqr.finite_horizon(dsys, reference, Q, R, end.P if hold else Qf)
-            self._disturbance_gains = None
+            self.gains = lqr.finite_horizon(dsys, reference, Q, R, Qf if end is None else end.P)
         else:
             self.gains, self._disturbance_gains = _disturbance_gains(
                 dsys, reference, Q, R, Qf, end
@@ -146,11 +149,11 @@ class LqrTracker:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
-    def error(self, k: int, x) -> np.ndarray:
+    def error(self, k: int, x: ArrayLike) -> np.ndarray:
         """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
         return self.dsys.local(self.target(k), self._comparable(k, x))
 
-    def command(self, k: int, x, memory: DisturbanceEstimate | None = None) -> Command:
+    def command(self, k: int, x: ArrayLike, memory: DisturbanceEstimate | None = None) -> Command:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the
         disturbance estimate (None starts it at zero).
         """
@@ -169,7 +172,7 @@ class LqrTracker:
             memory = self._predict(x, clipped, memory)
         return Command(clipped, clipped != u, error, memory)
 
-    def _comparable(self, k: int, x) -> np.ndarray:
+    def _comparable(self, k: int, x: ArrayLike) -> np.ndarray:
         """The state with the constraint impulses of the target in its momentum: a measured
         velocity says nothing about them, and no step notices them.
         """
@@ -187,7 +190,9 @@ class LqrTracker:
         surprise = self.dsys.local(self._comparable(k, memory.predicted), x)[_momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
 
-    def _predict(self, x, u, memory: DisturbanceEstimate) -> DisturbanceEstimate:
+    def _predict(
+        self, x: np.ndarray, u: np.ndarray, memory: DisturbanceEstimate
+    ) -> DisturbanceEstimate:
         try:
             expected = self.dsys.step(x, u)
         except StepFailed:
@@ -206,7 +211,12 @@ def _momenta(dsys: DiscreteSystem) -> slice:
 
 
 def _disturbance_gains(
-    dsys: DiscreteSystem, reference: Trajectory, Q, R, Qf, end: lqr.StationaryGain | None
+    dsys: DiscreteSystem,
+    reference: Trajectory,
+    Q: ArrayLike,
+    R: ArrayLike,
+    Qf: ArrayLike | None,
+    end: lqr.StationaryGain | None,
 ) -> tuple[lqr.Gains, np.ndarray]:
     """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu,
     n_rho).

@@ -35,7 +35,27 @@ Shapes = dict[str, tuple[int, ...]]
 class Workspace:
     """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
 
-    def __init__(self, shapes: dict[str, tuple[int, ...]]):
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    z: np.ndarray
+    x1: np.ndarray
+    info: np.ndarray
+    r_z: np.ndarray
+    factors: np.ndarray
+    pivots: np.ndarray
+    dz: np.ndarray
+    ab: np.ndarray
+    g_z: np.ndarray
+    lam: np.ndarray
+    nu: np.ndarray
+    mu: np.ndarray
+    full: np.ndarray
+    g: np.ndarray
+    half: np.ndarray
+    hessian: np.ndarray
+
+    def __init__(self, shapes: Shapes):
         self.__dict__.update({name: np.zeros(shape) for name, shape in shapes.items()})
         self.list = (ctypes.c_void_p * len(shapes))(
             *(getattr(self, name).ctypes.data for name in shapes)

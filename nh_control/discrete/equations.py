@@ -4,6 +4,7 @@ derivatives in the local coordinates of the state space.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,6 +13,7 @@ import casadi as ca
 from nh_control.discrete.method import Method
 from nh_control.mechanics.lagrangian import Slopes, SlopesAt
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
 
 
 class StepEquations:
@@ -120,21 +122,21 @@ class StepEquations:
         sizes |= {"x1": self.nx, "lam": self.ndx, "mu": self.n_z}
         return [self._slopes.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
 
-    def _stacked(self, x, u, z, p):
+    def _stacked(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
         """Arguments of the Lagrangian's slopes: all points, and the system's parameters."""
         return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
-    def _of_system(self, p):
+    def _of_system(self, p: Graph) -> Iterator[Graph]:
         """The parameters but h, one by one (CasADi takes all of a scalar for its slice [:0])."""
         return (p[i] for i in range(self.n_p - 1))
 
-    def _expressions(self, x, u, z, h):
+    def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         n = self.system.space.nq
         r = self.method.residual(x[:n], x[n:], u, z, h, self._slopes_at)
         g = self.method.readout(x[:n], x[n:], u, z, h, self._slopes_at)
         return r, ca.vertcat(*g)
 
-    def _at_zero(self, x, u, z, p):
+    def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
         """Sizes of r's terms, r and r_z; with slopes that are called the sizes take c for an
         argument like x and u.
         """
@@ -148,7 +150,7 @@ class StepEquations:
             scale = ca.fabs(r_w + r_c @ self._slopes.second_times(b, a_w)) @ sizes
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
-    def _jacobian(self, x, u, z, p):
+    def _jacobian(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
         b = self._stacked(x, u, z, p)
         r_z, r_c, a_z = self._parts(2)(x, u, z, p, self._slopes.first(b))
         return r_z + r_c @ self._slopes.second_times(b, a_z)
@@ -163,12 +165,12 @@ class StepEquations:
         )
 
     @cached_property
-    def _moved_symbols(self):
+    def _moved_symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]:
         x, u, z, p, c = self._plain
         return x, u, z, p, ca.SX.sym("x1", self.nx), c, ca.SX.sym("dx", self.ndx)
 
     @cached_property
-    def _moved(self):
+    def _moved(self) -> tuple[ca.SX, ca.SX, ca.SX]:
         """(r, y, a) of moved states."""
         x, u, z, p, x1, c, dx = self._moved_symbols
         space = self.states
@@ -184,7 +186,7 @@ class StepEquations:
             return ca.vertcat(dx, u, p, z), ca.vertcat(a, *self._of_system(p))
         return ca.vertcat(dx, u, z), a
 
-    def _first_parts(self, parameters: bool):
+    def _first_parts(self, parameters: bool) -> list[ca.SX]:
         c = self._moved_symbols[5]
         (r, y, _), (o, b) = self._moved, self._variables(parameters)
         slopes = (ca.jacobian(f, v) for f in (r, y) for v in (o, c))
@@ -206,6 +208,6 @@ class StepEquations:
         weights = ca.Function("weights", arguments, self._at_rest(k))
         return weights, ca.Function("parts", [*arguments, t], parts)
 
-    def _at_rest(self, *expressions):
+    def _at_rest(self, *expressions: ca.SX) -> list[ca.SX]:
         rest = ca.SX.zeros(self.ndx)
         return ca.substitute(list(expressions), [self._moved_symbols[6]], [rest])

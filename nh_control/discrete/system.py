@@ -115,15 +115,35 @@ class DiscreteSystem:
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
 
-    name = property(__repr__)
-    nx = property(lambda self: self.state_space.nq, doc="Numbers that store a state.")
-    ndx = property(lambda self: self.state_space.nv, doc="Dimension of the state space.")
-    nu = property(lambda self: len(self.inputs), doc="Number of inputs.")
-    state_names = property(lambda self: self.state_space.names, doc="Names of the stored states.")
-    inputs = property(
-        lambda self: self.system.inputs + self.system.prescribed,
-        doc="Names of the inputs: forces, then prescribed coordinates' next values.",
-    )
+    @property
+    def name(self) -> str:
+        """System, method and step, in words."""
+        return repr(self)
+
+    @property
+    def nx(self) -> int:
+        """Numbers that store a state."""
+        return self.state_space.nq
+
+    @property
+    def ndx(self) -> int:
+        """Dimension of the state space."""
+        return self.state_space.nv
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the stored states."""
+        return self.state_space.names
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs: forces, then prescribed coordinates' next values."""
+        return self.system.inputs + self.system.prescribed
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -216,7 +236,7 @@ class DiscreteSystem:
         kept = [*range(self._ndx + self._nu), *self._columns(parameters)]
         return full[np.ix_(kept, kept)]
 
-    def multipliers(self, x, u=()) -> np.ndarray:
+    def multipliers(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
         `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
 
@@ -224,7 +244,7 @@ class DiscreteSystem:
         """
         return self._run(self._engine.step, x, u).z[self._multipliers].copy()
 
-    def conditioning(self, x, u=()) -> Conditioning:
+    def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
         """Condition numbers of the equations of the step from x under u, at its solution; a step
         that fails has them in its StepFailed.
         """
@@ -240,7 +260,7 @@ class DiscreteSystem:
         code.engine.hessian, code.state, code.inertia  # noqa: B018  (made when asked for)
         return self
 
-    def simulate(self, x0, inputs, name: str = "") -> Trajectory:
+    def simulate(self, x0: ArrayLike, inputs: ArrayLike | int, name: str = "") -> Trajectory:
         """Trajectory from x0 (nx) under the inputs (N, nu), or under a number N of steps for a
         system without inputs; raises StepFailed with the step.
         """
@@ -260,30 +280,30 @@ class DiscreteSystem:
                 raise failure.at(k) from None
         return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
 
-    def state(self, q, v) -> np.ndarray:
+    def state(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
         velocity constraints is dropped, orthogonally in the mass metric."""
         return self._evaluate("state", q, v, [self.h])
 
-    def configuration(self, x) -> np.ndarray:
+    def configuration(self, x: ArrayLike) -> np.ndarray:
         """Configuration q (nq) of a state."""
         return np.array(x, dtype=float)[: self.system.space.nq]
 
-    def velocity(self, x) -> np.ndarray:
+    def velocity(self, x: ArrayLike) -> np.ndarray:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
         coordinates, (nw).
         """
         mass, momentum, basis, prescribed = self._inertia(x)
         return (basis @ newton.solve(mass, momentum) + prescribed)[:, 0]
 
-    def constraint_impulses(self, x) -> np.ndarray:
+    def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
         velocity nor its next step depends on.
         """
         mass, momentum, _, _ = self._inertia(x)
         return newton.solve(mass, momentum)[self.system.n_rho :, 0]
 
-    def with_constraint_impulses(self, x, mu) -> np.ndarray:
+    def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its
         momentum.
         """
@@ -293,7 +313,7 @@ class DiscreteSystem:
         x1[self.system.space.nq :][: len(change)] += change
         return x1
 
-    def idle(self, x) -> np.ndarray:
+    def idle(self, x: ArrayLike) -> np.ndarray:
         """Input (nu) of no forces that leaves the prescribed coordinates where they are in state
         x.
         """
@@ -302,25 +322,27 @@ class DiscreteSystem:
             [np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]]
         )
 
-    def energy(self, x) -> float:
+    def energy(self, x: ArrayLike) -> float:
         """Energy `v . dL/dv - L` at the node, in J."""
         return float(self._evaluate("energy", self.configuration(x), self.velocity(x))[0])
 
-    def local(self, x0, x1) -> np.ndarray:
+    def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
         return self._evaluate("local", x0, x1)
 
-    def retract(self, x, dx) -> np.ndarray:
+    def retract(self, x: ArrayLike, dx: ArrayLike) -> np.ndarray:
         """State reached from x along dx (ndx)."""
         return self._evaluate("retract", x, dx)
 
-    def constraint_residual(self, x0, x1) -> np.ndarray:
+    def constraint_residual(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
         mean velocity times h, in the retraction of the method.
         """
         return self._evaluate("constraint", x0, x1, [self.h])
 
-    def state_from_configurations(self, q0, q1, u=(), iterations: int = 20) -> np.ndarray:
+    def state_from_configurations(
+        self, q0: ArrayLike, q1: ArrayLike, u: ArrayLike = (), iterations: int = 20
+    ) -> np.ndarray:
         """State at q1 whose step from q0 under u came closest to the configuration q1:
         Gauss-Newton on rho0 with the exact linearization.
 
@@ -329,7 +351,7 @@ class DiscreteSystem:
         """
         n = self.system.space.nv
         q1 = np.asarray(q1, dtype=float)
-        x0 = self.state(q0, self.system.space.velocity(q0, q1) / self.h)
+        x0 = self.state(q0, self.system.space.velocity(np.asarray(q0), q1) / self.h)
         for _ in range(iterations):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
@@ -441,7 +463,7 @@ def _sizes(states: Space) -> tuple[int, int, int]:
     return states.nq, states.nq, states.nv
 
 
-def _assign(array: np.ndarray, value, where, what: str) -> None:
+def _assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:
     if (value.shape if type(value) is np.ndarray else np.shape(value)) != array.shape:
         raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
     array[...] = value

@@ -23,7 +23,7 @@ class Trajectory:
     input_names: tuple[str, ...] = ()
     name: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in ("states", "inputs"):
             value = np.array(getattr(self, field), dtype=float)
             if value.ndim != 2 or not np.isfinite(value).all():

@@ -7,9 +7,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nh_control.figures import style
 from nh_control.runs.experiment import Result
+from nh_control.scenarios import MonitoredOutput
 
 ROUND_OFF = 1e-18
 NEAR = 1.0
@@ -22,10 +24,10 @@ def inputs(result: Result) -> Figure:
     columns = 1 if model.nu <= 3 else 2
     rows = -(-model.nu // columns)
     figure = Figure(
-        figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6), layout="constrained"
+        figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6),
+        layout=ConstrainedLayoutEngine(wspace=0.06),
     )
     panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
-    figure.get_layout_engine().set(wspace=0.06)
     for i, panel in enumerate(panels[: model.nu]):
         _input(result, i, panel)
     for panel in panels[model.nu :]:
@@ -38,11 +40,8 @@ def inputs(result: Result) -> Figure:
 
 def _input(result: Result, i: int, panel: Axes) -> None:
     trajectory, model = result.loop.trajectory, result.experiment.model
-    times, met, unit = (
-        trajectory.times[:-1],
-        result.loop.saturated[:, i],
-        (model.system.input_units or ("",) * model.nu)[i],
-    )
+    times, met = trajectory.times[:-1], result.loop.saturated[:, i]
+    unit = (model.system.input_units or ("",) * model.nu)[i]
     panel.step(
         times,
         trajectory.inputs[:, i],
@@ -196,9 +195,9 @@ def _show_wind(result: Result, panel: Axes) -> None:
         panel.axvspan(gust.start_s, stop, color="#cfe3f3", linewidth=0, label="wind")
 
 
-def monitored(result: Result) -> Figure:
+def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
     """What the scenario monitors, above the line that it must not cross."""
-    monitor, times = result.experiment.scenario.monitor, result.loop.trajectory.times[:-1]
+    times = result.loop.trajectory.times[:-1]
     figure = Figure(figsize=(style.WIDTH, 3.0), layout="constrained")
     panel = figure.subplots()
     for color, name, values in zip(style.SERIES, monitor.names, result.monitored.T):

@@ -27,7 +27,9 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
     drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
     if scenario.monitor is not None:
-        drawn[scenario.monitor.title.replace(" ", "_")] = common.monitored
+        drawn[scenario.monitor.title.replace(" ", "_")] = partial(
+            common.monitored, monitor=scenario.monitor
+        )
     return drawn
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from matplotlib.typing import ColorType
 from scipy.spatial import ConvexHull
 
 from nh_control.figures import style
@@ -30,9 +31,10 @@ def path(
 
     `run` and `target` are the track (N + 1, 3), seen along the axis that is not in `plane`.
     """
-    experiment, states, plane = result.experiment, result.loop.trajectory.states, list(plane)
+    experiment, states = result.experiment, result.loop.trajectory.states
     (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
-    xy, target_xy = track[:, plane], expected[:, plane]
+    seen = list(plane)
+    xy, target_xy = track[:, seen], expected[:, seen]
     drawn = [
         (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
         for k in clock.nodes
@@ -42,7 +44,7 @@ def path(
             [
                 xy,
                 target_xy,
-                *(s.points[:, plane] for shapes, ghost, _ in drawn for s in (shapes, ghost)),
+                *(s.points[:, seen] for shapes, ghost, _ in drawn for s in (shapes, ghost)),
             ]
         )
     )
@@ -60,27 +62,13 @@ def path(
         **labels,
     )
     for shapes, ghost, color in drawn:
-        _draw(axes, shapes, ghost, color, plane)
+        _draw(axes, shapes, ghost, color, seen)
     axes.plot(*xy.T, color=style.RUN, linewidth=2.2, label=style.run_label(result), zorder=4)
     axes.plot(*target_xy.T, **style.DASHED, label="reference", zorder=5)
-    cusps = (
-        []
-        if experiment.scenario.body is None
-        else _cusps(
-            xy,
-            states[:, experiment.model.state_names.index(experiment.scenario.body.coordinates[0])],
-        )
-    )
-    if len(cusps):
-        axes.plot(
-            *xy[cusps].T,
-            "o",
-            color="white",
-            markeredgecolor=style.RUN,
-            markersize=5,
-            label="cusps",
-            zorder=6,
-        )
+    body = experiment.scenario.body
+    if body is not None:
+        heading = states[:, experiment.model.state_names.index(body.coordinates[0])]
+        _mark_cusps(axes, xy[_cusps(xy, heading)])
     bar = clock.bar(figure, ax=axes, fraction=0.03, pad=0.01, aspect=50 * ratio)
     bar.yaxis.set_major_locator(MaxNLocator(7 if ratio > 0.4 else 3, steps=[1, 2, 5, 10]))
     axes.legend(loc="lower left", bbox_to_anchor=(0.45, 1.0), ncols=3, borderaxespad=0.2)
@@ -113,6 +101,19 @@ def states(result: Result) -> Figure:
     return figure
 
 
+def _mark_cusps(axes: Axes, xy: np.ndarray) -> None:
+    if len(xy):
+        axes.plot(
+            *xy.T,
+            "o",
+            color="white",
+            markeredgecolor=style.RUN,
+            markersize=5,
+            label="cusps",
+            zorder=6,
+        )
+
+
 def _cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Nodes at which the body starts to move backwards along its heading, or forwards again."""
     forward = np.einsum(
@@ -130,7 +131,7 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return center - size / 2, center + size / 2
 
 
-def _draw(axes: Axes, shapes: Scene, ghost: Scene, color, plane: list[int]) -> None:
+def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list[int]) -> None:
     """Draw the solids' silhouettes, the first one of the ghost dashed."""
     for solid in ghost.solids[:1]:
         axes.fill(

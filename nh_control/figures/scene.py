@@ -4,6 +4,7 @@ body axes, and the paths that bodies leave.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -61,12 +62,9 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     """The plant in state x (nx) of the model; axes are drawn for bodies on which inputs act or,
     without a visual model, for all.
     """
-    scenario, parameters, q = (
-        experiment.scenario,
-        experiment.plant_parameters,
-        experiment.model.configuration(x),
-    )
-    bodies = _bodies(experiment, x)
+    scenario, parameters = experiment.scenario, experiment.plant_parameters
+    q = experiment.model.configuration(x)
+    bodies = bodies_of(experiment, x)
     if scenario.visual is None:
         return Scene(axes=[line for body in bodies for line in _axes(body)])
     visual = scenario.visual(parameters)
@@ -90,20 +88,17 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     """Positions (N, 3) at states (N, nx), by name: of bodies in space, of the planar body, or of
     the frame that leaves the visual model's trail.
     """
-    scenario, parameters, model = (
-        experiment.scenario,
-        experiment.plant_parameters,
-        experiment.model,
-    )
+    scenario, parameters = experiment.scenario, experiment.plant_parameters
+    model = experiment.model
     if scenario.to_bodies is not None:
-        columns = list(zip(*(_bodies(experiment, x) for x in states)))
+        columns = list(zip(*(bodies_of(experiment, x) for x in states)))
         return {
             column[0].frame: np.array([body.position for body in column]) for column in columns
         }
     if scenario.body is not None:
         xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
         return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
-    visual = scenario.visual(parameters)
+    visual = scenario.visual_model()
     return {
         visual.trail: np.array(
             [
@@ -114,7 +109,8 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _bodies(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
+    """The plant's bodies in space in state x (nx) of the model, none for other scenarios."""
     model, to_bodies = experiment.model, experiment.scenario.to_bodies
     return (
         ()
@@ -131,7 +127,7 @@ def _axes(body: BodyState) -> list[tuple[np.ndarray, str]]:
     ]
 
 
-def _outlines(visual: VisualModel, poses: dict[str, Pose]) -> list[np.ndarray]:
+def _outlines(visual: VisualModel, poses: Mapping[str, Pose]) -> list[np.ndarray]:
     return (
         [np.array([poses[frame].position for frame in (*visual.outline, visual.outline[0])])]
         if visual.outline
@@ -166,7 +162,7 @@ def _faces(shape: Shape) -> list[np.ndarray]:
     return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
 
 
-def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, int, int]:
+def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, ...]:
     signs = [a, b]
     signs.insert(axis, side)
     return tuple(signs)

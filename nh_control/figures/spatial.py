@@ -4,17 +4,21 @@ component.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import product
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import ColorType
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, scene
+from nh_control.figures.scene import Scene, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
 
 VIEW = {"elev": 28, "azim": -62}
@@ -31,11 +35,8 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     """Tracks (N + 1, 3), reference and shadow of the first, and the system at equal intervals of
     time: coloured by time, its ghost on the reference dashed.
     """
-    experiment, states, clock = (
-        result.experiment,
-        result.loop.trajectory.states,
-        style.Clock(result, SHOWN),
-    )
+    experiment, states = result.experiment, result.loop.trajectory.states
+    clock = style.Clock(result, SHOWN)
     drawn = [
         (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
         for k in clock.nodes
@@ -60,8 +61,8 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
         zorder=5,
     )
     axes.plot(*target[first].T, **style.DASHED, label="reference", zorder=6)
-    for name, color in zip(others, style.SERIES[1:]):
-        axes.plot(*run[name].T, color=color, linewidth=0.9, label=name, zorder=2)
+    for name, series in zip(others, style.SERIES[1:]):
+        axes.plot(*run[name].T, color=series, linewidth=0.9, label=name, zorder=2)
     axes.plot(
         *run[first][:, :2].T, low[2], color="#cccccc", linewidth=1.5, label="shadow", zorder=1
     )
@@ -70,7 +71,7 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
         _draw(axes, shapes, color)
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
-    clock.bar(figure, cax=figure.add_axes([0.91, 0.2, 0.015, 0.55]))
+    clock.bar(figure, cax=figure.add_axes((0.91, 0.2, 0.015, 0.55)))
     figure.suptitle(
         style.title(result),
         x=0.02,
@@ -120,22 +121,14 @@ def states(result: Result) -> Figure:
     return figure
 
 
-def _visible(panels) -> list:
+def _visible(panels: Iterable[Axes]) -> list[Axes]:
     return [panel for panel in panels if panel.get_visible()]
-
-
-def _bodies(experiment: Experiment, states: np.ndarray):
-    model = experiment.model
-    for x in states:
-        yield experiment.scenario.to_bodies(
-            experiment.plant_parameters, model.configuration(x), model.velocity(x)
-        )
 
 
 def _motions(experiment: Experiment, states: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Positions, velocities, z axes and body rates of the bodies by name, (N, 3) each."""
     out = {}
-    for column in zip(*_bodies(experiment, states)):
+    for column in zip(*(bodies_of(experiment, x) for x in states)):
         rows = [
             (
                 b.position,
@@ -164,8 +157,8 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     """Axes of a box with equal scales in all directions, in a figure that is made as high as they
     need.
     """
-    axes = figure.add_axes(
-        [0, 0, 1, 1],
+    axes: Axes3D = figure.add_axes(
+        (0, 0, 1, 1),
         projection="3d",
         xlabel="x (m)",
         ylabel="y (m)",
@@ -183,7 +176,7 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     height = side * (1 - empty) + LABELS_IN + LEGEND_IN
     figure.set_size_inches(style.WIDTH, height)
     axes.set_position(
-        [-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height]
+        (-0.03, (LABELS_IN - side * empty / 2) / height, side / style.WIDTH, side / height)
     )
     return axes
 
@@ -200,7 +193,7 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
     )
 
 
-def _draw(axes: Axes3D, shapes: Scene, color) -> None:
+def _draw(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
     faces = [
         (face, (*solid.color, FILL * solid.opacity))
         for solid in shapes.solids
@@ -227,7 +220,9 @@ def _draw(axes: Axes3D, shapes: Scene, color) -> None:
     )
 
 
-def _add(axes: Axes3D, collection: type, parts: list[np.ndarray], **look) -> None:
+def _add(
+    axes: Axes3D, collection: Callable[..., Any], parts: list[np.ndarray], **look: Any
+) -> None:
     """Add a collection unless it is empty, which matplotlib refuses."""
     if parts:
         axes.add_collection3d(collection(parts, **look))

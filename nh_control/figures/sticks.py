@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -18,24 +19,25 @@ ELEVATION, AZIMUTH = np.radians([15.0, 40.0])
 GAP_M, POINTS_PER_IN, CABLE = 0.15, 72.0, 0.6
 """Room between two stick figures in m, and the width of a cable in points."""
 
-Snapshot = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
+Snapshot: TypeAlias = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
 """A title, the poses that are drawn and those of a ghost."""
 
 
 def path(result: Result) -> Figure:
     """The system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
-    visual = scenario.visual(scenario.parameters)
+    visual = scenario.visual_model()
     nodes = np.unique(np.linspace(0, len(trajectory), SHOWN).round().astype(int))
-    poses = [
-        [
-            visual.poses(scenario.parameters, table[k])
-            for table in (trajectory.states, result.targets)
-        ]
-        for k in nodes
-    ]
     figure = draw(
-        visual, [(f"t = {trajectory.times[k]:.1f} s", *pair) for k, pair in zip(nodes, poses)]
+        visual,
+        [
+            (
+                f"t = {trajectory.times[k]:.1f} s",
+                visual.poses(scenario.parameters, trajectory.states[k]),
+                visual.poses(scenario.parameters, result.targets[k]),
+            )
+            for k in nodes
+        ],
     )
     figure.suptitle(
         f"{style.title(result)}: {style.run_label(result)}, dashed: reference",

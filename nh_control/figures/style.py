@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
@@ -19,10 +21,10 @@ RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
 SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
 AXES = ("#d1495b", "#2a9d6f", RUN)
 """Colours of x, y and z."""
-DASHED = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
+DASHED: dict[str, Any] = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
 """The reference."""
 WIDTH = 7.4
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -59,14 +61,14 @@ def title(result: Result) -> str:
     )
 
 
-def head(figure: Figure, result: Result, handles) -> None:
+def head(figure: Figure, result: Result, handles: Sequence[Artist]) -> None:
     """Title at the left and a legend of the handles at the right of the figure's head."""
     figure.align_ylabels()
     figure.suptitle(title(result), x=0.02, ha="left", fontsize=10)
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
 
 
-def handles(*panels: Axes) -> list:
+def handles(*panels: Axes) -> list[Artist]:
     """Handles of what the panels have a label for, each label once."""
     labelled = {
         label: handle
@@ -93,10 +95,8 @@ class Clock:
 
     def __init__(self, result: Result, shown: int = 9):
         trajectory = result.loop.trajectory
-        self._times, self._normalize = (
-            trajectory.times,
-            Normalize(0, max(trajectory.duration, trajectory.h)),
-        )
+        self._times = trajectory.times
+        self._normalize = Normalize(0, max(trajectory.duration, trajectory.h))
         self._map = matplotlib.colormaps["viridis"]
         self.nodes = np.unique(np.linspace(0, len(trajectory), shown).round().astype(int))
 
@@ -104,7 +104,7 @@ class Clock:
         """Colour of node k."""
         return self._map(0.92 * self._normalize(self._times[k]))
 
-    def bar(self, figure: Figure, **place) -> Axes:
+    def bar(self, figure: Figure, **place: Any) -> Axes:
         """Draw the scale, `place` is that of `Figure.colorbar`."""
         bar = figure.colorbar(
             ScalarMappable(self._normalize, self._map), label="time (s)", **place

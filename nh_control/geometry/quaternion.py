@@ -7,52 +7,52 @@ import casadi as ca
 from nh_control.geometry.smooth import arctan_over, cosine, sinc, tangent_coefficient
 
 
-def multiply(p, q):
+def multiply(p: ca.SX, q: ca.SX) -> ca.SX:
     """Product p q."""
     pv, qv = p[1:4], q[1:4]
     return ca.vertcat(p[0] * q[0] - ca.dot(pv, qv), p[0] * qv + q[0] * pv + ca.cross(pv, qv))
 
 
-def conjugate(q):
+def conjugate(q: ca.SX) -> ca.SX:
     """Inverse rotation."""
     return ca.vertcat(q[0], -q[1:4])
 
 
-def hat(w):
+def hat(w: ca.SX) -> ca.SX:
     """Skew matrix with `hat(w) a = w x a`, (3, 3)."""
     return ca.skew(w)
 
 
-def rotate(q, a):
+def rotate(q: ca.SX, a: ca.SX) -> ca.SX:
     """Vector `R(q) a`, (3)."""
     t = 2 * ca.cross(q[1:4], a)
     return a + q[0] * t + ca.cross(q[1:4], t)
 
 
-def rotate_back(q, a):
+def rotate_back(q: ca.SX, a: ca.SX) -> ca.SX:
     """Vector `R(q)^T a`, (3)."""
     return rotate(conjugate(q), a)
 
 
-def matrix(q):
+def matrix(q: ca.SX) -> ca.SX:
     """Rotation matrix R(q), (3, 3)."""
     return ca.horzcat(*(rotate(q, ca.SX.eye(3)[:, i]) for i in range(3)))
 
 
-def exp(d):
+def exp(d: ca.SX) -> ca.SX:
     """Rotation by the rotation vector d (3): `(cos |d|/2, sinc(|d|/2) d/2)`."""
     square = ca.sumsqr(d) / 4
     return ca.vertcat(cosine(square), sinc(square) * d / 2)
 
 
-def log(q):
+def log(q: ca.SX) -> ca.SX:
     """Rotation vector (3) of the shorter rotation, |log| <= pi."""
     sign = ca.if_else(q[0] < 0, -1, 1)
     w, v = sign * q[0], sign * q[1:4]
     return 2 * arctan_over(ca.sumsqr(v), w) * v
 
 
-def dexp_inverse(d):
+def dexp_inverse(d: ca.SX) -> ca.SX:
     """Right-trivialized tangent's inverse, `I - hat(d)/2 + c hat(d)^2`,
     `c = (1 - (a/2) cot(a/2)) / a^2`, a = |d|.
     """
@@ -60,16 +60,16 @@ def dexp_inverse(d):
     return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(d)) * h @ h
 
 
-def cay(d):
+def cay(d: ca.SX) -> ca.SX:
     """Cayley rotation `(1, d/2) / sqrt(1 + |d|^2 / 4)`."""
     return ca.vertcat(1, d / 2) / ca.sqrt(1 + ca.sumsqr(d) / 4)
 
 
-def cay_inverse(q):
+def cay_inverse(q: ca.SX) -> ca.SX:
     """Inverse of `cay` for angles below pi: `2 (x, y, z) / w`."""
     return 2 * q[1:4] / q[0]
 
 
-def dcay_inverse(d):
+def dcay_inverse(d: ca.SX) -> ca.SX:
     """Right-trivialized tangent's inverse, `I - hat(d)/2 + d d^T / 4`."""
     return ca.SX.eye(3) - hat(d) / 2 + d @ d.T / 4

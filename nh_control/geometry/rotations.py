@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -12,13 +13,15 @@ from nh_control.geometry import quaternion
 from nh_control.geometry.smooth import arctan_over, sinc, sine_defect, tangent_coefficient, versine
 from nh_control.geometry.spaces import Segment, Space
 
+T = TypeVar("T")
 
-def normalize(a):
+
+def normalize(a: ca.SX) -> ca.SX:
     """Unit vector along a."""
     return a / ca.sqrt(ca.sumsqr(a))
 
 
-def _projector(unit):
+def _projector(unit: ca.SX) -> ca.SX:
     return ca.SX.eye(unit.shape[0]) - unit @ unit.T
 
 
@@ -29,9 +32,9 @@ class RotationRetraction:
     """
 
     name: str
-    tau: Callable
-    inverse: Callable
-    dtau_inverse: Callable
+    tau: Callable[[ca.SX], ca.SX]
+    inverse: Callable[[ca.SX], ca.SX]
+    dtau_inverse: Callable[[ca.SX], ca.SX]
 
 
 ROTATION_RETRACTIONS = {
@@ -43,7 +46,7 @@ ROTATION_RETRACTIONS = {
 }
 
 
-def _choose(table: dict, space: str, name: str):
+def _choose(table: Mapping[str, T], space: str, name: str) -> T:
     if name not in table:
         raise ValueError(f"{space}: unknown retraction {name!r}, choose one of {sorted(table)}")
     return table[name]
@@ -71,34 +74,34 @@ class SO3(Space):
     def origin(self) -> np.ndarray:
         return np.array([1.0, 0.0, 0.0, 0.0])
 
-    def _retract(self, q, d):
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return normalize(quaternion.multiply(q, self.retraction.tau(d)))
 
-    def _local(self, q0, q1):
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         return self.retraction.inverse(quaternion.multiply(quaternion.conjugate(q0), q1))
 
-    def local_jacobians(self, q0, d):
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         return -self.retraction.dtau_inverse(d), self.retraction.dtau_inverse(-d)
 
-    def segment(self, q0, d):
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
         q1 = self._retract(q0, d)
         middle, m0, m1 = _quaternion_middle(q0, q1)
         j0, j1 = self.local_jacobians(q0, d)
         return Segment(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
 
 
-def _quaternion_middle(q0, q1):
+def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """`(q0 + q1) / |q0 + q1|` and its derivatives (4, 3) along trivialized variations of q0 and of
     q1.
     """
     total = q0 + q1
     middle = normalize(total)
-    return middle, *(
-        _projector(middle) @ _quaternion_tangent(q) / ca.sqrt(ca.sumsqr(total)) for q in (q0, q1)
-    )
+    length = ca.sqrt(ca.sumsqr(total))
+    m0, m1 = (_projector(middle) @ _quaternion_tangent(q) / length for q in (q0, q1))
+    return middle, m0, m1
 
 
-def _quaternion_tangent(q):
+def _quaternion_tangent(q: ca.SX) -> ca.SX:
     """Derivative of `retract(q, e)` at e = 0, (4, 3)."""
     w, v = q[0], q[1:4]
     return ca.vertcat(-v.T, w * ca.SX.eye(3) + quaternion.hat(v)) / 2
@@ -129,13 +132,13 @@ class S2(Space):
     def origin(self) -> np.ndarray:
         return np.array([0.0, 0.0, 1.0])
 
-    def _retract(self, q, d):
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return normalize(q + self._chord(q, self.frame(q) @ d))
 
-    def _local(self, q0, q1):
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         return self.frame(q0).T @ self._tangent(q0, q1)
 
-    def frame(self, q):
+    def frame(self, q: ca.SX) -> ca.SX:
         """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (-y below the
         equator) under the least rotation of +-z to q.
         """
@@ -147,17 +150,17 @@ class S2(Space):
             ca.vertcat(1 + s * a * x**2, s * b, -s * x), ca.vertcat(b, s + a * y**2, -y)
         )
 
-    def transport(self, q0, q1, w):
+    def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
         """By the reflection that takes q0 to -q1: for tangent vectors the least rotation of q0 to
         q1, and orthogonal however close -q1 is to q0.
         """
         total = q0 + q1
         return w - 2 * ca.dot(total, w) / ca.sumsqr(total) * total
 
-    def local_jacobians(self, q0, d):
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         return self._local_jacobians(q0, d)
 
-    def segment(self, q0, d):
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
         chord = self._chord(q0, self.frame(q0) @ d)
         q1 = normalize(q0 + chord)
         total = q0 + q1
@@ -169,13 +172,13 @@ class S2(Space):
         )
 
 
-def _stereographic_chord(q, t):
+def _stereographic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
     """q1 - q without the difference, whose round-off would be divided by h in a velocity."""
     s = ca.sumsqr(t) / 4
     return (t - 2 * s * q) / (1 + s)
 
 
-def _stereographic_tangent(q0, q1):
+def _stereographic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
     """`2 / (1 + q0.q1) (q1 - q0.q1 q0)`, with `1 + q0.q1 = |q0 + q1|^2 / 2` so that nothing
     cancels near the opposite of q0.
     """
@@ -183,12 +186,12 @@ def _stereographic_tangent(q0, q1):
     return 4 / ca.sumsqr(total) * total - 2 * q0
 
 
-def _geodesic_chord(q, t):
+def _geodesic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
     square = ca.sumsqr(t)
     return sinc(square) * t - square * versine(square) * q
 
 
-def _geodesic_tangent(q0, q1):
+def _geodesic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
     """|t| is twice the angle of the half chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| /
     2.
     """
@@ -202,7 +205,8 @@ def _geodesic_tangent(q0, q1):
     )
 
 
-_SPHERE_RETRACTIONS = {
+SphereMap: TypeAlias = Callable[[ca.SX, ca.SX], ca.SX]
+_SPHERE_RETRACTIONS: dict[str, tuple[SphereMap, SphereMap]] = {
     "cay": (_stereographic_chord, _stereographic_tangent),
     "exp": (_geodesic_chord, _geodesic_tangent),
 }
@@ -235,18 +239,18 @@ class SE3(Space):
     def origin(self) -> np.ndarray:
         return np.array([1.0, 0, 0, 0, 0, 0, 0])
 
-    def _retract(self, g, d):
+    def _retract(self, g: ca.SX, d: ca.SX) -> ca.SX:
         turn = self.retraction.tau(d[:3])
         t = self._inverse_stretch(d[:3], d[3:])
         return ca.vertcat(
             normalize(quaternion.multiply(g[:4], turn)), g[4:] + quaternion.rotate(g[:4], t)
         )
 
-    def _local(self, g0, g1):
+    def _local(self, g0: ca.SX, g1: ca.SX) -> ca.SX:
         w = self.retraction.inverse(quaternion.multiply(quaternion.conjugate(g0[:4]), g1[:4]))
         return ca.vertcat(w, self._stretch(w) @ quaternion.rotate_back(g0[:4], g1[4:] - g0[4:]))
 
-    def segment(self, g0, d):
+    def segment(self, g0: ca.SX, d: ca.SX) -> Segment:
         g1 = self._retract(g0, d)
         middle, *spread = _quaternion_middle(g0[:4], g1[:4])
         j0, j1 = self.local_jacobians(g0, d)
@@ -259,14 +263,14 @@ class SE3(Space):
             ca.vertcat(m1, j1),
         )
 
-    def _stretch(self, w):
+    def _stretch(self, w: ca.SX) -> ca.SX:
         """Matrix from the translation reached to the tangent vector's translation."""
         h = quaternion.hat(w)
         if self.retraction.name == "cay":
             return ca.SX.eye(3) - h / 2
         return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(w)) * h @ h
 
-    def _inverse_stretch(self, w, v):
+    def _inverse_stretch(self, w: ca.SX, v: ca.SX) -> ca.SX:
         turned = ca.cross(w, v)
         if self.retraction.name == "cay":
             return (v + turned / 2 + w * ca.dot(w, v) / 4) / (1 + ca.sumsqr(w) / 4)

@@ -4,34 +4,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import casadi as ca
 
 SERIES_BELOW = 0.25**2
 """a^2 below which the Taylor series is used; its first omitted term is below 1e-15 there."""
 
 
-def _switch(square, closed, coefficients, below=SERIES_BELOW):
+def _switch(
+    square: ca.SX,
+    closed: Callable[[ca.SX], ca.SX],
+    coefficients: Sequence[float],
+    below: float = SERIES_BELOW,
+) -> ca.SX:
     small = square < below
-    series = 0
+    series = ca.SX(0)
     for c in reversed(coefficients):
         series = c + square * series
     return ca.if_else(small, series, closed(ca.sqrt(ca.if_else(small, 1, square))))
 
 
-def sinc(square):
+def sinc(square: ca.SX) -> ca.SX:
     """`sin(a) / a`."""
     return _switch(
         square, lambda a: ca.sin(a) / a, (1, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
     )
 
 
-def versine(square):
+def versine(square: ca.SX) -> ca.SX:
     """`(1 - cos(a)) / a^2`."""
     series = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
     return _switch(square, lambda a: 2 * ca.sin(a / 2) ** 2 / a**2, series)
 
 
-def sine_defect(square):
+def sine_defect(square: ca.SX) -> ca.SX:
     """`(a - sin(a)) / a^3`."""
     return _switch(
         square,
@@ -40,12 +47,12 @@ def sine_defect(square):
     )
 
 
-def cosine(square):
+def cosine(square: ca.SX) -> ca.SX:
     """`cos(a)`, smooth in a^2."""
     return 1 - square * versine(square)
 
 
-def tangent_coefficient(square):
+def tangent_coefficient(square: ca.SX) -> ca.SX:
     """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations."""
     series = (
         1 / 12,
@@ -59,7 +66,7 @@ def tangent_coefficient(square):
     return _switch(square, lambda a: (1 - a / 2 / ca.tan(a / 2)) / a**2, series)
 
 
-def arctan_over(square, w):
+def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:
     """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the angle of the quaternion (w, v) over a
     = |v|.
     """

@@ -5,14 +5,16 @@ two configurations.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry import se2
+from nh_control.numerics.expressions import Vector
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,9 @@ class Space(ABC):
         e, d_ = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv)
         end = self._retract(q0, d_)
         moved = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
-        return tuple(
-            ca.substitute(
-                ca.jacobian(m, e), ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
-            )
-            for m in moved
-        )
+        slopes = [ca.jacobian(m, e) for m in moved]
+        at, here = ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
+        return ca.substitute(slopes[0], at, here), ca.substitute(slopes[1], at, here)
 
     def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
         """Geometry of the step d from q0; unless a space knows better `w = d`."""
@@ -119,19 +118,31 @@ class Space(ABC):
         """The stored velocity or momentum w (nw) at q0 carried to q1."""
         return w
 
-    def retract(self, q, d):
+    @overload
+    def retract(self, q: ca.SX, d: ca.SX) -> ca.SX: ...
+
+    @overload
+    def retract(self, q: Vector, d: Vector) -> np.ndarray: ...
+
+    def retract(self, q: Any, d: Any) -> Any:
         """Configuration reached from `q` (nq) along the tangent vector `d` (nv)."""
         if _symbolic(q, d):
             return self._retract(q, d)
         return _evaluate(self._functions["retract"], (q, self.nq), (d, self.nv))
 
-    def local(self, q0, q1):
+    @overload
+    def local(self, q0: ca.SX, q1: ca.SX) -> ca.SX: ...
+
+    @overload
+    def local(self, q0: Vector, q1: Vector) -> np.ndarray: ...
+
+    def local(self, q0: Any, q1: Any) -> Any:
         """Tangent vector (nv) whose retraction from `q0` (nq) gives `q1` (nq)."""
         if _symbolic(q0, q1):
             return self._local(q0, q1)
         return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
 
-    def velocity(self, q0, q1) -> np.ndarray:
+    def velocity(self, q0: Vector, q1: Vector) -> np.ndarray:
         """Velocity (nw) at `q0` (nq) of the way to `q1` (nq) in unit time,
         `frame(q0) local(q0, q1)`.
         """
@@ -147,11 +158,11 @@ class Space(ABC):
         }
 
 
-def _symbolic(*args) -> bool:
+def _symbolic(*args: object) -> bool:
     return any(isinstance(a, (ca.SX, ca.MX)) for a in args)
 
 
-def _evaluate(function: ca.Function, *args) -> np.ndarray:
+def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
     arrays = []
     for i, (value, size) in enumerate(args):
         value = np.asarray(value, dtype=float)
@@ -179,17 +190,17 @@ class Rn(Space):
     def origin(self) -> np.ndarray:
         return np.zeros(self.nq)
 
-    def _retract(self, q, d):
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return q + d
 
-    def _local(self, q0, q1):
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         return q1 - q0
 
-    def local_jacobians(self, q0, d):
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         eye = ca.SX.eye(self.nv)
         return -eye, eye
 
-    def segment(self, q0, d):
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
         eye = ca.SX.eye(self.nv)
         return Segment(q0 + d, q0 + d / 2, d, ca.vertcat(eye / 2, -eye), ca.vertcat(eye / 2, eye))
 
@@ -229,17 +240,17 @@ class SE2(Space):
     def origin(self) -> np.ndarray:
         return np.zeros(3)
 
-    def _retract(self, q, d):
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return se2.compose(q, self.retraction.tau(d))
 
-    def _local(self, q0, q1):
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         return self.retraction.inverse(se2.between(q0, q1))
 
-    def _middle(self, q0, d):
+    def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
         screw = d if self.retraction.name == "exp" else se2.log(self.retraction.tau(d))
         return se2.compose(q0, se2.exp(screw / 2))
 
-    def local_jacobians(self, q0, d):
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         dtau_inverse = self.retraction.dtau_inverse(d)
         return -dtau_inverse, dtau_inverse @ se2.adjoint(self.retraction.tau(d))
 
@@ -263,42 +274,42 @@ class Product(Space):
     def origin(self) -> np.ndarray:
         return np.concatenate([f.origin for f in self.factors])
 
-    def _split(self, q, d):
+    def _split(self, q: ca.SX, d: ca.SX) -> Iterator[tuple[Space, ca.SX, ca.SX]]:
         i = j = 0
         for f in self.factors:
             yield f, q[i : i + f.nq], d[j : j + f.nv]
             i, j = i + f.nq, j + f.nv
 
-    def _retract(self, q, d):
+    def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return ca.vertcat(*(f._retract(qf, df) for f, qf, df in self._split(q, d)))
 
-    def _local(self, q0, q1):
+    def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         out, i = [], 0
         for f in self.factors:
             out.append(f._local(q0[i : i + f.nq], q1[i : i + f.nq]))
             i += f.nq
         return ca.vertcat(*out)
 
-    def local_jacobians(self, q0, d):
+    def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         blocks = [f.local_jacobians(qf, df) for f, qf, df in self._split(q0, d)]
         return ca.diagcat(*(b[0] for b in blocks)), ca.diagcat(*(b[1] for b in blocks))
 
-    def segment(self, q0, d):
+    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
         parts = [f.segment(qf, df) for f, qf, df in self._split(q0, d)]
-        j0, j1 = (
-            _stack([(f.nq, getattr(p, name)) for f, p in zip(self.factors, parts)])
-            for name in ("j0", "j1")
-        )
+        j0 = _stack([(f.nq, p.j0) for f, p in zip(self.factors, parts)])
+        j1 = _stack([(f.nq, p.j1) for f, p in zip(self.factors, parts)])
         return Segment(
-            *(ca.vertcat(*(getattr(p, name) for p in parts)) for name in ("q1", "middle", "w")),
+            ca.vertcat(*(p.q1 for p in parts)),
+            ca.vertcat(*(p.middle for p in parts)),
+            ca.vertcat(*(p.w for p in parts)),
             j0,
             j1,
         )
 
-    def frame(self, q):
+    def frame(self, q: ca.SX) -> ca.SX:
         return ca.diagcat(*(f.frame(qf) for f, qf, _ in self._split(q, ca.SX(self.nv, 1))))
 
-    def transport(self, q0, q1, w):
+    def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
         out, i, j = [], 0, 0
         for f in self.factors:
             out.append(f.transport(q0[i : i + f.nq], q1[i : i + f.nq], w[j : j + f.nw]))
@@ -342,21 +353,21 @@ class Phase(Space):
     def origin(self) -> np.ndarray:
         return np.concatenate([self.base.origin, np.zeros(len(self._kept))])
 
-    def _retract(self, x, dx):
+    def _retract(self, x: ca.SX, dx: ca.SX) -> ca.SX:
         q, p = x[: self.base.nq], x[self.base.nq :]
         q1 = self.base._retract(q, dx[: self.base.nv])
         moved = p + self._frame(q) @ dx[self.base.nv :]
         return ca.vertcat(q1, self._transport(q, q1, moved))
 
-    def _local(self, x0, x1):
+    def _local(self, x0: ca.SX, x1: ca.SX) -> ca.SX:
         n = self.base.nq
         dp = self._transport(x1[:n], x0[:n], x1[n:]) - x0[n:]
         return ca.vertcat(self.base._local(x0[:n], x1[:n]), self._frame(x0[:n]).T @ dp)
 
-    def _frame(self, q):
+    def _frame(self, q: ca.SX) -> ca.SX:
         return self.base.frame(q)[self._kept, self._kept_local]
 
-    def _transport(self, q0, q1, p):
+    def _transport(self, q0: ca.SX, q1: ca.SX, p: ca.SX) -> ca.SX:
         full = ca.SX(self.base.nw, 1)
         full[self._kept] = p
         return self.base.transport(q0, q1, full)[self._kept]

@@ -9,7 +9,7 @@ import casadi as ca
 from nh_control.geometry.spaces import Segment
 
 
-def discrete_momenta(gradients: Callable, h: float, segment: Segment) -> tuple[ca.SX, ca.SX]:
+def discrete_momenta(gradients: Callable, h: ca.SX, segment: Segment) -> tuple[ca.SX, ca.SX]:
     """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv)
     each.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn
@@ -40,24 +42,24 @@ def rdp(
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
     if not 0 <= alpha <= 1:
         raise ValueError(f"rdp: alpha must lie in [0, 1], got {alpha}")
-    s = system.symmetry.n_shape
+    s = system.declared_symmetry.n_shape
     shape_space = Rn(*system.space.names[:s], velocity_names=system.space.velocity_names[:s])
     group = SE2(system.space.names[s:], system.space.velocity_names[s:], retraction)
     space = Product(shape_space, group)
 
-    def tangents(d):
+    def tangents(d: ca.SX) -> tuple[ca.SX, ca.SX]:
         if tangent == "exact":
-            before, after = group.local_jacobians(None, d)
+            before, after = group.local_jacobians(ca.SX(group.origin), d)
             return -before, after
         return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
 
-    def displacement(q, z, h):
+    def displacement(q: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:
         shape_velocity, w = z[:s], z[s:]
         r = q[:s] + alpha * h * shape_velocity
         xi = system.symmetry_basis(r) @ w - system.connection(r) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
-    def momenta(q, z, h, gradients):
+    def momenta(q: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> tuple[ca.SX, ca.SX]:
         d = displacement(q, z, h)
         middle, v = space.retract(q, alpha * d), d / h
         slope_r, p = gradients(middle, v)
@@ -67,16 +69,20 @@ def rdp(
             ca.vertcat(p[:s] + alpha * h * slope_r[:s], after.T @ p[s:]),
         )
 
-    def half_kick(q, u, z, h):
+    def half_kick(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:
         d = displacement(q, z, h)
         return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return rho + system.admissible_basis(q).T @ (
             half_kick(q, u, z, h) - momenta(q, z, h, gradients)[0]
         )
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         q1 = space.retract(q, displacement(q, z, h))
         return q1, system.admissible_basis(q1).T @ (
             momenta(q, z, h, gradients)[1] + half_kick(q, u, z, h)
@@ -98,7 +104,7 @@ _refuses = first_of(_lacks_symmetry, if_combined)
 INTEGRATORS = tuple(
     Integrator(
         name=f"rdp_{retraction}",
-        make=lambda system, h, tau=retraction: rdp(system, h, tau),
+        make=partial(rdp, retraction=retraction),
         order=2,
         symmetric=True,
         explicit=False,

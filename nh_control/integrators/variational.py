@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.spaces import Segment
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.system import System
@@ -48,14 +49,16 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     moving = space.nv - len(system.prescribed)
     n_z = moving + system.n_holonomic
 
-    def segment(q, u, z, h):
+    def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> Segment:
         target = system.prescribed_part(u) - system.prescribed_part(q)
         return space.segment(q, ca.vertcat(h * z[:moving], target))
 
-    def kick(step, u, h):
+    def kick(step: Segment, u: ca.SX, h: ca.SX) -> ca.SX:
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         step = segment(q, u, z, h)
         force = space.frame(q).T @ kick(step, u, h)
         impulse = left * force - discrete_momenta(gradients, h, step)[0]
@@ -65,7 +68,9 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
         return ca.vertcat(balance, rolling, system.holonomic(step.q1))
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         step = segment(q, u, z, h)
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u, h)

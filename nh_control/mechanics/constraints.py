@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
 from nh_control.mechanics.lagrangian import inertia
@@ -14,7 +16,7 @@ from nh_control.mechanics.system import System
 TOLERANCE = 1e-12
 """What IPOPT leaves of the constraints and, relative to the forces, of the balance of forces."""
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "ipopt": {"tol": TOLERANCE, "constr_viol_tol": TOLERANCE, "print_level": 0, "sb": "yes"},
     "print_time": False,
 }
@@ -46,14 +48,16 @@ class NotConsistent(ValueError):
         self.residual, self.q = residual, q
 
 
-def satisfy_constraints(system: System, q, fixed: Sequence[str] | None = None) -> np.ndarray:
+def satisfy_constraints(
+    system: System, q: ArrayLike, fixed: Sequence[str] | None = None
+) -> np.ndarray:
     """Configuration closest to q (nq) that satisfies the constraints,
     `min |local(q, q1)|^2 / 2  subject to  h(q1) = 0` (lengths in m, angles in rad).
 
     Coordinates named in `fixed` (None: the prescribed ones) keep their values. Raises
     NotConsistent with the residuals, ValueError for an unknown name.
     """
-    start = ca.DM(_configuration(system, q))
+    start = ca.SX(_configuration(system, q))
     return _minimum(
         system,
         q,
@@ -63,7 +67,9 @@ def satisfy_constraints(system: System, q, fixed: Sequence[str] | None = None) -
     )
 
 
-def minimize_potential_energy(system: System, q, fixed: Sequence[str] | None = None) -> np.ndarray:
+def minimize_potential_energy(
+    system: System, q: ArrayLike, fixed: Sequence[str] | None = None
+) -> np.ndarray:
     """Configuration of least potential energy near q (nq),
     `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`: a stable equilibrium without forces.
 
@@ -81,7 +87,7 @@ def minimize_potential_energy(system: System, q, fixed: Sequence[str] | None = N
     )
 
 
-def consistent_velocity(system: System, q, v) -> np.ndarray:
+def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Velocity (nw) closest to v (nw) in the mass metric that keeps the constraints,
     `Dh v = Dh_dyn v_dyn + Dh_kin v_kin = 0`; prescribed velocities stay.
 
@@ -123,7 +129,7 @@ def consistent_velocity(system: System, q, v) -> np.ndarray:
     return (basis @ np.linalg.solve(matrix, momentum) + prescribed)[:, 0]
 
 
-def _configuration(system: System, q) -> np.ndarray:
+def _configuration(system: System, q: ArrayLike) -> np.ndarray:
     q = np.array(q, dtype=float)
     if q.shape != (system.space.nq,) or not np.isfinite(q).all():
         raise ValueError(
@@ -135,7 +141,7 @@ def _configuration(system: System, q) -> np.ndarray:
 
 def _minimum(
     system: System,
-    q,
+    q: ArrayLike,
     fixed: Sequence[str] | None,
     failure: str,
     objective: Callable[[ca.SX], ca.SX],
@@ -148,11 +154,8 @@ def _minimum(
     if unknown := [name for name in fixed if name not in names]:
         raise ValueError(f"{system.name}: cannot keep {unknown}, choose of {list(names)}")
     free = [i for i, name in enumerate(names) if name not in fixed]
-    base, e, mu = (
-        ca.SX.sym("base", len(q)),
-        ca.SX.sym("e", len(free)),
-        ca.SX.sym("mu", system.n_holonomic),
-    )
+    base, e = ca.SX.sym("base", len(q)), ca.SX.sym("e", len(free))
+    mu = ca.SX.sym("mu", system.n_holonomic)
     d = ca.SX(system.space.nv, 1)
     d[free] = e
     moved = system.space.retract(base, d)
@@ -163,18 +166,15 @@ def _minimum(
     )
     for _ in range(MAX_ROUNDS):
         solution = solver(x0=0, p=q, lbg=0, ubg=0)
-        step, residual, stats = (
-            np.asarray(solution["x"])[:, 0],
-            np.asarray(solution["g"])[:, 0],
-            solver.stats(),
-        )
+        step, residual = (np.asarray(solution[name])[:, 0] for name in ("x", "g"))
+        stats = solver.stats()
         settled = np.abs(step).max(initial=0.0) <= SETTLED
         if settled and stats["success"]:
-            step = _descent(
-                *(np.asarray(value) for value in curvature(step, q, solution["lam_g"]))
-            )
-            if step is None:
+            hessian, slope = curvature(step, q, solution["lam_g"])
+            descent = _descent(np.asarray(hessian), np.asarray(slope))
+            if descent is None:
                 return q
+            step = descent
         change = np.zeros(system.space.nv)
         change[free] = step
         q = system.space.retract(q, change)

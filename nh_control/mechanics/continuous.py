@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
@@ -60,17 +61,17 @@ class ContinuousSystem:
         values = [ca.densify(value) for value in ca.substitute(list(outputs.values()), *at)]
         self._terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(outputs))
 
-    def mass_matrix(self, q) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
         return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))["mass"]
 
-    def potential_force(self, q) -> np.ndarray:
+    def potential_force(self, q: ArrayLike) -> np.ndarray:
         """Generalized force `l_q` (nv) at rest: of gravity and springs."""
         return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))[
             "slope"
         ][:, 0]
 
-    def acceleration(self, q, v, u=()) -> np.ndarray:
+    def acceleration(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Rate (nw) of the stored velocity v (nw) at configuration q (nq) under inputs u (nu); q
         and v must satisfy the constraints.
 
@@ -83,7 +84,7 @@ class ContinuousSystem:
         rates = newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))
         return (t["frame"] @ rates[: self.system.space.nv] + t["frame_rate"])[:, 0]
 
-    def _evaluate(self, q, v, u) -> dict[str, np.ndarray]:
+    def _evaluate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike) -> dict[str, np.ndarray]:
         for value, name, size in (
             (q, "q", self.system.space.nq),
             (v, "v", self.system.space.nw),
@@ -93,7 +94,5 @@ class ContinuousSystem:
                 raise ValueError(
                     f"{self.system.name}: {name} must have shape ({size},), got {np.shape(value)}"
                 )
-        return {
-            name: np.asarray(value)
-            for name, value in self._terms(q=q, v=v, u=np.asarray(u, dtype=float)).items()
-        }
+        values = self._terms(q=np.asarray(q), v=np.asarray(v), u=np.asarray(u, dtype=float))
+        return {name: np.asarray(value) for name, value in values.items()}

@@ -5,10 +5,12 @@ written, functions when they are put together.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
 
 SEEDS = 4
 """Directions that one call of a derivative takes at once."""
@@ -25,11 +27,14 @@ class SlopesAt:
     """
 
     def __init__(self, system: System):
-        self._nq, self._points, self._symbols = system.space.nq, [], []
+        self._nq = system.space.nq
+        self._points: list[ca.SX] = []
+        self._symbols: list[ca.SX] = []
 
-    def __call__(self, q, v) -> tuple[ca.SX, ca.SX]:
+    def __call__(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         at = ca.vertcat(q, v)
-        same = (ca.is_equal(*ca.cse([at, known]), 0) for known in self._points)
+        pairs = (ca.cse([at, known]) for known in self._points)
+        same = (ca.is_equal(a, b, 0) for a, b in pairs)
         place = next((i for i, equal in enumerate(same) if equal), len(self._points))
         if place == len(self._points):
             self._points.append(at)
@@ -37,13 +42,15 @@ class SlopesAt:
         symbol = self._symbols[place]
         return symbol[: self._nq], symbol[self._nq :]
 
-    points = property(
-        lambda self: ca.vertcat(ca.SX(0, 1), *self._points), doc="All points, one below the other."
-    )
-    symbols = property(
-        lambda self: ca.vertcat(ca.SX(0, 1), *self._symbols),
-        doc="All symbols, one below the other.",
-    )
+    @property
+    def points(self) -> ca.SX:
+        """All points, one below the other."""
+        return ca.vertcat(ca.SX(0, 1), *self._points)
+
+    @property
+    def symbols(self) -> ca.SX:
+        """All symbols, one below the other."""
+        return ca.vertcat(ca.SX(0, 1), *self._symbols)
 
 
 class Slopes:
@@ -66,21 +73,21 @@ class Slopes:
         slopes = ca.gradient(self._value, self._a)
         self.first = ca.Function("slopes", [self._b], [slopes], {"cse": True})
         self.called = self.first.n_instructions() * n > LARGE
-        self.kind = ca.MX if self.called else ca.SX
+        self.kind: Any = ca.MX if self.called else ca.SX
 
-    def second_times(self, b, directions):
+    def second_times(self, b: Graph, directions: Graph) -> Graph:
         """L_ab(b) directions, (n, m)."""
         of = self._along(directions)
         return self._times(of.along, b, directions) if self.called else of.hessian(b) @ directions
 
-    def third_times(self, b, k, directions):
+    def third_times(self, b: Graph, k: Graph, directions: Graph) -> Graph:
         """(d/de L_bb(b + e k)) directions, of the size of the directions, for k (n)."""
         of = self._along(directions)
         if self.called:
             return self._times(of.along_twice, ca.vertcat(b, k), directions)
         return of.third(b, k) @ directions
 
-    def _along(self, directions) -> _Derivatives:
+    def _along(self, directions: Graph) -> _Derivatives:
         return self._by_points if directions.shape[0] == self._a.shape[0] else self._by_all
 
     @cached_property
@@ -92,7 +99,7 @@ class Slopes:
         return _Derivatives(self._value, self._a, self._b, self._b)
 
     @staticmethod
-    def _times(product: ca.Function, at, directions):
+    def _times(product: ca.Function, at: Graph, directions: Graph) -> Graph:
         """The product with every column of `directions` that is not zero."""
         columns = sorted(set(directions.sparsity().get_col()))
         result = ca.MX(product.size1_out(0), directions.shape[1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from nh_control.geometry.spaces import Phase, Product, Rn, Space
 from nh_control.mechanics import parametric
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Symmetry:
     """
 
     n_shape: int
-    connection: Callable[..., ca.SX]
-    basis: Callable[..., ca.SX]
+    connection: Callable[..., Expression]
+    basis: Callable[..., Expression]
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,23 @@ class System:
 
     name: str
     space: Space
-    lagrangian: Callable[..., ca.SX]
+    lagrangian: Callable[..., Expression]
     inputs: tuple[str, ...] = ()
-    force: Callable[..., ca.SX] | None = None
-    velocity_constraint: Callable[..., ca.SX] | None = None
-    velocity_drift: Callable[..., ca.SX] | None = None
-    holonomic_constraint: Callable[..., ca.SX] | None = None
+    force: Callable[..., Expression] | None = None
+    velocity_constraint: Callable[..., Expression] | None = None
+    velocity_drift: Callable[..., Expression] | None = None
+    holonomic_constraint: Callable[..., Expression] | None = None
     prescribed: tuple[str, ...] = ()
-    distribution: Callable[..., ca.SX] | None = None
+    distribution: Callable[..., Expression] | None = None
     dependent: tuple[int, ...] | None = None
     symmetry: Symmetry | None = None
-    domain: Callable[..., ca.SX] | None = None
+    domain: Callable[..., Expression] | None = None
     parameters: Any = None
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
     input_units: tuple[str, ...] = ()
     model: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.inputs and self.force is None:
             raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
         if self.input_units and len(self.input_units) != self.nu:
@@ -215,53 +216,60 @@ class System:
         dropped = self._dependent if self.m else ()
         return Phase(self.space, stored, local, self._stored_places(dropped), dropped)
 
-    def lagrangian_at(self, q, v) -> ca.SX:
+    def lagrangian_at(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """L(q, v)."""
         return self._call(self.lagrangian, q, v)
 
-    def generalized_force(self, q, v, u) -> ca.SX:
+    def generalized_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
         if self.force is None:
             return ca.SX(self.space.nw, 1)
         return ca.vertcat(self._call(self.force, q, v, u))
 
-    def constraint_matrix(self, q) -> ca.SX:
+    def constraint_matrix(self, q: ca.SX) -> ca.SX:
         """A(q), (m, nw)."""
         if self.velocity_constraint is None:
             return ca.SX(0, self.space.nw)
         return ca.densify(self._call(self.velocity_constraint, q))
 
-    def drift(self, q) -> ca.SX:
+    def drift(self, q: ca.SX) -> ca.SX:
         """b(q), (m)."""
         if self.velocity_drift is None:
             return ca.SX(self.m, 1)
         return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
 
-    def holonomic(self, q) -> ca.SX:
+    def holonomic(self, q: ca.SX) -> ca.SX:
         """h(q), (n_holonomic)."""
         if self.holonomic_constraint is None:
             return ca.SX(0, 1)
         return ca.vertcat(self._call(self.holonomic_constraint, q))
 
-    def domain_at(self, q) -> ca.SX:
+    def domain_at(self, q: ca.SX) -> ca.SX:
         """What must be positive at q; nothing if the system holds everywhere."""
         return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
 
-    def connection(self, r) -> ca.SX:
+    @property
+    def declared_symmetry(self) -> Symmetry:
+        """The symmetry; raises ValueError for a system that declares none."""
+        if self.symmetry is None:
+            raise ValueError(f"{self.name} declares no symmetry (shape, connection, basis)")
+        return self.symmetry
+
+    def connection(self, r: ca.SX) -> ca.SX:
         """The symmetry's connection at the shape r, (group, shape)."""
-        return self._call(self.symmetry.connection, r)
+        return self._call(self.declared_symmetry.connection, r)
 
-    def symmetry_basis(self, r) -> ca.SX:
+    def symmetry_basis(self, r: ca.SX) -> ca.SX:
         """The symmetry directions that satisfy the constraints at the shape r, (group, c)."""
-        return self._call(self.symmetry.basis, r)
+        return self._call(self.declared_symmetry.basis, r)
 
-    def admissible_basis(self, q) -> ca.SX:
+    def admissible_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, n_rho): a basis of the virtual velocities, A X = 0."""
         if self.distribution is not None:
             return ca.densify(self._call(self.distribution, q))
         return self.space.frame(q) @ self.admissible_tangents(q)
 
-    def admissible_tangents(self, q) -> ca.SX:
+    def admissible_tangents(self, q: ca.SX) -> ca.SX:
         """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
         if self.distribution is not None:
             return self.admissible_basis(q)
@@ -274,7 +282,7 @@ class System:
             y[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
         return y
 
-    def particular_tangent(self, q, prescribed_velocity) -> ca.SX:
+    def particular_tangent(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
         """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
         of the prescribed coordinates, and zero for the independent ones: `A frame c = b`.
         """
@@ -287,7 +295,7 @@ class System:
             c[dependent] = ca.solve(a[:, dependent], self.drift(q) - a @ c)
         return ca.densify(c)
 
-    def holonomic_slope(self, q) -> ca.SX:
+    def holonomic_slope(self, q: ca.SX) -> ca.SX:
         """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
         the last ones.
         """
@@ -297,11 +305,11 @@ class System:
         slope = ca.jacobian(self.holonomic(self.space.retract(q, e)), e)
         return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
 
-    def holonomic_matrix(self, q) -> ca.SX:
+    def holonomic_matrix(self, q: ca.SX) -> ca.SX:
         """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""
         return self.holonomic_slope(q) @ self.admissible_tangents(q)
 
-    def holonomic_impulse(self, q, multipliers) -> ca.SX:
+    def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
         """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (n_rho), by one reverse
         derivative.
         """
@@ -310,40 +318,42 @@ class System:
         impulse = ca.substitute(ca.jtimes(h, e, multipliers, True), e, rest)
         return self.admissible_tangents(q).T @ impulse
 
-    def prescribed_part(self, vector) -> ca.SX:
+    def prescribed_part(self, vector: ca.SX) -> ca.SX:
         """The last entries of a configuration, velocity, stored momentum or input: those of the
         prescribed coordinates.
         """
         n = len(self.prescribed)
         return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
 
-    def reduce(self, q, rho) -> ca.SX:
+    def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
         if self.m and not self._on_spheres:
             return rho[: self.n_rho]
         return (self._stored_frame(q).T @ rho)[: self.n_rho]
 
-    def store(self, q, components, prescribed_velocity) -> ca.SX:
+    def store(self, q: ca.SX, components: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
         """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
         coordinates.
         """
         kept = ca.vertcat(components, prescribed_velocity)
         return kept if self.m and not self._on_spheres else self._stored_frame(q) @ kept
 
-    def gradients(self, q, v) -> tuple[ca.SX, ca.SX]:
+    def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
         q_, v_, _ = self._symbols
         at = ca.vertcat(q_, v_)
         slope = ca.substitute(ca.gradient(self.lagrangian_at(q_, v_), at), at, ca.vertcat(q, v))
         return slope[: self.space.nq], slope[self.space.nq :]
 
-    def momentum(self, q, v) -> ca.SX:
+    def momentum(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
         return self.store(
             q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.prescribed_part(v)
         )
 
-    def inertia(self, q, rho, mass: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    def inertia(
+        self, q: ca.SX, rho: ca.SX, mass: ca.SX | None = None
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
         admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and a velocity
         c (nw) that keeps the velocity constraints with the prescribed velocities.
@@ -369,16 +379,16 @@ class System:
             x = ca.horzcat(x, ca.SX(self.space.nw, k))
         return m, b, x, c
 
-    def energy(self, q, v) -> ca.SX:
+    def energy(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """`E = v . dL/dv - L`."""
         v_ = self._symbols[1]
         lagrangian = self.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
 
-    def _call(self, function: Callable[..., ca.SX], *arguments) -> ca.SX:
+    def _call(self, function: Callable[..., Expression], *arguments: ca.SX) -> ca.SX:
         if self.parameters is None:
-            return function(*arguments)
-        return function(*arguments, self._symbolic_parameters[1])
+            return ca.SX(function(*arguments))
+        return ca.SX(function(*arguments, self._symbolic_parameters[1]))
 
     @cached_property
     def _symbolic_parameters(self) -> tuple[ca.SX, Any]:
@@ -446,7 +456,7 @@ class System:
     def _stored_places(self, dropped: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self._flat[i] for i in dropped)
 
-    def _stored_frame(self, q) -> ca.SX:
+    def _stored_frame(self, q: ca.SX) -> ca.SX:
         """Stored momenta of unit components, (stored, n_rho + prescribed)."""
         dropped = self._dependent if self.m else ()
         places = self._stored_places(dropped)
@@ -465,7 +475,7 @@ class System:
                 f"a space Rn, got {self.space.names}"
             )
 
-    def _check_distribution(self, q, x) -> None:
+    def _check_distribution(self, q: ca.SX, x: ca.SX) -> None:
         """A X must vanish at the origin and at configurations around it."""
         a = self.constraint_matrix(q)
         for d in (
@@ -480,12 +490,12 @@ class System:
                     f"{defect:.1e} at q = {at.tolist()}"
                 )
 
-    def _value(self, expression, q, at) -> np.ndarray:
+    def _value(self, expression: ca.SX, q: ca.SX, at: np.ndarray) -> np.ndarray:
         function = ca.Function("value", [q, self.parameter_symbols], [expression])
         return np.asarray(function(at, self.parameter_values))
 
-    def _expect(self, what: str, expression, shape: tuple[int, int]) -> None:
-        if ca.SX(expression).shape != shape:
+    def _expect(self, what: str, expression: ca.SX, shape: tuple[int, int]) -> None:
+        if expression.shape != shape:
             raise ValueError(
-                f"{self.name}: {what} must have shape {shape}, got {ca.SX(expression).shape}"
+                f"{self.name}: {what} must have shape {shape}, got {expression.shape}"
             )

@@ -4,9 +4,16 @@ A cart that a motor pushes, and a pendulum with a hook on it:
 
     crane = Multibody(
         "crane",
-        frames=[prismatic("cart", axis="x"), revolute("pole", "cart", axis="y"), fixed("hook",
-        "pole", at=(0, 0, -0.8))], bodies=[Body("cart", mass=2.0), Body("pole", mass=1.0,
-        center=(0, 0, -0.4), inertia=(0.05, 0.05, 0.001))], elements=[JointDamper("pole", 0.01)],
+        frames=[
+            prismatic("cart", axis="x"),
+            revolute("pole", "cart", axis="y"),
+            fixed("hook", "pole", at=(0, 0, -0.8)),
+        ],
+        bodies=[
+            Body("cart", mass=2.0),
+            Body("pole", mass=1.0, center=(0, 0, -0.4), inertia=(0.05, 0.05, 0.001)),
+        ],
+        elements=[JointDamper("pole", 0.01)],
         inputs=[JointInput("cart", limit=20.0)],
     )
     model = midpoint(crane.system, h=0.01)

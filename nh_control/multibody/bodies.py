@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.multibody.motion import three_numbers
+from nh_control.numerics.expressions import Vector
 
 TRIANGLE_TOLERANCE = 1e-6
 """Part of the largest principal inertia by which it may exceed the sum of the others: data are
@@ -29,11 +30,11 @@ class Body:
 
     frame: str
     mass: float
-    center: tuple[float, ...] = (0.0, 0.0, 0.0)
-    inertia: Sequence | None = None
+    center: Vector = (0.0, 0.0, 0.0)
+    inertia: ArrayLike | None = None
     accept_any_inertia: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (np.isfinite(self.mass) and self.mass > 0):
             raise ValueError(
                 f"body on {self.frame!r}: mass must be positive and finite, got {self.mass}"
@@ -77,10 +78,10 @@ class RigidMass:
             for part in (self, other)
             for d in [part.center - center]
         ]
-        return RigidMass(self.frame, mass, center, sum(parts))
+        return RigidMass(self.frame, mass, center, np.sum(parts, axis=0))
 
 
-def _tensor(inertia, frame: str, accept_any: bool) -> np.ndarray:
+def _tensor(inertia: ArrayLike, frame: str, accept_any: bool) -> np.ndarray:
     values = np.array(inertia, dtype=float)
     tensor = np.diag(values) if values.shape == (3,) else values
     where = f"body on {frame!r}: inertia"

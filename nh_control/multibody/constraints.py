@@ -35,14 +35,14 @@ class Distance(Constraint):
     b: Point | str
     length: float | str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.length, str) and not (np.isfinite(self.length) and self.length > 0):
             raise ValueError(
                 f"constraint {self.name!r}: length must be positive and finite or the name of a "
                 f"coordinate, got {self.length}"
             )
 
-    def residual(self, k):
+    def residual(self, k: Kinematics) -> ca.SX:
         length = k.coordinate(self.length) if isinstance(self.length, str) else self.length
         return ca.sumsqr(k.position(self.a) - k.position(self.b)) - length**2
 
@@ -57,7 +57,7 @@ class PointOnPlane(Constraint):
     plane: Point | str = WORLD
     normal: str | Sequence[float] = "z"
 
-    def residual(self, k):
+    def residual(self, k: Kinematics) -> ca.SX:
         normal = k.rotation(self.plane) @ constant(
             unit_vector(self.normal, f"constraint {self.name!r}")
         )
@@ -74,7 +74,7 @@ class Coincident(Constraint):
     b: Point | str
     along: str = "xyz"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if (
             not self.along
             or len(set(self.along)) != len(self.along)
@@ -85,7 +85,7 @@ class Coincident(Constraint):
                 f"'xz', got {self.along!r}"
             )
 
-    def residual(self, k):
+    def residual(self, k: Kinematics) -> ca.SX:
         return (k.position(self.a) - k.position(self.b))[
             ["xyz".index(axis) for axis in self.along]
         ]

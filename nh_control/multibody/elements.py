@@ -12,12 +12,13 @@ import numpy as np
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
 
+@dataclass(frozen=True)
 class Element:
     """Something that contributes a potential energy or, by the virtual power of its forces,
     generalized forces; its numbers must be finite (ValueError).
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, (int, float)) and not np.isfinite(value):
@@ -45,7 +46,7 @@ class Spring(Element):
     stiffness: float
     rest_length: float = 0.0
 
-    def potential(self, k):
+    def potential(self, k: Kinematics) -> ca.SX:
         square = ca.sumsqr(k.position(self.a) - k.position(self.b))
         return (
             self.stiffness
@@ -64,7 +65,7 @@ class JointSpring(Element):
     stiffness: float
     rest: float = 0.0
 
-    def potential(self, k):
+    def potential(self, k: Kinematics) -> ca.SX:
         return self.stiffness / 2 * (k.coordinate(self.coordinate) - self.rest) ** 2
 
 
@@ -78,7 +79,7 @@ class Damper(Element):
     b: Point | str
     damping: float
 
-    def power(self, k, virtual):
+    def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         line = k.position(self.a) - k.position(self.b)
         rate, virtual_rate = (
             ca.dot(line, m.velocity(self.a) - m.velocity(self.b)) for m in (k, virtual)
@@ -93,7 +94,7 @@ class JointDamper(Element):
     coordinate: str
     damping: float
 
-    def power(self, k, virtual):
+    def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         return -self.damping * k.rate(self.coordinate) * virtual.rate(self.coordinate)
 
 
@@ -129,16 +130,16 @@ class JointInput(Input):
     limit: float | tuple[float, float] = np.inf
     name: str = ""
 
-    def names(self, tree):
+    def names(self, tree: Tree) -> tuple[str, ...]:
         return (self.name or f"{self.coordinate}_{tree.joint(self.coordinate).effort[0]}",)
 
-    def units(self, tree):
+    def units(self, tree: Tree) -> tuple[str, ...]:
         return (tree.joint(self.coordinate).effort[1],)
 
-    def limits(self):
+    def limits(self) -> np.ndarray:
         return np.array([_pair(self.limit)])
 
-    def power(self, virtual, u):
+    def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
         return u[0] * virtual.rate(self.coordinate)
 
 
@@ -160,7 +161,7 @@ class Wrench(Input):
     components: Sequence[str] = WRENCH
     limit: float | tuple[float, float] = np.inf
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.axes not in ("body", "world"):
             raise ValueError(
                 f"wrench {self.name!r}: axes must be 'body' or 'world', got {self.axes!r}"
@@ -172,18 +173,18 @@ class Wrench(Input):
                     f"{', '.join(WRENCH)}"
                 )
 
-    def names(self, tree):
+    def names(self, tree: Tree) -> tuple[str, ...]:
         return tuple(f"{self.name}_{component}" for component in self.components)
 
-    def units(self, tree):
+    def units(self, tree: Tree) -> tuple[str, ...]:
         return tuple(
             "N m" if component.startswith("torque") else "N" for component in self.components
         )
 
-    def limits(self):
+    def limits(self) -> np.ndarray:
         return np.array([_pair(self.limit)] * len(self.components))
 
-    def power(self, virtual, u):
+    def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
         twist = ca.vertcat(
             virtual.angular_velocity(self.point, self.axes),
             virtual.velocity(self.point, self.axes),
@@ -191,5 +192,5 @@ class Wrench(Input):
         return ca.dot(u, twist[[WRENCH.index(component) for component in self.components]])
 
 
-def _pair(limit) -> tuple[float, float]:
-    return (-limit, limit) if np.isscalar(limit) else tuple(limit)
+def _pair(limit: float | tuple[float, float]) -> tuple[float, float]:
+    return limit if isinstance(limit, tuple) else (-limit, limit)

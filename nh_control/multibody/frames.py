@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
 from nh_control.geometry.spaces import SE2, Rn, Space
 from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
+from nh_control.numerics.expressions import Vector
 
 WORLD = "world"
 """Name of the root frame, which does not move."""
@@ -41,10 +42,10 @@ class Joint(ABC):
 class Fixed(Joint):
     """No motion."""
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> Rn:
         return Rn()
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion.rest()
 
 
@@ -55,10 +56,10 @@ class Revolute(Joint):
     axis: tuple[float, float, float]
     effort = ("torque", "N m")
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> Rn:
         return Rn(coordinate)
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         axis = np.array(self.axis)
         return Motion(
             rotation_about(axis, q), ca.SX(3, 1), ca.sparsify(ca.SX(axis)) * v, ca.SX(3, 1)
@@ -71,10 +72,10 @@ class Prismatic(Joint):
 
     axis: tuple[float, float, float]
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> Rn:
         return Rn(coordinate)
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         axis = ca.sparsify(ca.SX(np.array(self.axis)))
         return Motion(ca.SX.eye(3), axis * q, ca.SX(3, 1), axis * v)
 
@@ -87,13 +88,13 @@ class Planar(Joint):
 
     axis: tuple[float, float, float]
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> SE2:
         return SE2(
             tuple(f"{coordinate}_{c}" for c in ("theta", "x", "y")),
             tuple(f"{coordinate}_{c}" for c in ("omega", "v_forward", "v_side")),
         )
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         axis = np.array(self.axis)
         plane = ca.sparsify(ca.DM(plane_axes(axis)))
         return Motion(
@@ -108,10 +109,10 @@ class Planar(Joint):
 class Spherical(Joint):
     """Rotation about a point, on SO(3)."""
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> SO3:
         return SO3(f"{coordinate}_")
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
 
 
@@ -119,10 +120,10 @@ class Spherical(Joint):
 class Floating(Joint):
     """Any motion, on SE(3)."""
 
-    def space(self, coordinate):
+    def space(self, coordinate: str) -> SE3:
         return SE3(f"{coordinate}_")
 
-    def motion(self, q, v):
+    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion(quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6])
 
 
@@ -145,7 +146,7 @@ class Limits:
     upper: float = np.inf
     velocity: float = np.inf
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (self.lower <= self.upper and self.velocity >= 0):
             raise ValueError(
                 f"Limits: expected lower <= upper and velocity >= 0, got {self.lower}, "
@@ -165,13 +166,13 @@ class Frame:
     name: str
     parent: str
     joint: Joint
-    at: tuple[float, ...] = ORIGIN
-    rotation: tuple[tuple[float, ...], ...] = UNTURNED
+    at: Vector = ORIGIN
+    rotation: ArrayLike = UNTURNED
     coordinate: str = ""
     mimic: Mimic | None = None
     limits: Limits = NO_LIMITS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         rotation = np.array(self.rotation, dtype=float)
         if (
             rotation.shape != (3, 3)
@@ -192,7 +193,12 @@ class Frame:
         return isinstance(self.joint, Fixed)
 
 
-def fixed(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED) -> Frame:
+def fixed(
+    name: str,
+    parent: str = WORLD,
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+) -> Frame:
     """A frame at a constant pose in its parent."""
     return Frame(name, parent, Fixed(), at, rotation)
 
@@ -200,12 +206,12 @@ def fixed(name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED) -> Frame
 def revolute(
     name: str,
     parent: str = WORLD,
-    axis="z",
-    at=ORIGIN,
-    rotation=UNTURNED,
+    axis: str | Vector = "z",
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
-    mimic=None,
-    limits=NO_LIMITS,
+    mimic: Mimic | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Frame:
     """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another
     coordinate by a `Mimic` and have `Limits`.
@@ -218,12 +224,12 @@ def revolute(
 def prismatic(
     name: str,
     parent: str = WORLD,
-    axis="x",
-    at=ORIGIN,
-    rotation=UNTURNED,
+    axis: str | Vector = "x",
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
-    mimic=None,
-    limits=NO_LIMITS,
+    mimic: Mimic | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Frame:
     """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another
     coordinate by a `Mimic` and have `Limits`.
@@ -234,7 +240,12 @@ def prismatic(
 
 
 def planar(
-    name: str, parent: str = WORLD, axis="z", at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+    name: str,
+    parent: str = WORLD,
+    axis: str | Vector = "z",
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+    coordinate: str = "",
 ) -> Frame:
     """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y),
     velocities in its own axes.
@@ -243,14 +254,22 @@ def planar(
 
 
 def spherical(
-    name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+    name: str,
+    parent: str = WORLD,
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+    coordinate: str = "",
 ) -> Frame:
     """A frame that turns about its origin; unit quaternion, body angular velocity."""
     return Frame(name, parent, Spherical(), at, rotation, coordinate)
 
 
 def floating(
-    name: str, parent: str = WORLD, at=ORIGIN, rotation=UNTURNED, coordinate: str = ""
+    name: str,
+    parent: str = WORLD,
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+    coordinate: str = "",
 ) -> Frame:
     """A frame that moves freely; unit quaternion and position, body velocity (omega, v)."""
     return Frame(name, parent, Floating(), at, rotation, coordinate)
@@ -268,5 +287,6 @@ def plane_axes(axis: np.ndarray) -> np.ndarray:
     return np.stack([first, np.cross(axis, first)], axis=1)
 
 
-def _axis(name: str, axis: str | Sequence[float]) -> tuple[float, ...]:
-    return tuple(unit_vector(axis, f"frame {name!r}").tolist())
+def _axis(name: str, axis: str | Vector) -> tuple[float, float, float]:
+    x, y, z = unit_vector(axis, f"frame {name!r}").tolist()
+    return x, y, z

@@ -11,6 +11,7 @@ import numpy as np
 from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
 from nh_control.multibody.motion import Motion, constant, three_numbers
+from nh_control.numerics.expressions import Vector
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,9 @@ class Point:
     """A point fixed in a frame, `at` (3, m) in its axes."""
 
     frame: str
-    at: Sequence[float] = ORIGIN
+    at: Vector = ORIGIN
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
 
 
@@ -34,11 +35,8 @@ class Tree:
     """
 
     def __init__(self, name: str, frames: Sequence[Frame], prescribed: Sequence[str]):
-        self.name, self.frames, self.prescribed = (
-            name,
-            {f.name: f for f in frames},
-            tuple(prescribed),
-        )
+        self.name, self.prescribed = name, tuple(prescribed)
+        self.frames = {f.name: f for f in frames}
         self._check_frames(frames)
         spaces = {
             f.coordinate: f.joint.space(f.coordinate)
@@ -192,7 +190,7 @@ class Kinematics:
         return self._v[self._tree.place(name)[1]]
 
 
-def _of(point: Point | str) -> tuple[str, Sequence[float]]:
+def _of(point: Point | str) -> tuple[str, Vector]:
     return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.system import System
@@ -20,6 +21,7 @@ from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
+from nh_control.numerics.expressions import Vector
 
 
 class Pose(NamedTuple):
@@ -51,9 +53,9 @@ class Multibody:
     inputs: Sequence[Input] = ()
     constraints: Sequence[Constraint] = ()
     prescribed: Sequence[str] = ()
-    gravity: Sequence[float] = (0.0, 0.0, -9.81)
+    gravity: Vector = (0.0, 0.0, -9.81)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
@@ -100,11 +102,11 @@ class Multibody:
             input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
             force=self._force if self.elements or self.inputs else None,
             holonomic_constraint=self._constraint if self.constraints else None,
-            prescribed=self.prescribed,
+            prescribed=tuple(self.prescribed),
             model=self,
         )
 
-    def kinematics(self, q, v) -> Kinematics:
+    def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
         """Motions of all frames as expressions of q (nq) and v (nw)."""
         return Kinematics(self.tree, q, v)
 
@@ -120,16 +122,16 @@ class Multibody:
         """
         return self._named(np.zeros(self.space.nw), self.space.velocity_names, values)
 
-    def poses(self, q) -> dict[str, Pose]:
+    def poses(self, q: ArrayLike) -> dict[str, Pose]:
         """Poses of all frames at configuration q (nq) by name."""
         columns = np.asarray(self._poses(self._checked(q))).T.reshape(-1, 4, 3)
         return {name: Pose(c[:3].T, c[3]) for name, c in zip(self.tree.anchors, columns)}
 
-    def pose(self, q, frame: str) -> Pose:
+    def pose(self, q: ArrayLike, frame: str) -> Pose:
         """Pose of a frame at configuration q (nq); raises ValueError for an unknown frame."""
         return self.poses(q)[self.tree.known(frame)]
 
-    def point(self, q, point: Point | str) -> np.ndarray:
+    def point(self, q: ArrayLike, point: Point | str) -> np.ndarray:
         """Position (3) in the world of a point, or of a frame's origin, at configuration q
         (nq).
         """
@@ -137,18 +139,18 @@ class Multibody:
         pose = self.pose(q, point.frame)
         return pose.position + pose.rotation @ np.asarray(point.at)
 
-    def mass_matrix(self, q) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed
         coordinates are the last.
         """
         return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
 
-    def constraint_residuals(self, q) -> dict[str, np.ndarray]:
+    def constraint_residuals(self, q: ArrayLike) -> dict[str, np.ndarray]:
         """h(q) of every constraint by name."""
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
 
-    def _lagrangian(self, q, v) -> ca.SX:
+    def _lagrangian(self, q: ca.SX, v: ca.SX) -> ca.SX:
         k = self.kinematics(q, v)
         return self._kinetic(k) - self._potential(k)
 
@@ -168,7 +170,7 @@ class Multibody:
         )
         return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
 
-    def _force(self, q, v, u) -> ca.SX:
+    def _force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """Derivative of the power with respect to a virtual velocity."""
         w = ca.SX.sym("w", self.space.nw)
         k, virtual = self.kinematics(q, v), self.kinematics(q, w)
@@ -180,7 +182,7 @@ class Multibody:
             i += n
         return ca.gradient(power, w)
 
-    def _constraint(self, q) -> ca.SX:
+    def _constraint(self, q: ca.SX) -> ca.SX:
         k = self.kinematics(q, ca.SX(self.space.nw, 1))
         return ca.vertcat(*(c.residual(k) for c in self.constraints))
 
@@ -252,7 +254,7 @@ class Multibody:
         ]
         return ca.Function("poses", [q], [ca.densify(ca.horzcat(*columns))])
 
-    def _checked(self, q) -> np.ndarray:
+    def _checked(self, q: ArrayLike) -> np.ndarray:
         q = np.asarray(q, dtype=float)
         if q.shape != (self.space.nq,):
             raise ValueError(

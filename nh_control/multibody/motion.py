@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.numerics.expressions import Vector
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
-def constant(values) -> ca.DM:
+def constant(values: ArrayLike) -> ca.DM:
     """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros:
     expressions stay small.
     """
@@ -21,15 +23,16 @@ def constant(values) -> ca.DM:
     )
 
 
-def three_numbers(values: Sequence[float], what: str) -> tuple[float, ...]:
+def three_numbers(values: Vector, what: str) -> tuple[float, float, float]:
     """The values as a tuple; raises ValueError unless they are three finite numbers."""
     array = np.array(values, dtype=float)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ValueError(f"{what} must be three finite numbers, got {values}")
-    return tuple(array.tolist())
+    x, y, z = array.tolist()
+    return x, y, z
 
 
-def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
+def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
     """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError
     for anything else.
     """
@@ -47,7 +50,7 @@ def unit_vector(axis: str | Sequence[float], where: str) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def rotation_about(axis: np.ndarray, angle) -> ca.SX:
+def rotation_about(axis: np.ndarray, angle: ca.SX) -> ca.SX:
     """Rotation matrix (3, 3) about a constant unit vector a:
     `a a^T + cos(angle) (I - a a^T) + sin(angle) hat(a)`.
     """
@@ -71,7 +74,7 @@ class Motion:
     v: ca.SX
 
     @staticmethod
-    def rest(rotation=None, position=None) -> Motion:
+    def rest(rotation: ArrayLike | None = None, position: ArrayLike | None = None) -> Motion:
         """No motion: a constant rotation (3, 3) and position (3), both none by default."""
         rotation = ca.SX.eye(3) if rotation is None else ca.SX(constant(rotation))
         return Motion(
@@ -94,6 +97,6 @@ class Motion:
             r.R.T @ carried + r.v,
         )
 
-    def point(self, offset) -> ca.SX:
+    def point(self, offset: ArrayLike) -> ca.SX:
         """Position (3) in the outer frame of a point given in this one."""
         return self.p + self.R @ constant(offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,12 @@ from nh_control.multibody.frames import (
     revolute,
 )
 from nh_control.multibody.model import Multibody
+from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
 
 INERTIA = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
-MAKERS = {
+MAKERS: dict[str, Callable[..., Frame]] = {
     "revolute": revolute,
     "continuous": revolute,
     "prismatic": prismatic,
@@ -56,7 +57,7 @@ def load_urdf(
     base: str = "fixed",
     actuated: Sequence[str] | None = None,
     strict: bool = True,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    gravity: Vector = (0.0, 0.0, -9.81),
 ) -> Multibody:
     """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates
     those of the joints.

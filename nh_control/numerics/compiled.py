@@ -16,12 +16,14 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +77,8 @@ class Native:
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
-        self.library = None
-        self.path = None
+        self.library: ctypes.PyDLL | None = None
+        self.path: Path | None = None
         path = compiler()
         if path is not None:
             functions = [_by_rows(f) for f in functions]
@@ -110,15 +112,15 @@ def _wrapper(f: ca.Function) -> str:
         places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
         before += f"    static const int at{k}[] = {{{places}}};\n    {_doubles(f's{k}', nnz)}"
         after += (
-            f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n    for (int i "
-            f"= 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
+            f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n"
+            f"    for (int i = 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
         )
         results.append(f"s{k}")
     arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
     return (
         f"\nint call_{f.name()}({', '.join(parameters)})\n{{\n{before}"
-        f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n    double "
-        f"*res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
+        f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n"
+        f"    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
         f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
         f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
     )
@@ -129,7 +131,9 @@ def _doubles(name: str, n: int) -> str:
     return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
 
 
-def _load(name: str, source: str, command: tuple[str, ...]):
+def _load(
+    name: str, source: str, command: tuple[str, ...]
+) -> tuple[ctypes.PyDLL | None, Path | None]:
     key = "\0".join([source, *command, _compiler_version(command[0]), platform.machine()])
     target = cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
     try:
@@ -190,20 +194,21 @@ class _Evaluator(threading.local):
     CasADi's virtual machine.
     """
 
-    def __init__(self, f: ca.Function, native):
-        self.inputs = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
-        self.outputs = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
+    def __init__(self, f: ca.Function, native: Callable[..., object] | None):
+        self.inputs: list[np.ndarray] = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
+        self.outputs: list[np.ndarray] = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
         if native is not None:
             self.run = partial(
                 native,
                 *(ctypes.c_void_p(array.ctypes.data) for array in (*self.inputs, *self.outputs)),
             )
             return
+        self._buffer: Any  # whose hints ask for the size that the view of an array carries
         self._buffer, self.run = _by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):
-            self._buffer.set_arg(k, memoryview(array))
+            self._buffer.set_arg(k, array.data)
         for k, array in enumerate(self.outputs):
-            self._buffer.set_res(k, memoryview(array))
+            self._buffer.set_res(k, array.data)
 
 
 class Functions:
@@ -217,15 +222,15 @@ class Functions:
         self._native = Native(name, functions).library
         self._calls = {f.name(): self._bind(f) for f in functions}
 
-    def __call__(self, name: str, *args) -> tuple[np.ndarray, ...]:
+    def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
         return self._calls[name](*args)
 
-    def _bind(self, f: ca.Function):
+    def _bind(self, f: ca.Function) -> Callable[..., tuple[np.ndarray, ...]]:
         evaluator = _Evaluator(
             f, None if self._native is None else self._native[f"call_{f.name()}"]
         )
 
-        def call(*args):
+        def call(*args: ArrayLike) -> tuple[np.ndarray, ...]:
             inputs = evaluator.inputs
             if len(args) != len(inputs):
                 raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
@@ -246,7 +251,7 @@ def _by_rows(f: ca.Function, dense: bool = False) -> ca.Function:
     """The function with its outputs transposed, which CasADi then stores row by row, and its
     common subexpressions shared.
     """
-    kind = ca.SX if f.is_a("SXFunction") else ca.MX
+    kind: Any = ca.SX if f.is_a("SXFunction") else ca.MX
     inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
     outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
     return ca.Function(

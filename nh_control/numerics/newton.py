@@ -59,8 +59,8 @@ class NewtonResult:
 
 
 def newton(
-    residual: Callable,
-    jacobian: Callable,
+    residual: Callable[[np.ndarray], np.ndarray],
+    jacobian: Callable[[np.ndarray], np.ndarray],
     scale: np.ndarray,
     r: np.ndarray,
     r_z: np.ndarray,
@@ -70,11 +70,11 @@ def newton(
     returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in `r_z`; `scale` is the part of s
     that is fixed."""
 
-    def sizes(z):
+    def sizes(z: np.ndarray) -> np.ndarray:
         unknowns = np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
         return np.maximum(scale + np.abs(r_z) @ unknowns, 1e-300)
 
-    def relative(r, size):
+    def relative(r: np.ndarray, size: np.ndarray) -> float:
         with np.errstate(all="ignore"):
             return float(np.max(np.abs(r) / size, initial=0.0))
 
@@ -133,7 +133,7 @@ def newton(
     return NewtonResult(status, iteration, error, float(np.max(np.abs(r), initial=0.0)))
 
 
-def _factors(a: np.ndarray):
+def _factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     if not len(a):
         return a, a, 0
     if not np.isfinite(a).all():

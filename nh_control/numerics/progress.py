@@ -17,7 +17,7 @@ class Progress:
     terminal.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         console = Console(stderr=True)
         self._bars = Bars(
             SpinnerColumn(),
@@ -34,7 +34,7 @@ class Progress:
         self._bars.start()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def phase(self, text: str) -> None:

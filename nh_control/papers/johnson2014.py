@@ -7,13 +7,14 @@ Run `python -m nh_control.papers.johnson2014 --output DIR`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.control import LqrTracker
 from nh_control.control.costs import quadratic
-from nh_control.control.optimize import Optimum, bar, optimize
+from nh_control.control.optimize import Monitor, Optimum, bar, optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.figures.style import OPEN, RUN, TARGET
@@ -48,7 +49,7 @@ def infeasible_reference() -> Trajectory:
     )
 
 
-def swing_up(method: str, monitor=None) -> Optimum:
+def swing_up(method: str, monitor: Monitor | None = None) -> Optimum:
     """The feasible trajectory closest to (35) in the weights Q, R, found from the pendulum at rest
     by "newton" or "steepest" descent.
     """
@@ -139,7 +140,7 @@ class Tracking:
         axes = figure.add_subplot(
             xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback"
         )
-        runs = (
+        runs: tuple[tuple[Trajectory, str, dict[str, Any]], ...] = (
             (infeasible_reference(), "infeasible reference", {"color": TARGET, "linestyle": ":"}),
             (self.opened, "open loop", {"color": OPEN}),
             (self.reference, "feasible reference", {"color": TARGET, "linestyle": "--"}),
@@ -155,7 +156,7 @@ def figure_3(progress: Progress | None = None) -> Convergence:
     """Newton's method against steepest descent on the same problem from the same start."""
     return Convergence(
         *(
-            swing_up(method, progress and bar(progress, f"{method} descent", TOLERANCE))
+            swing_up(method, bar(progress, f"{method} descent", TOLERANCE) if progress else None)
             for method in ("newton", "steepest")
         )
     )

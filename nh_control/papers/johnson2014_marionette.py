@@ -13,7 +13,8 @@ import casadi as ca
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.discrete.conditioning import Conditioning, require_regular
+from nh_control.discrete.conditioning import require_regular
+from nh_control.discrete.results import Conditioning
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures import sticks
 from nh_control.figures.style import OPEN, RUN, TARGET
@@ -99,7 +100,7 @@ class Stabilization:
 
     def figure_5(self) -> Figure:
         """The marionette at its start and during the motion."""
-        visual, states = MARIONETTE.visual(MARIONETTE.parameters), self.reference.trajectory.states
+        visual, states = MARIONETTE.visual_model(), self.reference.trajectory.states
         return sticks.draw(
             visual,
             [
@@ -154,7 +155,7 @@ def stabilization() -> Stabilization:
         CODE: still.states[-1],
     }
 
-    def run(x, feedback: bool) -> ClosedLoop:
+    def run(x: np.ndarray, feedback: bool) -> ClosedLoop:
         loop = closed_loop(dsys, tracker, x, len(reference), feedback=feedback)
         if loop.failure is not None:
             raise loop.failure

@@ -66,7 +66,7 @@ def error_parts(
     """Distances of configurations q from `targets`, (N + 1, nq) each: positions in m, rotations
     and directions by their angle in rad.
     """
-    parts = []
+    parts: list[Part] = []
     for at, factor in _factors(space):
         parts += _PARTS[type(factor)](scenario, factor, q[:, at], targets[:, at])
     return parts
@@ -127,20 +127,26 @@ def _vector_name(names: list[str], unit: str) -> str:
     )
 
 
-def _pose_parts(_, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+def _pose_parts(_: Scenario, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
     yield Part("position", "m", _distance(q[:, 1:], targets[:, 1:]))
     yield Part("heading", "rad", np.abs(q[:, 0] - targets[:, 0]))
 
 
-def _rotation_parts(_, factor: SO3, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+def _rotation_parts(
+    _: Scenario, factor: SO3, q: np.ndarray, targets: np.ndarray
+) -> Iterator[Part]:
     yield Part(f"{_prefix(factor, 'rotation_x')}attitude", "rad", _rotation_angle(q, targets))
 
 
-def _direction_parts(_, factor: S2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+def _direction_parts(
+    _: Scenario, factor: S2, q: np.ndarray, targets: np.ndarray
+) -> Iterator[Part]:
     yield Part(f"{_prefix(factor, 'swing_1')}direction", "rad", _angle(q, targets))
 
 
-def _spatial_pose_parts(_, factor: SE3, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:
+def _spatial_pose_parts(
+    _: Scenario, factor: SE3, q: np.ndarray, targets: np.ndarray
+) -> Iterator[Part]:
     prefix = _prefix(factor, "rotation_x")
     yield Part(f"{prefix}position", "m", _distance(q[:, 4:], targets[:, 4:]))
     yield Part(f"{prefix}attitude", "rad", _rotation_angle(q[:, :4], targets[:, :4]))

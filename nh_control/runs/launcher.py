@@ -5,16 +5,17 @@ ROS itself.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import yaml
 
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.output import RECORDING
@@ -151,7 +152,8 @@ def run(
     end.
     """
     file = folder / "parameters.yaml"
-    file.write_text(_yaml({"/**": {"ros__parameters": parameters(experiment, options, folder)}}))
+    given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
+    file.write_text(yaml.safe_dump(given, sort_keys=False))
     names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
     nodes: dict[str, _Node] = {}
     with _signals_interrupt():
@@ -260,10 +262,10 @@ class _Node:
 
 
 @contextmanager
-def _signals_interrupt():
+def _signals_interrupt() -> Iterator[None]:
     """SIGTERM, like SIGINT, raises KeyboardInterrupt."""
 
-    def interrupt(*_):
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     previous = {
@@ -274,15 +276,3 @@ def _signals_interrupt():
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _yaml(value, indent: str = "") -> str:
-    """Nested dictionaries, none empty, of numbers, strings, booleans and lists as YAML."""
-    lines = []
-    for key, item in value.items():
-        lines.append(
-            f"{indent}{key}:\n{_yaml(item, indent + '  ')}"
-            if isinstance(item, dict)
-            else f"{indent}{key}: {json.dumps(item)}\n"
-        )
-    return "".join(lines)

@@ -4,8 +4,10 @@ without ROS.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rosbags.highlevel import AnyReader, AnyReaderError
@@ -106,13 +108,13 @@ class _Reader:
         self._diagnostics: dict[str, str] = {}
         self._runs = {topic: (0, 0) for topic in self._states}  # number of the run and last step
         self._nodes: dict[tuple[int, int], _Node] = {}
-        self._commands: dict[int, list] = {}
+        self._commands: dict[int, list[float]] = {}
 
-    def _step(self, header) -> int:
+    def _step(self, header: Any) -> int:
         return round((header.stamp.sec + header.stamp.nanosec / NANOSECONDS) / self._model.h)
 
-    def _reader_of(self, topic: str):
-        def read(message, received_ns: int) -> None:
+    def _reader_of(self, topic: str) -> Callable[[Any, int], None]:
+        def read(message: Any, received_ns: int) -> None:
             k = self._step(message.header)
             run, last = self._runs[topic]
             run += k == 0 < last
@@ -125,35 +127,37 @@ class _Reader:
 
         return read
 
-    def _joint_state(self, message, node: _Node) -> None:
+    def _joint_state(self, message: Any, node: _Node) -> None:
         for name, position, velocity in zip(message.name, message.position, message.velocity):
             if name in self._joints:
                 coordinate, rate, sign = self._joints[name]
                 node.q[coordinate], node.v[rate] = sign * position, sign * velocity
 
-    def _odometry(self, message, node: _Node) -> None:
-        i = self._space.names.index(self._scenario.body.coordinates[0])
+    def _heading(self) -> int:
+        """Where the planar body's heading stands in configurations."""
+        if self._scenario.body is None:
+            raise RecordingError(f"the scenario {self._scenario.name!r} has no planar body")
+        return self._space.names.index(self._scenario.body.coordinates[0])
+
+    def _odometry(self, message: Any, node: _Node) -> None:
+        i = self._heading()
         pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
         yaw = np.arctan2(2 * (o.w * o.z + o.x * o.y), o.w**2 + o.x**2 - o.y**2 - o.z**2)
         node.q[i : i + 3] = yaw, pose.position.x, pose.position.y
         node.v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y
 
-    def _multi_dof(self, message, node: _Node) -> None:
+    def _multi_dof(self, message: Any, node: _Node) -> None:
         """Twists are in the axes of the body, as in nav_msgs/Odometry."""
+        if self._scenario.from_bodies is None:
+            raise RecordingError(f"the scenario {self._scenario.name!r} has no bodies in space")
         bodies = []
         for name, transform, twist in zip(message.joint_names, message.transforms, message.twist):
             position, linear, angular = (
                 np.array([v.x, v.y, v.z])
                 for v in (transform.translation, twist.linear, twist.angular)
             )
-            wxyz = np.array(
-                [
-                    transform.rotation.w,
-                    transform.rotation.x,
-                    transform.rotation.y,
-                    transform.rotation.z,
-                ]
-            )
+            turn = transform.rotation
+            wxyz = np.array([turn.w, turn.x, turn.y, turn.z])
             bodies.append(
                 BodyState(
                     name, message.header.frame_id, position, wxyz, quat2mat(wxyz) @ linear, angular
@@ -162,7 +166,7 @@ class _Reader:
         q, v = self._scenario.from_bodies(bodies)
         node.q[: len(q)], node.v[: len(v)] = q, v
 
-    def _command(self, message, _) -> None:
+    def _command(self, message: Any, _: object) -> None:
         values = dict(zip(message.name, message.effort))
         if set(values) == set(self._model.inputs):
             k = self._step(message.header)
@@ -170,7 +174,7 @@ class _Reader:
                 self._commands.clear()
             self._commands[k] = [values[name] for name in self._model.inputs]
 
-    def _diagnostic(self, message, _) -> None:
+    def _diagnostic(self, message: Any, _: object) -> None:
         for status in message.status:
             if status.name.endswith("simulation"):
                 self._diagnostics = {
@@ -194,12 +198,12 @@ class _Reader:
             )
         q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
         if self._scenario.body is not None:
-            i = self._space.names.index(self._scenario.body.coordinates[0])
+            i = self._heading()
             q[:, i] = np.unwrap(q[:, i])
         steps = np.arange(known[-1] + 1)
-        inputs, last = np.zeros((known[-1], self._model.nu)), np.zeros(self._model.nu)
+        inputs, held = np.zeros((known[-1], self._model.nu)), [0.0] * self._model.nu
         for k in steps[:-1]:
-            inputs[k] = last = self._commands.get(int(k), last)
+            inputs[k] = held = self._commands.get(int(k), held)
         wall_s = (nodes[known[-1]].received_ns - nodes[known[1]].received_ns) / NANOSECONDS
         v = np.column_stack([np.interp(steps, known, column) for column in v.T])
         return Recording(

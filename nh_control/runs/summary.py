@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,7 @@ def table(summary: dict) -> Table:
     return out
 
 
-def _rows(s: dict):
+def _rows(s: dict) -> Iterator[tuple[str, str]]:
     error, energy = s["error"], s["energy_J"]
     yield "model", s["model"]
     yield (
@@ -201,7 +202,7 @@ def _wind(force: tuple[float, ...], start_s: float, duration_s: float) -> str:
     )
 
 
-def _ros_rows(ros: dict):
+def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:
     if not ros:
         return
     yield "rate", f"{ros['rate_hz']:.1f} steps/s, {ros['missed_steps']} missed"

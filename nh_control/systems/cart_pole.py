@@ -31,7 +31,7 @@ def cart_pole(parameters: CartPoleParameters = CartPoleParameters()) -> System:
     cos(theta))`; the input is the force (N) on the cart.
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: CartPoleParameters) -> ca.SX:
         swing = (
             p.l * v[0] * v[1] * ca.cos(q[1]) + p.l**2 * v[1] ** 2 / 2 + p.g * p.l * ca.cos(q[1])
         )

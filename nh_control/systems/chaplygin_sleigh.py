@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import casadi as ca
+import numpy as np
 
 from nh_control.geometry.spaces import SE2
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
+from nh_control.numerics.expressions import Expression
+
+T = TypeVar("T", ca.SX, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ def chaplygin_sleigh(
     torque (N m) and a forward thrust (N).
     """
 
-    def basis(_, p):
+    def basis(_: ca.SX, p: ChaplyginSleighParameters) -> Expression:
         return ca.vertcat(ca.horzcat(1, 0), ca.horzcat(0, 1), ca.horzcat(p.a, 0))
 
     return System(
@@ -47,7 +52,7 @@ def chaplygin_sleigh(
     )
 
 
-def skate_point(parameters: ChaplyginSleighParameters, q):
+def skate_point(parameters: ChaplyginSleighParameters, q: T) -> tuple[T, T]:
     """Contact point (x_s, y_s) of the skate at pose q, the coordinates in which the paper draws
     paths.
     """

@@ -30,7 +30,7 @@ class StringMotion:
     ramp: float = 0.0
     from_rest: bool = False
 
-    def inputs(self, dsys: DiscreteSystem, q0) -> np.ndarray:
+    def inputs(self, dsys: DiscreteSystem, q0: np.ndarray) -> np.ndarray:
         """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given
         the swing at k h, as published.
         """
@@ -66,7 +66,7 @@ PUBLISHED = StringMotion(LIMBS, frequency=0.6 * np.pi, duration=10.01)
 """
 
 
-def released(dsys: DiscreteSystem, q) -> np.ndarray:
+def released(dsys: DiscreteSystem, q: np.ndarray) -> np.ndarray:
     """State (nx) after two equal configurations q (nq): no velocity,
     `p = D2 Ld(q, q) = h/2 dL/dq`, as the published experiment starts.
     """

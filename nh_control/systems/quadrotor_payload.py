@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import casadi as ca
 import numpy as np
@@ -13,6 +14,8 @@ from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+
+T = TypeVar("T", ca.SX, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Formation:
     angle: float = np.pi / 6
     azimuth: float = np.pi / 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (0 <= self.angle < np.pi / 2 and np.isfinite(self.azimuth)):
             raise ValueError(
                 f"Formation: angle must lie in [0, pi/2) and azimuth be finite, got {self.angle} "
@@ -75,7 +78,7 @@ class Formation:
         return links / np.linalg.norm(links, axis=1, keepdims=True)
 
 
-def split_configuration(q, n: int):
+def split_configuration(q: T, n: int) -> tuple[T, list[T], list[T]]:
     """Payload position y (3), unit quaternions of the quadrotors and link directions (n each) of a
     configuration, expression or array.
     """
@@ -87,7 +90,7 @@ def split_configuration(q, n: int):
     )
 
 
-def split_velocity(v, n: int):
+def split_velocity(v: T, n: int) -> tuple[T, list[T], list[T]]:
     """Payload velocity (3), body angular velocities and link velocities (n each) of a velocity,
     expression or array.
     """
@@ -119,11 +122,9 @@ def quadrotor_payload(
         *(S2(f"link{i + 1}_") for i in range(n)),
     )
 
-    def lagrangian(q, v, p):
-        (y, _, links), (y_dot, omegas, link_rates) = (
-            split_configuration(q, p.n),
-            split_velocity(v, p.n),
-        )
+    def lagrangian(q: ca.SX, v: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
+        y, _, links = split_configuration(q, p.n)
+        y_dot, omegas, link_rates = split_velocity(v, p.n)
         total = p.payload_mass * (ca.sumsqr(y_dot) / 2 - p.g * y[2])
         for l, link, omega, rate in zip(p.lengths, links, omegas, link_rates):
             total += p.quadrotor_mass * (
@@ -132,12 +133,12 @@ def quadrotor_payload(
             total += ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), omega**2) / 2
         return total
 
-    def force(q, v, u, p):
+    def force(q: ca.SX, v: ca.SX, u: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
         attitudes = split_configuration(q, p.n)[1]
         forces = [
             quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(attitudes)
         ]
-        on_payload = 0
+        on_payload = ca.SX(0)
         if wind:
             w = u[4 * p.n :]
             on_payload = w[:3]
@@ -148,7 +149,7 @@ def quadrotor_payload(
             *(l * f for l, f in zip(p.lengths, forces)),
         )
 
-    def limits(p):
+    def limits(p: QuadrotorPayloadParameters) -> np.ndarray:
         of_quad = [[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3]
         return np.vstack([np.tile(of_quad, (n, 1)), *[[-np.inf, np.inf]] * 3 * len(pushed)])
 

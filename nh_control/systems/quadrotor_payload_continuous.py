@@ -17,8 +17,14 @@ E3 = np.array([0.0, 0.0, 1.0])
 
 
 def accelerations(
-    parameters: QuadrotorPayloadParameters, q, w, omega, force, torque, payload_force=0.0
-):
+    parameters: QuadrotorPayloadParameters,
+    q: np.ndarray,
+    w: np.ndarray,
+    omega: np.ndarray,
+    force: np.ndarray,
+    torque: np.ndarray,
+    payload_force: np.ndarray | float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Accelerations (v' (3), w' (n, 3), Omega' (n, 3)) of payload, links and quadrotors
     [celledoni2021 (37), (38)].
 
@@ -41,7 +47,11 @@ def accelerations(
 
 
 def derivative(
-    parameters: QuadrotorPayloadParameters, phase, thrust, torque, payload_force=0.0
+    parameters: QuadrotorPayloadParameters,
+    phase: np.ndarray,
+    thrust: np.ndarray,
+    torque: np.ndarray,
+    payload_force: np.ndarray | float = 0.0,
 ) -> np.ndarray:
     """Right-hand side for ODE solvers: phase (6 + 18 n) is (y, v, then q_i, w_i, R_i row by row,
     Omega_i of every quadrotor i), thrust (n), torque (n, 3).
@@ -57,12 +67,10 @@ def derivative(
     )
 
 
-def phase(parameters: QuadrotorPayloadParameters, q, v) -> np.ndarray:
+def phase(parameters: QuadrotorPayloadParameters, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Phase (6 + 18 n) of a configuration q (nq) and velocity v (nw) of `quadrotor_payload`."""
-    (y, attitudes, links), (y_dot, omegas, rates) = (
-        split_configuration(q, parameters.n),
-        split_velocity(v, parameters.n),
-    )
+    y, attitudes, links = split_configuration(q, parameters.n)
+    y_dot, omegas, rates = split_velocity(v, parameters.n)
     quads = [
         [a, np.cross(a, b), quat2mat(R).ravel(), o]
         for a, b, R, o in zip(links, rates, attitudes, omegas)
@@ -70,7 +78,9 @@ def phase(parameters: QuadrotorPayloadParameters, q, v) -> np.ndarray:
     return np.concatenate([y, y_dot, *(part for quad in quads for part in quad)])
 
 
-def link_tensions(parameters: QuadrotorPayloadParameters, q, v, u) -> np.ndarray:
+def link_tensions(
+    parameters: QuadrotorPayloadParameters, q: np.ndarray, v: np.ndarray, u: np.ndarray
+) -> np.ndarray:
     """Tensions (n) in N of the links at configuration q (nq), velocity v (nw) and input u (nu),
     from the exact accelerations; a cable is slack where <= 0.
 
@@ -78,11 +88,10 @@ def link_tensions(parameters: QuadrotorPayloadParameters, q, v, u) -> np.ndarray
     along its link. u may end with the external forces of `wind`.
     """
     p, n = parameters, parameters.n
-    (_, attitudes, links), (_, omegas, rates) = (
-        split_configuration(np.asarray(q), n),
-        split_velocity(np.asarray(v), n),
-    )
-    links, rates, u = np.array(links), np.array(rates), np.asarray(u, dtype=float)
+    _, attitudes, directions = split_configuration(np.asarray(q), n)
+    _, omegas, link_rates = split_velocity(np.asarray(v), n)
+    links, rates = np.array(directions), np.array(link_rates)
+    u = np.asarray(u, dtype=float)
     if len(u) not in (4 * n, 7 * n + 3):
         raise ValueError(
             f"link_tensions: expected {4 * n} inputs, or {7 * n + 3} with wind, got {len(u)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.mechanics.parameters import Parameters, parameter
 
@@ -52,11 +53,11 @@ class RotorMixing(Parameters):
         x, y = self.arm * np.cos(angles), self.arm * np.sin(angles)
         return np.array([np.ones(4), y, -x, self.drag_ratio * np.array([1.0, -1.0, 1.0, -1.0])])
 
-    def wrench(self, speeds) -> np.ndarray:
+    def wrench(self, speeds: ArrayLike) -> np.ndarray:
         """Thrust (N) and body torques (N m), (4), of rotor speeds (4) in rad/s."""
         return self.matrix @ (self.thrust_coefficient * np.square(speeds))
 
-    def speeds(self, wrench) -> tuple[np.ndarray, np.ndarray]:
+    def speeds(self, wrench: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Rotor speeds (4) in rad/s for thrust and torques (4), limited to what the rotors can do,
         and which rotors were limited (4).
         """

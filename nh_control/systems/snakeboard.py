@@ -47,18 +47,18 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
     The reduced Lagrangian lacks the 1/2 in print (corrected).
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: SnakeboardParameters) -> ca.SX:
         spin = p.I * (v[0] ** 2 / 2 + v[0] * v[2]) + p.J * v[1] ** 2
         return spin + p.m * (p.l**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
 
-    def constraint(q, p):
+    def constraint(q: ca.SX, p: SnakeboardParameters) -> ca.SX:
         s, c, l = ca.sin(q[1]), ca.cos(q[1]), p.l
         return ca.vertcat(ca.horzcat(0, 0, -l * c, -s, c), ca.horzcat(0, 0, l * c, s, c))
 
-    def symmetry_direction(phi, p):
+    def symmetry_direction(phi: ca.SX, p: SnakeboardParameters) -> ca.SX:
         return ca.vertcat(ca.sin(phi), -p.l * ca.cos(phi), 0)
 
-    def connection(r, p):
+    def connection(r: ca.SX, p: SnakeboardParameters) -> ca.SX:
         turned = p.I / (p.m * p.l**2) * ca.sin(r[1]) * symmetry_direction(r[1], p)
         return ca.horzcat(turned, ca.SX(3, 1))
 

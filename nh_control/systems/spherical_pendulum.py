@@ -37,8 +37,8 @@ def spherical_pendulum(
     `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)` [celledoni2021 5]; no
     inputs."""
 
-    def lagrangian(q, v, p):
-        total, height, velocity = 0, 0, ca.SX.zeros(3)
+    def lagrangian(q: ca.SX, v: ca.SX, p: SphericalPendulumParameters) -> ca.SX:
+        total, height, velocity = ca.SX(0), ca.SX(0), ca.SX.zeros(3)
         for i, (m, l) in enumerate(zip(p.masses, p.lengths)):
             height = height + l * q[3 * i + 2]
             velocity = velocity + l * v[3 * i : 3 * i + 3]

@@ -1,5 +1,5 @@
-"""The README's table of parameters, as the nodes declare them; `python test/cli/readme_table.py`
-prints it.
+"""The table of parameters in nh_control/ros/README.md, as the nodes declare them; `python
+test/cli/readme_table.py` prints it.
 """
 
 from nh_control.ros.runtime.parameters import (

@@ -1,7 +1,10 @@
-"""What the README says is so: its example runs, its commands and tables are those of the code."""
+"""What README, CONTRIBUTING and the nodes' reference say is so: the example runs, commands, tables
+and links are those of the code.
+"""
 
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 
@@ -13,6 +16,9 @@ from nh_control import scenarios
 from nh_control.runs import topics
 
 README = (ROOT / "README.md").read_text()
+REFERENCE = ROOT / "nh_control" / "ros" / "README.md"
+NODES = REFERENCE.read_text()
+ROOMS = runpy.run_path(str(ROOT / "test" / "test_rooms.py"))["ROOMS"]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
@@ -56,22 +62,32 @@ def test_the_options_it_names_exist(capsys):
         with pytest.raises(SystemExit):
             main([name, "--help"])
     known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
-    section = README[README.index("## The command") : README.index("## How it works")].replace(
-        "--perturb-...", ""
-    )
+    section = README[README.index("## The command") : README.index("## A system of your own")]
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= known | {"--help"}
 
 
-def test_links_lead_to_files():
-    for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", REFERENCE]
+)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_contributing_names_rooms_and_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rooms = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    assert rooms and rooms == [room for room in ROOMS if room in rooms]
+    assert {*rooms, "cli.py"} == set(ROOMS)
+    for path in re.findall(r"`((?:nh_control|test|config|launch|\.ci)/[\w./]*)`", text):
+        assert (ROOT / path).exists(), path
 
 
 def test_parameters_are_those_that_the_nodes_declare():
     pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
     import readme_table
 
-    lines = README.splitlines()
+    lines = NODES.splitlines()
     start = lines.index(readme_table.HEADER)
     stated = lines[start : lines.index("", start)]
     assert stated == readme_table.rows(), (
@@ -81,7 +97,7 @@ def test_parameters_are_those_that_the_nodes_declare():
 
 def test_topics_are_those_of_all_scenarios():
     stated = {}
-    for names, kind in re.findall(r"^\| (`[\w/`, ]+`) \| (\w+/\w+) \|", README, re.MULTILINE):
+    for names, kind in re.findall(r"^\| (`[\w/`, ]+`) \| (\w+/\w+) \|", NODES, re.MULTILINE):
         stated |= {name: kind for name in re.findall(r"`([\w/]+)`", names)}
     for name in scenarios.names():
         scenario = scenarios.get(name)
@@ -95,7 +111,7 @@ def test_commands_on_topics_are_messages_that_the_tracker_takes():
     from nh_control.ros.messages import goals
 
     commands = re.findall(
-        r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", README, re.MULTILINE | re.DOTALL
+        r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", NODES, re.MULTILINE | re.DOTALL
     )
     payload = scenarios.get("quadrotor_payload")
     assert {name: kind for name, kind, _ in commands} == topics.goals(payload)

@@ -9,6 +9,7 @@ from enum import Enum
 
 import numpy as np
 
+from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.step_clock import StepClock
 
 
@@ -51,21 +52,22 @@ class CommandValidator:
         clock: StepClock,
         timeout_steps: int = 1,
         fallback: Fallback = Fallback.ZERO,
-        idle: Callable[[], Sequence[float]] | None = None,
+        idle: Callable[[], Vector] | None = None,
     ):
         self.inputs, self.clock, self.fallback = tuple(inputs), clock, Fallback(fallback)
         self._timeout_steps = timeout_steps
         self._lower, self._upper = (
             tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
         )
-        self._idle = idle or (lambda: (0.0,) * len(self.inputs))
+        self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.inputs))
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
         self.clear()
 
     def clear(self) -> None:
         """Forget the last command (after a reset of the plant); the counters stay."""
-        self._answered, self._offered = -1, ()
+        self._answered = -1
+        self._offered: tuple[float, ...] = ()
         self._values: tuple[float, ...] = ()
 
     def offer(
@@ -82,7 +84,9 @@ class CommandValidator:
             self.rejected[reason] += 1
         return reason
 
-    def _check(self, names, values, stamp, step) -> Rejection | None:
+    def _check(
+        self, names: Sequence[str], values: Sequence[float], stamp: int, step: int
+    ) -> Rejection | None:
         if tuple(names) != self.inputs and sorted(names) != sorted(self.inputs):
             return Rejection.WRONG_NAMES
         if len(values) != len(self.inputs):
@@ -132,5 +136,5 @@ class CommandValidator:
         if self.fallback is Fallback.STOP:
             return None
         self.fallback_steps += 1
-        held = self._values if self.fallback is Fallback.HOLD else ()
+        held: tuple[float, ...] = self._values if self.fallback is Fallback.HOLD else ()
         return held or tuple(self._idle())

@@ -14,11 +14,13 @@ class OutputMonitor:
 
     def __init__(self, monitor: MonitoredOutput | None, parameters: object):
         self._monitor, self._parameters = monitor, parameters
-        self._step, self._values = 0, None
+        self._step = 0
+        self._values: np.ndarray | None = None
         self._clear()
 
     def _clear(self) -> None:
-        self._lowest, self._low_steps = None, 0
+        self._lowest: np.ndarray | None = None
+        self._low_steps = 0
 
     def observe(self, step: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Take the state (q, v) at a step, under the inputs u that were held until then; step 0
@@ -28,19 +30,17 @@ class OutputMonitor:
             self._step = step
             return
         self._step = step
-        self._values = self._monitor.values(self._parameters, q, v, u)
-        self._lowest = (
-            self._values if self._lowest is None else np.minimum(self._lowest, self._values)
-        )
-        self._low_steps += bool((self._values <= self._monitor.minimum).any())
+        values = self._values = self._monitor.values(self._parameters, q, v, u)
+        self._lowest = values if self._lowest is None else np.minimum(self._lowest, values)
+        self._low_steps += bool((values <= self._monitor.minimum).any())
 
     def report(self) -> tuple[dict[str, float], str]:
         """Present and lowest values since the last report, by name, and a warning about values
         that were too low, "" without.
         """
-        if self._values is None:
-            return {}, ""
         monitor, warning = self._monitor, ""
+        if monitor is None or self._values is None:
+            return {}, ""
         lowest = self._values if self._lowest is None else self._lowest
         values = {
             f"{prefix}{monitor.title} {name} ({monitor.unit})": float(value)

@@ -50,10 +50,8 @@ class PlantReport:
 
     def _judge(self, missed: int, warning: str) -> tuple[str, str]:
         loop, validator = self._loop, self._loop.validator
-        before, self._trouble = (
-            self._trouble,
-            (validator.rejected.total(), validator.fallback_steps, missed),
-        )
+        before = self._trouble
+        self._trouble = (validator.rejected.total(), validator.fallback_steps, missed)
         rejected, fallback, missed = (now - then for now, then in zip(self._trouble, before))
         if loop.mode is Mode.FAILED:
             return "error", f"paused: {loop.reason}"

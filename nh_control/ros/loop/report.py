@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -11,4 +12,4 @@ class Report:
 
     level: str
     message: str
-    values: dict[str, object]
+    values: Mapping[str, object]

@@ -10,6 +10,7 @@ import numpy as np
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.expressions import Vector
 from nh_control.runs.simulation import advance
 
 
@@ -50,16 +51,16 @@ class SimulatedPlant:
         self.step, self.state, self._before = 0, self._initial, self._initial
         self.inputs = self.dsys.idle(self.state)
 
-    def advance(self, u) -> None:
+    def advance(self, u: Vector) -> None:
         """One period under the inputs u, those that are no disturbance; raises StepFailed, or
         ArithmeticError if the next state is not finite.
         """
-        if self._disturbance is not None:
-            u = np.concatenate([u, self._disturbance(self.step)])
-        before, state = advance(self.dsys, self.state, u, self.substeps)
+        parts = [u] if self._disturbance is None else [u, self._disturbance(self.step)]
+        inputs = np.concatenate(parts)
+        before, state = advance(self.dsys, self.state, inputs, self.substeps)
         if not np.isfinite(state).all():
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
-        self.state, self._before, self.inputs = state, before, u
+        self.state, self._before, self.inputs = state, before, inputs
         self.step += 1
 
     @property

@@ -26,7 +26,8 @@ class StateEstimate:
 
     def reset(self) -> None:
         """Forget the last configuration."""
-        self._step, self._configuration = None, None
+        self._step = -1
+        self._configuration: np.ndarray | None = None
 
     def state(
         self,

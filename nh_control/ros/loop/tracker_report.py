@@ -20,20 +20,15 @@ class TrackerReport:
         self._scenario, self._dsys = scenario, dsys
         self._step, self._approximated, self._saturated, self._refused = -1, 0, 0, 0
         self._limited = np.zeros(dsys.nu, dtype=int)
-        self._accepted_wishes, self._refused_wishes, self._goal = 0, 0, ""
-        self._error, self._parts = np.zeros(dsys.ndx), None
+        self._accepted_wishes, self._refused_wishes = 0, 0
+        self._error = np.zeros(dsys.ndx)
+        self._parts: tuple[np.ndarray, np.ndarray] | None = None
         self._trouble = ""
         self._clear()
 
     def _clear(self) -> None:
-        self._since, self._answers, self._busy_s, self._slowest_s, self._refusals = (
-            time.monotonic(),
-            0,
-            0.0,
-            0.0,
-            0,
-        )
-        self._goal = ""
+        self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
+        self._answers, self._refusals, self._goal = 0, 0, ""
 
     def accept(self) -> None:
         """A goal or trajectory is followed."""

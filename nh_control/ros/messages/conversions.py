@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Quaternion
+from geometry_msgs.msg import Point, Quaternion, Vector3
 from sensor_msgs.msg import JointState
 
+from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.step_clock import NANOSECONDS
 
 UNIT = 1e-2
@@ -37,12 +38,12 @@ def set_time(stamp: Time, time_ns: int) -> None:
     stamp.sec, stamp.nanosec = divmod(time_ns, NANOSECONDS)
 
 
-def xyz(message) -> np.ndarray:
+def xyz(message: Vector3 | Point) -> np.ndarray:
     """Numbers (3) of a Vector3 or Point."""
     return np.array([message.x, message.y, message.z])
 
 
-def set_xyz(message, values: Sequence[float]) -> None:
+def set_xyz(message: Vector3 | Point, values: Sequence[float]) -> None:
     """Write three floats into a Vector3 or Point."""
     message.x, message.y, message.z = values
 
@@ -93,7 +94,7 @@ def command_message(inputs: Sequence[str]) -> JointState:
     return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))
 
 
-def write_command(message: JointState, values: Sequence[float], stamp_ns: int) -> None:
+def write_command(message: JointState, values: Vector, stamp_ns: int) -> None:
     """Write efforts (nu) that answer the state stamped `stamp_ns`."""
     set_time(message.header.stamp, stamp_ns)
     for i, value in enumerate(values):

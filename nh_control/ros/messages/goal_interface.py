@@ -19,7 +19,7 @@ from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequenc
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
-from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.messages.state_codecs import BodyCodec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
 
@@ -114,7 +114,7 @@ class GoalInterface:
 class PathPublisher:
     """The path of a codec's first body on the latched topic `reference`."""
 
-    def __init__(self, node: Node, model: Model, codec: Codec):
+    def __init__(self, node: Node, model: Model, codec: BodyCodec):
         self._model, self._codec = model, codec
         self.body = goals.Body(codec.odometry[0].child_frame_id, codec.odometry[0].header.frame_id)
         self._publisher = node.create_publisher(

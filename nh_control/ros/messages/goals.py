@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -106,12 +107,12 @@ def trajectory(
     return plan
 
 
-def _vector(parts, field: str, point: int, what: str) -> np.ndarray:
+def _vector(parts: Sequence[Any], field: str, point: int, what: str) -> np.ndarray:
     """The vector of the only transform or twist of a point."""
     if len(parts) != 1:
         raise ConversionError(
-            f"point {point} has {len(parts)} times a {what}; expected one, in every point or, a "
-            f"velocity, in none"
+            f"point {point} has {len(parts)} times a {what}; expected one in every point "
+            f"or, of velocities, in none"
         )
     value = conversions.xyz(getattr(parts[0], field))
     if not np.isfinite(value).all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from geometry_msgs.msg import Point
@@ -144,7 +144,7 @@ class Trail:
             del points[:-TRAIL_POINTS]
 
 
-def _points(positions) -> list[Point]:
+def _points(positions: Iterable[np.ndarray]) -> list[Point]:
     return [Point(x=x, y=y, z=z) for x, y, z in (position.tolist() for position in positions)]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import MutableSequence, Sequence
-from typing import Protocol
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from geometry_msgs.msg import Pose, Transform, Twist
@@ -20,6 +20,7 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Space
+from nh_control.numerics.expressions import Vector
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
@@ -38,19 +39,14 @@ class Codec(Protocol):
 
     topic: str
     message_type: type
-    message: object
-    outgoing: Sequence[tuple[str, object]]
+    message: Any
+    outgoing: Sequence[tuple[str, Any]]
     odometry: Sequence[Odometry]
 
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
         """Write configuration q (nq) and velocity v (nw) into the outgoing messages."""
 
-    def place(self, q: Sequence[float], pose: Pose) -> None:
-        """Write the pose of the first of the bodies in `odometry`, if there are any, at
-        configuration q (nq).
-        """
-
-    def read(self, message, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
+    def read(self, message: Any, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read into q (nq), which on entry is close to the configuration, and v (nw); returns
         whether there are velocities. Raises ConversionError.
         """
@@ -60,13 +56,14 @@ def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) ->
     """Codecs of what the scenario shows of the system, which together hold its state; messages
     carry velocities or, like encoders, none.
     """
-    space, found = dsys.system.space, []
+    space = dsys.system.space
+    found: list[Codec] = []
     if scenario.joints:
         found.append(JointCodec(scenario.joints, space, velocities))
     if scenario.body is not None:
         found.append(PlanarCodec(scenario.body, space, velocities))
-    if scenario.to_bodies is not None:
-        found.append(SpatialCodec(scenario, dsys, velocities))
+    if scenario.to_bodies is not None and scenario.from_bodies is not None:
+        found.append(SpatialCodec(scenario.to_bodies, scenario.from_bodies, dsys, velocities))
     return tuple(found)
 
 
@@ -91,7 +88,8 @@ class JointCodec:
         self.message = JointState(
             name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d")
         )
-        self.outgoing, self.odometry = ((self.topic, self.message),), ()
+        self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
+        self.odometry: Sequence[Odometry] = ()
 
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
@@ -135,7 +133,8 @@ class PlanarCodec:
         self._index = space.names.index(body.coordinates[0])
         self.message = _odometry(body.parent, body.frame, velocities)
         self._velocities = velocities
-        self.outgoing, self.odometry = ((self.topic, self.message),), (self.message,)
+        self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
+        self.odometry: Sequence[Odometry] = (self.message,)
 
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
@@ -144,7 +143,7 @@ class PlanarCodec:
         if self._velocities:
             twist.angular.z, twist.linear.x, twist.linear.y = v[i], v[i + 1], v[i + 2]
 
-    def place(self, q: Sequence[float], pose: Pose) -> None:
+    def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the body at configuration q (nq)."""
         i = self._index
         pose.position.x, pose.position.y = q[i + 1], q[i + 2]
@@ -183,13 +182,16 @@ class SpatialCodec:
 
     topic, message_type = "multi_dof_joint_states", MultiDOFJointState
 
-    def __init__(self, scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True):
+    def __init__(
+        self,
+        to_bodies: Callable[[Any, np.ndarray, np.ndarray], Sequence[BodyState]],
+        from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]],
+        dsys: DiscreteSystem,
+        velocities: bool = True,
+    ):
         self._parameters, space = dsys.system.parameters, dsys.system.space
-        self._to_bodies, self._from_bodies, self._velocities = (
-            scenario.to_bodies,
-            scenario.from_bodies,
-            velocities,
-        )
+        self._to_bodies, self._from_bodies = to_bodies, from_bodies
+        self._velocities = velocities
         self._rest = np.zeros(space.nw)
         bodies = self._to_bodies(self._parameters, space.origin, self._rest)
         self.names, self.parent = [body.frame for body in bodies], bodies[0].parent
@@ -199,8 +201,10 @@ class SpatialCodec:
             twist=[Twist() for _ in bodies if velocities],
         )
         self.message.header.frame_id = self.parent
-        self.odometry = tuple(_odometry(body.parent, body.frame, velocities) for body in bodies)
-        self.outgoing = (
+        self.odometry: Sequence[Odometry] = tuple(
+            _odometry(body.parent, body.frame, velocities) for body in bodies
+        )
+        self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),
             *((f"{body.frame}/odom", message) for body, message in zip(bodies, self.odometry)),
         )
@@ -215,15 +219,13 @@ class SpatialCodec:
             conversions.set_wxyz(transform.rotation, orientation)
             conversions.set_wxyz(pose.orientation, orientation)
             if self._velocities:
-                linear, angular = (
-                    (body.linear_velocity @ quat2mat(orientation)).tolist(),
-                    body.angular_velocity_body.tolist(),
-                )
+                linear = (body.linear_velocity @ quat2mat(orientation)).tolist()
+                angular = body.angular_velocity_body.tolist()
                 for twist in (self.message.twist[i], self.odometry[i].twist.twist):
                     conversions.set_xyz(twist.linear, linear)
                     conversions.set_xyz(twist.angular, angular)
 
-    def place(self, q: Sequence[float], pose: Pose) -> None:
+    def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the first body at configuration q (nq)."""
         body = self._to_bodies(self._parameters, np.asarray(q), self._rest)[0]
         conversions.set_xyz(pose.position, body.position.tolist())
@@ -277,6 +279,10 @@ class SpatialCodec:
         return BodyState(
             name, self.parent, position, orientation, quat2mat(orientation) @ linear, angular
         )
+
+
+BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
+"""Codecs of bodies, whose first one has a pose to `place`."""
 
 
 def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:

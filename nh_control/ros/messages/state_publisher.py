@@ -42,10 +42,8 @@ class StatePublisher:
         ]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
-        self._late_subscribers, self._complete_at = (
-            LateSubscribers([publisher for publisher, _ in self._publishers]),
-            None,
-        )
+        self._late_subscribers = LateSubscribers([publisher for publisher, _ in self._publishers])
+        self._complete_at: float | None = None
         self._broadcast = transform_broadcaster(
             node, [message for codec in self._codecs for message in codec.odometry]
         )

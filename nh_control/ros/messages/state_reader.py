@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
+from typing import Any
 
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.state_codecs import Codec
@@ -26,13 +27,13 @@ class StateReader:
         prefix: str = "",
     ):
         self._codecs, self._received = codecs, received
-        self._messages: list = [None] * len(codecs)
+        self._messages: list[Any] = [None] * len(codecs)
         for i, codec in enumerate(codecs):
             inbox.subscribe(
                 codec.message_type, prefix + codec.topic, partial(self._on_message, i), queue
             )
 
-    def _on_message(self, i: int, message) -> None:
+    def _on_message(self, i: int, message: Any) -> None:
         self._messages[i] = message
         stamp = message.header.stamp
         if all(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.messages import conversions
@@ -23,7 +24,7 @@ class TargetPublisher:
 
     def __init__(self, node: Node, codecs: Sequence[Codec]):
         self._codecs, self._at = codecs, 0.0
-        self._publishers = [
+        self._publishers: list[Publisher] = [
             node.create_publisher(codec.message_type, PREFIX + codec.topic, UNSENT)
             for codec in codecs
         ]
@@ -37,10 +38,8 @@ class TargetPublisher:
         if not any(publisher.get_subscription_count() for publisher in self._publishers):
             return
         target = sequence.target(k)
-        q, v = (
-            sequence.dsys.configuration(target).tolist(),
-            sequence.dsys.velocity(target).tolist(),
-        )
+        q = sequence.dsys.configuration(target).tolist()
+        v = sequence.dsys.velocity(target).tolist()
         for codec, publisher in zip(self._codecs, self._publishers):
             codec.write(q, v)
             conversions.set_time(codec.message.header.stamp, stamp)

@@ -44,11 +44,10 @@ class Display:
         shown = codecs(scenario, dsys)
         self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
         self._target: list[float] | None = None
-        self._time_ns, self._fresh, self._inputs = -1, False, {}
-        self._plant, self._ghost = (
-            Drawing("plant", visual, 1.0),
-            Drawing("reference", visual, GHOST),
-        )
+        self._time_ns, self._fresh = -1, False
+        self._inputs: dict[str, float] = {}
+        self._plant = Drawing("plant", visual, 1.0)
+        self._ghost = Drawing("reference", visual, GHOST)
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
@@ -133,7 +132,7 @@ class Display:
             self._model.scenario.parameters,
             np.array(self._q),
             np.array(self._v),
-            [self._inputs[name] for name in inputs],
+            np.array([self._inputs[name] for name in inputs]),
         )
         return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
 

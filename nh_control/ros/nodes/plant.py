@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as CallTimeout
 from dataclasses import fields
+from functools import partial
+from typing import TypeVar
 
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -31,6 +33,8 @@ from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import PLANT, PLANT_PARAMETERS, Parameters
 from nh_control.runs.simulation import convert
 from nh_control.scenarios import Gust, Perturbation, PlantOptions
+
+Answer = TypeVar("Answer", SetBool.Response, Trigger.Response)
 
 QUEUE = 10
 DELIVERY_S = 1.0
@@ -84,11 +88,8 @@ class Plant:
 
     def _make_stepper(self) -> SimulationLoop:
         p, model = self._parameters, self._model
-        last_step = (
-            max(1, round(p["duration_s"] / model.dsys.h))
-            if p["duration_s"]
-            else len(model.reference)
-        )
+        asked = max(1, round(p["duration_s"] / model.dsys.h))
+        last_step = asked if p["duration_s"] else len(model.reference)
         run = Options(
             p["lockstep"],
             p["wait_for_tracker"],
@@ -205,26 +206,20 @@ class Plant:
     def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         return self._answer(response, self._loop.pause if request.data else self._loop.resume)
 
-    def _answer(self, response, request: Callable[[], None]):
+    def _answer(self, response: Answer, request: Callable[[], None]) -> Answer:
         try:
             self._inbox.call(request)
-            response.success, response.message = (
-                True,
-                f"{self._loop.mode.value} at step {self._loop.plant.step}",
-            )
+            loop, response.success = self._loop, True
+            response.message = f"{loop.mode.value} at step {loop.plant.step}"
         except (Refused, CallTimeout) as refusal:
-            response.success, response.message = (
-                False,
-                str(refusal) or "the plant did not answer in time",
-            )
+            response.success = False
+            response.message = str(refusal) or "the plant did not answer in time"
         return response
 
     def _on_parameters(self, parameters: list[Parameter]) -> None:
         for parameter in parameters:
             if parameter.name == "speed_factor":
-                self._inbox.post(
-                    lambda speed=float(parameter.value): self._loop.pacer.set_speed(speed)
-                )
+                self._inbox.post(partial(self._loop.pacer.set_speed, float(parameter.value)))
 
 
 def main(args: list[str] | None = None) -> int:

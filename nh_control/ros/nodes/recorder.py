@@ -5,12 +5,14 @@ open; no ROS installation needed.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosbags.interfaces import (
+    Connection,
     Qos,
     QosDurability,
     QosHistory,
@@ -91,7 +93,7 @@ class Recorder:
     def _count(self) -> int:
         return sum(self._writer.counts.values())
 
-    def _sink(self, connection):
+    def _sink(self, connection: Connection) -> Callable[[bytes], None]:
         now = self._node.get_clock().now
 
         def write(data: bytes) -> None:

@@ -18,7 +18,7 @@ from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
-from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_codecs import BodyCodec, codecs
 from nh_control.ros.messages.state_reader import StateReader
 from nh_control.ros.messages.target_publisher import TargetPublisher
 from nh_control.ros.runtime import process
@@ -65,15 +65,19 @@ class Tracker:
         self._message = conversions.command_message(model.dsys.inputs)
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._target = TargetPublisher(node, shown)
-        self._goals = self._make_guide(node, [codec for codec in shown if codec.odometry])
-        self._forget()
+        self._goals = self._make_guide(
+            node, [codec for codec in shown if isinstance(codec, BodyCodec)]
+        )
+        self._answered: tuple[int, list[float]] | None = None
+        self._memory: DisturbanceEstimate | None = None
+        self._u = np.zeros(model.dsys.nu)
         self._states = StateReader(inbox, shown, self._on_state, QUEUE)
         self._diagnostics = Diagnostics(
             node, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
         )
         node.get_logger().info(
-            f"model: {model.dsys}; reference {model.reference.name!r}, {len(model.reference)} "
-            f"steps"
+            f"model: {model.dsys}; reference {model.reference.name!r}, "
+            f"{len(model.reference)} steps"
             f"{'; with disturbance estimate' if parameters['integral'] else ''}"
         )
 
@@ -86,7 +90,7 @@ class Tracker:
         if self._goals is not None:
             self._goals.close()
 
-    def _make_guide(self, node: Node, bodies: list) -> GoalInterface | None:
+    def _make_guide(self, node: Node, bodies: list[BodyCodec]) -> GoalInterface | None:
         """Publish the path of the reference, if the scenario has bodies, and follow goals, if it
         has a guidance.
         """

@@ -17,12 +17,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+
+T = TypeVar("T")
 
 ANSWER_S = 5.0
 """How long `call` waits for the working thread."""
@@ -37,15 +40,15 @@ class Inbox:
         self._node, self._group = node, _Reserved()
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
         self._requests: deque[Callable[[], None]] = deque()
-        self._subscriptions = []
-        self._wait_set = None
+        self._subscriptions: list[tuple[Any, int, type, bool, Callable[[Any], None]]] = []
+        self._wait_set: Any = None
         self.closed = False
 
     def subscribe(
         self,
         message_type: type,
         topic: str,
-        callback: Callable[[object], None],
+        callback: Callable[[Any], None],
         qos: QoSProfile | int,
         raw: bool = False,
     ) -> None:
@@ -71,13 +74,13 @@ class Inbox:
         self._requests.append(request)
         self._guard.trigger()
 
-    def call(self, request: Callable[[], object]):
+    def call(self, request: Callable[[], T]) -> T:
         """Have `request` called in the working thread and return its result; raises what it
         raises, and TimeoutError without an answer.
         """
-        future: Future = Future()
+        future: Future[T] = Future()
 
-        def run():
+        def run() -> None:
             try:
                 future.set_result(request())
             except Exception as error:
@@ -102,8 +105,9 @@ class Inbox:
         """
         wait_set = self._wait_set
         if wait_set is None:
+            context: Any = self._node.context.handle
             wait_set = self._wait_set = rclpy_implementation.WaitSet(
-                len(self._subscriptions), 1, 0, 0, 0, 0, self._node.context.handle
+                len(self._subscriptions), 1, 0, 0, 0, 0, context
             )
         wait_set.clear_entities()
         for handle, *_ in self._subscriptions:
@@ -125,11 +129,11 @@ class Inbox:
 class _Reserved(CallbackGroup):
     """A callback group whose members no executor touches."""
 
-    def can_execute(self, entity) -> bool:
+    def can_execute(self, entity: object) -> bool:
         return False
 
-    def beginning_execution(self, entity) -> bool:
+    def beginning_execution(self, entity: object) -> bool:
         return False
 
-    def ending_execution(self, entity) -> None:
+    def ending_execution(self, entity: object) -> None:
         pass

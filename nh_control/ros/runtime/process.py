@@ -38,7 +38,7 @@ class Exit:
     with it is raised in the main thread.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
         self._interrupts = True
@@ -52,7 +52,7 @@ class Exit:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
-    def _on_signal(self, *_) -> None:
+    def _on_signal(self, *_: object) -> None:
         if self._interrupts:
             self._interrupts = False
             raise SystemExit(0)
@@ -135,7 +135,7 @@ def _create_node(name: str) -> Node:
 
 
 def _work(node: Node, inbox: Inbox, component: Component, exit_: Exit) -> None:
-    executor, stop = SingleThreadedExecutor(), Future()
+    executor, stop = SingleThreadedExecutor(), Future[None]()
     executor.add_node(node)
     threads = [
         _thread("executor", lambda: executor.spin_until_future_complete(stop), exit_),
@@ -156,7 +156,7 @@ def _work(node: Node, inbox: Inbox, component: Component, exit_: Exit) -> None:
 def _thread(name: str, target: Callable[[], None], exit_: Exit) -> threading.Thread:
     """A started thread; what its target raises ends the process."""
 
-    def guarded():
+    def guarded() -> None:
         try:
             target()
         except BaseException as error:

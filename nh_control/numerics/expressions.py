@@ -1,0 +1,20 @@
+"""What type hints call the numbers and expressions that users write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import casadi as ca
+import numpy as np
+
+Expression: TypeAlias = ca.SX | ca.DM | float
+"""What a user's function may return: an expression of its arguments, or a constant one."""
+
+Graph: TypeAlias = Any
+"""`ca.SX`, or `ca.MX` where a system is large: CasADi's own hints have no room for either."""
+
+Vector: TypeAlias = np.ndarray | Sequence[float]
+"""Numbers where expressions may stand instead; NumPy's `ArrayLike` takes CasADi's expressions for
+arrays.
+"""
