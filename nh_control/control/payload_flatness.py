@@ -4,6 +4,7 @@ flat.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import normalize
+from nh_control.mechanics import parametric
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.expressions import Vector
 from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
@@ -50,29 +52,30 @@ def least_rotation(b: ca.SX) -> ca.SX:
 
 
 @lru_cache(maxsize=16)
-def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
-    """q, v, u and tensions as functions of the payload's position and its derivatives up to order
-    6, (21).
+def _flat_map(n: int) -> Functions:
+    """q, v, u and tensions of n quadrotors as functions of the payload's position and its
+    derivatives up to order 6, (21), of the numbers of `QuadrotorPayloadParameters`, and of the
+    horizontal vectors s_i in m/s^2, (3 n).
 
     Flat outputs are the payload's position y, the quadrotors' yaw (0: the least rotation that
     tilts them) and the links' forces on the payload
-    `F_i = F/n + s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that give
-    the formation in hover. Then
+    `F_i = F/n + m_y s_i,  F = m_y (y'' + g e3)` with constant horizontal s_i, `sum s_i = 0`, that
+    give the formation in hover. Then
     `q_i = F_i / |F_i|,  x_i = y + l_i q_i,  T_i R_i e3 = m_i (x_i'' + g e3) + F_i,  M_i = J
     Omega_i' + Omega_i x J Omega_i`.
     """
-    jet = ca.SX.sym("jet", 3, ORDER + 1)
+    numbers, p = parametric.symbolic(QuadrotorPayloadParameters(lengths=(1.0,) * n))
+    jet, spread = ca.SX.sym("jet", 3, ORDER + 1), ca.SX.sym("spread", 3, n)
     shifted = ca.horzcat(jet[:, 1:], ca.SX(3, 1))
 
     def rate(expression: ca.SX) -> ca.SX:
         return ca.jtimes(expression, jet, shifted)
 
-    gravity, inertia = ca.DM([0, 0, p.g]), ca.DM([p.Jx, p.Jy, p.Jz])
+    gravity, inertia = ca.vertcat(0, 0, p.g), ca.vertcat(p.Jx, p.Jy, p.Jz)
     force = p.payload_mass * (jet[:, 2] + gravity)
-    spread = p.payload_mass * p.g / p.n * np.tan(formation.angle) * formation.horizontal(p.n)
     columns: tuple[list[ca.SX], ...] = [], [], [], [], [], []
-    for l, s in zip(p.lengths, spread):
-        link_force = force / p.n + ca.DM(s)
+    for i, l in enumerate(p.lengths):
+        link_force = force / n + p.payload_mass * spread[:, i]
         link = normalize(link_force)
         link_rate = rate(link)
         thrust = p.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
@@ -88,10 +91,18 @@ def _flat_map(p: QuadrotorPayloadParameters, formation: Formation) -> Functions:
     q = ca.vertcat(jet[:, 0], *attitudes, *links)
     v = ca.vertcat(jet[:, 1], *omegas, *link_rates)
     outputs = [q, v, ca.vertcat(*inputs), ca.vertcat(*tensions)]
-    return Functions(
-        "quadrotor_payload_flat",
-        [ca.Function("flat", [ca.vec(jet)], outputs, ["jet"], ["q", "v", "u", "tension"])],
-    )
+    at, names = [ca.vec(jet), numbers, ca.vec(spread)], ["jet", "parameters", "spread"]
+    flat = ca.Function("flat", at, outputs, names, ["q", "v", "u", "tension"])
+    return Functions("quadrotor_payload_flat", [flat])
+
+
+def _flat(
+    p: QuadrotorPayloadParameters, formation: Formation
+) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
+    """q, v, u and tensions as functions of the payload's position and its derivatives, (21)."""
+    spread = p.g / p.n * np.tan(formation.angle) * formation.horizontal(p.n)
+    flat, numbers, away = _flat_map(p.n), parametric.values(p), spread.ravel()
+    return lambda jet: flat("flat", jet, numbers, away)
 
 
 def payload_parameters(dsys: DiscreteSystem) -> QuadrotorPayloadParameters:
@@ -114,8 +125,8 @@ def flat_motion(
     """Motion under which the payload follows the path exactly, at `times` (N) in s; raises
     InfeasiblePath where a link or a thrust loses its direction.
     """
-    flat = _flat_map(parameters, formation)
-    rows = [[out[:, 0] for out in flat("flat", jet.ravel())] for jet in path.jets(times)]
+    flat = _flat(parameters, formation)
+    rows = [[out[:, 0] for out in flat(jet.ravel())] for jet in path.jets(times)]
     motion = FlatMotion(*(np.array(column) for column in zip(*rows)))
     regular = np.isfinite(np.hstack([motion.q, motion.v, motion.u, motion.tensions])).all(axis=1)
     if not regular.all():
@@ -144,7 +155,7 @@ def flat_reference(
     fast as freely.
     """
     parameters = payload_parameters(dsys)
-    hover = _flat_map(parameters, formation)("flat", np.zeros(3 * (ORDER + 1)))[2].T
+    hover = _flat(parameters, formation)(np.zeros(3 * (ORDER + 1)))[2].T
     _require_within_limits(
         dsys,
         [0.0],
