@@ -18,6 +18,7 @@ from nh_control.discrete.engine import Engine, Shapes, Workspace
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import Method
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
+from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.lagrangian import inertia
@@ -239,25 +240,32 @@ class DiscreteSystem:
         code.engine.hessian, code.state, code.inertia  # noqa: B018  (made when asked for)
         return self
 
-    def simulate(self, x0, inputs, name: str = "") -> Trajectory:
-        """Trajectory from x0 (nx) under the inputs (N, nu), or under a number N of steps for a
-        system without inputs; raises StepFailed with the step.
+    def simulate(
+        self,
+        x0: ArrayLike,
+        inputs: ArrayLike | int = (),
+        name: str = "",
+        *,
+        steps: int | None = None,
+        every: int = 1,
+    ) -> Trajectory:
+        """Trajectory from x0 (nx), of which each `every`-th state is kept: under inputs (N, nu),
+        each held for `every` steps; under one input (nu) for all `steps`; or under a number of
+        steps alone for a system without inputs.
+
+        All steps run in one native call, the same to the bit as one by one, which lets other
+        threads run. Raises StepFailed with the number of the step, and ValueError for a wrong
+        shape, a number of steps that is no multiple of `every` or a value that is not finite.
         """
-        inputs = (
-            np.zeros((inputs, 0)) if isinstance(inputs, int) else np.asarray(inputs, dtype=float)
-        )
-        if inputs.ndim != 2 or inputs.shape[1] != self.nu:
-            raise ValueError(f"{self}: inputs must have shape (N, {self.nu}), got {inputs.shape}")
-        if np.shape(x0) != (self.nx,):
-            raise ValueError(f"{self}: x0 must have shape ({self.nx},), got {np.shape(x0)}")
-        states = np.empty((len(inputs) + 1, self.nx))
-        states[0] = x0
-        for k, u in enumerate(inputs):
-            try:
-                states[k + 1] = self.step(states[k], u)
-            except StepFailed as failure:
-                raise failure.at(k) from None
-        return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
+        inputs = input_rows(self, inputs, steps, every)
+        work, states = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
+        _assign(work.x, x0, self, "x0")
+        states[0] = work.x
+        status, done = self._engine.simulate(work, inputs, every, states[1:])
+        if status:
+            failure = self._failure(status, work)
+            raise failure.at(done) if isinstance(failure, StepFailed) else failure
+        return Trajectory(every * self.h, states, inputs, self.state_names, self.inputs, name)
 
     def state(self, q, v) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
