@@ -85,9 +85,9 @@ class Engine:
         held for `every` steps, the states after them in states (N, nx); returns a status and the
         number of steps taken, after which one failed.
         """
-        if self._step_library is None:
+        if self.step_library is None:
             return python_simulation(self.step)
-        return native_simulation(self._step_library, WHOLE)
+        return native_simulation(self.step_library, WHOLE)
 
     @cached_property
     def linearize(self) -> Callable[[Workspace], int]:
@@ -105,14 +105,19 @@ class Engine:
             return self._interpreted_hessian
         return lambda work: native(linearize, step, work.list)
 
-    @cached_property
-    def _native_step(self) -> Any:
-        return None if self._step_library is None else self._step_library["nh_step"]
+    def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
+        """r_z of the last linearization; a composition has several."""
+        return [work.r_z]
 
     @cached_property
-    def _step_library(self) -> ctypes.CDLL | None:
+    def _native_step(self) -> Any:
+        return None if self.step_library is None else self.step_library["nh_step"]
+
+    @cached_property
+    def step_library(self) -> ctypes.CDLL | None:
+        """The library with nh_step and what runs around it, None without a compiler."""
         if self._narrow is not None:
-            return self._narrow._step_library
+            return self._narrow.step_library
         return self._library("step", self.equations.step, "newton.c", "simulate.c")
 
     @cached_property

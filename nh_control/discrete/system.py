@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.composed import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, Shapes, Workspace
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import Method
@@ -46,6 +48,15 @@ class _Code:
     def inertia(self) -> Functions:
         """`inertia(x, p)`, see `System.inertia`."""
         return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
+
+    @cached_property
+    def rolling(self) -> Functions:
+        """`rolling(q, v, p)`, the velocity constraint at a node, A(q) v - b(q)."""
+        s = self._system
+        q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
+        residual = ca.densify(s.constraint_matrix(q) @ v - s.drift(q))
+        f = ca.Function("rolling", [q, v, s.parameter_symbols], [residual])
+        return Functions(f"{s.name}_rolling", [f])
 
     @cached_property
     def state(self) -> Functions:
@@ -150,6 +161,19 @@ class DiscreteSystem:
         """
         return self._twin(h=self._checked_step(self.method, h))
 
+    def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
+        """The discrete system whose step is this one's by fractions of h in turn, negative ones
+        among them, under one input; what is compiled is shared. Derivatives follow by the chain
+        rule.
+
+        Raises ValueError where fractions are zero, not finite or do not add up to 1, for inputs
+        that are next values of prescribed coordinates, for a method with memory, which would have
+        to know the last step's size, and for a composition.
+        """
+        check_composition(self, substeps)
+        method = replace(self.method, name=name, substeps=tuple(map(float, substeps)))
+        return self._twin(method=method)
+
     def step(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError
         for a wrong shape or a value that is not finite.
@@ -157,8 +181,8 @@ class DiscreteSystem:
         return self._run(self._engine.step, x, u).x1.copy()
 
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step`
-        does.
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu), of a composition
+        those of its first substep; raises as `step` does.
         """
         return self._run(self._engine.step, x, u).z.copy()
 
@@ -175,14 +199,14 @@ class DiscreteSystem:
         engine, arrays = self._differentiated(parameters)
         work = self._run(engine.linearize, x, u, arrays)
         m, n, nw = self._multipliers, self._ndx, self._ndx + self.nu
-        ab, dz = work.ab, work.dz[m]
+        ab, dz = work.ab, work.dz[m] / self.method.substeps[0]
         return Linearization(
             A=ab[:, :n].copy(),
             B=ab[:, n:nw].copy(),
             P=ab[:, columns],
             x1=work.x1.copy(),
             h=self.h,
-            multipliers=work.z[m].copy(),
+            multipliers=work.z[m] / self.method.substeps[0],
             multipliers_x=dz[:, :n].copy(),
             multipliers_u=dz[:, n:nw].copy(),
             multipliers_p=dz[:, columns],
@@ -210,6 +234,7 @@ class DiscreteSystem:
         work.nu[:] = 0
         if multiplier_adjoint is not None:
             _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
+            work.nu[m] /= self.method.substeps[0]
         full = self._run(engine.hessian, x, u, arrays).hessian
         if not parameters:
             return full.copy()
@@ -220,17 +245,19 @@ class DiscreteSystem:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
         `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
 
-        A first step from a momentum M v, which knows of no force before, has half of it.
+        A first step from a momentum M v, which knows of no force before, has half of it. Those of
+        a composition are its first substep's, over the fraction of h.
         """
-        return self._run(self._engine.step, x, u).z[self._multipliers].copy()
+        z = self._run(self._engine.step, x, u).z
+        return z[self._multipliers] / self.method.substeps[0]
 
     def conditioning(self, x, u=()) -> Conditioning:
-        """Condition numbers of the equations of the step from x under u, at its solution; a step
-        that fails has them in its StepFailed.
+        """Condition numbers of the equations of the step from x under u, at its solution, of a
+        composition those of the worst substep; a step that fails has them in its StepFailed.
         """
-        return Conditioning.of(
-            self._run(self._engine.linearize, x, u).r_z, self.method.multipliers
-        )
+        jacobians = self._engine.jacobians(self._run(self._engine.linearize, x, u))
+        found = (Conditioning.of(r_z, self.method.multipliers) for r_z in jacobians)
+        return max(found, key=lambda one: one.jacobian)
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns
@@ -324,7 +351,13 @@ class DiscreteSystem:
     def constraint_residual(self, x0, x1) -> np.ndarray:
         """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
         mean velocity times h, in the retraction of the method.
+
+        Of a composition, whose substeps keep it each at a middle of its own, that at the end,
+        `h (A(q1) v1 - b(q1))`.
         """
+        if len(self.method.substeps) > 1:
+            at = self.configuration(x1), self.velocity(x1), self.system.parameter_values
+            return self.h * self._code.rolling("rolling", *at)[0][:, 0]
         return self._evaluate("constraint", x0, x1, [self.h])
 
     def state_from_configurations(self, q0, q1, u=(), iterations: int = 20) -> np.ndarray:
@@ -395,14 +428,16 @@ class DiscreteSystem:
             raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
         return [first + names.index(name) for name in parameters]
 
-    def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine, _Arrays]:
+    def _differentiated(
+        self, parameters: Sequence[str]
+    ) -> tuple[Engine | ComposedEngine, _Arrays]:
         if parameters:
             return self._engine.wide, self._wide_arrays
         return self._engine, self._arrays
 
     def _twin(self, **changed: Any) -> DiscreteSystem:
         twin = copy.copy(self)
-        for name in ("_arrays", "_wide_arrays"):
+        for name in ("_arrays", "_wide_arrays", "_engine"):
             twin.__dict__.pop(name, None)
         twin.__dict__.update(changed)
         return twin
@@ -414,8 +449,9 @@ class DiscreteSystem:
         return float(h)
 
     @cached_property
-    def _engine(self) -> Engine:
-        return self._code.engine
+    def _engine(self) -> Engine | ComposedEngine:
+        engine, substeps = self._code.engine, self.method.substeps
+        return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
 
     @cached_property
     def _arrays(self) -> _Arrays:
