@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.simulation import native_simulation, python_simulation
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions, Native
 
@@ -28,6 +29,8 @@ CONSTANTS = (
     *newton.STATUS,
 )
 
+WHOLE = np.ones(1)
+"""The fractions of h of a step that is none of several substeps."""
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -97,6 +100,16 @@ class Engine:
         return self._interpreted_step if native is None else lambda work: native(work.list)
 
     @cached_property
+    def simulate(self) -> Callable[..., tuple[int, int]]:
+        """`simulate(work, inputs, every, states)`: steps from work.x under inputs (N, nu), each
+        held for `every` steps, the states after them in states (N, nx); returns a status and the
+        number of steps taken, after which one failed.
+        """
+        if self.step_library is None:
+            return python_simulation(self.step)
+        return native_simulation(self.step_library, WHOLE)
+
+    @cached_property
     def linearize(self) -> Callable[[Workspace], int]:
         """Step and first derivatives."""
         step, native = self._native_step, self._native_linearize
@@ -112,35 +125,47 @@ class Engine:
             return self._interpreted_hessian
         return lambda work: native(linearize, step, work.list)
 
+    def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
+        """r_z of the last linearization; a composition has several."""
+        return [work.r_z]
+
     @cached_property
     def _native_step(self) -> Any:
+        return None if self.step_library is None else self.step_library["nh_step"]
+
+    @cached_property
+    def step_library(self) -> ctypes.CDLL | None:
+        """The library with nh_step and what runs around it, None without a compiler."""
         if self._narrow is not None:
-            return self._narrow._native_step
-        return self._routine("step", self.equations.step, "newton.c")
+            return self._narrow.step_library
+        return self._library("step", self.equations.step, "newton.c", "simulate.c")
 
     @cached_property
     def _native_linearize(self) -> Any:
         if self._native_step is None:
             return None
-        return self._routine("linearize", [self._first_function], "linearize.c")
+        library = self._library("linearize", [self._first_function], "linearize.c")
+        return None if library is None else library["nh_linearize"]
 
     @cached_property
     def _native_hessian(self) -> Any:
         if self._native_linearize is None:
             return None
-        return self._routine("hessian", [self._second_function], "hessian.c")
+        library = self._library("hessian", [self._second_function], "hessian.c")
+        return None if library is None else library["nh_hessian"]
 
-    def _routine(self, name: str, functions: Sequence[ca.Function], file: str) -> Any:
+    def _library(
+        self, name: str, functions: Sequence[ca.Function], *files: str
+    ) -> ctypes.CDLL | None:
         e = self.equations
-        sizes = {"N_X": e.nx, "N_U": e.nu, "N_Z": e.n_z, "N_DX": e.ndx}
+        sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_p, "N_Z": e.n_z, "N_DX": e.ndx}
         sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain}
         places = {array.upper(): k for k, array in enumerate(self.shapes)}
         constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
         text = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **places, **constants}.items())
         folder = resources.files("nh_control.numerics").joinpath("native")
-        common, own = (folder.joinpath(f).read_text() for f in ("linear_algebra.c", file))
-        library = Native(f"{e.system.name}_{name}", functions, "\n" + text + common + own).library
-        return None if library is None else library[f"nh_{name}"]
+        own = "".join(folder.joinpath(f).read_text() for f in ("linear_algebra.c", *files))
+        return Native(f"{e.system.name}_{name}", functions, "\n" + text + own).library
 
     @cached_property
     def _first_function(self) -> ca.Function:

@@ -37,6 +37,11 @@ class StepEquations:
     """
 
     def __init__(self, system: System, method: Method, name: str):
+        if len(method.substeps) > 1:
+            raise ValueError(
+                f"{name}: a composition has no residual of its own, its substeps have; use the "
+                "method that it is made of"
+            )
         self.system, self.method, self.name = system, method, name
         self.states = space = method.state_space(system)
         self.nx, self.ndx, self.n_z = space.nq, space.nv, method.n_z

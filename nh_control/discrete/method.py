@@ -27,6 +27,9 @@ class Method:
     A method that needs more memory than (q, rho) names it in `memory`: a state then ends with
     these numbers, rho in both functions too, and `start(q, rho, h)` are those of a state that is
     made from a configuration and a velocity, zero without it.
+
+    A composition takes steps by the fractions `substeps` of h in turn, see
+    `DiscreteSystem.composed`.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Method:
     multipliers: range = range(0)
     memory: tuple[str, ...] = ()
     start: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+    substeps: tuple[float, ...] = (1.0,)
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: those of the system, with the memory."""

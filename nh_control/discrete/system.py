@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +15,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.composed import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, Shapes, Workspace
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import Method
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
+from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.lagrangian import inertia
@@ -45,6 +48,15 @@ class _Code:
     def inertia(self) -> Functions:
         """`inertia(x, p)`, see `System.inertia`."""
         return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
+
+    @cached_property
+    def rolling(self) -> Functions:
+        """`rolling(q, v, p)`, the velocity constraint at a node, A(q) v - b(q)."""
+        s = self._system
+        q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
+        residual = ca.densify(s.constraint_matrix(q) @ v - s.drift(q))
+        f = ca.Function("rolling", [q, v, s.parameter_symbols], [residual])
+        return Functions(f"{s.name}_rolling", [f])
 
     @cached_property
     def state(self) -> Functions:
@@ -169,6 +181,19 @@ class DiscreteSystem:
         """
         return self._twin(h=self._checked_step(self.method, h))
 
+    def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
+        """The discrete system whose step is this one's by fractions of h in turn, negative ones
+        among them, under one input; what is compiled is shared. Derivatives follow by the chain
+        rule.
+
+        Raises ValueError where fractions are zero, not finite or do not add up to 1, for inputs
+        that are next values of prescribed coordinates, for a method with memory, which would have
+        to know the last step's size, and for a composition.
+        """
+        check_composition(self, substeps)
+        method = replace(self.method, name=name, substeps=tuple(map(float, substeps)))
+        return self._twin(method=method)
+
     def step(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError
         for a wrong shape or a value that is not finite.
@@ -176,8 +201,8 @@ class DiscreteSystem:
         return self._run(self._engine.step, x, u).x1.copy()
 
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu); raises as `step`
-        does.
+        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu), of a composition
+        those of its first substep; raises as `step` does.
         """
         return self._run(self._engine.step, x, u).z.copy()
 
@@ -192,20 +217,20 @@ class DiscreteSystem:
         """
         engine, arrays = self._differentiated(parameters)
         work, n, m = self._run(engine.linearize, x, u, arrays), self._ndx, self._multipliers
-        ab, dz, nw = work.ab, work.dz, n + self._nu
+        ab, dz, nw, first = work.ab, work.dz, n + self._nu, self.method.substeps[0]
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
-            by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns]
+            by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns] / first
         return Linearization(
             ab[:, :n].copy(),
             ab[:, n:nw].copy(),
             by_p,
             work.x1.copy(),
             self.h,
-            work.z[m].copy(),
-            dz[m, :n].copy(),
-            dz[m, n:nw].copy(),
+            work.z[m] / first,
+            dz[m, :n] / first,
+            dz[m, n:nw] / first,
             multipliers_by_p,
         )
 
@@ -230,6 +255,7 @@ class DiscreteSystem:
         work.nu[:] = 0
         if multiplier_adjoint is not None:
             _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
+            work.nu[m] /= self.method.substeps[0]
         full = self._run(engine.hessian, x, u, arrays).hessian
         if not parameters:
             return full.copy()
@@ -240,17 +266,19 @@ class DiscreteSystem:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
         `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
 
-        A first step from a momentum M v, which knows of no force before, has half of it.
+        A first step from a momentum M v, which knows of no force before, has half of it. Those of
+        a composition are its first substep's, over the fraction of h.
         """
-        return self._run(self._engine.step, x, u).z[self._multipliers].copy()
+        z = self._run(self._engine.step, x, u).z
+        return z[self._multipliers] / self.method.substeps[0]
 
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
-        """Condition numbers of the equations of the step from x under u, at its solution; a step
-        that fails has them in its StepFailed.
+        """Condition numbers of the equations of the step from x under u, at its solution, of a
+        composition those of the worst substep; a step that fails has them in its StepFailed.
         """
-        return Conditioning.of(
-            self._run(self._engine.linearize, x, u).r_z, self.method.multipliers
-        )
+        jacobians = self._engine.jacobians(self._run(self._engine.linearize, x, u))
+        found = (Conditioning.of(r_z, self.method.multipliers) for r_z in jacobians)
+        return max(found, key=lambda one: one.jacobian)
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise; returns
@@ -260,25 +288,32 @@ class DiscreteSystem:
         code.engine.hessian, code.state, code.inertia  # noqa: B018  (made when asked for)
         return self
 
-    def simulate(self, x0: ArrayLike, inputs: ArrayLike | int, name: str = "") -> Trajectory:
-        """Trajectory from x0 (nx) under the inputs (N, nu), or under a number N of steps for a
-        system without inputs; raises StepFailed with the step.
+    def simulate(
+        self,
+        x0: ArrayLike,
+        inputs: ArrayLike | int = (),
+        name: str = "",
+        *,
+        steps: int | None = None,
+        every: int = 1,
+    ) -> Trajectory:
+        """Trajectory from x0 (nx), of which each `every`-th state is kept: under inputs (N, nu),
+        each held for `every` steps; under one input (nu) for all `steps`; or under a number of
+        steps alone for a system without inputs.
+
+        All steps run in one native call, the same to the bit as one by one, which lets other
+        threads run. Raises StepFailed with the number of the step, and ValueError for a wrong
+        shape, a number of steps that is no multiple of `every` or a value that is not finite.
         """
-        inputs = (
-            np.zeros((inputs, 0)) if isinstance(inputs, int) else np.asarray(inputs, dtype=float)
-        )
-        if inputs.ndim != 2 or inputs.shape[1] != self.nu:
-            raise ValueError(f"{self}: inputs must have shape (N, {self.nu}), got {inputs.shape}")
-        if np.shape(x0) != (self.nx,):
-            raise ValueError(f"{self}: x0 must have shape ({self.nx},), got {np.shape(x0)}")
-        states = np.empty((len(inputs) + 1, self.nx))
-        states[0] = x0
-        for k, u in enumerate(inputs):
-            try:
-                states[k + 1] = self.step(states[k], u)
-            except StepFailed as failure:
-                raise failure.at(k) from None
-        return Trajectory(self.h, states, inputs, self.state_names, self.inputs, name)
+        inputs = input_rows(self, inputs, steps, every)
+        work, states = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
+        _assign(work.x, x0, self, "x0")
+        states[0] = work.x
+        status, done = self._engine.simulate(work, inputs, every, states[1:])
+        if status:
+            failure = self._failure(status, work)
+            raise failure.at(done) if isinstance(failure, StepFailed) else failure
+        return Trajectory(every * self.h, states, inputs, self.state_names, self.inputs, name)
 
     def state(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
@@ -337,7 +372,13 @@ class DiscreteSystem:
     def constraint_residual(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
         mean velocity times h, in the retraction of the method.
+
+        Of a composition, whose substeps keep it each at a middle of its own, that at the end,
+        `h (A(q1) v1 - b(q1))`.
         """
+        if len(self.method.substeps) > 1:
+            at = self.configuration(x1), self.velocity(x1), self.system.parameter_values
+            return self.h * self._code.rolling("rolling", *at)[0][:, 0]
         return self._evaluate("constraint", x0, x1, [self.h])
 
     def state_from_configurations(
@@ -410,14 +451,16 @@ class DiscreteSystem:
             raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
         return [first + names.index(name) for name in parameters]
 
-    def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine, _Arrays]:
+    def _differentiated(
+        self, parameters: Sequence[str]
+    ) -> tuple[Engine | ComposedEngine, _Arrays]:
         if parameters:
             return self._engine.wide, self._wide_arrays
         return self._engine, self._arrays
 
     def _twin(self, **changed: Any) -> DiscreteSystem:
         twin = copy.copy(self)
-        for name in ("_arrays", "_wide_arrays"):
+        for name in ("_arrays", "_wide_arrays", "_engine"):
             twin.__dict__.pop(name, None)
         twin.__dict__.update(changed)
         return twin
@@ -429,8 +472,9 @@ class DiscreteSystem:
         return float(h)
 
     @cached_property
-    def _engine(self) -> Engine:
-        return self._code.engine
+    def _engine(self) -> Engine | ComposedEngine:
+        engine, substeps = self._code.engine, self.method.substeps
+        return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
 
     @cached_property
     def _arrays(self) -> _Arrays:

@@ -1,0 +1,173 @@
+"""Several steps by fractions of h, taken for one: the engine of a composition."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nh_control.discrete.engine import Engine, Shapes, Workspace
+from nh_control.discrete.method import Method
+from nh_control.discrete.simulation import native_simulation, python_simulation
+from nh_control.mechanics.system import System
+from nh_control.numerics import newton
+
+
+class _Substep(NamedTuple):
+    """Where a substep began, and what its linearization gave."""
+
+    x: np.ndarray
+    ab: np.ndarray
+    z: np.ndarray
+    dz: np.ndarray
+
+
+class ComposedEngine:
+    """An `Engine` whose step is that of another one by all `fractions` of h in turn, negative ones
+    among them, under one input.
+
+    With w = (dx, u, p) and W_i = d(x_i, u, p_i)/dw, p_i the parameters with the i-th fraction of
+    h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints
+    `lam_i = A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
+    trajectories run natively in one call. z, dz and nu are those of the first substep;
+    `jacobians` (substeps, n_z, n_z) are the r_z of all.
+    """
+
+    def __init__(self, part: Engine, fractions: Sequence[float]):
+        self._part, self._fractions = part, np.array(fractions, dtype=float)
+        n = part.equations.n_z
+        self.shapes: Shapes = {**part.shapes, "jacobians": (len(fractions), n, n)}
+
+    @cached_property
+    def wide(self) -> ComposedEngine:
+        """The engine that differentiates by the parameters, too."""
+        return ComposedEngine(self._part.wide, self._fractions)
+
+    @cached_property
+    def step(self) -> Callable[[Workspace], int]:
+        """All substeps."""
+        library, fractions = self._part.step_library, self._fractions
+        if library is None:
+            return self._interpreted_step
+        native, at = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
+        return lambda work: native(work.list, at, len(fractions))
+
+    @cached_property
+    def simulate(self) -> Callable[..., tuple[int, int]]:
+        """Trajectories as `Engine.simulate`."""
+        if self._part.step_library is None:
+            return python_simulation(self.step)
+        return native_simulation(self._part.step_library, self._fractions)
+
+    def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
+        """r_z of all substeps of the last linearization."""
+        return work.jacobians
+
+    def linearize(self, work: Workspace) -> int:
+        """Step and first derivatives."""
+        return self._linearized(work)[0]
+
+    def hessian(self, work: Workspace) -> int:
+        """Step, first and contracted second derivatives."""
+        status, substeps = self._linearized(work)
+        if status != newton.CONVERGED:
+            return status
+        h, lam, nu, total = work.p[-1], work.lam.copy(), work.nu.copy(), 0.0
+        for i, slope in reversed(list(enumerate(self._slopes(work, substeps)[:-1]))):
+            work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
+            work.lam[:], work.nu[:] = lam, 0.0 if i else nu
+            status = self._part.hessian(work)
+            if status != newton.CONVERGED:
+                break
+            total = total + slope.T @ work.hessian @ slope
+            lam = substeps[i].ab[:, : len(lam)].T @ lam
+        work.p[-1] = h
+        work.hessian[...] = total
+        return status
+
+    def _linearized(self, work: Workspace) -> tuple[int, list[_Substep]]:
+        """Writes step and first derivatives; the substeps that led there."""
+        substeps: list[_Substep] = []
+
+        def keep(i: int) -> None:
+            work.jacobians[i] = work.r_z
+            substeps.append(_Substep(*(getattr(work, name).copy() for name in _Substep._fields)))
+
+        status = self._each(self._part.linearize, work, keep)
+        if status == newton.CONVERGED:
+            slopes = self._slopes(work, substeps)
+            work.ab[...] = slopes[-1][: len(work.ab)]
+            work.z[:], work.dz[...] = substeps[0].z, substeps[0].dz @ slopes[0]
+        return status, substeps
+
+    def _slopes(self, work: Workspace, substeps: Sequence[_Substep]) -> list[np.ndarray]:
+        """W_0, W_1, ... up to the state after the last substep."""
+        ndx, nw = work.ab.shape
+        by_step = nw > ndx + len(work.u)
+        slope, all_of_them = np.eye(nw), []
+        for fraction, substep in zip(self._fractions, substeps):
+            if by_step:
+                slope[-1, -1] = fraction
+            all_of_them.append(slope)
+            slope = np.vstack([substep.ab @ slope, np.eye(nw)[ndx:]])
+        return [*all_of_them, slope]
+
+    def _interpreted_step(self, work: Workspace) -> int:
+        first = np.empty_like(work.z)
+
+        def keep(i: int) -> None:
+            if i == 0:
+                first[:] = work.z
+
+        status = self._each(self._part.step, work, keep)
+        if status == newton.CONVERGED:
+            work.z[:] = first
+        return status
+
+    def _each(
+        self, routine: Callable[[Workspace], int], work: Workspace, keep: Callable[[int], None]
+    ) -> int:
+        """Run a routine on every substep, `keep(i)` after each that succeeds."""
+        h, status = work.p[-1], newton.CONVERGED
+        for i, fraction in enumerate(self._fractions):
+            if i:
+                work.x[:] = work.x1
+            work.p[-1] = fraction * h
+            status = routine(work)
+            if status != newton.CONVERGED:
+                break
+            keep(i)
+        work.p[-1] = h
+        return status
+
+
+def check_composition(where: Any, fractions: Sequence[float]) -> None:
+    """Raises ValueError unless the steps of the discrete system `where` can be composed by
+    fractions of h.
+    """
+    values = np.array(fractions, dtype=float)
+    if not (len(values) > 1 and np.isfinite(values).all() and (values != 0).all()):
+        raise ValueError(
+            f"{where}: a composition needs at least 2 fractions of h, finite and not zero, got "
+            f"{list(fractions)}"
+        )
+    if not abs(values.sum() - 1) <= 1e-14:
+        raise ValueError(
+            f"{where}: fractions of h must add up to 1, got 1 + {values.sum() - 1:.1e}"
+        )
+    if reason := cannot_be_composed(where.system, where.method):
+        raise ValueError(f"{where} cannot be composed: it {reason}")
+
+
+def cannot_be_composed(system: System, method: Method) -> str:
+    """Why the steps of a method cannot be composed on a system, "" if they can."""
+    if len(method.substeps) > 1:
+        return "is a composition already; compose the method that it is made of"
+    if method.memory:
+        return f"has memory {method.memory} that depends on the size of the last step"
+    if system.prescribed:
+        return f"has prescribed coordinates {system.prescribed}, whose next values are inputs"
+    return ""

@@ -1,0 +1,88 @@
+"""Whole trajectories: the inputs of all steps, and the steps in one native call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.numerics import newton
+
+CHUNK = 20_000
+"""Steps of one native call, between which Python sees interrupts."""
+
+_SIMULATE = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
+    *(ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong, ctypes.c_longlong),
+    *(ctypes.c_void_p, ctypes.c_void_p),
+)
+"""A function type whose calls let other threads run; those of `ctypes.PyDLL` do not."""
+
+
+def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: int) -> np.ndarray:
+    """Inputs (N, nu) of the discrete system `where`, each for `every` steps: given as such, as one
+    (nu) that is held for all `steps`, or as the number of steps alone without inputs.
+
+    Raises ValueError where shape or number do not fit.
+    """
+    if every < 1:
+        raise ValueError(f"{where}: every must be at least 1, got {every}")
+    if isinstance(inputs, int | np.integer):
+        if steps is not None:
+            raise ValueError(f"{where}: the number of steps is given twice, {inputs} and {steps}")
+        inputs, steps = (), int(inputs)
+    u = np.array(inputs, dtype=float)
+    wanted = (where.nu,) if steps is not None else ("N", where.nu)
+    if u.ndim != len(wanted) or u.shape[-1] != where.nu:
+        shape = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
+        how = "one for all steps, " if steps is not None else ""
+        raise ValueError(f"{where}: inputs must have shape {shape}, {how}got {u.shape}")
+    if steps is None:
+        return u
+    if steps < 0 or steps % every:
+        raise ValueError(f"{where}: steps must be a multiple of every = {every}, got {steps}")
+    return np.tile(u, (steps // every, 1))
+
+
+def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[..., Any]:
+    """`simulate(work, inputs, every, states) -> (status, steps taken)` of a library with
+    nh_simulate, with substeps by fractions of the step.
+    """
+    routine = _SIMULATE(("nh_simulate", library))
+    at = fractions.ctypes.data, len(fractions)
+
+    def simulate(work, inputs, every, states):
+        done = ctypes.c_longlong(0)
+        for end in _ends(every * len(inputs)):
+            status = routine(
+                work.list, *at, done, end, every, inputs.ctypes.data, states.ctypes.data
+            )
+            if status != newton.CONVERGED:
+                return status, done.value
+        return newton.CONVERGED, done.value
+
+    return simulate
+
+
+def python_simulation(step: Callable[[Any], int]) -> Callable[..., Any]:
+    """The same with a step from Python."""
+
+    def simulate(work, inputs, every, states):
+        for k in range(every * len(inputs)):
+            work.u[:] = inputs[k // every]
+            status = step(work)
+            if status != newton.CONVERGED:
+                return status, k
+            work.x[:] = states[k // every] = work.x1
+        return newton.CONVERGED, every * len(inputs)
+
+    return simulate
+
+
+def _ends(steps: int) -> Iterator[int]:
+    yield from range(CHUNK, steps, CHUNK)
+    yield steps

@@ -1,0 +1,141 @@
+"""Whole trajectories in one call: the bits of a loop of steps, inputs in all their forms, failures
+with their step, other threads running meanwhile.
+"""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from nh_control.discrete import simulation
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
+from nh_control.systems import snakeboard
+
+NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+INPUTS = 1e-3 * np.random.default_rng(0).normal(size=(40, 2))
+
+
+@pytest.fixture(params=[pytest.param(True, marks=NATIVE), False], ids=["native", "virtual"])
+def board(request, monkeypatch) -> DiscreteSystem:
+    if not request.param:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    return nonholonomic_midpoint(snakeboard(), 0.05)
+
+
+def oscillator() -> DiscreteSystem:
+    """A system without inputs."""
+    system = System("oscillator", Rn("q"), lambda q, v: v[0] ** 2 / 2 - q[0] ** 4 / 4)
+    return midpoint(system, 0.1)
+
+
+def start(dsys: DiscreteSystem) -> np.ndarray:
+    return dsys.state([0.0, 0.1, 0.0, 0.0, 0.0], [0.3, 0.02, 0.1, 1.0, 0.0])
+
+
+def stepped(dsys: DiscreteSystem, x: np.ndarray, inputs) -> np.ndarray:
+    states = [x]
+    for u in inputs:
+        states.append(dsys.step(states[-1], u))
+    return np.array(states)
+
+
+def test_a_trajectory_is_a_loop_of_steps_to_the_bit(board, monkeypatch):
+    monkeypatch.setattr(simulation, "CHUNK", 7)
+    x, before = start(board), INPUTS.copy()
+    run = board.simulate(x, INPUTS, "swim")
+    assert np.array_equal(run.states, stepped(board, x, INPUTS)) and run.name == "swim"
+    assert np.array_equal(run.inputs, before) and np.array_equal(x, start(board))
+
+
+def test_each_nth_state(board):
+    x = start(board)
+    run = board.simulate(x, INPUTS[:8], every=5)
+    assert np.array_equal(run.states, stepped(board, x, np.repeat(INPUTS[:8], 5, axis=0))[::5])
+    assert (len(run), run.h, run.inputs.shape) == (8, 0.25, (8, 2))
+
+
+def test_one_input_for_all_steps(board):
+    x, u = start(board), INPUTS[0]
+    expected = stepped(board, x, np.tile(u, (12, 1)))
+    assert np.array_equal(board.simulate(x, u, steps=12).states, expected)
+    thinned = board.simulate(x, u, steps=12, every=4)
+    assert np.array_equal(thinned.states, expected[::4]) and len(thinned) == 3
+    assert len(board.simulate(x, u, steps=0)) == 0
+
+
+def test_without_inputs_the_number_of_steps_is_enough():
+    dsys = oscillator()
+    x = dsys.state([1.0], [0.0])
+    expected = stepped(dsys, x, np.zeros((30, 0)))
+    for run in (dsys.simulate(x, 30), dsys.simulate(x, steps=30)):
+        assert np.array_equal(run.states, expected) and run.inputs.shape == (30, 0)
+    assert np.array_equal(dsys.simulate(x, 30, every=10).states, expected[::10])
+
+
+def test_the_first_step_that_fails_is_named(board):
+    x, u = start(board), np.array([0.0, 20.0])
+    states = [x]
+    with pytest.raises(StepFailed) as alone:
+        while True:
+            states.append(board.step(states[-1], u))
+    k = len(states) - 1
+    for failing in (
+        lambda: board.simulate(x, u, steps=100, every=50),
+        lambda: board.simulate(x, np.tile(u, (100, 1))),
+    ):
+        with pytest.raises(StepFailed, match=f"at step {k} ") as failed:
+            failing()
+        assert failed.value.step == k > 1 and failed.value.time == k * board.h
+        assert failed.value.reason == alone.value.reason
+        assert failed.value.conditioning == alone.value.conditioning
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(inputs=100), "inputs must have shape (2,)"),
+        (dict(inputs=INPUTS, steps=40), "one for all steps"),
+        (dict(inputs=INPUTS[0]), "inputs must have shape (N, 2)"),
+        (dict(inputs=INPUTS[:, :1]), "(N, 2), got (40, 1)"),
+        (dict(inputs=INPUTS[0], steps=7, every=2), "multiple of every = 2, got 7"),
+        (dict(inputs=INPUTS[0], steps=-1), "got -1"),
+        (dict(inputs=INPUTS, every=0), "every must be at least 1, got 0"),
+        (dict(inputs=5, steps=5), "given twice"),
+        (dict(inputs=np.vstack([INPUTS[0], [np.nan, 0]])), "must be finite"),
+    ],
+)
+def test_wrong_arguments_are_refused(board, arguments, words):
+    with pytest.raises(ValueError) as error:
+        board.simulate(start(board), **arguments)
+    assert words in str(error.value) and "snakeboard" in str(error.value)
+
+
+@NATIVE
+def test_other_threads_run_meanwhile():
+    """With an interval of ten seconds Python takes no thread's turn away: one that waits goes on
+    only when the running one gives it up.
+    """
+    dsys = oscillator()
+    x, running, finished = dsys.state([1.0], [0.0]), threading.Event(), threading.Event()
+    dsys.step(x)
+
+    def work():
+        running.set()
+        dsys.simulate(x, simulation.CHUNK, every=simulation.CHUNK)
+        finished.set()
+
+    thread, interval = threading.Thread(target=work), sys.getswitchinterval()
+    sys.setswitchinterval(10.0)
+    try:
+        thread.start()
+        running.wait()
+        assert not finished.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
