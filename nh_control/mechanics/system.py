@@ -273,6 +273,12 @@ class System:
         """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
         if self.distribution is not None:
             return self.admissible_basis(q)
+        return self.eliminated_tangents(q)
+
+    def eliminated_tangents(self, q) -> ca.SX:
+        """A basis of the virtual velocities in local coordinates by elimination of the dependent
+        ones, whether a distribution is given or not, (nv, n_rho).
+        """
         nv, free = self.space.nv, self._independent
         y = ca.SX(nv, len(free))
         y[free, :] = ca.SX.eye(len(free))

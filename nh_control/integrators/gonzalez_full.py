@@ -1,0 +1,81 @@
+"""Gonzalez' energy-preserving method on the full cotangent space [celledoni2016 (15)]."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from nh_control.discrete.method import Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.chart import Chart
+from nh_control.integrators.discrete_gradients import midpoint_gradient, refuses
+from nh_control.integrators.registry import Integrator, first_of
+from nh_control.mechanics.almost_poisson import AlmostPoisson
+from nh_control.mechanics.system import System
+
+
+def gonzalez_f(system: System, h: float) -> DiscreteSystem:
+    """Gonzalez-F, `(zeta1 - zeta0) / h = Pi(middle) g + (0, f + A(q_mid)^T lam)`,
+    `A(q_mid) g_p = 0` in zeta = (q, p), g the midpoint discrete gradient of H(q, p)
+    [celledoni2016 (15)].
+
+    H(q, p) grows by the work of f alone; p leaves the constraints by O(h^2) at the nodes. A state
+    is (q, rho, sigma), `p = p(rho) + A^T sigma` with p(rho) the momentum of the admissible
+    velocity, `sigma = (A M^{-1} A^T)^{-1} A v`; `energy` and `velocity` are those of rho, and
+    `H = energy + sigma^T A M^{-1} A^T sigma / 2`. A state made from a velocity has sigma = 0.
+    Needs a mass matrix that is regular on all velocities. Raises ValueError for a system that it
+    cannot take.
+    """
+    if reason := _refuses(system):
+        raise ValueError(
+            f"gonzalez_f: {system.name} {reason}; use gonzalez or nonholonomic_midpoint"
+        )
+    space, n, m = system.space, system.space.nv, system.m
+    free = AlmostPoisson(system, lambda q: ca.SX.eye(n))
+    bound = AlmostPoisson(system, system.admissible_basis)
+
+    def momentum(q, state):
+        sigma = state[system.n_rho :]
+        return bound.momentum(q, state[: system.n_rho]) + system.constraint_matrix(q).T @ sigma
+
+    def residual(q, rho, u, z, h, gradients):
+        rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
+        half = h * rates / 2
+        centre = space.retract(q, half[:n])
+        at, a = free.local(Chart(space, centre)), system.constraint_matrix(centre)
+        zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
+        g = midpoint_gradient(at, zeta0, zeta1)
+        middle = ca.vertcat(ca.SX(n, 1), p + half[n:])
+        balance = rates - at.rate(middle, g, u)
+        balance[n:] -= a.T @ lam
+        return ca.vertcat(balance, a @ rates[:n])
+
+    def readout(q, rho, u, z, h, gradients):
+        q1 = space.retract(space.retract(q, h * z[:n] / 2), h * z[:n] / 2)
+        p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
+        rho1 = system.admissible_basis(q1).T @ p1
+        rest = p1 - bound.momentum(q1, rho1)
+        return q1, ca.vertcat(rho1, ca.solve(a @ a.T, a @ rest))
+
+    memory = tuple(f"sigma_{i + 1}" for i in range(m))
+    method = Method("gonzalez_f", 2 * n + m, residual, readout, memory=memory)
+    return DiscreteSystem(system, h, method)
+
+
+def _if_unconstrained(system: System) -> str:
+    return "" if system.m else "has no velocity constraints, without which it is gonzalez"
+
+
+_refuses = first_of(refuses, _if_unconstrained)
+
+INTEGRATORS = (
+    Integrator(
+        name="gonzalez_f",
+        make=gonzalez_f,
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("energy of (q, p)", "velocity constraints at the middle"),
+        refuses=_refuses,
+        source="celledoni2016 (15)",
+    ),
+)

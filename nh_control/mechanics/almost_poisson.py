@@ -1,0 +1,124 @@
+"""The almost-Poisson structure of a system with velocity constraints, on D* [celledoni2016 2]."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import casadi as ca
+
+from nh_control.geometry.chart import Chart, bracket_form, tangents
+from nh_control.mechanics.distribution import Basis
+from nh_control.mechanics.system import System
+
+
+class AlmostPoisson:
+    """`zeta' = Pi(zeta) grad H(zeta) + (0, X^T f)`, `Pi = [[0, X], [-X^T, -K]]`, of zeta = (q,
+    rho), `rho = X(q)^T p`, for any basis X(q) of the admissible velocities [celledoni2016 (8)].
+
+    `H = rho . y - L(q, X y)`, `X^T dL/dv(q, X y) = rho`, hence `dH/drho = y`, and
+    `dH/dq = -dL/dq - W y`, `K = X^T W - W^T X + X^T P X` with `W_ib = p . dX_b/dq_i`,
+    `P_ij = p . [e_i, e_j]`, p = dL/dv: K_ab = C_ab^c rho_c = p . [X_a, X_b]. Derivatives by q are
+    along trivialized variations, so that everything holds on Lie groups with velocities in the
+    body frame, whose bracket is in P. The Lagrangian may have terms linear in v.
+
+    Written for `System.lagrangian_at` and its mass matrix, not for the slopes of the Lagrangian
+    alone. With a `spacing` dX is a central difference along every variation
+    [celledoni2016 Remark 3.5].
+    """
+
+    def __init__(self, system: System, basis: Basis, spacing: ca.SX | None = None):
+        self.system, self.basis, self._spacing = system, basis, spacing
+
+    def energy(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """H(q, rho)."""
+        return self._at(q, rho, "energy")
+
+    def momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """The momentum p = dL/dv (nv) of the admissible velocity with `X^T p = rho`."""
+        return self._at(q, rho, "momentum")
+
+    def local(self, chart: Chart) -> LocalStructure:
+        """The same in a chart."""
+        return LocalStructure(self, chart)
+
+    def _at(self, q: ca.SX, rho: ca.SX, *names: str) -> ca.SX:
+        symbols, expressions = self._expressions
+        wanted = ca.vertcat(*(ca.vec(ca.densify(expressions[name])) for name in names))
+        return ca.substitute(wanted, ca.vertcat(*symbols), ca.vertcat(q, rho))
+
+    def gradient(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(dH/dq, dH/drho), (nv) and (n_rho)."""
+        both, n = self._at(q, rho, "slope", "y"), self.system.space.nv
+        return both[:n], both[n:]
+
+    def bracket(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """K(q, rho), (n_rho, n_rho)."""
+        n = rho.shape[0]
+        return ca.reshape(self._at(q, rho, "bracket"), n, n)
+
+    @cached_property
+    def _expressions(self) -> tuple[tuple[ca.SX, ca.SX], dict[str, ca.SX]]:
+        system, space = self.system, self.system.space
+        q, v = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw)
+        x = self.basis(q)
+        rho = ca.SX.sym("rho", x.shape[1])
+        lagrangian = system.lagrangian_at(q, v)
+        mass, p0 = ca.hessian(lagrangian, v)
+        p0 = ca.substitute(p0, v, ca.SX.zeros(space.nw))
+        y = ca.solve(x.T @ mass @ x, rho - x.T @ p0)
+        velocity = x @ y
+        p = mass @ velocity + p0
+        w = self._basis_slopes(q, p)
+        slope = tangents(space, q, lambda q: system.lagrangian_at(q, v)).T
+        turned = x.T @ w
+        expressions = {
+            "y": y,
+            "momentum": p,
+            "energy": ca.dot(rho, y) - ca.substitute(lagrangian, v, velocity),
+            "slope": -ca.substitute(slope, v, velocity) - w @ y,
+            "bracket": turned - turned.T + x.T @ bracket_form(space, p) @ x,
+        }
+        return (q, rho), expressions
+
+    def _basis_slopes(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """W, (nv, n_rho)."""
+        space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
+        if self._spacing is None:
+            slopes = tangents(space, q, lambda q: self.basis(q).T @ frozen).T
+            return ca.substitute(slopes, frozen, p)
+        rows = []
+        for step in ca.horzsplit(self._spacing * ca.SX.eye(space.nv)):
+            ahead, behind = (self.basis(space.retract(q, d)) for d in (step, -step))
+            rows.append(p.T @ (ahead - behind) / (2 * self._spacing))
+        return ca.vertcat(*rows)
+
+
+class LocalStructure:
+    """An almost-Poisson structure in the coordinates zeta = (d, rho) of a chart."""
+
+    def __init__(self, structure: AlmostPoisson, chart: Chart):
+        self.structure, self.chart = structure, chart
+        self._n = structure.system.space.nv
+
+    def energy(self, zeta: ca.SX) -> ca.SX:
+        """H(zeta)."""
+        return self.structure.energy(*self._place(zeta))
+
+    def gradient(self, zeta: ca.SX) -> ca.SX:
+        """dH/dzeta, (nv + n_rho)."""
+        slope, y = self.structure.gradient(*self._place(zeta))
+        return ca.vertcat(self.chart.covector(zeta[: self._n], slope), y)
+
+    def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
+        """`Pi(zeta) gradient + (0, X^T f(q, v, u))` with the velocity `v = X gradient_rho`, so that
+        `gradient . rate = f . v`: with a discrete gradient the energy grows by the work alone.
+        """
+        (q, rho), d = self._place(zeta), zeta[: self._n]
+        x, t = self.structure.basis(q), self.chart.inverse_tangent(d)
+        v = x @ gradient[self._n :]
+        f = self.structure.system.generalized_force(q, v, u) - t.T @ gradient[: self._n]
+        k = self.structure.bracket(q, rho)
+        return ca.vertcat(t @ v, x.T @ f - k @ gradient[self._n :])
+
+    def _place(self, zeta: ca.SX) -> tuple[ca.SX, ca.SX]:
+        return self.chart.position(zeta[: self._n]), zeta[self._n :]
