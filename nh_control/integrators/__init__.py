@@ -4,11 +4,17 @@ from nh_control.integrators import (
     composition,
     discrete_gradients,
     energy_collocation,
+    geometric_nonholonomic,
     gonzalez_full,
+    lobatto,
+    nonholonomic_gauss,
     reduced,
+    runge_kutta,
+    semi_implicit,
     variational,
     variational_gauss,
 )
+from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
@@ -17,14 +23,28 @@ FAMILIES = (
     variational,
     variational_gauss,
     reduced,
+    geometric_nonholonomic,
+    semi_implicit,
+    lobatto,
+    nonholonomic_gauss,
     discrete_gradients,
     gonzalez_full,
     energy_collocation,
     composition,
+    runge_kutta,
 )
 
 INTEGRATORS = Registry()
 for _family in FAMILIES:
     INTEGRATORS.add(*_family.INTEGRATORS)
 
-__all__ = ["INTEGRATORS", "Integrator", "midpoint", "nonholonomic_midpoint", "rdp"]
+__all__ = [
+    "INTEGRATORS",
+    "Integrator",
+    "gni",
+    "midpoint",
+    "nonholonomic_midpoint",
+    "rattle",
+    "rdp",
+    "shake",
+]

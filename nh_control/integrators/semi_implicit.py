@@ -1,0 +1,70 @@
+"""Semi-implicit reversible discrete Lagrange-d'Alembert integrator."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from nh_control.discrete.method import Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.coordinates import if_not_plain, plain
+from nh_control.integrators.registry import Integrator
+from nh_control.mechanics.system import System
+
+
+def si_dla(system: System, h: float) -> DiscreteSystem:
+    """Semi-implicit discrete Lagrange-d'Alembert integrator: two half drifts around a kick at the
+    middle, constraints at the nodes; second order in q and rho [McLachlan and Perlmutter 2006
+    (4.18); celledoni2016 4].
+
+    `qh = q0 + h/2 v-,  q1 = qh + h/2 v+,  M(qh) v- + c = lift(q0, rho)`,
+    `M(qh) (v+ - v-) = h/2 [(dL/dq + f)(qh, v-) + (dL/dq + f)(qh, v+)] + A(qh)^T K`,
+    `A M^{-1} p1 = 0` at q1 for `p1 = M(qh) v+ + c`, `rho1 = X(q1)^T p1`, c the part of dL/dv that
+    stays at rest.
+
+    For constant mass matrices this is the printed form, v- is known, and only the m impulses K are
+    coupled to anything: n_z = n + m. For M(q) the printed form is not symmetric; this one freezes
+    M at the middle for both halves (n_z = 2n + m), and is. The I-DLA of the same paper is
+    `nonholonomic_midpoint`. The mass matrix is derived from the Lagrangian; plain coordinates, see
+    `Coordinates`. Raises ValueError for systems that `if_not_plain` refuses.
+    """
+    space = plain(system, "si_dla")
+    n, m = space.n, space.m
+    known = space.constant_mass
+    n_v = n if known else 2 * n
+
+    def velocities(q, rho, z):
+        before = space.node(q, rho)[0] if known else z[n:n_v]
+        return before, z[:n]
+
+    def ends(q, rho, u, z, h, gradients):
+        before, after = velocities(q, rho, z)
+        middle = q + h / 2 * before
+        p0, force0 = space.slopes(gradients, middle, before, u)
+        p1, force1 = space.slopes(gradients, middle, after, u)
+        kick = h / 2 * (force0 + force1) + space.reaction(middle, z[n_v:])
+        return p0, p1, kick, middle + h / 2 * after
+
+    def residual(q, rho, u, z, h, gradients):
+        p0, p1, kick, q1 = ends(q, rho, u, z, h, gradients)
+        lifted = ca.SX(0, 1) if known else p0 - space.node(q, rho)[1]
+        return ca.vertcat(p1 - p0 - kick, lifted, space.slip(q1, p1))
+
+    def readout(q, rho, u, z, h, gradients):
+        _, p1, _, q1 = ends(q, rho, u, z, h, gradients)
+        return q1, space.basis(q1).T @ p1
+
+    return DiscreteSystem(system, h, Method("si_dla", n_v + m, residual, readout))
+
+
+INTEGRATORS = (
+    Integrator(
+        name="si_dla",
+        make=si_dla,
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("velocity constraints at the nodes",),
+        refuses=if_not_plain,
+        source="McLachlan and Perlmutter (2006) (4.18), SI-DLA; celledoni2016 4",
+    ),
+)
