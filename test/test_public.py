@@ -13,7 +13,7 @@ import nh_control as nh
 
 PACKAGE = Path(nh.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-REWRITTEN = {"ros/bringup.py", "ros/runtime/parameters.py", "runs/experiment.py"}
+REWRITTEN = {"runs/experiment.py"}
 """Files whose hints follow when they have been rewritten."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
 
 FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "torque_z")
 
@@ -26,7 +27,7 @@ class ForceTarget:
     name: str
     components: tuple[str, ...]
     units: tuple[str, ...]
-    force: Callable[[ca.SX, ca.SX, ca.SX, Any], ca.SX]
+    force: Callable[[Graph, Graph, Graph, Any], Graph]
     description: str = ""
 
     @property
@@ -49,7 +50,7 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
     targets = tuple(targets)
     nu, added = system.nu, sum(target.n for target in targets)
 
-    def force(q, v, u, *p):
+    def force(q: Graph, v: Graph, u: Graph, *p: Any) -> Graph:
         own = ca.SX(system.space.nw, 1) if system.force is None else system.force(q, v, u[:nu], *p)
         total, i = ca.vertcat(own), nu
         for target in targets:
@@ -57,21 +58,29 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             i += target.n
         return total
 
-    limits = system.input_limits
     free = np.tile([-np.inf, np.inf], (added, 1))
+
+    def extended(limits: np.ndarray) -> np.ndarray:
+        return np.vstack([limits[:nu], free, limits[nu:]])
+
+    given = system.input_limits
     return replace(
         system,
         name=f"{system.name}_disturbed",
         inputs=system.inputs + tuple(f"{t.name}_{c}" for t in targets for c in t.components),
         input_units=(system.input_units or ("",) * nu)
         + tuple(u for t in targets for u in t.units),
-        input_limits=np.vstack([limits[:nu], free, limits[nu:]]),
+        input_limits=(
+            (lambda p: extended(np.asarray(given(p))))
+            if callable(given)
+            else extended(system.input_bounds)
+        ),
         force=force,
     )
 
 
 def on_point(
-    space: Space, name: str, position: Callable[[ca.SX, Any], ca.SX], description: str = ""
+    space: Space, name: str, position: Callable[[Graph, Any], Graph], description: str = ""
 ) -> ForceTarget:
     """A force (N) at the point `position(q, p)` (3) in m, in the axes that this is given in:
     `J(q)^T w` with J the derivative of the position.
@@ -88,17 +97,17 @@ def on_point(
 def on_body(
     space: Space,
     name: str,
-    pose: Callable[[ca.SX, Any], tuple[ca.SX, ca.SX]],
+    pose: Callable[[Graph, Any], tuple[Graph, Graph]],
     description: str = "",
 ) -> ForceTarget:
     """A force (N) at the origin of a body with the pose (position (3), rotation (3, 3)) of
     `pose(q, p)`, and a torque (N m), both in the axes that the pose is given in.
     """
 
-    def force(q, v, w, p):
+    def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
         rotation = pose(q, p)[1]
 
-        def work(moved):
+        def work(moved: Graph) -> Graph:
             position, turned = pose(moved, p)
             return ca.dot(w[:3], position) + ca.dot(w[3:], _turn(turned @ rotation.T))
 
@@ -111,14 +120,14 @@ def on_body(
 
 
 def on_planar_body(
-    space: Space, name: str, pose: Callable[[ca.SX, Any], ca.SX], description: str = ""
+    space: Space, name: str, pose: Callable[[Graph, Any], Graph], description: str = ""
 ) -> ForceTarget:
     """A force (N) at the origin of a planar body with the pose (theta, x, y) of `pose(q, p)`, in
     the axes of x and y, and a torque (N m) about the vertical.
     """
 
-    def force(q, v, w, p):
-        def work(moved):
+    def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
+        def work(moved: Graph) -> Graph:
             theta, x, y = ca.vertsplit(ca.vertcat(pose(moved, p)))
             return w[0] * x + w[1] * y + w[2] * theta
 
@@ -142,7 +151,7 @@ def on_coordinates(
     in space, as the configuration. `units` names what is neither "N" nor "N m", or known better.
     """
     found, i = [], 0
-    for factor in space.factors if isinstance(space, Product) else (space,):
+    for factor in _factors(space):
         names = factor.tangent_names if factor.nv == factor.nw else factor.names
         for j, name in enumerate(names):
             known = "N or N m" if isinstance(factor, Rn) else _unit(factor, j)
@@ -154,7 +163,7 @@ def on_coordinates(
 
 
 def _on_velocity(name: str, unit: str, i: int, nw: int) -> ForceTarget:
-    def force(q, v, w, p):
+    def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
         out = ca.SX(nw, 1)
         out[i] = w
         return out
@@ -169,16 +178,27 @@ def _unit(factor: Space, j: int) -> str:
     return "N m" if j < rotations else "N"
 
 
-def _dual(space: Space, q: ca.SX, work: Callable[[ca.SX], ca.SX]) -> ca.SX:
-    """Generalized force (nw) that does the virtual work `work(retract(q, e))` along tangent
-    vectors e, to first order.
+def _dual(space: Space, q: Graph, work: Callable[[Graph], Graph]) -> Graph:
+    """Generalized force (nw) that does the virtual work `work(q)` along velocities, to first
+    order.
+
+    A direction moves as the vector in space that its velocity is: what would change its length
+    does no work, and so a force in space is what it is when written down by hand.
     """
-    e = ca.SX.sym("e", space.nv)
-    slope = ca.gradient(work(space.retract(q, e)), e)
-    return space.frame(q) @ ca.substitute(slope, e, ca.SX.zeros(space.nv))
+    e, moved, i, j = ca.SX.sym("e", space.nw), [], 0, 0
+    for factor in _factors(space):
+        part, change = q[i : i + factor.nq], e[j : j + factor.nw]
+        moved.append(factor.retract(part, change) if factor.nv == factor.nw else part + change)
+        i, j = i + factor.nq, j + factor.nw
+    slope = ca.gradient(work(ca.vertcat(*moved)), e)
+    return ca.substitute(slope, e, ca.SX.zeros(space.nw))
 
 
-def _turn(rotation: ca.SX) -> ca.SX:
+def _factors(space: Space) -> tuple[Space, ...]:
+    return space.factors if isinstance(space, Product) else (space,)
+
+
+def _turn(rotation: Graph) -> Graph:
     """Rotation vector (3) of a small rotation, to first order."""
     r = rotation
     return ca.vertcat(r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]) / 2

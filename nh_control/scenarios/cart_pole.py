@@ -15,7 +15,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.scenarios.cart_pole_visual import visual_model
-from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.scenarios.joints import JointPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import CartPoleParameters, cart_pole
 
@@ -71,6 +71,7 @@ CART_POLE = Scenario(
     integrators={"midpoint": midpoint},
     references={"swing_up": swing_up},
     weights=(np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(1), None),
+    perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
     perturb=partial(perturbed, sliding=("x",)),
     joints=(Joint("cart_joint", "x", unit="m"), Joint("pole_joint", "theta")),
     visual=visual_model,

@@ -13,7 +13,7 @@ from nh_control.control.optimize import optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.scenarios.joints import TurningPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.pendulum_visual import visual_model
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import PendulumParameters, pendulum
@@ -50,6 +50,7 @@ PENDULUM_SWING_UP = Scenario(
     integrators={"midpoint": midpoint, "midpoint_left": partial(midpoint, forcing="left")},
     references={"swing_up": swing_up},
     weights=(np.diag([20.0, 0.2]), np.eye(1), None),
+    perturbation=TurningPerturbation(angle=0.1, momentum=0.1),
     perturb=perturbed,
     joints=(Joint("pendulum_joint", "theta"),),
     visual=visual_model,

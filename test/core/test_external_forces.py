@@ -109,7 +109,7 @@ def test_a_force_on_the_cart_is_the_same_as_its_actuator_and_on_both_adds_up():
     system = cart_pole()
     disturbed = with_external_forces(system, on_coordinates(system.space)[:1])
     assert disturbed.inputs == ("force", "x_external")
-    assert np.isinf(disturbed.input_limits[1]).all() and disturbed.input_limits[0, 1] == 15.0
+    assert np.isinf(disturbed.input_bounds[1]).all() and disturbed.input_bounds[0, 1] == 15.0
     own, plant = midpoint(system, 0.01), midpoint(disturbed, 0.01)
     x = own.state([0.1, 2.0], [0.3, -0.5])
     np.testing.assert_allclose(plant.step(x, [2.0, 1.5]), own.step(x, [3.5]), atol=1e-14)
@@ -150,7 +150,7 @@ def test_prescribed_coordinates_stay_the_last_inputs():
     targets = on_coordinates(lifted.space, lifted.prescribed)
     plant = midpoint(with_external_forces(lifted, targets), 0.1)
     assert plant.inputs == ("push", "x_external", "hand")
-    np.testing.assert_array_equal(plant.system.input_limits[[0, 2], 1], [1.0, 2.0])
+    np.testing.assert_array_equal(plant.system.input_bounds[[0, 2], 1], [1.0, 2.0])
     nominal = midpoint(lifted, 0.1)
     x = nominal.state([0.0, 0.0], [0.0, 0.0])
     np.testing.assert_allclose(
