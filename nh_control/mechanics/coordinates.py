@@ -1,0 +1,65 @@
+"""Systems on planar poses in plain coordinates, as papers write them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.mechanics.system import System
+
+
+def in_coordinates(system: System) -> System:
+    """The same system on R^n: poses (theta, x, y) move by `q + d`, and velocities are rates of the
+    coordinates, `q' = E(q) v` with the rotation by theta in E.
+
+    `L(q, E^T q'), E f(q, E^T q', u), A E^T, E X`, so rho is the same. A mass matrix of body
+    velocities may depend on q afterwards. The symmetry is left out, whose group is no R^n. Raises
+    ValueError for a space with other factors than SE2 and Rn.
+    """
+    factors = system.space.factors if isinstance(system.space, Product) else (system.space,)
+    if other := [type(f).__name__ for f in factors if not isinstance(f, (SE2, Rn))]:
+        raise ValueError(
+            f"{system.name}: only planar poses have such coordinates, but its space has {other}"
+        )
+
+    def body(q, rates):
+        return _turned(factors, q).T @ rates
+
+    def along(function, change):
+        if function is None:
+            return None
+        return lambda q, *p: change(_turned(factors, q), ca.densify(function(q, *p)))
+
+    def lagrangian(q, rates, *p):
+        return system.lagrangian(q, body(q, rates), *p)
+
+    def force(q, rates, u, *p):
+        return _turned(factors, q) @ ca.vertcat(system.force(q, body(q, rates), u, *p))
+
+    names = system.space.names
+    return replace(
+        system,
+        name=f"{system.name}_coordinates",
+        space=Rn(*names),
+        lagrangian=lagrangian,
+        force=None if system.force is None else force,
+        velocity_constraint=along(system.velocity_constraint, lambda e, a: a @ e.T),
+        distribution=along(system.distribution, lambda e, x: e @ x),
+        symmetry=None,
+    )
+
+
+def _turned(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
+    """E(q), (n, n): orthogonal."""
+    blocks, at = [], 0
+    for factor in factors:
+        if isinstance(factor, SE2):
+            c, s = ca.cos(q[at]), ca.sin(q[at])
+            turn = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
+            blocks.append(ca.diagcat(1, turn))
+        else:
+            blocks.append(ca.SX.eye(factor.nv))
+        at += factor.nq
+    return ca.diagcat(*blocks)
