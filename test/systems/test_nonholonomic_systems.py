@@ -41,7 +41,7 @@ def without_compiler(monkeypatch):
 
 
 def start(system, seed):
-    """Configuration and admissible velocity of order one, inputs within a fifth of their limits."""
+    """Configuration and admissible velocity of order one, inputs of a fifth of their limits."""
     rng, space = np.random.default_rng(seed), system.space
     q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     q_ = ca.SX.sym("q", space.nq)
