@@ -486,7 +486,7 @@ class System:
             )
 
     def _check_arguments(self, q: ca.SX) -> None:
-        """The constraint is linear in v: its matrix is a function of q and the parameters alone."""
+        """The matrix of the constraints is a function of q and the parameters alone."""
         if self.velocity_constraint is None:
             return
         given = 1 if self.parameters is None else 2
