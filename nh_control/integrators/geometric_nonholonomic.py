@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, if_not_plain, plain
-from nh_control.integrators.registry import Integrator, Refusal, first_of
+from nh_control.integrators.coordinates import (
+    Coordinates,
+    coordinates,
+    if_curved,
+    if_unfit,
+)
+from nh_control.integrators.registry import Integrator, Make, Refusal
 from nh_control.mechanics.system import System
 
 Quadrature = tuple[tuple[float, float], ...]
@@ -17,6 +23,9 @@ Quadrature = tuple[tuple[float, float], ...]
 TRAPEZOID: Quadrature = ((0.0, 0.5), (1.0, 0.5))
 MIDPOINT: Quadrature = ((0.5, 1.0),)
 STARTS = ("consistent", "zero", "paper")
+
+_Start = Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+_Equations = tuple[int, Callable[..., ca.SX], Callable[..., tuple[ca.SX, ca.SX]]]
 
 
 def gni(
@@ -48,11 +57,11 @@ def gni(
     jumps. Dropping sigma would leave a method of first order. In a linearization it adds m
     eigenvalues near -1, of the method and not of the system: design an LQR on another method.
     Raises ValueError for unknown options, an explicit step that is impossible, and systems that
-    `if_not_plain` refuses.
+    `if_unfit` refuses.
     """
     if start not in STARTS:
         raise ValueError(f"gni: unknown start {start!r}, choose one of {STARTS}")
-    space = plain(system, "gni")
+    space = coordinates(system, "gni")
     possible = not _not_explicit(system) and quadrature == TRAPEZOID
     if explicit and not possible:
         reason = _not_explicit(system) or f"has a quadrature {quadrature}, not the trapezoid's"
@@ -86,49 +95,61 @@ def shake(system: System, h: float) -> DiscreteSystem:
     return gni(system, h, start="paper")
 
 
-def _ends(space: Coordinates, quadrature: Quadrature, gradients: Callable, q, w, u, h):
-    """(-D1 Ld - F-, D2 Ld + F+)."""
-    before = after = ca.SX(space.n, 1)
-    for a, b in quadrature:
-        p, force = space.slopes(gradients, q + a * h * w, w, u)
-        before += b * (p - (1 - a) * h * force)
-        after += b * (p + a * h * force)
-    return before, after
-
-
-def _incoming(space: Coordinates, q, rho):
+def _incoming(space: Coordinates, q: ca.SX, rho: ca.SX) -> ca.SX:
     """Momentum after the reflection at q, of (rho, sigma)."""
     n = space.system.n_rho
     return space.node(q, rho[:n])[1] + space.reaction(q, rho[n:])
 
 
-def _reflected(space: Coordinates, q, p):
+def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
+    """(rho, sigma) after the reflection at q of the momentum p."""
     rho, sigma = space.split(q, p)
     return ca.vertcat(rho, -sigma)
 
 
-def _implicit(space: Coordinates, quadrature: Quadrature):
-    def residual(q, rho, u, z, h, gradients):
-        return _ends(space, quadrature, gradients, q, z, u, h)[0] - _incoming(space, q, rho)
+def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
+    def ends(
+        q: ca.SX, u: ca.SX, w: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX]:
+        """Coordinates, start in them, -D1 Ld - F-, D2 Ld + F+."""
+        local, q0 = space.about(q, h * w)
+        before = after = ca.SX(space.n, 1)
+        for a, b in quadrature:
+            p, force = local.slopes(gradients, q0 + a * h * w, w, u)
+            before += b * (p - (1 - a) * h * force)
+            after += b * (p + a * h * force)
+        return local, q0, before, after
 
-    def readout(q, rho, u, z, h, gradients):
-        q1 = q + h * z
-        after = _ends(space, quadrature, gradients, q, z, u, h)[1]
-        return q1, _reflected(space, q1, after)
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, q0, before, _ = ends(q, u, z, h, gradients)
+        return before - _incoming(local, q0, rho)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, q0, _, after = ends(q, u, z, h, gradients)
+        q1 = q0 + h * z
+        return local.position(q1), _reflected(local, q1, after)
 
     return space.n, residual, readout
 
 
-def _explicit(space: Coordinates, _: Quadrature):
+def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     rest = ca.SX.zeros(space.n)
 
-    def force(q, u):
+    def force(q: ca.SX, u: ca.SX) -> ca.SX:
         return space.slopes(space.system.gradients, q, rest, u)[1]
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return ca.SX(0, 1)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         p = _incoming(space, q, rho) + h / 2 * force(q, u)
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
@@ -136,33 +157,36 @@ def _explicit(space: Coordinates, _: Quadrature):
     return 0, residual, readout
 
 
-def _starts(space: Coordinates) -> dict[str, Callable]:
+def _starts(space: Coordinates) -> dict[str, _Start]:
     """sigma(q, rho, h) of the three starts, under inputs that are zero."""
-    idle, gradients = ca.SX(space.system.nu, 1), space.system.gradients
+    idle, rest = ca.SX(space.system.nu, 1), ca.SX.zeros(space.n)
+    gradients = space.system.gradients
 
-    def consistent(q, rho, h):
-        w, _ = space.node(q, rho)
-        return h / 2 * space.multipliers(gradients, q, w, idle)
+    def consistent(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, rest)
+        return h / 2 * local.multipliers(gradients, q0, local.node(q0, rho)[0], idle)
 
-    def zero(q, rho, h):
+    def zero(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         return ca.SX(space.m, 1)
 
-    def paper(q, rho, h):
-        w, _ = space.node(q, rho)
-        kick = h / 2 * space.slopes(gradients, q, w, idle)[1]
-        return space.split(q, space.momentum_at_rest(q) - kick)[1]
+    def paper(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, rest)
+        force = local.slopes(gradients, q0, local.node(q0, rho)[0], idle)[1]
+        return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
 
     return {"consistent": consistent, "zero": zero, "paper": paper}
 
 
 def _not_explicit(system: System) -> str:
+    if reason := if_curved(system):
+        return reason
     space = Coordinates(system)
     if not space.constant_mass:
         return "has a mass matrix that depends on q"
     return "" if space.separable else "has forces that depend on the velocities"
 
 
-def _entry(name: str, make: Callable, explicit: bool, refuses: Refusal, source: str) -> Integrator:
+def _entry(name: str, make: Make, explicit: bool, refuses: Refusal, source: str) -> Integrator:
     return Integrator(
         name=name,
         make=make,
@@ -175,20 +199,16 @@ def _entry(name: str, make: Callable, explicit: bool, refuses: Refusal, source: 
     )
 
 
-_explicit_only = first_of(if_not_plain, _not_explicit)
-
 INTEGRATORS = (
-    _entry("gni", gni, True, _explicit_only, "(13)-(16)"),
-    _entry("rattle", rattle, True, _explicit_only, "(10)"),
-    _entry("shake", shake, True, _explicit_only, "(9)"),
+    _entry("gni", gni, True, _not_explicit, "(13)-(16)"),
+    _entry("rattle", rattle, True, _not_explicit, "(10)"),
+    _entry("shake", shake, True, _not_explicit, "(9)"),
     _entry(
         "gni_implicit",
-        lambda system, h: gni(system, h, explicit=False),
+        partial(gni, explicit=False),
         False,
-        if_not_plain,
+        if_unfit,
         "(5), (6)",
     ),
-    _entry(
-        "gni_midpoint", lambda system, h: gni(system, h, MIDPOINT), False, if_not_plain, "(5), (6)"
-    ),
+    _entry("gni_midpoint", partial(gni, quadrature=MIDPOINT), False, if_unfit, "(5), (6)"),
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import if_not_plain, plain
+from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
-from nh_control.integrators.stages import lobatto, stages, weighted
+from nh_control.integrators.stages import Stages, lobatto_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
 
 STAGES = (2, 3, 4)
@@ -32,32 +34,38 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     equations are singular. s = 2 with "B" and a constant mass matrix is Lagrange-d'Alembert with
     the trapezoidal Lagrangian and the mean of the constraints. Inputs may jump from step to step.
     The mass matrix is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises
-    ValueError for other s or reactions, and systems that `if_not_plain` refuses.
+    ValueError for other s or reactions, and systems that `if_unfit` refuses.
     """
     _check("spark", s)
     if reactions not in REACTIONS:
         raise ValueError(f"spark: unknown reactions {reactions!r}, choose one of {REACTIONS}")
-    space, table = plain(system, "spark"), lobatto(s)
+    space, table = coordinates(system, "spark"), lobatto_tables(s)
     a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
     n_v, n_z = s * space.n, s * (space.n + space.m)
 
-    def step(q, rho, u, z, h, gradients):
-        p0 = space.node(q, rho)[1]
-        return stages(space, a, gradients, q, p0, u, z[:n_v], z[n_v:], h)
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages, ca.SX]:
+        v = parts(z[:n_v], s)
+        local, q0 = space.about(q, h * weighted(b, v))
+        p0 = local.node(q0, rho)[1]
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:], h)
+        return local, at, at.momentum(h, b, b)
 
-    def end(at, h):
-        return at.q[-1], at.momentum(h, b, b)
-
-    def residual(q, rho, u, z, h, gradients):
-        at = step(q, rho, u, z, h, gradients)
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at, p1 = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, forces[i], split[i]) - at.p[i] for i in range(s)]
-        slips = [space.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
         means = [weighted(row, slips) for row in a[1:]]
-        return ca.vertcat(*balance, *means, space.slip(*end(at, h)))
+        return ca.vertcat(*balance, *means, local.slip(at.q[-1], p1))
 
-    def readout(q, rho, u, z, h, gradients):
-        q1, p1 = end(step(q, rho, u, z, h, gradients), h)
-        return q1, space.basis(q1).T @ p1
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, at, p1 = step(q, rho, u, z, h, gradients)
+        return local.position(at.q[-1]), local.basis(at.q[-1]).T @ p1
 
     name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
     return DiscreteSystem(system, h, Method(name, n_z, residual, readout))
@@ -78,35 +86,44 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     paper: state (q, rho, lam), lam in N or N m, reversible, but of order 2 alone wherever an input
     jumps (measured; the start knows of no input either). s = 2 carried is `gni` for constant mass
     matrices, lam = 2 sigma / h. Plain coordinates, see `Coordinates`. Raises ValueError for other
-    s and systems that `if_not_plain` refuses.
+    s and systems that `if_unfit` refuses.
     """
     _check("nprk", s)
-    space, table = plain(system, "nprk"), lobatto(s)
+    space, table = coordinates(system, "nprk"), lobatto_tables(s)
     a, b, hat = table["A"], table["b"], table["B"]
     n, n_v = system.n_rho, s * space.n
     memory = tuple(f"lam_{i + 1}" for i in range(space.m)) if carried else ()
 
-    def step(q, rho, u, z, h, gradients):
-        w, p0 = space.node(q, rho[:n])
-        first = rho[n:] if carried else space.multipliers(gradients, q, w, u)
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages]:
+        v = parts(z[:n_v], s)
+        local, q0 = space.about(q, h * weighted(b, v))
+        w, p0 = local.node(q0, rho[:n])
+        first = rho[n:] if carried else local.multipliers(gradients, q0, w, u)
         impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
-        return stages(space, a, gradients, q, p0, u, z[:n_v], impulses, h)
+        return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
 
-    def residual(q, rho, u, z, h, gradients):
-        at = step(q, rho, u, z, h, gradients)
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, row, row) - p for row, p in zip(hat, at.p)]
-        slips = [space.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
+        slips = [local.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
         return ca.vertcat(*balance, *slips)
 
-    def readout(q, rho, u, z, h, gradients):
-        at = step(q, rho, u, z, h, gradients)
-        q1 = at.q[-1]
-        rho1 = space.basis(q1).T @ at.momentum(h, b, b)
-        return q1, ca.vertcat(rho1, z[n_z - len(memory) :] / h) if memory else rho1
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, at = step(q, rho, u, z, h, gradients)
+        rho1 = local.basis(at.q[-1]).T @ at.momentum(h, b, b)
+        lam1 = z[n_z - len(memory) :] / h if memory else ca.SX(0, 1)
+        return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
 
-    def start(q, rho, h):
+    def start(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, ca.SX.zeros(space.n))
         idle = ca.SX.zeros(system.nu)
-        return space.multipliers(system.gradients, q, space.node(q, rho)[0], idle)
+        return local.multipliers(system.gradients, q0, local.node(q0, rho)[0], idle)
 
     n_z = n_v + (s - 1) * space.m
     method = Method(
@@ -132,32 +149,32 @@ def _entries(s: int) -> tuple[Integrator, ...]:
     return (
         Integrator(
             name=f"spark_{s}",
-            make=lambda system, h: spark(system, h, s),
+            make=partial(spark, s=s),
             order=order,
             symmetric=True,
             explicit=False,
             preserves=kept,
-            refuses=if_not_plain,
+            refuses=if_unfit,
             source=jay,
         ),
         Integrator(
             name=f"spark_{s}_d",
-            make=lambda system, h: spark(system, h, s, "D"),
+            make=partial(spark, s=s, reactions="D"),
             order=order,
             symmetric=True,
             explicit=False,
             preserves=kept,
-            refuses=if_not_plain,
+            refuses=if_unfit,
             source=jay.replace("IIIA-B", "IIIA-B-D"),
         ),
         Integrator(
             name=f"nprk_{s}",
-            make=lambda system, h: nprk(system, h, s),
+            make=partial(nprk, s=s),
             order=order,
             symmetric=False,
             explicit=False,
             preserves=kept,
-            refuses=if_not_plain,
+            refuses=if_unfit,
             source=f"Martin de Diego and Sato Martin de Almagro (2018), {s} stages",
         ),
     )

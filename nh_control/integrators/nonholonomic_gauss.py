@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import if_not_plain, plain
+from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
-from nh_control.integrators.stages import gauss, stages
+from nh_control.integrators.stages import Stages, gauss_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
 
 STAGES = (1, 2, 3)
@@ -27,30 +29,38 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     variational Gauss method, symplectic, s = 1 `midpoint`. Projections of this kind: [Hairer,
     Lubich and Wanner, Geometric Numerical Integration, V.4.1]; orders measured. The mass matrix
     is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises ValueError for
-    other s and systems that `if_not_plain` refuses.
+    other s and systems that `if_unfit` refuses.
     """
     if s not in STAGES:
         raise ValueError(f"nonholonomic_gauss: s must be one of {STAGES} stages, got {s}")
-    space, (b, a) = plain(system, "nonholonomic_gauss"), gauss(s)
+    space, (b, a) = coordinates(system, "nonholonomic_gauss"), gauss_tables(s)
     n_v, m = s * space.n, space.m
     n_k = n_v + s * m
 
-    def step(q, rho, u, z, h, gradients):
-        p = space.node(q, rho)[1] + space.reaction(q, z[n_k:])
-        at = stages(space, a, gradients, q, p, u, z[:n_v], z[n_v:n_k], h)
-        q1 = q + h * sum(weight * v for weight, v in zip(b, at.v))
-        p1 = at.momentum(h, b, b) + (-1) ** s * space.reaction(q1, z[n_k:])
-        return at, q1, p1
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
+        v = parts(z[:n_v], s)
+        way = h * weighted(b, v)
+        local, q0 = space.about(q, way)
+        p0 = local.node(q0, rho)[1] + local.reaction(q0, z[n_k:])
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:n_k], h)
+        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + way, z[n_k:])
+        return local, at, q0 + way, p1
 
-    def residual(q, rho, u, z, h, gradients):
-        at, q1, p1 = step(q, rho, u, z, h, gradients)
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at, q1, p1 = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, row, row) - p for row, p in zip(a, at.p)]
-        slips = [space.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
-        return ca.vertcat(*balance, *slips, space.slip(q1, p1))
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        return ca.vertcat(*balance, *slips, local.slip(q1, p1))
 
-    def readout(q, rho, u, z, h, gradients):
-        _, q1, p1 = step(q, rho, u, z, h, gradients)
-        return q1, space.basis(q1).T @ p1
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, _, q1, p1 = step(q, rho, u, z, h, gradients)
+        return local.position(q1), local.basis(q1).T @ p1
 
     method = Method(f"nonholonomic_gauss_{s}", n_k + m, residual, readout)
     return DiscreteSystem(system, h, method)
@@ -59,12 +69,12 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
 INTEGRATORS = tuple(
     Integrator(
         name=f"nonholonomic_gauss_{s}",
-        make=lambda system, h, s=s: nonholonomic_gauss(system, h, s),
+        make=partial(nonholonomic_gauss, s=s),
         order=2 * s,
         symmetric=True,
         explicit=False,
         preserves=("velocity constraints at the nodes", "velocity constraints at the points"),
-        refuses=if_not_plain,
+        refuses=if_unfit,
         source=f"Gauss with {s} points, Hairer, Lubich and Wanner V.4.1",
     )
     for s in STAGES

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import if_not_plain, plain
+from nh_control.integrators.coordinates import coordinates, if_curved, if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import weighted
 from nh_control.mechanics.system import System
@@ -32,16 +35,20 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
     `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
     are eliminated, constraints hold at every stage, energy and momenta drift. Nothing is solved,
     n_z = 0; forces and the mass matrix are derived from the Lagrangian. Plain coordinates, see
-    `Coordinates`. Raises ValueError for an unknown rule and systems that `if_not_plain` refuses.
+    `Coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
     """
     if rule not in EXPLICIT:
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
-    space, (a, b) = plain(system, rule), EXPLICIT[rule]
+    space, (a, b) = coordinates(system, rule, if_curved), EXPLICIT[rule]
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return ca.SX(0, 1)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         slopes: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
             at = _moved(q, rho, h, a[i], slopes)
@@ -58,23 +65,35 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
 
     Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
     keeps no discrete Lagrange-d'Alembert principle. n_z is the size of (q, rho). Plain
-    coordinates, see `Coordinates`. Raises ValueError for systems that `if_not_plain` refuses.
+    coordinates, see `Coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
-    space = plain(system, "implicit_midpoint")
+    space = coordinates(system, "implicit_midpoint")
     n = space.n
 
-    def residual(q, rho, u, z, h, gradients):
-        rates = space.rates(gradients, q + h / 2 * z[:n], rho + h / 2 * z[n:], u)
-        return z - ca.vertcat(*rates)
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, q0 = space.about(q, h * z[:n])
+        middle = q0 + h / 2 * z[:n]
+        return z - ca.vertcat(*local.rates(gradients, middle, rho + h / 2 * z[n:], u))
 
-    def readout(q, rho, u, z, h, gradients):
-        return q + h * z[:n], rho + h * z[n:]
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, q0 = space.about(q, h * z[:n])
+        return local.position(q0 + h * z[:n]), rho + h * z[n:]
 
     n_z = n + system.n_rho
     return DiscreteSystem(system, h, Method("implicit_midpoint", n_z, residual, readout))
 
 
-def _moved(q, rho, h, weights, slopes) -> tuple[ca.SX, ca.SX]:
+def _moved(
+    q: ca.SX,
+    rho: ca.SX,
+    h: ca.SX,
+    weights: np.ndarray,
+    slopes: Sequence[tuple[ca.SX, ca.SX]],
+) -> tuple[ca.SX, ca.SX]:
     if not slopes:
         return q, rho
     by_q, by_rho = zip(*slopes)
@@ -85,12 +104,12 @@ INTEGRATORS = (
     *(
         Integrator(
             name=rule,
-            make=lambda system, h, rule=rule: explicit_runge_kutta(system, h, rule),
+            make=partial(explicit_runge_kutta, rule=rule),
             order=ORDERS[rule],
             symmetric=False,
             explicit=True,
             preserves=("velocity constraints at the nodes",),
-            refuses=if_not_plain,
+            refuses=if_curved,
             source="Runge and Kutta, on celledoni2016 (8)",
         )
         for rule in EXPLICIT
@@ -102,7 +121,7 @@ INTEGRATORS = (
         symmetric=True,
         explicit=False,
         preserves=("velocity constraints at the nodes",),
-        refuses=if_not_plain,
+        refuses=if_unfit,
         source="implicit midpoint rule, on celledoni2016 (8)",
     ),
 )

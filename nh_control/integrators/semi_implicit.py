@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import if_not_plain, plain
+from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.system import System
 
@@ -25,33 +25,36 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     coupled to anything: n_z = n + m. For M(q) the printed form is not symmetric; this one freezes
     M at the middle for both halves (n_z = 2n + m), and is. The I-DLA of the same paper is
     `nonholonomic_midpoint`. The mass matrix is derived from the Lagrangian; plain coordinates, see
-    `Coordinates`. Raises ValueError for systems that `if_not_plain` refuses.
+    `Coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
-    space = plain(system, "si_dla")
+    space = coordinates(system, "si_dla")
     n, m = space.n, space.m
     known = space.constant_mass
     n_v = n if known else 2 * n
 
-    def velocities(q, rho, z):
-        before = space.node(q, rho)[0] if known else z[n:n_v]
-        return before, z[:n]
+    def ends(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX, ca.SX]:
+        after, before = z[:n], space.node(q, rho)[0] if known else z[n:n_v]
+        local, q0 = space.about(q, h / 2 * (before + after))
+        middle = q0 + h / 2 * before
+        p0, force0 = local.slopes(gradients, middle, before, u)
+        p1, force1 = local.slopes(gradients, middle, after, u)
+        kick = h / 2 * (force0 + force1) + local.reaction(middle, z[n_v:])
+        lifted = ca.SX(0, 1) if known else p0 - local.node(q0, rho)[1]
+        return local, middle + h / 2 * after, p1, p1 - p0 - kick, lifted
 
-    def ends(q, rho, u, z, h, gradients):
-        before, after = velocities(q, rho, z)
-        middle = q + h / 2 * before
-        p0, force0 = space.slopes(gradients, middle, before, u)
-        p1, force1 = space.slopes(gradients, middle, after, u)
-        kick = h / 2 * (force0 + force1) + space.reaction(middle, z[n_v:])
-        return p0, p1, kick, middle + h / 2 * after
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, q1, p1, balance, lifted = ends(q, rho, u, z, h, gradients)
+        return ca.vertcat(balance, lifted, local.slip(q1, p1))
 
-    def residual(q, rho, u, z, h, gradients):
-        p0, p1, kick, q1 = ends(q, rho, u, z, h, gradients)
-        lifted = ca.SX(0, 1) if known else p0 - space.node(q, rho)[1]
-        return ca.vertcat(p1 - p0 - kick, lifted, space.slip(q1, p1))
-
-    def readout(q, rho, u, z, h, gradients):
-        _, p1, _, q1 = ends(q, rho, u, z, h, gradients)
-        return q1, space.basis(q1).T @ p1
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, q1, p1, *_ = ends(q, rho, u, z, h, gradients)
+        return local.position(q1), local.basis(q1).T @ p1
 
     return DiscreteSystem(system, h, Method("si_dla", n_v + m, residual, readout))
 
@@ -64,7 +67,7 @@ INTEGRATORS = (
         symmetric=True,
         explicit=False,
         preserves=("velocity constraints at the nodes",),
-        refuses=if_not_plain,
+        refuses=if_unfit,
         source="McLachlan and Perlmutter (2006) (4.18), SI-DLA; celledoni2016 4",
     ),
 )

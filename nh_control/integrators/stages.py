@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from numpy.polynomial import Polynomial, legendre
-from numpy.polynomial.polynomial import polyfromroots
+from numpy.polynomial import legendre
 
+from nh_control.discrete.method import Gradients
 from nh_control.integrators.coordinates import Coordinates
+from nh_control.numerics.quadrature import gauss, integrals
 
 
-def gauss(s: int) -> tuple[np.ndarray, np.ndarray]:
+def gauss_tables(s: int) -> tuple[np.ndarray, np.ndarray]:
     """Weights b (s) and coefficients a (s, s) of the Gauss method of order 2s."""
-    return _collocation((legendre.leggauss(s)[0] + 1) / 2)
+    c, b = gauss(s)
+    return b, integrals(c, c)
 
 
-def lobatto(s: int) -> dict[str, np.ndarray]:
+def lobatto_tables(s: int) -> dict[str, np.ndarray]:
     """Weights "b" (s) and coefficients (s, s) of the Lobatto methods "A" (IIIA), "B", "C", "C*"
     and "D" with s >= 2 stages, of order 2s - 2.
 
@@ -27,7 +29,8 @@ def lobatto(s: int) -> dict[str, np.ndarray]:
     """
     inner = legendre.Legendre.basis(s - 1).deriv().roots() if s > 2 else []
     c = np.array([0.0, *((np.sort(inner) + 1) / 2), 1.0])
-    b, a = _collocation(c)
+    a = integrals(c, c)
+    b = a[-1]
     powers = np.arange(1, s)
     rule = np.vander(c[1:], s - 1, increasing=True).T
     rest = c[:, None] ** powers / powers - b[0] * (powers == 1)
@@ -35,16 +38,6 @@ def lobatto(s: int) -> dict[str, np.ndarray]:
     other = _adjoint(b, coefficients)
     named = {"A": a, "B": _adjoint(b, a), "C": coefficients, "C*": other}
     return {"b": b, **named, "D": (coefficients + other) / 2}
-
-
-def _collocation(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and coefficients of the polynomials that are one at one of the nodes c."""
-    integrals = [
-        Polynomial(polyfromroots(np.delete(c, j))).integ() / np.prod(c[j] - np.delete(c, j))
-        for j in range(len(c))
-    ]
-    a = np.array([[integral(end) for integral in integrals] for end in c])
-    return np.array([integral(1.0) for integral in integrals]), a
 
 
 def _adjoint(b: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -69,7 +62,7 @@ class Stages:
     impulse: list[ca.SX]
     p0: ca.SX
 
-    def momentum(self, h, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
+    def momentum(self, h: ca.SX, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
         """`p0 + h sum_j forces_j W_j + sum_j impulses_j R_j`."""
         return self.p0 + h * weighted(forces, self.force) + weighted(impulses, self.impulse)
 
@@ -77,18 +70,25 @@ class Stages:
 def stages(
     space: Coordinates,
     a: np.ndarray,
-    gradients: Callable,
+    gradients: Gradients,
     q: ca.SX,
     p0: ca.SX,
     u: ca.SX,
-    velocities: ca.SX,
+    velocities: Sequence[ca.SX],
     impulses: ca.SX,
     h: ca.SX,
 ) -> Stages:
-    """Stages of velocities (s n) and of the constraints' impulses (s m), one below the other."""
-    s, n, m = len(a), space.n, space.m
-    v = [velocities[n * i : n * (i + 1)] for i in range(s)]
+    """Stages from the coordinates q (n) of the velocities V_i (n) and of the constraints' impulses
+    K_i, (s m) one below the other.
+    """
+    s, m, v = len(a), space.m, list(velocities)
     at = [q + h * weighted(row, v) for row in a]
     slopes = [space.slopes(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
     reactions = [space.reaction(at[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
     return Stages(at, v, [p for p, _ in slopes], [f for _, f in slopes], reactions, p0)
+
+
+def parts(stacked: ca.SX, s: int) -> list[ca.SX]:
+    """The s equal parts of a vector."""
+    n = stacked.shape[0] // s
+    return [stacked[n * i : n * (i + 1)] for i in range(s)]
