@@ -48,8 +48,8 @@ def midpoint_gradient(
 
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
-    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one coordinate
-    after the other (Itoh and Abe) [celledoni2016 (13)].
+    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one
+    coordinate after the other (Itoh and Abe) [celledoni2016 (13)].
     """
     entries = []
     for i in range(zeta0.shape[0]):
