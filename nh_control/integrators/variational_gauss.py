@@ -9,7 +9,7 @@ from numpy.polynomial import Polynomial
 
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart, tangents
+from nh_control.geometry.chart import Chart, middle_and_end, tangents
 from nh_control.integrators.discrete_gradients import if_asymmetric
 from nh_control.integrators.registry import Integrator, first_of, if_combined, if_constrained
 from nh_control.mechanics.system import System
@@ -44,7 +44,7 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     def action_slopes(q, u, z, h, gradients):
         """Derivatives of the action, with the forces' work, by w, by a turn of c, and by all a."""
         w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, stages - 1)
-        chart = Chart(space, space.retract(q, w))
+        chart = Chart(space, middle_and_end(space, q, 2 * w)[0])
         by_w, by_turn, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, stages - 1)
         for t, weight in zip(c, b):
             bump, bump_rate = (ca.DM([f(t) for f in fs]) for fs in (bumps, rates))
@@ -81,8 +81,8 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
         return ca.vertcat(p + start, inner / h)
 
     def readout(q, p, u, z, h, gradients):
-        w = h * z[:n] / 2
-        return space.retract(space.retract(q, w), w), end_slopes(q, u, z, h, gradients)[1]
+        _, q1 = middle_and_end(space, q, h * z[:n])
+        return q1, end_slopes(q, u, z, h, gradients)[1]
 
     name = f"variational_gauss_{2 * stages}"
     return DiscreteSystem(system, h, Method(name, n * stages, residual, readout))
