@@ -63,8 +63,28 @@ def bracket_form(space: Space, p: ca.SX) -> ca.SX:
     return form
 
 
+def middle_and_end(space: Space, q: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Middle `c = retract(q, d / 2)` and end `retract(c, d / 2)` of a step, (nq) each: in the
+    chart at c it leads from -d/2 to d/2 if the retraction is symmetric.
+
+    Where that is `retract(q, d)` the end is found so, with one rounding.
+    """
+    c = space.retract(q, d / 2)
+    return c, space.retract(q, d) if _adds_up(space) else space.retract(c, d / 2)
+
+
 def has_symmetric_retraction(space: Space) -> bool:
     """Whether `retract(retract(q, d), -d) = q`: steps in charts about their middle need it."""
-    d = np.random.default_rng(0).normal(size=space.nv) / 2
-    back = space.retract(space.retract(space.origin, d), -d)
-    return bool(np.allclose(back, space.origin, rtol=0, atol=1e-12))
+    return _lead_to_the_same(space, 1, -1)
+
+
+def _adds_up(space: Space) -> bool:
+    """Whether `retract(retract(q, d), d) = retract(q, 2 d)`: addition, and exponentials."""
+    return _lead_to_the_same(space, 1, 1)
+
+
+def _lead_to_the_same(space: Space, first: float, second: float) -> bool:
+    d = np.random.default_rng(0).normal(size=space.nv) / 4
+    two_steps = space.retract(space.retract(space.origin, first * d), second * d)
+    one_step = space.retract(space.origin, (first + second) * d)
+    return bool(np.allclose(two_steps, one_step, rtol=0, atol=1e-12))

@@ -9,17 +9,18 @@ import casadi as ca
 
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart, has_symmetric_retraction
+from nh_control.geometry.chart import Chart, has_symmetric_retraction, middle_and_end
 from nh_control.integrators.registry import Integrator, first_of, if_combined
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
 from nh_control.mechanics.distribution import BASES, quasi_momenta
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
-NEAR = 1 / 32
+NEAR = 1 / 4
 """Changes below which a quotient of differences of H, which loses digits there and is 0/0 for no
-change at all, gives way to Gauss points of dH: three of them are exact to round-off there."""
-NEAR_POINTS = tuple(zip(*gauss(3)))
+change at all, gives way to five Gauss points of dH. They are exact to round-off for changes up to
+half the length over which H itself changes, whatever the units; steps are shorter."""
+NEAR_POINTS = tuple(zip(*gauss(5)))
 TINY = 1e-30
 
 DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]
@@ -29,7 +30,8 @@ DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]
 def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: int = 5) -> ca.SX:
     """`int_0^1 grad H((1 - s) zeta0 + s zeta1) ds` by Gauss points [celledoni2016 (11)]."""
     way = zeta1 - zeta0
-    return sum(float(b) * h.gradient(zeta0 + float(c) * way) for c, b in zip(*gauss(points)))
+    values = (float(b) * h.gradient(zeta0 + float(c) * way) for c, b in zip(*gauss(points)))
+    return sum(values, ca.SX(zeta0.shape[0], 1))
 
 
 def midpoint_gradient(
@@ -48,8 +50,8 @@ def midpoint_gradient(
 
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
-    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one coordinate
-    after the other (Itoh and Abe) [celledoni2016 (13)].
+    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one
+    coordinate after the other (Itoh and Abe) [celledoni2016 (13)].
     """
     entries = []
     for i in range(zeta0.shape[0]):
@@ -141,7 +143,8 @@ def _step(
 
     def residual(q, rho, u, z, h, gradients):
         chosen, enter, _ = inside(q)
-        chart, half, rho = Chart(space, space.retract(q, h * z[:n] / 2)), h * z / 2, enter(q, rho)
+        centre, _ = middle_and_end(space, q, h * z[:n])
+        chart, half, rho = Chart(space, centre), h * z / 2, enter(q, rho)
         at = AlmostPoisson(system, chosen).local(chart)
         zeta0 = ca.vertcat(-half[:n], rho)
         zeta1 = ca.vertcat(half[:n], rho + h * z[n:])
@@ -154,7 +157,7 @@ def _step(
 
     def readout(q, rho, u, z, h, gradients):
         _, enter, leave = inside(q)
-        q1 = space.retract(space.retract(q, h * z[:n] / 2), h * z[:n] / 2)
+        _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, leave(q1, enter(q, rho) + h * z[n:])
 
     name = label if basis == "own" else f"{label}({basis})"

@@ -8,7 +8,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart
+from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import KEPT, refuses
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.almost_poisson import AlmostPoisson
@@ -50,9 +50,9 @@ def energy_collocation(
 
     def residual(q, rho, u, z, h, gradients):
         rates, whole = way(z, h)
-        half = whole[:n] / 2
-        at = structure.local(Chart(space, space.retract(q, half)))
-        zeta0 = ca.vertcat(-half, rho)
+        centre, _ = middle_and_end(space, q, whole[:n])
+        at = structure.local(Chart(space, centre))
+        zeta0 = ca.vertcat(-whole[:n] / 2, rho)
         slopes = ca.horzcat(*(at.gradient(zeta0 + h * rates @ ca.DM(row)) for row in quadrature))
         rows = []
         for i in range(stages):
@@ -62,8 +62,7 @@ def energy_collocation(
 
     def readout(q, rho, u, z, h, gradients):
         whole = way(z, h)[1]
-        half = whole[:n] / 2
-        return space.retract(space.retract(q, half), half), rho + whole[n:]
+        return middle_and_end(space, q, whole[:n])[1], rho + whole[n:]
 
     name = f"energy_collocation_{2 * stages}" + (f"_{points}" if points != 6 else "")
     return DiscreteSystem(system, h, Method(name, stages * size, residual, readout))

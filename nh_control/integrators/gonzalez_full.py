@@ -6,7 +6,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart
+from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import midpoint_gradient, refuses
 from nh_control.integrators.registry import Integrator, first_of
 from nh_control.mechanics.almost_poisson import AlmostPoisson
@@ -40,7 +40,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
     def residual(q, rho, u, z, h, gradients):
         rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
         half = h * rates / 2
-        centre = space.retract(q, half[:n])
+        centre, _ = middle_and_end(space, q, 2 * half[:n])
         at, a = free.local(Chart(space, centre)), system.constraint_matrix(centre)
         zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
         g = midpoint_gradient(at, zeta0, zeta1)
@@ -50,7 +50,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         return ca.vertcat(balance, a @ rates[:n])
 
     def readout(q, rho, u, z, h, gradients):
-        q1 = space.retract(space.retract(q, h * z[:n] / 2), h * z[:n] / 2)
+        _, q1 = middle_and_end(space, q, h * z[:n])
         p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
         rho1 = system.admissible_basis(q1).T @ p1
         rest = p1 - bound.momentum(q1, rho1)

@@ -9,8 +9,7 @@ from numpy.polynomial import Polynomial
 
 from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart
-from nh_control.geometry.spaces import Space
+from nh_control.geometry.chart import Chart, middle_and_end, tangents
 from nh_control.integrators.discrete_gradients import if_asymmetric
 from nh_control.integrators.registry import Integrator, first_of, if_combined, if_constrained
 from nh_control.mechanics.system import System
@@ -38,43 +37,52 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     if stages < 1:
         raise ValueError(f"variational_gauss: stages must be at least 1, got {stages}")
     space, n = system.space, system.space.nv
-    c, b = gauss(stages)
+    c, b = (x.tolist() for x in gauss(stages))
     bumps = [_bump(k) for k in range(stages - 1)]
+    rates = [bump.deriv() for bump in bumps]
 
-    def moved(q, z, h, e0, e1, ea):
-        """Positions and velocities at the Gauss points of the curve with moved ends and a."""
-        w, dw, turn = h * z[:n] / 2, *_moved_middle(space, h * z[:n] / 2, e0, e1)
-        chart = Chart(space, space.retract(space.retract(q, w), turn))
-        a = ca.reshape(h * z[n:] + ea, n, stages - 1)
-        nodes = []
-        for t in c:
-            weights = ca.DM([bump(t) for bump in bumps])
-            slopes = ca.DM([bump.deriv()(t) for bump in bumps])
-            d = (2 * t - 1) * (w + dw) + a @ weights
-            rate = (2 * (w + dw) + a @ slopes) / h
-            nodes.append((chart.position(d), chart.velocity(d, rate)))
-        return nodes
+    def action_slopes(q, u, z, h, gradients):
+        """Derivatives of the action, with the forces' work, by w, by a turn of c, and by all a."""
+        w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, stages - 1)
+        chart = Chart(space, middle_and_end(space, q, 2 * w)[0])
+        by_w, by_turn, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, stages - 1)
+        for t, weight in zip(c, b):
+            bump, bump_rate = (ca.DM([f(t) for f in fs]) for fs in (bumps, rates))
+            d, rate = (2 * t - 1) * w + a @ bump, (2 * w + a @ bump_rate) / h
+            by_d, by_rate, turn = node_slopes(chart, d, rate, u, gradients)
+            by_w += h * weight * ((2 * t - 1) * by_d + 2 / h * by_rate)
+            by_a += h * weight * (by_d @ bump.T + by_rate / h @ bump_rate.T)
+            by_turn += h * weight * turn
+        return by_w, by_turn, ca.vec(by_a)
 
-    def slope(q, u, z, h, gradients, which):
-        """Derivative of the action, plus the forces' work, by one of (e0, e1, ea)."""
-        e = [ca.SX.zeros(n), ca.SX.zeros(n), ca.SX.zeros(n * (stages - 1))]
-        at = moved(q, z, h, *e)
-        s = e[which] = ca.SX.sym("e", e[which].shape[0])
-        action = ca.SX(s.shape[0], 1)
-        for weight, here, there in zip(b, at, moved(q, z, h, *e)):
-            force = system.generalized_force(*here, u)
-            ends = ca.vertcat(*there, space.local(here[0], there[0]))
-            weights = ca.vertcat(*gradients(*here), force)
-            action += h * float(weight) * ca.jtimes(ends, s, weights, True)
-        return ca.substitute(action, s, ca.SX.zeros(s.shape[0]))
+    def node_slopes(chart, d, rate, u, gradients):
+        """The same of L at one point of the curve, by d, d' and a turn of c."""
+        q, v = chart.position(d), chart.velocity(d, rate)
+        slope, p = gradients(q, v)
+        force = tangents(space, q, lambda q: q).T @ slope + system.generalized_force(q, v, u)
+        pull, d_ = chart.covector(d, force), ca.SX.sym("d", n)
+        bend = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
+        by_d = pull + ca.substitute(bend, d_, d)
+        before, _ = space.local_jacobians(chart.centre, d)
+        return by_d, chart.covector(d, p), -before.T @ pull
+
+    def end_slopes(q, u, z, h, gradients):
+        """D1 Ld + F- and D2 Ld + F+: from `w = local(c, q1)` and `-w = local(c, q0)`, which say
+        how w and c move with both ends; and dLd/da.
+        """
+        w = h * z[:n] / 2
+        ahead, behind = (space.local_jacobians(q, d) for d in (w, -w))
+        by_w, by_turn, by_a = action_slopes(q, u, z, h, gradients)
+        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_turn)
+        return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
 
     def residual(q, p, u, z, h, gradients):
-        start = p + slope(q, u, z, h, gradients, 0)
-        return ca.vertcat(start, slope(q, u, z, h, gradients, 2) / h if bumps else ca.SX(0, 1))
+        start, _, inner = end_slopes(q, u, z, h, gradients)
+        return ca.vertcat(p + start, inner / h)
 
     def readout(q, p, u, z, h, gradients):
-        w = h * z[:n] / 2
-        return space.retract(space.retract(q, w), w), slope(q, u, z, h, gradients, 1)
+        _, q1 = middle_and_end(space, q, h * z[:n])
+        return q1, end_slopes(q, u, z, h, gradients)[1]
 
     name = f"variational_gauss_{2 * stages}"
     return DiscreteSystem(system, h, Method(name, n * stages, residual, readout))
@@ -83,16 +91,6 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
 def _bump(k: int) -> Polynomial:
     """`t (1 - t) (t - 1/2)^k`, zero at both ends."""
     return Polynomial([0, 1, -1]) * Polynomial([-0.5, 1]) ** k
-
-
-def _moved_middle(space: Space, w: ca.SX, e0: ca.SX, e1: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """First-order changes of w (nv) and of the middle c (nv, trivialized) when q0 and q1 move by
-    e0 and e1, from `w = local(c, q1)` and `-w = local(c, q0)`.
-    """
-    ahead0, ahead1 = space.local_jacobians(ca.SX(space.origin), w)
-    behind0, behind1 = space.local_jacobians(ca.SX(space.origin), -w)
-    turn = -ca.solve(ahead0 + behind0, ahead1 @ e1 + behind1 @ e0)
-    return ahead0 @ turn + ahead1 @ e1, turn
 
 
 _refuses = first_of(if_constrained, if_combined, if_asymmetric)

@@ -1,0 +1,176 @@
+"""Systems in which nothing is special, for the energy-preserving and the variational methods, and
+their accurate motions; everything is evaluated in CasADi's virtual machine.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry import quaternion
+from nh_control.geometry.chart import tangents
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Rn, Space
+from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.system import System
+
+H = 0.1
+ENERGY = (
+    "mean_value",
+    "gonzalez",
+    "itoh_abe",
+    "itoh_abe_symmetrized",
+    "gonzalez_r",
+    "gonzalez_r_differences",
+    "gonzalez_f",
+    "energy_collocation_4",
+    "energy_collocation_6",
+)
+VARIATIONAL = ("variational_gauss_4", "variational_gauss_6")
+
+
+def generic(damping: float = 0.0) -> System:
+    """Four coordinates, two constraints; mass matrix, constraints and potential depend on all of
+    them, and a term linear in v turns the motion like a magnetic field.
+    """
+
+    def lagrangian(q, v):
+        b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
+        weights = ca.DM([2.0, 1.5, 1.0, 1.2])
+        kinetic = (ca.dot(weights, v**2) + 0.4 * ca.dot(b, v) ** 2) / 2
+        field = 0.3 * (q[0] * v[1] - q[2] ** 2 * v[3])
+        potential = ca.sumsqr(q) / 2 + 0.3 * (q[0] * q[2]) ** 2 + ca.cos(2 * q[1]) * q[3] / 2
+        return kinetic + field - potential
+
+    def constraint(q):
+        return ca.vertcat(
+            ca.horzcat(1 + 0.2 * ca.sin(q[2]), 0.3 * q[3], ca.cos(q[2]), ca.sin(q[3]) / 2),
+            ca.horzcat(0.1 * q[0], 1, q[2] / 2, -ca.cos(q[3])),
+        )
+
+    return System(
+        name="generic",
+        space=Rn("a", "b", "c", "d"),
+        lagrangian=lagrangian,
+        velocity_constraint=constraint,
+        inputs=("u_1", "u_2"),
+        force=lambda q, v, u: ca.vertcat(u, 0.2, 0.1) - damping * ca.DM([2, 1, 3, 1]) * v,
+    )
+
+
+def turning(constrained: bool = True, damping: float = 0.0, retraction: str = "cay") -> System:
+    """A body about a fixed point in a field, with a constraint on its velocity that depends on its
+    orientation.
+    """
+    inertia = ca.DM(np.diag([1.0, 1.7, 2.3]) + 0.1)
+
+    def potential(q):
+        up = quaternion.rotate(q, ca.DM([0.3, -0.2, 0.9]))[2]
+        side = quaternion.rotate(q, ca.DM([1.0, 0.2, -0.4]))[0]
+        return 2 * up + side**2 / 2
+
+    def constraint(q):
+        r = quaternion.matrix(q)
+        return ca.horzcat(0.4 + 0.3 * r[0, 1], 0.3 + 0.3 * r[2, 0], 1)
+
+    return System(
+        name="suslov" if constrained else "body",
+        space=SO3(retraction=retraction),
+        lagrangian=lambda q, v: ca.dot(v, inertia @ v) / 2 - potential(q),
+        velocity_constraint=constraint if constrained else None,
+        inputs=("u_1", "u_2"),
+        force=lambda q, v, u: ca.vertcat(u, 0.15) - damping * v,
+    )
+
+
+def double_pendulum(damping: float = 0.0) -> System:
+    """Two joints without constraints."""
+
+    def lagrangian(q, v):
+        coupling = v[0] * v[1] * ca.cos(q[0] - q[1])
+        return v[0] ** 2 + v[1] ** 2 / 2 + coupling + 2 * ca.cos(q[0]) + ca.cos(q[1])
+
+    return System(
+        name="double_pendulum",
+        space=Rn("one", "two"),
+        lagrangian=lagrangian,
+        inputs=("u_1", "u_2"),
+        force=lambda q, v, u: u - damping * v,
+    )
+
+
+SYSTEMS = {
+    "generic": generic,
+    "suslov": turning,
+    "body": lambda damping=0.0: turning(False, damping),
+    "double_pendulum": double_pendulum,
+}
+STARTS = {
+    "generic": ([0.4, -0.3, 0.6, 0.5], [0.5, 1.0, -0.8, 0.7]),
+    "suslov": ([0.9, 0.3, -0.2, 0.25], [1.2, -0.9, 0.3]),
+    "body": ([0.9, 0.3, -0.2, 0.25], [1.2, -0.9, 0.7]),
+    "double_pendulum": ([0.7, -0.4], [0.9, 1.3]),
+}
+INPUT = np.array([0.3, -0.2])
+
+
+@cache
+def system(name: str, damping: float = 0.0) -> System:
+    """The system of a name."""
+    return SYSTEMS[name](damping=damping)
+
+
+@cache
+def discrete(name: str, method: str, h: float = H, damping: float = 0.0) -> DiscreteSystem:
+    """A system under a method of the registry."""
+    if h != H:
+        return discrete(name, method, H, damping).with_step(h)
+    return INTEGRATORS[method].make(system(name, damping), H)
+
+
+@cache
+def start(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A configuration and an admissible velocity of order one."""
+    q, v = map(np.array, STARTS[name])
+    if isinstance(system(name).space, SO3):
+        q /= np.linalg.norm(q)
+    a = constraint(name, q)
+    return q, v - np.linalg.pinv(a) @ a @ v
+
+
+@cache
+def _constraint(name: str) -> ca.Function:
+    q = ca.SX.sym("q", system(name).space.nq)
+    return ca.Function("constraint", [q], [system(name).constraint_matrix(q)])
+
+
+def constraint(name: str, q) -> np.ndarray:
+    """A(q), (m, nv)."""
+    return np.asarray(_constraint(name)(q))
+
+
+def embedding(space: Space) -> ca.Function:
+    """Rates of the stored numbers of unit velocities, (nq, nv)."""
+    q = ca.SX.sym("q", space.nq)
+    return ca.Function("embedding", [q], [tangents(space, q, lambda q: q)])
+
+
+@cache
+def reference(name: str, t: float, damping: float) -> tuple[np.ndarray, np.ndarray]:
+    """Configuration and velocity at the time t under INPUT, by DOP853."""
+    motion, rates = ContinuousSystem(system(name, damping)), embedding(system(name).space)
+    nq = system(name).space.nq
+
+    def derivative(_, y):
+        q, v = y[:nq], y[nq:]
+        return np.concatenate([np.asarray(rates(q)) @ v, motion.acceleration(q, v, INPUT)])
+
+    y0 = np.concatenate(start(name))
+    run = solve_ivp(derivative, (0, t), y0, "DOP853", rtol=1e-13, atol=1e-13)
+    assert run.success, run.message
+    return run.y[:nq, -1], run.y[nq:, -1]
