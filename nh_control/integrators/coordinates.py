@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from nh_control.discrete.method import Gradients
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.integrators.registry import first_of, if_combined
@@ -34,11 +35,11 @@ class Coordinates:
         self.system, self.n, self.m = system, system.space.nq, system.m
         self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
 
-    def turn(self, q) -> ca.SX:
+    def turn(self, q: ca.SX) -> ca.SX:
         """Velocities as the space stores them of unit rates, (n, n)."""
         return _turn(self.system.space, q)
 
-    def slopes(self, gradients: Callable, q, w, u) -> tuple[ca.SX, ca.SX]:
+    def slopes(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Momentum dL/dw and force `dL/dq + f(q, w, u)`, (n) each."""
         turn = self.turn(q)
         v = turn @ w
@@ -48,24 +49,24 @@ class Coordinates:
         (bend,) = self._at(q, w, by_v, turning)
         return turn.T @ by_v, force + bend
 
-    def mass(self, q) -> ca.SX:
+    def mass(self, q: ca.SX) -> ca.SX:
         """M(q), (n, n)."""
-        at = self.system.space.origin if self.constant_mass else q
+        at = ca.SX(self.system.space.origin) if self.constant_mass else q
         return ca.sparsify(self._at(at, self._w, self._w, self._mass)[0])
 
-    def speed(self, q, p) -> ca.SX:
+    def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """Rates of a momentum, `M^{-1} (p - c)`."""
         return ca.solve(self.mass(q), p - self.momentum_at_rest(q))
 
-    def constraint(self, q) -> ca.SX:
+    def constraint(self, q: ca.SX) -> ca.SX:
         """A(q), (m, n)."""
         return self.system.constraint_matrix(q) @ self.turn(q)
 
-    def basis(self, q) -> ca.SX:
+    def basis(self, q: ca.SX) -> ca.SX:
         """X(q), (n, n_rho)."""
         return self.turn(q).T @ self.system.admissible_basis(q)
 
-    def node(self, q, rho) -> tuple[ca.SX, ca.SX]:
+    def node(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Rates that keep the constraints and their momentum, `lift(q, rho)`."""
         p = self._some_momentum(q, rho)
         w = self.speed(q, p)
@@ -73,20 +74,20 @@ class Coordinates:
         sigma = _solve(s, a @ w)
         return w - b @ sigma, p - a.T @ sigma
 
-    def split(self, q, p) -> tuple[ca.SX, ca.SX]:
+    def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
         a, _, s = self._reaction(q)
         return self.basis(q).T @ p, _solve(s, a @ self.speed(q, p))
 
-    def slip(self, q, p) -> ca.SX:
+    def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """`A w` (m) of a momentum's rates."""
         return self.constraint(q) @ self.speed(q, p)
 
-    def reaction(self, q, sigma) -> ca.SX:
+    def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
         return self.constraint(q).T @ sigma if self.m else ca.SX(self.n, 1)
 
-    def multipliers(self, gradients: Callable, q, w, u) -> ca.SX:
+    def multipliers(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> ca.SX:
         """lam (m) of the continuous motion `p' = dL/dq + f + A^T lam,  A w = 0`."""
         a, b, s = self._reaction(q)
         force = self.slopes(gradients, q, w, u)[1]
@@ -95,7 +96,7 @@ class Coordinates:
         rate, bend = self._at(q, w, w, rate, bend)
         return _solve(s, -bend - b.T @ (force - rate))
 
-    def rates(self, gradients: Callable, q, rho, u) -> tuple[ca.SX, ca.SX]:
+    def rates(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(q', rho') of the continuous motion, `rho' = X^T (dL/dq + f) + (dX/dt)^T p`: multipliers
         drop out.
         """
@@ -138,13 +139,13 @@ class Coordinates:
         at = np.asarray(mass(self.system.space.origin, self.system.parameter_values))
         return bool(np.isfinite(at).all() and np.linalg.cond(at) < SINGULAR)
 
-    def _reaction(self, q) -> tuple[ca.SX, ca.SX, ca.SX]:
+    def _reaction(self, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """(A, M^{-1} A^T, A M^{-1} A^T)."""
         a = self.constraint(q)
         b = ca.solve(self.mass(q), a.T) if self.m else a.T
         return a, b, a @ b
 
-    def _some_momentum(self, q, rho) -> ca.SX:
+    def _some_momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
         else `X (X^T X)^{-1} rho`.
         """
@@ -168,18 +169,18 @@ class Coordinates:
         """M at q."""
         return ca.jacobian(self._momentum, self._w)
 
-    def momentum_at_rest(self, q) -> ca.SX:
+    def momentum_at_rest(self, q: ca.SX) -> ca.SX:
         """c(q), of a configuration without velocity."""
         rest = ca.SX.zeros(self.n)
         return self._at(q, rest, rest, self._momentum)[0]
 
-    def _at(self, q, w, c, *expressions) -> list[ca.SX]:
+    def _at(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
         """Expressions in the symbols (q, w, c) at values of them."""
         values = [ca.densify(ca.SX(value)) for value in (q, w, c)]
         return ca.substitute(list(expressions), [self._q, self._w, self._c], values)
 
 
-def _turn(space: Space, q) -> ca.SX:
+def _turn(space: Space, q: ca.SX) -> ca.SX:
     if isinstance(space, Product):
         parts, i = [], 0
         for factor in space.factors:
@@ -198,7 +199,7 @@ def _solve(s: ca.SX, b: ca.SX) -> ca.SX:
 def _unit_rows(x: ca.SX) -> list[int] | None:
     """Rows of x (n, k) that make up the unit matrix, or None if it has no such rows."""
     rows, columns = x.sparsity().get_triplet()
-    entries = list(zip(rows, columns, x.nonzeros()))
+    entries: list[tuple[int, int, Any]] = list(zip(rows, columns, x.nonzeros()))
     single = {r: (c, e) for r, c, e in entries if rows.count(r) == 1}
     places = {c: r for r, (c, e) in single.items() if e.is_constant() and float(e) == 1.0}
     return [places[c] for c in range(x.shape[1])] if len(places) == x.shape[1] else None

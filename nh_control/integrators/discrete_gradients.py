@@ -7,12 +7,12 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, has_symmetric_retraction
-from nh_control.integrators.registry import Integrator, first_of, if_combined
+from nh_control.integrators.registry import Integrator, Make, first_of, if_combined
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
-from nh_control.mechanics.distribution import BASES, quasi_momenta
+from nh_control.mechanics.distribution import BASES, Basis, quasi_momenta
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
@@ -22,14 +22,18 @@ change at all, gives way to Gauss points of dH: three of them are exact to round
 NEAR_POINTS = tuple(zip(*gauss(3)))
 TINY = 1e-30
 
-DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]
-"""`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`."""
+DiscreteGradient = Callable[..., ca.SX]
+"""`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`, H a LocalStructure."""
+
+Transfer = Callable[[ca.SX, ca.SX], ca.SX]
+"""Momenta at q (nq) from one basis to another, `transfer(q, rho)`."""
 
 
 def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: int = 5) -> ca.SX:
     """`int_0^1 grad H((1 - s) zeta0 + s zeta1) ds` by Gauss points [celledoni2016 (11)]."""
     way = zeta1 - zeta0
-    return sum(float(b) * h.gradient(zeta0 + float(c) * way) for c, b in zip(*gauss(points)))
+    parts = (float(b) * h.gradient(zeta0 + float(c) * way) for c, b in zip(*gauss(points)))
+    return sum(parts, ca.SX(*way.shape))
 
 
 def midpoint_gradient(
@@ -48,8 +52,8 @@ def midpoint_gradient(
 
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
-    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one coordinate
-    after the other (Itoh and Abe) [celledoni2016 (13)].
+    """`g_i = (H(.., zeta1_i, zeta0_i+1, ..) - H(.., zeta0_i, zeta0_i+1, ..)) / D_i`, one
+    coordinate after the other (Itoh and Abe) [celledoni2016 (13)].
     """
     entries = []
     for i in range(zeta0.shape[0]):
@@ -131,15 +135,20 @@ def _step(
         raise ValueError(f"{label}: {system.name} {reason}; use nonholonomic_midpoint")
     n, space = system.space.nv, system.space
 
-    def inside(q):
+    def keep(q: ca.SX, rho: ca.SX) -> ca.SX:
+        return rho
+
+    def inside(q: ca.SX) -> tuple[Basis, Transfer, Transfer]:
         chosen = BASES[basis](system, q)
-        own = basis == "own"
+        if basis == "own":
+            return chosen, keep, keep
         enter = lambda q, rho: quasi_momenta(rho, system.admissible_basis(q), chosen(q))
         leave = lambda q, rho: quasi_momenta(rho, chosen(q), system.admissible_basis(q))
-        keep = lambda q, rho: rho
-        return chosen, (keep if own else enter), (keep if own else leave)
+        return chosen, enter, leave
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         chosen, enter, _ = inside(q)
         chart, half, rho = Chart(space, space.retract(q, h * z[:n] / 2)), h * z / 2, enter(q, rho)
         at = AlmostPoisson(system, chosen).local(chart)
@@ -152,7 +161,9 @@ def _step(
             return z - approximate.rate(middle, g, u)
         return z - at.rate(middle, gradient(at, zeta0, zeta1), u)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, enter, leave = inside(q)
         q1 = space.retract(space.retract(q, h * z[:n] / 2), h * z[:n] / 2)
         return q1, leave(q1, enter(q, rho) + h * z[n:])
@@ -171,7 +182,7 @@ refuses = first_of(if_combined, if_asymmetric)
 KEPT = ("energy", "velocity constraints at the middle")
 
 
-def _entry(name: str, make, order: int, source: str) -> Integrator:
+def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
     return Integrator(
         name=name,
         make=make,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method, Readout, Residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, if_not_plain, plain
 from nh_control.integrators.registry import Integrator, Refusal, first_of
@@ -86,7 +86,15 @@ def shake(system: System, h: float) -> DiscreteSystem:
     return gni(system, h, start="paper")
 
 
-def _ends(space: Coordinates, quadrature: Quadrature, gradients: Callable, q, w, u, h):
+def _ends(
+    space: Coordinates,
+    quadrature: Quadrature,
+    gradients: Gradients,
+    q: ca.SX,
+    w: ca.SX,
+    u: ca.SX,
+    h: ca.SX,
+) -> tuple[ca.SX, ca.SX]:
     """(-D1 Ld - F-, D2 Ld + F+)."""
     before = after = ca.SX(space.n, 1)
     for a, b in quadrature:
@@ -96,22 +104,26 @@ def _ends(space: Coordinates, quadrature: Quadrature, gradients: Callable, q, w,
     return before, after
 
 
-def _incoming(space: Coordinates, q, rho):
+def _incoming(space: Coordinates, q: ca.SX, rho: ca.SX) -> ca.SX:
     """Momentum after the reflection at q, of (rho, sigma)."""
     n = space.system.n_rho
     return space.node(q, rho[:n])[1] + space.reaction(q, rho[n:])
 
 
-def _reflected(space: Coordinates, q, p):
+def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
     rho, sigma = space.split(q, p)
     return ca.vertcat(rho, -sigma)
 
 
-def _implicit(space: Coordinates, quadrature: Quadrature):
-    def residual(q, rho, u, z, h, gradients):
+def _implicit(space: Coordinates, quadrature: Quadrature) -> tuple[int, Residual, Readout]:
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return _ends(space, quadrature, gradients, q, z, u, h)[0] - _incoming(space, q, rho)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         q1 = q + h * z
         after = _ends(space, quadrature, gradients, q, z, u, h)[1]
         return q1, _reflected(space, q1, after)
@@ -119,16 +131,20 @@ def _implicit(space: Coordinates, quadrature: Quadrature):
     return space.n, residual, readout
 
 
-def _explicit(space: Coordinates, _: Quadrature):
+def _explicit(space: Coordinates, _: Quadrature) -> tuple[int, Residual, Readout]:
     rest = ca.SX.zeros(space.n)
 
-    def force(q, u):
+    def force(q: ca.SX, u: ca.SX) -> ca.SX:
         return space.slopes(space.system.gradients, q, rest, u)[1]
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return ca.SX(0, 1)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         p = _incoming(space, q, rho) + h / 2 * force(q, u)
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
@@ -140,14 +156,14 @@ def _starts(space: Coordinates) -> dict[str, Callable]:
     """sigma(q, rho, h) of the three starts, under inputs that are zero."""
     idle, gradients = ca.SX(space.system.nu, 1), space.system.gradients
 
-    def consistent(q, rho, h):
+    def consistent(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         w, _ = space.node(q, rho)
         return h / 2 * space.multipliers(gradients, q, w, idle)
 
-    def zero(q, rho, h):
+    def zero(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         return ca.SX(space.m, 1)
 
-    def paper(q, rho, h):
+    def paper(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         w, _ = space.node(q, rho)
         kick = h / 2 * space.slopes(gradients, q, w, idle)[1]
         return space.split(q, space.momentum_at_rest(q) - kick)[1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import if_not_plain, plain
 from nh_control.integrators.registry import Integrator
-from nh_control.integrators.stages import lobatto, stages, weighted
+from nh_control.integrators.stages import Stages, lobatto, stages, weighted
 from nh_control.mechanics.system import System
 
 STAGES = (2, 3, 4)
@@ -41,21 +41,25 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
     n_v, n_z = s * space.n, s * (space.n + space.m)
 
-    def step(q, rho, u, z, h, gradients):
+    def step(q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> Stages:
         p0 = space.node(q, rho)[1]
         return stages(space, a, gradients, q, p0, u, z[:n_v], z[n_v:], h)
 
-    def end(at, h):
+    def end(at: Stages, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         return at.q[-1], at.momentum(h, b, b)
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         at = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, forces[i], split[i]) - at.p[i] for i in range(s)]
         slips = [space.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
         means = [weighted(row, slips) for row in a[1:]]
         return ca.vertcat(*balance, *means, space.slip(*end(at, h)))
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         q1, p1 = end(step(q, rho, u, z, h, gradients), h)
         return q1, space.basis(q1).T @ p1
 
@@ -86,25 +90,29 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     n, n_v = system.n_rho, s * space.n
     memory = tuple(f"lam_{i + 1}" for i in range(space.m)) if carried else ()
 
-    def step(q, rho, u, z, h, gradients):
+    def step(q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> Stages:
         w, p0 = space.node(q, rho[:n])
         first = rho[n:] if carried else space.multipliers(gradients, q, w, u)
         impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
         return stages(space, a, gradients, q, p0, u, z[:n_v], impulses, h)
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         at = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, row, row) - p for row, p in zip(hat, at.p)]
         slips = [space.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
         return ca.vertcat(*balance, *slips)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         at = step(q, rho, u, z, h, gradients)
         q1 = at.q[-1]
         rho1 = space.basis(q1).T @ at.momentum(h, b, b)
         return q1, ca.vertcat(rho1, z[n_z - len(memory) :] / h) if memory else rho1
 
-    def start(q, rho, h):
+    def start(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         idle = ca.SX.zeros(system.nu)
         return space.multipliers(system.gradients, q, space.node(q, rho)[0], idle)
 

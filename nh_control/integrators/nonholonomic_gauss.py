@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import if_not_plain, plain
 from nh_control.integrators.registry import Integrator
-from nh_control.integrators.stages import gauss, stages
+from nh_control.integrators.stages import Stages, gauss, stages
 from nh_control.mechanics.system import System
 
 STAGES = (1, 2, 3)
@@ -35,20 +37,26 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     n_v, m = s * space.n, space.m
     n_k = n_v + s * m
 
-    def step(q, rho, u, z, h, gradients):
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Stages, ca.SX, ca.SX]:
         p = space.node(q, rho)[1] + space.reaction(q, z[n_k:])
         at = stages(space, a, gradients, q, p, u, z[:n_v], z[n_v:n_k], h)
         q1 = q + h * sum(weight * v for weight, v in zip(b, at.v))
         p1 = at.momentum(h, b, b) + (-1) ** s * space.reaction(q1, z[n_k:])
         return at, q1, p1
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         at, q1, p1 = step(q, rho, u, z, h, gradients)
         balance = [at.momentum(h, row, row) - p for row, p in zip(a, at.p)]
         slips = [space.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
         return ca.vertcat(*balance, *slips, space.slip(q1, p1))
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, q1, p1 = step(q, rho, u, z, h, gradients)
         return q1, space.basis(q1).T @ p1
 
@@ -59,7 +67,7 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
 INTEGRATORS = tuple(
     Integrator(
         name=f"nonholonomic_gauss_{s}",
-        make=lambda system, h, s=s: nonholonomic_gauss(system, h, s),
+        make=partial(nonholonomic_gauss, s=s),
         order=2 * s,
         symmetric=True,
         explicit=False,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import partial
+
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import if_not_plain, plain
 from nh_control.integrators.registry import Integrator
@@ -38,10 +41,14 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
     space, (a, b) = plain(system, rule), EXPLICIT[rule]
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         return ca.SX(0, 1)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         slopes: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
             at = _moved(q, rho, h, a[i], slopes)
@@ -63,18 +70,24 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
     space = plain(system, "implicit_midpoint")
     n = space.n
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         rates = space.rates(gradients, q + h / 2 * z[:n], rho + h / 2 * z[n:], u)
         return z - ca.vertcat(*rates)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         return q + h * z[:n], rho + h * z[n:]
 
     n_z = n + system.n_rho
     return DiscreteSystem(system, h, Method("implicit_midpoint", n_z, residual, readout))
 
 
-def _moved(q, rho, h, weights, slopes) -> tuple[ca.SX, ca.SX]:
+def _moved(
+    q: ca.SX, rho: ca.SX, h: ca.SX, weights: Iterable[float], slopes: Sequence[tuple[ca.SX, ca.SX]]
+) -> tuple[ca.SX, ca.SX]:
     if not slopes:
         return q, rho
     by_q, by_rho = zip(*slopes)
@@ -85,7 +98,7 @@ INTEGRATORS = (
     *(
         Integrator(
             name=rule,
-            make=lambda system, h, rule=rule: explicit_runge_kutta(system, h, rule),
+            make=partial(explicit_runge_kutta, rule=rule),
             order=ORDERS[rule],
             symmetric=False,
             explicit=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import if_not_plain, plain
 from nh_control.integrators.registry import Integrator
@@ -32,11 +32,13 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     known = space.constant_mass
     n_v = n if known else 2 * n
 
-    def velocities(q, rho, z):
+    def velocities(q: ca.SX, rho: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX]:
         before = space.node(q, rho)[0] if known else z[n:n_v]
         return before, z[:n]
 
-    def ends(q, rho, u, z, h, gradients):
+    def ends(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         before, after = velocities(q, rho, z)
         middle = q + h / 2 * before
         p0, force0 = space.slopes(gradients, middle, before, u)
@@ -44,12 +46,16 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
         kick = h / 2 * (force0 + force1) + space.reaction(middle, z[n_v:])
         return p0, p1, kick, middle + h / 2 * after
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         p0, p1, kick, q1 = ends(q, rho, u, z, h, gradients)
         lifted = ca.SX(0, 1) if known else p0 - space.node(q, rho)[1]
         return ca.vertcat(p1 - p0 - kick, lifted, space.slip(q1, p1))
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, p1, _, q1 = ends(q, rho, u, z, h, gradients)
         return q1, space.basis(q1).T @ p1
 

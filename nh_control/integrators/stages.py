@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.polynomial import Polynomial, legendre
 from numpy.polynomial.polynomial import polyfromroots
 
+from nh_control.discrete.method import Gradients
 from nh_control.integrators.coordinates import Coordinates
 
 
@@ -69,7 +70,7 @@ class Stages:
     impulse: list[ca.SX]
     p0: ca.SX
 
-    def momentum(self, h, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
+    def momentum(self, h: ca.SX, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
         """`p0 + h sum_j forces_j W_j + sum_j impulses_j R_j`."""
         return self.p0 + h * weighted(forces, self.force) + weighted(impulses, self.impulse)
 
@@ -77,7 +78,7 @@ class Stages:
 def stages(
     space: Coordinates,
     a: np.ndarray,
-    gradients: Callable,
+    gradients: Gradients,
     q: ca.SX,
     p0: ca.SX,
     u: ca.SX,

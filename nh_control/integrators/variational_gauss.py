@@ -7,7 +7,7 @@ from functools import partial
 import casadi as ca
 from numpy.polynomial import Polynomial
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart
 from nh_control.geometry.spaces import Space
@@ -41,7 +41,9 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     c, b = gauss(stages)
     bumps = [_bump(k) for k in range(stages - 1)]
 
-    def moved(q, z, h, e0, e1, ea):
+    def moved(
+        q: ca.SX, z: ca.SX, h: ca.SX, e0: ca.SX, e1: ca.SX, ea: ca.SX
+    ) -> list[tuple[ca.SX, ca.SX]]:
         """Positions and velocities at the Gauss points of the curve with moved ends and a."""
         w, dw, turn = h * z[:n] / 2, *_moved_middle(space, h * z[:n] / 2, e0, e1)
         chart = Chart(space, space.retract(space.retract(q, w), turn))
@@ -55,7 +57,7 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
             nodes.append((chart.position(d), chart.velocity(d, rate)))
         return nodes
 
-    def slope(q, u, z, h, gradients, which):
+    def slope(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients, which: int) -> ca.SX:
         """Derivative of the action, plus the forces' work, by one of (e0, e1, ea)."""
         e = [ca.SX.zeros(n), ca.SX.zeros(n), ca.SX.zeros(n * (stages - 1))]
         at = moved(q, z, h, *e)
@@ -68,11 +70,13 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
             action += h * float(weight) * ca.jtimes(ends, s, weights, True)
         return ca.substitute(action, s, ca.SX.zeros(s.shape[0]))
 
-    def residual(q, p, u, z, h, gradients):
+    def residual(q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
         start = p + slope(q, u, z, h, gradients, 0)
         return ca.vertcat(start, slope(q, u, z, h, gradients, 2) / h if bumps else ca.SX(0, 1))
 
-    def readout(q, p, u, z, h, gradients):
+    def readout(
+        q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         w = h * z[:n] / 2
         return space.retract(space.retract(q, w), w), slope(q, u, z, h, gradients, 1)
 

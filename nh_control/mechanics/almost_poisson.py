@@ -110,8 +110,9 @@ class LocalStructure:
         return ca.vertcat(self.chart.covector(zeta[: self._n], slope), y)
 
     def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
-        """`Pi(zeta) gradient + (0, X^T f(q, v, u))` with the velocity `v = X gradient_rho`, so that
-        `gradient . rate = f . v`: with a discrete gradient the energy grows by the work alone.
+        """`Pi(zeta) gradient + (0, X^T f(q, v, u))` with the velocity `v = X gradient_rho`, so
+        that `gradient . rate = f . v`: with a discrete gradient the energy grows by the work
+        alone.
         """
         (q, rho), d = self._place(zeta), zeta[: self._n]
         x, t = self.structure.basis(q), self.chart.inverse_tangent(d)

@@ -47,8 +47,8 @@ BASES: dict[str, Callable[[System, ca.SX], Basis]] = {
     "elimination": lambda system, q0: system.eliminated_tangents,
     "householder": _householder,
 }
-"""Bases for a step from q0: the system's own, which is its `distribution` if it has one; elimination
-of the dependent velocities; the last columns of the Householder QR of A^T.
+"""Bases for a step from q0: the system's own, which is its `distribution` if it has one;
+elimination of the dependent velocities; the last columns of the Householder QR of A^T.
 """
 
 
