@@ -424,6 +424,10 @@ SHOWN = {
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
     "cart_pole": {"MarkerArray": "/markers"},
+    **{
+        name: {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}
+        for name in ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
+    },
     "pendulum_swing_up": {"MarkerArray": "/markers"},
     "scenario": {"MarkerArray": "/markers"},
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import casadi as ca
 
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 
 
 def in_coordinates(system: System) -> System:
@@ -24,27 +26,28 @@ def in_coordinates(system: System) -> System:
             f"{system.name}: only planar poses have such coordinates, but its space has {other}"
         )
 
-    def body(q, rates):
+    def body(q: ca.SX, rates: ca.SX) -> ca.SX:
         return _turned(factors, q).T @ rates
 
-    def along(function, change):
+    def along(
+        function: Callable[..., Expression] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
+    ) -> Callable[..., Expression] | None:
         if function is None:
             return None
-        return lambda q, *p: change(_turned(factors, q), ca.densify(function(q, *p)))
+        return lambda q, *p: change(_turned(factors, q), ca.SX(function(q, *p)))
 
-    def lagrangian(q, rates, *p):
-        return system.lagrangian(q, body(q, rates), *p)
-
-    def force(q, rates, u, *p):
-        return _turned(factors, q) @ ca.vertcat(system.force(q, body(q, rates), u, *p))
+    def turned(force: Callable[..., Expression]) -> Callable[..., Expression]:
+        return lambda q, rates, *up: (
+            _turned(factors, q) @ ca.vertcat(force(q, body(q, rates), *up))
+        )
 
     names = system.space.names
     return replace(
         system,
         name=f"{system.name}_coordinates",
         space=Rn(*names),
-        lagrangian=lagrangian,
-        force=None if system.force is None else force,
+        lagrangian=lambda q, rates, *p: system.lagrangian(q, body(q, rates), *p),
+        force=None if system.force is None else turned(system.force),
         velocity_constraint=along(system.velocity_constraint, lambda e, a: a @ e.T),
         distribution=along(system.distribution, lambda e, x: e @ x),
         symmetry=None,

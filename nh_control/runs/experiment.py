@@ -221,10 +221,11 @@ class Result:
 
     def configuration_error(self, loop: ClosedLoop | None = None) -> np.ndarray:
         """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in
-        rad.
+        rad. Coordinates without weight, like the turns of a wheel, are not tracked and left out.
         """
         nv = self.experiment.model.system.space.nv
-        return np.linalg.norm((loop or self.loop).errors[:, :nv], axis=1)
+        tracked = np.diag(self.experiment.scenario.weights[0])[:nv] > 0
+        return np.linalg.norm((loop or self.loop).errors[:, :nv][:, tracked], axis=1)
 
     def save(self, path: str | Path) -> None:
         """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,

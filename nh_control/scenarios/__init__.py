@@ -11,7 +11,10 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.scenarios import finding
+from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
+from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
+from nh_control.scenarios.differential_drive import DIFFERENTIAL_DRIVE
 from nh_control.scenarios.disturbance import Constant, Disturbance, Gust, Noise, Sine
 from nh_control.scenarios.finding import AmbiguousName
 from nh_control.scenarios.frames import on_frames
@@ -26,6 +29,7 @@ from nh_control.scenarios.perturbation import (
     momentum_error,
 )
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
+from nh_control.scenarios.rolling_disk import ROLLING_DISK
 from nh_control.scenarios.scenario import (
     Body,
     BodyState,
@@ -40,7 +44,18 @@ from nh_control.scenarios.user_code import UserCodeError
 
 _SCENARIOS = {
     s.name: s
-    for s in (SNAKEBOARD, QUADROTOR_PAYLOAD, MARIONETTE, PENDULUM_SWING_UP, CART_POLE, from_urdf())
+    for s in (
+        SNAKEBOARD,
+        QUADROTOR_PAYLOAD,
+        MARIONETTE,
+        PENDULUM_SWING_UP,
+        CART_POLE,
+        DIFFERENTIAL_DRIVE,
+        CAR,
+        CHAPLYGIN_SLEIGH,
+        ROLLING_DISK,
+        from_urdf(),
+    )
 }
 
 

@@ -13,6 +13,7 @@ from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.scenarios.driving import INTEGRATORS, perturbed
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
 from nh_control.scenarios.snakeboard_visual import visual_model
@@ -113,19 +114,6 @@ def _swings(dsys: DiscreteSystem) -> Trajectory:
     )
 
 
-def perturbed(
-    model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
-) -> np.ndarray:
-    """State x (nx) with the board moved and turned and every momentum scaled."""
-    theta = model.state_space.tangent_names.index("theta")
-    direction, signs = perturbation.drawn(1 + model.system.n_rho)
-    dx = np.zeros(model.ndx)
-    dx[theta] = signs[0] * perturbation.heading
-    dx[theta + 1 : theta + 3] = perturbation.position * direction
-    dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
-    return model.retract(x, dx)
-
-
 _Q = np.diag([0.1, 1.0, 10.0, 10.0, 10.0, 0.1, 0.1, 1.0])
 
 SNAKEBOARD = Scenario(
@@ -134,9 +122,7 @@ SNAKEBOARD = Scenario(
     parameters=SnakeboardParameters(),
     make_system=snakeboard,
     integrators={
-        "midpoint": nonholonomic_midpoint,
-        "rdp_exp": rdp,
-        "rdp_cay": partial(rdp, retraction="cay"),
+        **INTEGRATORS,
         "rdp_exp_truncated": partial(rdp, tangent="truncated"),
     },
     references={

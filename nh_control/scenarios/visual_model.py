@@ -112,3 +112,16 @@ def balls(
         tuple(Shape("sphere", (0.3, 0.3, 0.3), ORANGE, frame) for frame in frames),
         trail=frames[0] if frames else "",
     )
+
+
+def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:
+    """A wheel of this radius and width (m) about the y axis of its frame, with spokes that show
+    its turning.
+    """
+    tire = Shape("cylinder", (2 * radius, 2 * radius, width), RUBBER, frame, roll=np.pi / 2)
+    long, thin, wide = 1.5 * radius, 0.22 * radius, 1.15 * width
+    return (
+        tire,
+        Shape("box", (long, wide, thin), STEEL, frame),
+        Shape("box", (thin, wide, long), STEEL, frame),
+    )

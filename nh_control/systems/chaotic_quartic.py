@@ -32,10 +32,10 @@ def chaotic_quartic(
     n = parameters.n
     w, z = slice(1, n + 1), slice(n + 1, 2 * n + 1)
 
-    def potential(q):
+    def potential(q: ca.SX) -> ca.SX:
         return (ca.sumsqr(q) + (q[z][0] * q[z][1]) ** 2 + ca.sumsqr(q[w] * q[z])) / 2
 
-    def distribution(q, _):
+    def distribution(q: ca.SX, _: ChaoticQuarticParameters) -> ca.SX:
         return ca.vertcat(ca.horzcat(ca.SX(1, n), -q[w].T), ca.SX.eye(2 * n))
 
     return System(

@@ -11,12 +11,15 @@ import numpy as np
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 from nh_control.systems.rigid_body import check_inertias
 
 
-def _inertia(p, row=lambda *entries: entries, stack=lambda *rows: rows):
-    """Inertia matrix of numbers, or of symbols with the functions that join them."""
-    return stack(row(p.I11, 0, p.I13), row(0, p.I22, p.I23), row(p.I13, p.I23, p.I33))
+def _inertia(p: SuslovParameters) -> Expression:
+    """Inertia matrix (3, 3)."""
+    return ca.vertcat(
+        ca.horzcat(p.I11, 0, p.I13), ca.horzcat(0, p.I22, p.I23), ca.horzcat(p.I13, p.I23, p.I33)
+    )
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class SuslovParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_inertias("SuslovParameters", np.linalg.eigvalsh(np.array(_inertia(self), float)))
+        check_inertias("SuslovParameters", np.linalg.eigvalsh(np.asarray(_inertia(self))).tolist())
 
 
 def suslov(parameters: SuslovParameters = SuslovParameters()) -> System:
@@ -48,7 +51,7 @@ def suslov(parameters: SuslovParameters = SuslovParameters()) -> System:
     return System(
         name="suslov",
         space=SO3(),
-        lagrangian=lambda q, v, p: v.T @ _inertia(p, ca.horzcat, ca.vertcat) @ v / 2,
+        lagrangian=lambda q, v, p: v.T @ _inertia(p) @ v / 2,
         inputs=("torque_x", "torque_y"),
         input_units=("N m", "N m"),
         force=lambda q, v, u, p: ca.vertcat(u, 0),
