@@ -81,9 +81,9 @@ def _minimal(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]
     space, n = system.space, system.space.nv
     e = ca.SX.sym("e", n)
     moved, basis = space.retract(q, e), system.admissible_tangents(q)
-    y = basis @ s + system.particular_tangent(q, ca.SX(0, 1))
+    y = basis @ s + system.elimination.particular(q, ca.SX(0, 1))
     there = system.admissible_tangents(moved) @ s
-    there += system.particular_tangent(moved, ca.SX(0, 1))
+    there += system.elimination.particular(moved, ca.SX(0, 1))
     turning = ca.substitute(ca.jtimes(there, e, y), e, ca.SX.zeros(n))
     velocity = space.frame(q) @ y
     t = _sparse(terms(q=q, v=velocity, u=u))
