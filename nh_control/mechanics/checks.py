@@ -1,4 +1,4 @@
-"""What a system must be, found out when it is made: shapes, independence, a regular mass matrix."""
+"""What a system must be, found out when it is made: shapes, independence, a regular mass."""
 
 from __future__ import annotations
 
