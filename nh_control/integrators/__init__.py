@@ -9,6 +9,8 @@ from nh_control.integrators import (
     variational,
     variational_gauss,
 )
+from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
+from nh_control.integrators.gonzalez_full import gonzalez_f
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
@@ -27,4 +29,14 @@ INTEGRATORS = Registry()
 for _family in FAMILIES:
     INTEGRATORS.add(*_family.INTEGRATORS)
 
-__all__ = ["INTEGRATORS", "Integrator", "midpoint", "nonholonomic_midpoint", "rdp"]
+__all__ = [
+    "INTEGRATORS",
+    "Integrator",
+    "gonzalez",
+    "gonzalez_f",
+    "itoh_abe",
+    "mean_value",
+    "midpoint",
+    "nonholonomic_midpoint",
+    "rdp",
+]
