@@ -60,6 +60,7 @@ setup(
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
         (f"share/{NAME}/config", sorted(glob("config/*.yaml") + glob("config/*.rviz"))),
         (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
+        (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],
     install_requires=[
         "casadi>=3.6",

@@ -13,4 +13,4 @@ CONFIG = (
 
 def generate_launch_description():
     """Return the launch description: the arguments, then what they ask for."""
-    return bringup.description("snakeboard", CONFIG, CONFIG / "urdf" / "snakeboard.urdf")
+    return bringup.description("snakeboard", CONFIG)

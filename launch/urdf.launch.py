@@ -5,7 +5,6 @@ and, on request, a recording; see ros/bringup.py.
 from pathlib import Path
 
 from nh_control.ros import bringup
-from nh_control.scenarios.urdf import DEFAULT
 
 CONFIG = (
     Path(__file__).parents[1] / "config"
@@ -14,4 +13,4 @@ CONFIG = (
 
 def generate_launch_description():
     """Return the launch description: the arguments, then what they ask for."""
-    return bringup.description("urdf", CONFIG, DEFAULT)
+    return bringup.description("urdf", CONFIG)

@@ -11,12 +11,14 @@ import pytest
 import yaml
 
 from nh_control import scenarios
+from nh_control.mechanics.parameters import declarations
 
 ROOT = Path(__file__).parents[1]
 LAUNCH_FILES = {
     path.name.removesuffix(".launch.py"): path
     for path in sorted((ROOT / "launch").glob("*.launch.py"))
 }
+NAMED = [name for name in LAUNCH_FILES if name != "scenario"]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
@@ -48,7 +50,8 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     ((scenario, *_),) = [
         constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"
     ]
-    assert scenario == name and name in scenarios.names()
+    assert scenario == ("" if name == "scenario" else name)
+    assert name == "scenario" or name in scenarios.names()
     for suffix in ("yaml", "rviz"):
         assert (ROOT / "config" / f"{name}.{suffix}").is_file()
 
@@ -92,11 +95,14 @@ def launched(monkeypatch):
     def run(name="snakeboard", **arguments):
         context = LaunchContext()
         context.launch_configurations.update(arguments)
-        *declared, start = description(name).entities
-        for argument in declared:
-            assert isinstance(argument, DeclareLaunchArgument)
-            argument.execute(context)
-        return {action["executable"]: action for action in start(context)}
+        actions = description(name).entities
+        while callable(actions[-1]):
+            *declared, start = actions
+            for argument in declared:
+                assert isinstance(argument, DeclareLaunchArgument)
+                argument.execute(context)
+            actions = start(context)
+        return {action["executable"]: action for action in actions}
 
     return run
 
@@ -167,15 +173,13 @@ TYPED = {
     "quadrotor_payload": (
         {
             "plant_lengths": "[0.7, 0.9]",
-            "wind_force": "1,-2,0",
-            "wind_start_s": "3",
+            "disturb": "payload:gust:1,-2,0,start=3 quad1:constant:0,0,1",
             "perturb_tilt": "0.5",
             "reference": "circle",
         },
         {
             "plant.parameters.lengths": [0.7, 0.9],
-            "wind.force": [1.0, -2.0, 0.0],
-            "wind.start_s": 3.0,
+            "disturb": ["payload:gust:1,-2,0,start=3", "quad1:constant:0,0,1"],
             "perturb.tilt": 0.5,
             "reference": "circle",
         },
@@ -227,7 +231,7 @@ def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
 
 
 @needs_launch
-@pytest.mark.parametrize("name", LAUNCH_FILES)
+@pytest.mark.parametrize("name", NAMED)
 def test_every_topic_that_rviz_shows_is_remapped_into_the_namespace(launched, name):
     remapped = {source for source, _ in launched(name)["rviz2"]["remappings"]}
     assert rviz_topics(name) <= remapped
@@ -302,7 +306,7 @@ def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
 
 
 @needs_launch
-@pytest.mark.parametrize("name", LAUNCH_FILES)
+@pytest.mark.parametrize("name", NAMED)
 def test_every_parameter_of_the_file_but_the_scenario_has_an_argument(name):
     """The launch file offers what the parameter file holds; the scenario is fixed by the launch
     file's name.
@@ -327,3 +331,80 @@ def flat(parameters, prefix=""):
             flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
         )
     return out
+
+
+# --- any scenario --------------------------------------------------------------------------------
+
+EXAMPLES = ROOT / "resource" / "examples"
+
+
+@needs_launch
+@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
+def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, name):
+    general, own = launched("scenario", scenario=name), launched(name)
+    assert set(general) == set(own)
+    for executable in ("plant", "tracker", "display"):
+        assert general[executable]["parameters"][0] == own[executable]["parameters"][0]
+        assert inline(general[executable]) == {"scenario": name}
+    assert general["rviz2"]["arguments"] == own["rviz2"]["arguments"]
+
+
+@needs_launch
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launched, name):
+    file = EXAMPLES / f"{name}.py"
+    scenario = scenarios.get(str(file))
+    errors = [d.name for d in declarations(scenario.calm) if not d.is_integer]
+    numbers = [d.name for d in declarations(scenario.parameters)]
+    reference = list(scenario.references)[-1]
+    target = list(scenario.targets(scenario.make_system(scenario.parameters)).values())[-1]
+    push = f"{target.name}:constant:" + ",".join(["0.1"] * target.n)
+    given = {"reference": reference, f"perturb_{errors[0]}": "0.2", "disturb": push}
+    given |= {f"plant_{numbers[0]}": "1.5", "headless": "true", "speed_factor": "0"}
+    actions = launched("scenario", scenario=str(file), **given)
+    assert set(actions) == {"plant", "tracker"}
+    assert inline(actions["plant"]) == {
+        "scenario": scenario.origin["scenario"],
+        "reference": reference,
+        f"perturb.{errors[0]}": 0.2,
+        "disturb": [push],
+        f"plant.parameters.{numbers[0]}": 1.5,
+        "on_finish": "exit",
+        "speed_factor": 0.0,
+    }
+    assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / "scenario.yaml"
+
+
+@needs_launch
+def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
+    file = EXAMPLES / "satellite.py"
+    actions = launched("scenario", scenario=str(file))
+    assert set(actions) == {"plant", "tracker", "display", "rviz2"}
+    view = actions["rviz2"]["arguments"]
+    parent = scenarios.get(str(file)).visual_model().parent
+    assert view[view.index("--fixed-frame") + 1] == parent
+    assert Path(view[1]) == ROOT / "config" / "scenario.rviz"
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"scenario": "unicycle"}, "unknown scenario 'unicycle'"),
+        ({"scenario": "snakeboard", "perturb_swing": "0.1"}, "choose one of .*perturb_position"),
+        ({"scenario": "cart_pole", "plant_mass": "0.1"}, "'plant_mass'.*plant_m_cart"),
+        ({"scenario": "snakeboard", "urdf": "robot.urdf"}, "takes no robot"),
+    ],
+)
+def test_what_a_scenario_does_not_have_is_refused_before_anything_starts(
+    launched, arguments, error
+):
+    with pytest.raises(ValueError, match=error):
+        launched("scenario", **arguments)
+
+
+@needs_launch
+def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
+    actions = launched("scenario", scenario="urdf", base="floating")
+    assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}
+    assert "robot_state_publisher" in actions

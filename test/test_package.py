@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import math
 import os
+import re
 import runpy
 import sys
 import types
@@ -20,6 +21,7 @@ import pytest
 import yaml
 
 from nh_control import scenarios
+from nh_control.scenarios.disturbance import DisturbanceForces, parse
 from nh_control.systems.snakeboard import SnakeboardParameters
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +31,8 @@ URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
 LAUNCHED = sorted(
     path.name.removesuffix(".launch.py") for path in (ROOT / "launch").glob("*.launch.py")
 )
+NAMED = [name for name in LAUNCHED if name != "scenario"]
+"""Launch files of one scenario; the other is for all."""
 PARAMETERS = {
     name: yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text()) for name in LAUNCHED
 }
@@ -183,7 +187,7 @@ def test_everything_in_launch_and_config_is_installed():
         assert (ROOT / name).is_file(), name
     present = {
         str(path.relative_to(ROOT))
-        for folder in ("launch", "config")
+        for folder in ("launch", "config", "resource/examples")
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
@@ -254,15 +258,32 @@ def test_parameter_file_lets_inline_parameters_win(name):
     assert list(PARAMETERS[name]) == ["/**"]
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("name", NAMED)
 def test_parameter_file_states_the_scenario_and_its_defaults(name):
     parameters = PARAMETERS[name]["/**"]["ros__parameters"]
     assert parameters["scenario"] == name
-    defaults = asdict(scenarios.get(name).parameters)
-    assert parameters["plant"]["parameters"] == {
-        field: list(value) if isinstance(value, tuple) else value
-        for field, value in defaults.items()
-    }
+    scenario = scenarios.get(name)
+    for stated, declared in (
+        (parameters["plant"]["parameters"], scenario.parameters),
+        (parameters["perturb"], scenario.calm),
+    ):
+        assert stated == {
+            field: list(value) if isinstance(value, tuple) else value
+            for field, value in asdict(declared).items()
+        }
+        assert {key: type(value) for key, value in stated.items()} == {
+            field: list if isinstance(value, tuple) else type(value)
+            for field, value in asdict(declared).items()
+        }
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_parameter_file_gives_an_example_of_a_disturbance_that_the_scenario_can_have(name):
+    text = (ROOT / "config" / f"{name}.yaml").read_text()
+    (example,) = re.findall(r'disturb: .*e\.g\. \["(.*?)"\]', text)
+    scenario = scenarios.get(name)
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    assert DisturbanceForces((parse(example),), targets, 0.01).n > 0
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
@@ -271,34 +292,30 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
         "rcl_interfaces",
         reason="needs ROS messages: install the extra 'ros' or a ROS distribution",
     )
-    from nh_control.ros.runtime.parameters import DISPLAY, PLANT, PLANT_PARAMETERS, TRACKER
+    from nh_control.ros.runtime.parameters import (
+        DISPLAY,
+        PERTURBATION,
+        PLANT,
+        PLANT_PARAMETERS,
+        TRACKER,
+    )
 
-    scenario = scenarios.get(name)
-    declared = {
-        spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY) if spec.default != []
-    } | {"scenario": name}
-    if scenario.guidance is not None:
+    declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY)}
+    declared |= {"scenario": name, "disturb": [""]}
+    del declared["wait_for"]  # a launch argument's
+    if name == "scenario":
+        declared["scenario"] = "snakeboard"
+    elif scenarios.get(name).guidance is not None:
         declared |= {
             "on_finish": "continue",
             "fallback": "hold",
         }  # goals may come at any time; what flies falls without thrust
-    swinging, wind = (
-        {"perturb.swing", "perturb.tilt"},
-        {key for key in declared if key.startswith("wind.")},
-    )
-    useless = (swinging if scenario.to_bodies is None else set()) | (
-        wind if scenario.make_windy_system is None else set()
-    )
-    useless |= set() if name == "urdf" else {"urdf", "base"}
-    expected = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in declared.items()
-        if key not in useless
-    }
+    useless = set() if name == "urdf" else {"urdf", "base"}
+    expected = {key: value for key, value in declared.items() if key not in useless}
     stated = {
         key: value
         for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items()
-        if not key.startswith(PLANT_PARAMETERS)
+        if not key.startswith((PLANT_PARAMETERS, PERTURBATION))
     }
     assert stated == expected
     assert {key: type(value) for key, value in stated.items()} == {
@@ -407,7 +424,12 @@ SHOWN = {
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
     "cart_pole": {"MarkerArray": "/markers"},
+    **{
+        name: {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}
+        for name in ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
+    },
     "pendulum_swing_up": {"MarkerArray": "/markers"},
+    "scenario": {"MarkerArray": "/markers"},
 }
 
 
@@ -426,7 +448,7 @@ def test_rviz_shows_what_the_nodes_publish(name):
     )
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("name", NAMED)
 def test_rviz_looks_from_frames_that_there_are(name):
     scenario = scenarios.get(name)
     if scenario.to_bodies is not None:

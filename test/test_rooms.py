@@ -10,6 +10,7 @@ import nh_control
 PACKAGE = Path(nh_control.__file__).parent
 ROOMS = (
     "cli.py",
+    "command",
     "papers",
     "ros",
     "figures",
@@ -25,7 +26,7 @@ ROOMS = (
     "numerics",
 )
 """From the top down: a room imports from those after it only."""
-ROS_ROOMS = ("bringup.py", "nodes", "messages", "runtime", "loop")
+ROS_ROOMS = ("bringup.py", "arguments.py", "nodes", "messages", "runtime", "loop")
 """The same inside ros/."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 

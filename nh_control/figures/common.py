@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nh_control.figures import style
 from nh_control.runs.experiment import Result
-from nh_control.scenarios import MonitoredOutput
+from nh_control.scenarios import Gust, MonitoredOutput
 
 ROUND_OFF = 1e-18
 NEAR = 1.0
@@ -172,7 +172,7 @@ def error(result: Result) -> Figure:
         borderaxespad=0.0,
         fontsize=8,
     )
-    _show_wind(result, whole)
+    _show_gusts(result, whole)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
@@ -188,11 +188,14 @@ def error(result: Result) -> Figure:
     return figure
 
 
-def _show_wind(result: Result, panel: Axes) -> None:
-    gust, end = result.experiment.gust, result.loop.trajectory.duration
-    if gust is not None:
-        stop = min(end, gust.start_s + gust.duration_s) if gust.duration_s else end
-        panel.axvspan(gust.start_s, stop, color="#cfe3f3", linewidth=0, label="wind")
+def _show_gusts(result: Result, panel: Axes) -> None:
+    end = result.loop.trajectory.duration
+    for disturbance in result.experiment.options.disturbances:
+        gust = disturbance.signal
+        if isinstance(gust, Gust):
+            stop = min(end, gust.start + gust.duration) if gust.duration else end
+            label = f"gust on {disturbance.target}"
+            panel.axvspan(gust.start, stop, color="#cfe3f3", linewidth=0, label=label)
 
 
 def monitored(result: Result, monitor: MonitoredOutput) -> Figure:

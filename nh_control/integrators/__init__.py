@@ -4,12 +4,18 @@ from nh_control.integrators import (
     composition,
     discrete_gradients,
     energy_collocation,
+    geometric_nonholonomic,
     gonzalez_full,
+    lobatto,
+    nonholonomic_gauss,
     reduced,
+    runge_kutta,
+    semi_implicit,
     variational,
     variational_gauss,
 )
 from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
+from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.gonzalez_full import gonzalez_f
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
@@ -19,10 +25,15 @@ FAMILIES = (
     variational,
     variational_gauss,
     reduced,
+    geometric_nonholonomic,
+    semi_implicit,
+    lobatto,
+    nonholonomic_gauss,
     discrete_gradients,
     gonzalez_full,
     energy_collocation,
     composition,
+    runge_kutta,
 )
 
 INTEGRATORS = Registry()
@@ -32,11 +43,14 @@ for _family in FAMILIES:
 __all__ = [
     "INTEGRATORS",
     "Integrator",
+    "gni",
     "gonzalez",
     "gonzalez_f",
     "itoh_abe",
     "mean_value",
     "midpoint",
     "nonholonomic_midpoint",
+    "rattle",
     "rdp",
+    "shake",
 ]

@@ -27,8 +27,7 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     `h sum_i b_i f_i . delta q(c_i)` for the forces. Derivatives are along trivialized variations
     of q0 and q1, the tangent maps exact (truncated ones would leave second order). State (q, p);
     the unknowns are (2 w, a) / h. One stage is `midpoint` where two half retractions make one.
-    Raises ValueError for a system that it
-    cannot take.
+    Raises ValueError for a system that it cannot take.
 
     The classical curves in one chart per step are not symplectic on a Lie group; those about the
     middle are, because c moves with both ends.

@@ -20,7 +20,8 @@ class ContinuousSystem:
     constraints and the slopes of the holonomic ones. With J(e) the derivative of `local(q, .)` at
     `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in
     CasADi's virtual machine. Raises ValueError for a system with prescribed coordinates, whose
-    accelerations would have to be given.
+    accelerations would have to be given. `terms(q, v, u)` is the CasADi function of all that the
+    equations are made of.
     """
 
     def __init__(self, system: System):
@@ -59,7 +60,7 @@ class ContinuousSystem:
         }
         at = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
         values = [ca.densify(value) for value in ca.substitute(list(outputs.values()), *at)]
-        self._terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(outputs))
+        self.terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(outputs))
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
@@ -94,5 +95,5 @@ class ContinuousSystem:
                 raise ValueError(
                     f"{self.system.name}: {name} must have shape ({size},), got {np.shape(value)}"
                 )
-        values = self._terms(q=np.asarray(q), v=np.asarray(v), u=np.asarray(u, dtype=float))
+        values = self.terms(q=np.asarray(q), v=np.asarray(v), u=np.asarray(u, dtype=float))
         return {name: np.asarray(value) for name, value in values.items()}

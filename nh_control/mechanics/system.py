@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,6 +87,7 @@ class System:
         self._check_prescribed()
         self.input_bounds  # noqa: B018  (refuses wrong ones)
         q, v, u = self._symbols
+        self._check_arguments(q)
         self._expect("lagrangian", self.lagrangian_at(q, v), (1, 1))
         self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
         mass = ca.hessian(self.lagrangian_at(q, v), v)[0]
@@ -109,12 +111,14 @@ class System:
             )
         x = self.admissible_basis(q)
         self._expect("distribution", x, (self.space.nw, self.n_rho))
+        self._check_rank(q)
         self._check_distribution(q, x)
         reduced = self._value(x.T @ mass @ x, q, self.space.origin)
         if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
             raise ValueError(
                 f"{self.name}: the mass matrix on the admissible velocities is singular or not "
-                f"finite: {reduced.tolist()}"
+                f"finite at q = {self.space.origin.tolist()}: {reduced.tolist()}; give every "
+                "admissible velocity a kinetic energy, or constrain it"
             )
 
     @property
@@ -275,7 +279,7 @@ class System:
             return self.admissible_basis(q)
         return self.eliminated_tangents(q)
 
-    def eliminated_tangents(self, q) -> ca.SX:
+    def eliminated_tangents(self, q: ca.SX) -> ca.SX:
         """A basis of the virtual velocities in local coordinates by elimination of the dependent
         ones, whether a distribution is given or not, (nv, n_rho).
         """
@@ -479,6 +483,42 @@ class System:
             raise ValueError(
                 f"{self.name}: prescribed coordinates {self.prescribed} must be the last ones of "
                 f"a space Rn, got {self.space.names}"
+            )
+
+    def _check_arguments(self, q: ca.SX) -> None:
+        """The matrix of the constraints is a function of q and the parameters alone."""
+        if self.velocity_constraint is None:
+            return
+        given = 1 if self.parameters is None else 2
+        wanted = "A(q)" if given == 1 else "A(q, p)"
+        try:
+            inspect.signature(self.velocity_constraint).bind(*(None,) * given)
+        except TypeError as problem:
+            raise TypeError(
+                f"{self.name}: velocity_constraint must be a function {wanted} of "
+                f"{given} argument{'s' * (given > 1)}, the matrix of A(q) v = b(q): {problem}; a "
+                "constraint that is not linear in v is not supported"
+            ) from None
+        known, a = [q, self.parameter_symbols], self.constraint_matrix(q)
+        others = ca.Function("matrix", known, [a], {"allow_free": True}).free_sx()
+        if others:
+            raise ValueError(
+                f"{self.name}: velocity_constraint depends on {others}, which are none of its "
+                f"arguments; it must be the matrix {wanted} of A(q) v = b(q), without v"
+            )
+
+    def _check_rank(self, q: ca.SX) -> None:
+        """The constraints must be independent at the origin, where it lies in the domain."""
+        at = self.space.origin
+        if not self.m or not (self._value(self.domain_at(q), q, at) > 0).all():
+            return
+        a = self._value(self.constraint_matrix(q) @ self.space.frame(q), q, at)
+        rank = np.linalg.matrix_rank(a) if np.isfinite(a).all() else 0
+        if rank < self.m:
+            raise ValueError(
+                f"{self.name}: the {self.m} rows of velocity_constraint have rank {rank} at q = "
+                f"{at.tolist()}: {a.tolist()}; drop dependent rows, or write them so that they "
+                "stay independent there"
             )
 
     def _check_distribution(self, q: ca.SX, x: ca.SX) -> None:

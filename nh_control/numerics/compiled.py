@@ -220,15 +220,24 @@ class Functions:
 
     def __init__(self, name: str, functions: Sequence[ca.Function]):
         self._native = Native(name, functions).library
+        self._functions = {f.name(): f for f in functions}
         self._calls = {f.name(): self._bind(f) for f in functions}
 
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
         return self._calls[name](*args)
 
+    def direct(self, name: str) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], object]]:
+        """New arrays for the arguments and results of a function, and `run()`, which evaluates it
+        on them without any check; for one thread. For loops that would notice the checks.
+        """
+        evaluator = self._evaluator(self._functions[name])
+        return evaluator.inputs, evaluator.outputs, evaluator.run
+
+    def _evaluator(self, f: ca.Function) -> _Evaluator:
+        return _Evaluator(f, None if self._native is None else self._native[f"call_{f.name()}"])
+
     def _bind(self, f: ca.Function) -> Callable[..., tuple[np.ndarray, ...]]:
-        evaluator = _Evaluator(
-            f, None if self._native is None else self._native[f"call_{f.name()}"]
-        )
+        evaluator = self._evaluator(f)
 
         def call(*args: ArrayLike) -> tuple[np.ndarray, ...]:
             inputs = evaluator.inputs

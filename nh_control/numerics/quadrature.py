@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial import Polynomial
+from numpy.polynomial.polynomial import polyfromroots
 
 
 def gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,7 +18,7 @@ def lagrange(c: np.ndarray) -> list[Polynomial]:
     basis = []
     for j, own in enumerate(c):
         others = np.delete(c, j)
-        basis.append(Polynomial.fromroots(others) / np.prod(own - others))
+        basis.append(Polynomial(polyfromroots(others)) / np.prod(own - others))
     return basis
 
 

@@ -21,7 +21,7 @@ from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.numerics.progress import Progress
 from nh_control.papers import command
 from nh_control.runs.simulation import ClosedLoop, closed_loop
-from nh_control.scenarios import Perturbation
+from nh_control.scenarios import PlanarPerturbation
 from nh_control.scenarios.marionette import MARIONETTE, perturbed
 from nh_control.systems.marionette_motion import tensions
 
@@ -151,7 +151,7 @@ def stabilization() -> Stabilization:
     tracker = MARIONETTE.tracker(dsys, reference)
     still = dsys.simulate(reference.states[0], np.tile(reference.inputs[0], (1000, 1)))
     starts = {
-        TEXT: perturbed(dsys, reference.states[0], Perturbation(heading=TURN_RAD)),
+        TEXT: perturbed(dsys, reference.states[0], PlanarPerturbation(heading=TURN_RAD)),
         CODE: still.states[-1],
     }
 

@@ -8,233 +8,100 @@ Every argument that becomes a node parameter is empty by default and then keeps 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
+from launch.actions import ExecuteProcess, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription
 from nh_control import scenarios
+from nh_control.ros.arguments import (
+    BOOL,
+    SCENARIO,
+    Argument,
+    of_all,
+    of_scenario,
+    options,
+    parameters,
+    robot,
+)
 from nh_control.runs import topics
 from nh_control.scenarios import Scenario
+from nh_control.scenarios.urdf import DEFAULT
 
-BOOL = ("true", "false")
+BY_SCENARIO = ("perturb_", "plant_")
+"""How arguments begin that follow from the scenario."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
 
 
-@dataclass(frozen=True)
-class Argument:
-    """A launch argument with its text's default and choices; if it becomes the node parameter
-    `parameter`, that is of type `kind`.
+def description(name: str, config: Path) -> LaunchDescription:
+    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`.
+
+    The folder `config` may hold `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; those of
+    `scenario` serve all others. Arguments that follow from a scenario are declared as soon as it
+    is known.
     """
+    if name:
+        scenario = scenarios.get(name)
+        arguments = [*options(config, name, _robot_model(scenario, config)), *parameters(scenario)]
+        return LaunchDescription(_start(arguments, name, config))
+    general = [SCENARIO, *options(config, "", True), *of_all()]
 
-    name: str
-    description: str
-    default: str = ""
-    choices: tuple[str, ...] | None = None
-    parameter: str = ""
-    kind: type = str
-
-    def declare(self) -> DeclareLaunchArgument:
-        """The action that declares it."""
-        choices, description = self.choices, self.description
-        if self.parameter:
-            choices, description = (
-                choices and ("", *choices),
-                f"{description}; empty = as in params_file",
-            )
-        return DeclareLaunchArgument(
-            self.name, default_value=self.default, choices=choices, description=description
-        )
-
-    def value(self, text: str):
-        """The parameter's value that the text stands for; raises ValueError that names the
-        argument.
-        """
-        if self.kind is bool:
-            return text == "true"
-        try:
-            return (
-                [float(part) for part in text.strip("[]").split(",")]
-                if self.kind is tuple
-                else self.kind(text)
-            )
-        except ValueError:
-            expected = {int: "an integer", float: "a number", tuple: "numbers like [1.0, 2.0]"}[
-                self.kind
-            ]
-            raise ValueError(
-                f"launch argument '{self.name}': expected {expected}, got '{text}'"
-            ) from None
-
-
-def description(name: str, config: Path, urdf: Path | None = None) -> LaunchDescription:
-    """The launch description of the scenario `name`, with `<name>.yaml` and `<name>.rviz` from the
-    folder `config`, and a robot model if there is a URDF.
-    """
-    scenario = scenarios.get(name)
-    arguments = [*options(scenario, config, urdf is not None), *parameters(scenario)]
-
-    def start(context):
-        text = {
-            argument.name: LaunchConfiguration(argument.name).perform(context).strip()
-            for argument in arguments
-        }
-        chosen = scenarios.get(name, text.get("urdf", ""), text.get("base") or "fixed")
-        return actions(chosen, config, urdf, arguments, text)
+    def choose(context: LaunchContext) -> list:
+        chosen = _text(context, SCENARIO)
+        own = [*robot(), *of_scenario(find(context, chosen))]
+        _refuse_others(context, own)
+        return _start(own, chosen, config, general)
 
     return LaunchDescription(
-        [*(argument.declare() for argument in arguments), OpaqueFunction(function=start)]
+        [*(argument.declare() for argument in general), OpaqueFunction(function=choose)]
     )
 
 
-def options(scenario: Scenario, config: Path, has_model: bool) -> list[Argument]:
-    """What to start."""
-    model = (
-        [
-            Argument(
-                "use_robot_state_publisher",
-                "publish the URDF and its joint transforms",
-                "true",
-                BOOL,
+def _start(
+    arguments: list[Argument], name: str, config: Path, declared: Sequence[Argument] = ()
+) -> list:
+    """Declarations of the arguments, then what they and those `declared` before ask for."""
+
+    def start(context: LaunchContext) -> list:
+        every = [*declared, *arguments]
+        text = {argument.name: _text(context, argument) for argument in every}
+        return actions(find(context, name), config, every, text)
+
+    return [*(argument.declare() for argument in arguments), OpaqueFunction(function=start)]
+
+
+def find(context: LaunchContext, name: str) -> Scenario:
+    """The scenario of that name, file or module, with the robot of the arguments urdf and base."""
+    given = context.launch_configurations
+    return scenarios.get(name, given.get("urdf", ""), given.get("base") or "fixed")
+
+
+def _text(context: LaunchContext, argument: Argument) -> str:
+    return LaunchConfiguration(argument.name).perform(context).strip()
+
+
+def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
+    """Raise ValueError for arguments of another scenario, which `launch` would pass over."""
+    names = [argument.name for argument in (*own, *of_all())]
+    for given in context.launch_configurations:
+        if given.startswith(BY_SCENARIO) and given not in names:
+            valid = [name for name in names if name.startswith(BY_SCENARIO)]
+            raise ValueError(
+                f"launch argument '{given}': this scenario has no such parameter, choose one of "
+                f"{', '.join(valid)}"
             )
-        ]
-        if has_model
-        else []
-    )
-    return [
-        Argument(
-            "params_file",
-            "YAML file with the nodes' parameters",
-            str(config / f"{scenario.name}.yaml"),
-        ),
-        Argument("namespace", "namespace of the nodes and of their relative topics"),
-        Argument(
-            "plant",
-            "simulate the plant; false = real hardware or another simulator answers the commands",
-            "true",
-            BOOL,
-        ),
-        Argument(
-            "tracker",
-            "run the LQR tracker; false = plug in a controller of your own",
-            "true",
-            BOOL,
-        ),
-        Argument(
-            "headless",
-            "plant and tracker only, ending with the reference unless on_finish says otherwise",
-            "false",
-            BOOL,
-        ),
-        Argument("rviz", "start rviz2", "true", BOOL),
-        *model,
-        Argument(
-            "record",
-            "record the run with `ros2 bag record` as MCAP; the plant starts when it listens",
-            "false",
-            BOOL,
-        ),
-        Argument(
-            "bag",
-            "folder of the recording, must not exist; empty = rosbag2_<date> in the current "
-            "folder",
-        ),
-    ]
 
 
-def parameters(scenario: Scenario) -> list[Argument]:
-    """Arguments that become node parameters: all that make sense for the scenario."""
-
-    def of(
-        parameter: str, kind: type, text: str, choices: Sequence[str] | None = None
-    ) -> Argument:
-        name = parameter.replace("plant.parameters", "plant").replace(".", "_")
-        return Argument(
-            name,
-            text,
-            choices=BOOL if kind is bool else choices and tuple(choices),
-            parameter=parameter,
-            kind=kind,
-        )
-
-    swinging = [
-        of("perturb.swing", float, "initial swing of the links [rad]"),
-        of("perturb.tilt", float, "initial tilt of the quadrotors [rad]"),
-    ]
-    wind = [
-        of("wind.force", tuple, "constant force on the payload [N], e.g. [2.0, 0.0, 0.0]"),
-        of("wind.start_s", float, "time at which the wind begins [s]"),
-        of("wind.duration_s", float, "how long the wind blows [s], 0 = for ever after"),
-    ]
-    robot = [
-        of("urdf", str, "URDF file of the robot"),
-        of(
-            "base",
-            str,
-            "whether the robot's root link is fixed or floating",
-            ("fixed", "floating"),
-        ),
-    ]
-    return [
-        *(robot if scenario.name == "urdf" else []),
-        of("reference", str, "motion to track", scenario.references),
-        of(
-            "integrator",
-            str,
-            "integrator of the tracker's model and of the reference",
-            scenario.integrators,
-        ),
-        of("step_s", float, "step of the model [s]"),
-        of("integral", bool, "integral action of the tracker"),
-        of("plant.integrator", str, "integrator of the plant", scenario.integrators),
-        of("plant.substeps", int, "plant steps in a step of the model"),
-        *(
-            of(
-                f"plant.parameters.{field.name}",
-                type(getattr(scenario.parameters, field.name)),
-                f"physical parameter {field.name} of the plant",
-            )
-            for field in fields(scenario.parameters)
-        ),
-        of("perturb.position", float, "initial position error [m]"),
-        of("perturb.heading", float, "initial heading error [rad]"),
-        of("perturb.momentum", float, "initial momentum error, as a fraction"),
-        *(swinging if scenario.to_bodies is not None else []),
-        of(
-            "perturb.seed",
-            int,
-            "-1 = exactly these errors, >= 0 = a random direction of that size",
-        ),
-        *(wind if scenario.make_windy_system is not None else []),
-        of("speed_factor", float, "simulated over real time, 0 = as fast as possible"),
-        of("lockstep", bool, "wait in each step for the command that answers its state"),
-        of("duration_s", float, "length of the run [s], 0 = the reference's"),
-        of(
-            "on_finish",
-            str,
-            "exit = the plant ends after the run, and the launch with it; continue = it does not "
-            "end",
-            ("stay", "exit", "continue"),
-        ),
-        of("wait_for_tracker", bool, "start when the first state has been answered"),
-        of(
-            "fallback",
-            str,
-            "what the plant applies while no command is fresh",
-            ("hold", "zero", "stop"),
-        ),
-        of("command_timeout_steps", int, "steps for which a command stays fresh"),
-        of(
-            "publish_velocities",
-            bool,
-            "false = positions only; the tracker reconstructs the momentum",
-        ),
-        of("rate_hz", float, "highest rate of the markers [Hz]"),
-    ]
+def _robot_model(scenario: Scenario, config: Path) -> Path | None:
+    """The URDF file that robot_state_publisher shows, if the scenario has one."""
+    if scenario.origin["scenario"] == "urdf":
+        return Path(scenario.source.get("urdf") or DEFAULT)
+    file = config / "urdf" / f"{scenario.origin['scenario']}.urdf"
+    return file if file.is_file() else None
 
 
 def relative_topics(scenario: Scenario) -> list[str]:
@@ -247,23 +114,23 @@ def relative_topics(scenario: Scenario) -> list[str]:
 
 
 def actions(
-    scenario: Scenario,
-    config: Path,
-    urdf: Path | None,
-    arguments: list[Argument],
-    text: dict[str, str],
+    scenario: Scenario, config: Path, arguments: Sequence[Argument], text: dict[str, str]
 ) -> list:
     """The actions that the arguments' texts ask for."""
+    urdf, file = _robot_model(scenario, config), text["params_file"]
+    file = file or str(_of_scenario(scenario, config, "yaml"))
     wanted = {
         argument.name: text[argument.name] == "true"
         for argument in arguments
         if argument.choices is BOOL and not argument.parameter
     }
-    if not Path(text["params_file"]).is_file():
-        raise ValueError(f"launch argument 'params_file': no such file '{text['params_file']}'")
+    if not Path(file).is_file():
+        raise ValueError(f"launch argument 'params_file': no such file '{file}'")
     inline = {
         a.parameter: a.value(text[a.name]) for a in arguments if a.parameter and text[a.name]
     }
+    if SCENARIO.name in text:
+        inline |= scenario.origin
     if wanted["headless"]:
         inline.setdefault("on_finish", "exit")
     if wanted["record"]:
@@ -274,7 +141,7 @@ def actions(
         not wanted["headless"],
     )
 
-    def node(package: str, executable: str, given: list, **more) -> Node:
+    def node(package: str, executable: str, given: list, **more: Any) -> Node:
         return Node(
             package=package,
             executable=executable,
@@ -284,8 +151,8 @@ def actions(
             **more,
         )
 
-    def nh_control(executable: str, **more) -> Node:
-        return node("nh_control", executable, [text["params_file"], inline], **more)
+    def nh_control(executable: str, **more: Any) -> Node:
+        return node("nh_control", executable, [file, inline], **more)
 
     started = []
     if wanted["record"]:
@@ -298,19 +165,14 @@ def actions(
         started.append(nh_control("display"))
     if shown and urdf is not None and wanted["use_robot_state_publisher"]:
         model = {
-            "robot_description": ParameterValue(
-                Path(text.get("urdf") or urdf).read_text(encoding="utf-8"), value_type=str
-            ),
+            "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
             "publish_frequency": 50.0,
         }
         started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
     if shown and wanted["rviz"]:
-        view = ["--display-config", str(config / f"{scenario.name}.rviz")]
-        view += (
-            ["--fixed-frame", scenario.visual(scenario.parameters).parent]
-            if scenario.visual
-            else []
-        )
+        view = ["--display-config", str(_of_scenario(scenario, config, "rviz"))]
+        parent = scenario.visual_model().parent
+        view += ["--fixed-frame", parent] if parent else []
         started.append(
             node(
                 "rviz2",
@@ -321,6 +183,12 @@ def actions(
             )
         )
     return started
+
+
+def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
+    """The scenario's own file in the folder `config`, or that for all scenarios."""
+    own = config / f"{scenario.origin['scenario']}.{ending}"
+    return own if own.is_file() else config / f"{SCENARIO.name}.{ending}"
 
 
 def _recording(scenario: Scenario, namespace: str, folder: str) -> ExecuteProcess:

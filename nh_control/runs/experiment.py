@@ -5,25 +5,27 @@ it, in this process or over ROS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from nh_control.control import LqrTracker
+from nh_control.control import Command, LqrTracker
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.parameters import declarations
 from nh_control.runs import error_metrics
 from nh_control.runs.simulation import ClosedLoop, closed_loop, convert
-from nh_control.scenarios import Gust, Perturbation, PlantOptions, Scenario
-
-INITIAL_ERROR = Perturbation(position=0.1, heading=0.1, momentum=0.1)
+from nh_control.scenarios import PlantOptions, Scenario
+from nh_control.scenarios.disturbance import DisturbanceForces
 
 
 @dataclass(frozen=True)
 class Experiment:
     """A scenario's tracker about a reference on a plant that starts at `x0` (a state of the
-    model), for `steps` steps of the model, and the gust it meets.
+    model), for `steps` steps of the model.
     """
 
     scenario: Scenario
@@ -32,10 +34,9 @@ class Experiment:
     tracker: LqrTracker
     integrator: str
     options: PlantOptions
-    perturbation: Perturbation
+    perturbation: Any
     x0: np.ndarray
     steps: int
-    gust: Gust | None = None
 
     @staticmethod
     def make(
@@ -44,25 +45,24 @@ class Experiment:
         integrator: str = "",
         step_s: float = 0.0,
         options: PlantOptions = PlantOptions(),
-        perturbation: Perturbation = INITIAL_ERROR,
+        perturbation: Any = None,
         integral: bool = False,
         duration_s: float = 0.0,
-        gust: Gust | None = None,
     ) -> Experiment:
-        """Build what the names and numbers ask for ("" and 0: the scenario's defaults; 0 s: the
-        reference's length).
+        """Build what the names and numbers ask for ("", 0 and None: the scenario's defaults; 0 s:
+        the reference's length).
 
         Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
         cannot be simulated.
         """
         model = scenario.model(integrator, step_s)
         _require_sizes(scenario, options.parameters)
-        options = replace(options, wind=gust is not None)
         plant = scenario.plant(model, options)
         target = scenario.reference(model, reference)
         if not len(target) or 0 < duration_s <= model.h / 2:
             raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
         tracker = scenario.tracker(model, target, integral)
+        perturbation = _checked(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
         return Experiment(
             scenario,
@@ -74,26 +74,28 @@ class Experiment:
             perturbation,
             x0,
             tracker.steps(duration_s),
-            gust,
         )
-
-    @property
-    def plant_parameters(self) -> Any:
-        """The plant's physical parameters: the scenario's, with what was changed."""
-        return replace(self.scenario.parameters, **self.options.parameters)
 
     @property
     def integral(self) -> bool:
         """Whether the tracker estimates a disturbance."""
         return self.tracker.disturbance_gain > 0
 
+    @property
+    def plant_parameters(self) -> Any:
+        """Physical parameters of the plant."""
+        return self.scenario.plant_parameters(self.options)
+
+    @cached_property
+    def external(self) -> DisturbanceForces:
+        """The external forces of the disturbances."""
+        return self.scenario.disturbance(self.model, self.options)
+
     @cached_property
     def disturbance(self) -> np.ndarray:
-        """What the wind adds to the inputs of the model, (steps, plant.nu - model.nu)."""
-        if self.gust is None:
-            return np.zeros((self.steps, 0))
-        at = self.gust.disturbance(self.model, self.plant)
-        return np.array([at(k) for k in range(self.steps)])
+        """The external forces in every step, (steps, plant.nu - model.nu)."""
+        rows = [self.external(k) for k in range(self.steps)]
+        return np.reshape(rows, (self.steps, self.external.n))
 
     def run(
         self, feedback: bool = True, progress: Callable[[int], None] | None = None
@@ -106,7 +108,7 @@ class Experiment:
         )
 
 
-def _require_sizes(scenario: Scenario, given: Mapping[str, object]) -> None:
+def _require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
     """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
     unknown names are the scenario's to refuse.
     """
@@ -119,14 +121,28 @@ def _require_sizes(scenario: Scenario, given: Mapping[str, object]) -> None:
             )
 
 
+def _checked(scenario: Scenario, perturbation: Any) -> Any:
+    """The perturbation, None the scenario's own; raises ValueError for one of another scenario."""
+    expected = type(scenario.perturbation)
+    if perturbation is None:
+        return scenario.perturbation
+    if not isinstance(perturbation, expected):
+        names = ", ".join(declared.name for declared in declarations(scenario.perturbation))
+        raise ValueError(
+            f"{scenario.name}: the perturbation must be a {expected.__name__}({names}), got "
+            f"{perturbation}"
+        )
+    return perturbation
+
+
 class _Watched:
     """A tracker that reports at which step it is."""
 
     def __init__(self, tracker: LqrTracker, progress: Callable[[int], None]):
-        self.dsys, self.reference = tracker.dsys, tracker.reference
+        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
         self._tracker, self._progress = tracker, progress
 
-    def command(self, k, x, memory=None):
+    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         self._progress(k)
         return self._tracker.command(k, x, memory)
 
@@ -180,19 +196,20 @@ class Result:
 
     @cached_property
     def monitored(self) -> np.ndarray:
-        """What the scenario's monitor says of the plant before every step, (N, values)."""
-        model, monitor, parameters = (
-            self.experiment.model,
-            self.experiment.scenario.monitor,
-            self.experiment.plant_parameters,
-        )
-        states, inputs = self.loop.trajectory.states, self.loop.trajectory.inputs
-        inputs = np.hstack([inputs, self.experiment.disturbance[: len(inputs)]])
+        """What the scenario's monitor says of the plant before every step, (N, values); raises
+        ValueError for a scenario without one.
+        """
+        e, inputs = self.experiment, self.loop.trajectory.inputs
+        model, monitor, parameters = e.model, e.scenario.monitor, e.plant_parameters
+        if monitor is None:
+            raise ValueError(f"{e.scenario.name} monitors nothing")
         rows = [
-            monitor.values(parameters, model.configuration(x), model.velocity(x), u)
-            for x, u in zip(states, inputs)
+            monitor.values(
+                parameters, model.configuration(x), model.velocity(x), u, e.external.named(w)
+            )
+            for x, u, w in zip(self.loop.trajectory.states, inputs, e.disturbance)
         ]
-        return np.reshape(rows, (len(inputs), len(monitor.names)))
+        return np.array(rows).reshape(len(inputs), len(monitor.names))
 
     @cached_property
     def manifold_residual(self) -> np.ndarray | None:
@@ -204,17 +221,18 @@ class Result:
 
     def configuration_error(self, loop: ClosedLoop | None = None) -> np.ndarray:
         """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in
-        rad.
+        rad. Coordinates without weight, like the turns of a wheel, are not tracked and left out.
         """
         nv = self.experiment.model.system.space.nv
-        return np.linalg.norm((loop or self.loop).errors[:, :nv], axis=1)
+        tracked = np.diag(self.experiment.scenario.weights[0])[:nv] > 0
+        return np.linalg.norm((loop or self.loop).errors[:, :nv][:, tracked], axis=1)
 
-    def save(self, path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,
         reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
-        opened = (
+        opened: dict[str, Any] = (
             {}
             if self.open_loop is None
             else {

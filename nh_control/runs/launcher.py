@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.output import RECORDING
 
@@ -105,14 +106,10 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         name: list(value) if isinstance(value, tuple) else value
         for name, value in plant.parameters.items()
     }
-    wind = (
-        {}
-        if experiment.gust is None
-        else {"wind": {**asdict(experiment.gust), "force": list(experiment.gust.force)}}
-    )
+    disturbances = [str(disturbance) for disturbance in plant.disturbances]
+    perturb = {declared.name: declared.value for declared in declarations(perturbation)}
     return {
-        "scenario": experiment.scenario.name,
-        **experiment.scenario.source,
+        **experiment.scenario.origin,
         "reference": experiment.tracker.reference.name,
         "integrator": experiment.integrator,
         "step_s": experiment.model.h,
@@ -121,8 +118,8 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
             "substeps": plant.substeps,
             **({"parameters": physical} if physical else {}),
         },
-        "perturb": asdict(perturbation),
-        **wind,
+        **({"perturb": perturb} if perturb else {}),
+        **({"disturb": disturbances} if disturbances else {}),
         "speed_factor": float(options.speed_factor),
         "lockstep": options.lockstep,
         "duration_s": experiment.steps * experiment.model.h,

@@ -41,6 +41,22 @@ def advance(
     return before, plant.step(before, u)
 
 
+def with_external(plant: DiscreteSystem, u: np.ndarray, external: np.ndarray) -> np.ndarray:
+    """Inputs of a plant (nu) from those of its model, u, and external forces: these follow the
+    model's forces, the values of prescribed coordinates come last.
+    """
+    own = plant.system.nu - len(external)
+    return np.concatenate([u[:own], external, u[own:]])
+
+
+def without_external(plant: DiscreteSystem, values: np.ndarray, n: int) -> np.ndarray:
+    """What belongs to the model's inputs of a plant's `values` (nu, ...), which has n external
+    forces.
+    """
+    own = plant.system.nu - n
+    return np.concatenate([values[:own], values[own + n :]])
+
+
 def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np.ndarray:
     """The state of `target` with the same configuration and velocity as state x of `source`; the
     same numbers where both make the same steps.
@@ -92,7 +108,7 @@ def closed_loop(
         else:
             inputs[k] = reference.inputs[k] if k < len(reference) else model.idle(states[k])
         try:
-            u = np.concatenate([inputs[k], disturbance[k]])
+            u = with_external(plant, inputs[k], disturbance[k])
             previous, x = advance(plant, x, u, substeps)
         except StepFailed as stopped:
             failure, done = stopped.at(k), k

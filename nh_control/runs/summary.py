@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Result
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def summarize(result: Result) -> dict:
         "model": str(e.model),
         "plant": str(e.plant),
         "plant_substeps": e.options.substeps,
-        "plant_parameters": asdict(e.plant_parameters),
+        "plant_parameters": _values(e.plant_parameters),
         "reference": e.tracker.reference.name,
         "reference_steps": len(e.tracker.reference),
         "integral": e.integral,
         "feedback": result.feedback,
-        "perturbation": asdict(e.perturbation),
-        "wind": None if e.gust is None else asdict(e.gust),
+        "perturbation": _values(e.perturbation),
+        "disturbances": [str(disturbance) for disturbance in e.options.disturbances],
         "step_s": e.model.h,
         "steps": len(trajectory),
         "steps_planned": e.steps,
@@ -53,6 +53,10 @@ def summarize(result: Result) -> dict:
         "wall_s": result.wall_s,
         "ros": result.ros,
     }
+
+
+def _values(parameters: Any) -> dict[str, Any]:
+    return {declared.name: declared.value for declared in declarations(parameters)}
 
 
 def _error(result: Result) -> dict:
@@ -144,8 +148,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         if s["feedback"]
         else "none (open loop)",
     )
-    if s["wind"] is not None:
-        yield "wind", _wind(**s["wind"])
+    for disturbance in s["disturbances"]:
+        yield "disturbance", disturbance
     short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
     past = (
         f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s"
@@ -194,12 +198,6 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
     yield "wall time", f"{s['wall_s']:.2f} s"
     if s["stopped"]:
         yield STOPPED, s["stopped"]
-
-
-def _wind(force: tuple[float, ...], start_s: float, duration_s: float) -> str:
-    return f"force {' '.join(f'{f:g}' for f in force)} N from {start_s:g} s" + (
-        f" for {duration_s:g} s" if duration_s else ""
-    )
 
 
 def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:

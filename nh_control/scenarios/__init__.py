@@ -1,63 +1,124 @@
-"""Launchable scenarios: each declares its system, integrators, references, weights and what to
-show, once, for nodes, CLI and tests.
+"""Launchable scenarios: each declares its system, integrators, references, weights, initial errors
+and what to show, once, for nodes, command and tests.
 """
 
+from nh_control.mechanics.external_forces import (
+    ForceTarget,
+    on_body,
+    on_coordinates,
+    on_planar_body,
+    on_point,
+)
+from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.scenarios import finding
+from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
+from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
+from nh_control.scenarios.differential_drive import DIFFERENTIAL_DRIVE
+from nh_control.scenarios.disturbance import Constant, Disturbance, Gust, Noise, Sine
+from nh_control.scenarios.finding import AmbiguousName
+from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.marionette import MARIONETTE
+from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.pendulum_swing_up import PENDULUM_SWING_UP
+from nh_control.scenarios.perturbation import (
+    Displacement,
+    PlanarPerturbation,
+    error_seed,
+    initial_error,
+    momentum_error,
+)
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
+from nh_control.scenarios.rolling_disk import ROLLING_DISK
 from nh_control.scenarios.scenario import (
     Body,
     BodyState,
-    Gust,
     Joint,
     MonitoredOutput,
-    Perturbation,
     PlantOptions,
     Scenario,
-    UnknownName,
 )
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
+from nh_control.scenarios.user_code import UserCodeError
 
 _SCENARIOS = {
     s.name: s
-    for s in (SNAKEBOARD, QUADROTOR_PAYLOAD, MARIONETTE, PENDULUM_SWING_UP, CART_POLE, from_urdf())
+    for s in (
+        SNAKEBOARD,
+        QUADROTOR_PAYLOAD,
+        MARIONETTE,
+        PENDULUM_SWING_UP,
+        CART_POLE,
+        DIFFERENTIAL_DRIVE,
+        CAR,
+        CHAPLYGIN_SLEIGH,
+        ROLLING_DISK,
+        from_urdf(),
+    )
 }
 
 
 def names() -> tuple[str, ...]:
-    """Names of all scenarios."""
+    """Names of all scenarios: those of this package, then those that installed packages declare as
+    entry points of the group `nh_control.scenarios`.
+    """
+    return tuple(dict.fromkeys((*_SCENARIOS, *finding.installed())))
+
+
+def built_in() -> tuple[str, ...]:
+    """Names of the scenarios of this package."""
     return tuple(_SCENARIOS)
 
 
 def get(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
-    """The scenario of that name, "urdf" with the robot of a file and its base; raises UnknownName
-    listing the valid ones, ValueError for a file of another scenario.
+    """The scenario of that name, `path/to/file.py:NAME` or `module:NAME`; "urdf" with the robot of
+    a file and its base.
+
+    Loads and runs the user's code. Raises UnknownName listing the valid names, AmbiguousName for
+    one that several packages use, UserCodeError with file and line of an error in the user's code,
+    OSError for a file that cannot be read, ValueError for a robot of another scenario.
     """
-    if name not in _SCENARIOS:
-        raise UnknownName("scenario", name, _SCENARIOS)
-    if not urdf and base == "fixed":
-        return _SCENARIOS[name]
-    if name != "urdf":
+    if name == "urdf" and (urdf or base != "fixed"):
+        return from_urdf(urdf, base)
+    if urdf or base != "fixed":
         raise ValueError(
             f"the scenario {name!r} takes no robot; use the scenario 'urdf' for the file "
             f"{urdf!r} on a {base} base"
         )
-    return from_urdf(urdf, base)
+    return finding.find(name, _SCENARIOS)
 
 
 __all__ = [
+    "AmbiguousName",
     "Body",
     "BodyState",
+    "Constant",
+    "Displacement",
+    "Disturbance",
+    "ForceTarget",
     "Gust",
     "Joint",
     "MonitoredOutput",
-    "Perturbation",
+    "Noise",
+    "Parameters",
+    "PlanarPerturbation",
     "PlantOptions",
     "Scenario",
+    "Sine",
     "UnknownName",
+    "UserCodeError",
+    "built_in",
+    "initial_error",
+    "error_seed",
     "from_urdf",
     "get",
+    "momentum_error",
     "names",
+    "on_body",
+    "on_coordinates",
+    "on_frames",
+    "on_planar_body",
+    "on_point",
+    "parameter",
 ]

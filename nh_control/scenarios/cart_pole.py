@@ -5,6 +5,7 @@ by LQR.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,8 +15,11 @@ from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
+from nh_control.mechanics.external_forces import ForceTarget, on_point
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
 from nh_control.scenarios.cart_pole_visual import visual_model
-from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.scenarios.joints import JointPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import CartPoleParameters, cart_pole
 
@@ -63,6 +67,15 @@ def _solve(
     return result.trajectory
 
 
+def on_pole(system: System) -> tuple[ForceTarget]:
+    """The pole's end may be pushed."""
+
+    def end(q: Graph, p: Any) -> Graph:
+        return ca.vertcat(q[0] + p.l * ca.sin(q[1]), 0, -p.l * ca.cos(q[1]))
+
+    return (on_point(system.space, "pole_end", end, "force on the end of the pole"),)
+
+
 CART_POLE = Scenario(
     name="cart_pole",
     title="Cart swinging up a pole",
@@ -71,7 +84,9 @@ CART_POLE = Scenario(
     integrators={"midpoint": midpoint},
     references={"swing_up": swing_up},
     weights=(np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(1), None),
+    perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
     perturb=partial(perturbed, sliding=("x",)),
+    external=on_pole,
     joints=(Joint("cart_joint", "x", unit="m"), Joint("pole_joint", "theta")),
     visual=visual_model,
     step_s=0.01,

@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.scenarios.scenario import Perturbation
+from nh_control.scenarios.perturbation import (
+    Seeded,
+    error_seed,
+    initial_error,
+    momentum_error,
+    moved,
+)
+
+
+@dataclass(frozen=True)
+class TurningPerturbation(Seeded):
+    """The initial error of joints that turn."""
+
+    angle: float = initial_error("rad", "turn of every joint")
+    momentum: float = momentum_error()
+    seed: int = error_seed()
+
+
+@dataclass(frozen=True)
+class JointPerturbation(Seeded):
+    """The initial error of joints that slide or turn."""
+
+    position: float = initial_error("m", "displacement of everything that slides")
+    angle: float = initial_error("rad", "turn of everything that turns")
+    momentum: float = momentum_error()
+    seed: int = error_seed()
 
 
 def perturbed(
-    model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, sliding: tuple[str, ...] = ()
+    model: DiscreteSystem,
+    x: np.ndarray,
+    perturbation: JointPerturbation | TurningPerturbation,
+    sliding: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """State x (nx) with every joint turned by `heading`, those named in `sliding` moved by
+    """State x (nx) with every joint turned by `angle`, those named in `sliding` moved by
     `position`, and every momentum scaled.
-
-    Raises ValueError for an error only quadrotors can have.
     """
+    position = getattr(perturbation, "position", 0.0)
     names = model.system.space.tangent_names
-    return displaced(
-        model,
-        x,
-        perturbation,
-        np.array(
-            [perturbation.position if name in sliding else perturbation.heading for name in names]
-        ),
-    )
-
-
-def displaced(
-    model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation, change: np.ndarray
-) -> np.ndarray:
-    """State x (nx) with its configuration changed by `change` (nv) and every momentum scaled; with
-    a seed, the sign of each is drawn.
-
-    Raises ValueError for an error only quadrotors can have.
-    """
-    perturbation.refuse_swing_and_tilt(model.system.name)
-    nq, nv = model.system.space.nq, model.system.space.nv
-    signs = (
-        np.ones(model.ndx)
-        if perturbation.seed < 0
-        else np.random.default_rng(perturbation.seed).choice([-1.0, 1.0], model.ndx)
-    )
-    momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
-    return model.retract(x, signs * np.concatenate([change, perturbation.momentum * momenta]))
+    change = np.array([position if name in sliding else perturbation.angle for name in names])
+    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:

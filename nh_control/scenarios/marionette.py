@@ -11,9 +11,18 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.external_forces import ForceTarget
+from nh_control.mechanics.system import System
+from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.marionette_visual import visual_model
-from nh_control.scenarios.scenario import Joint, Perturbation, Scenario
-from nh_control.systems.marionette import MarionetteParameters, marionette, model_data
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Joint, Scenario
+from nh_control.systems.marionette import (
+    MarionetteParameters,
+    marionette,
+    marionette_model,
+    model_data,
+)
 from nh_control.systems.marionette_motion import LIMBS, PUBLISHED, StringMotion
 
 SWAY = {
@@ -41,15 +50,16 @@ is stabilizable, its gains are unique.
 """
 
 
-def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
+def perturbed(
+    model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
+) -> np.ndarray:
     """State x (nx) with the torso moved by `position` and turned by `heading` about the vertical,
     the rest following as little as the taut strings allow, and every momentum scaled.
 
-    With seed < 0 the torso moves along y. Raises ValueError for an error only quadrotors can have,
-    NotConsistent for one the strings do not allow.
+    With seed < 0 the torso moves along y. Raises NotConsistent for an error that the strings do
+    not allow.
     """
     p, system = perturbation, model.system
-    p.refuse_swing_and_tilt(system.name)
     direction, signs = p.drawn(1 + system.n_rho)
     moved = {
         "torso_tx": p.position * direction[0],
@@ -66,6 +76,12 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     return state
 
 
+def on_limbs(_: System) -> tuple[ForceTarget, ...]:
+    """Everything that has mass may be pushed; no parameter changes where that is."""
+    model = marionette_model()
+    return on_frames(model, (body.frame for body in model.bodies))
+
+
 def _unit(coordinate: str) -> str:
     return "m" if coordinate.startswith("torso_t") or "string" in coordinate else "rad"
 
@@ -78,7 +94,9 @@ MARIONETTE = Scenario(
     integrators={"midpoint_left": partial(midpoint, forcing="left"), "midpoint": midpoint},
     references={name: motion.reference for name, motion in MOTIONS.items()},
     weights=WEIGHTS,
+    perturbation=PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1),
     perturb=perturbed,
+    external=on_limbs,
     joints=tuple(
         Joint(name, name, unit=_unit(name))
         for key in ("dynamic_configs", "kinematic_configs")

@@ -5,7 +5,9 @@ and held by LQR.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from nh_control.control.costs import quadratic
@@ -13,7 +15,10 @@ from nh_control.control.optimize import optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.scenarios.joints import ending_at_rest, perturbed
+from nh_control.mechanics.external_forces import ForceTarget, on_point
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
+from nh_control.scenarios.joints import TurningPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.pendulum_visual import visual_model
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import PendulumParameters, pendulum
@@ -42,6 +47,15 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
     return ending_at_rest(result.trajectory, states[-1], np.zeros(1))
 
 
+def on_end(system: System) -> tuple[ForceTarget]:
+    """The pendulum's end may be pushed."""
+
+    def end(q: Graph, p: Any) -> Graph:
+        return ca.vertcat(p.l * ca.sin(q[0]), 0, -p.l * ca.cos(q[0]))
+
+    return (on_point(system.space, "pendulum_end", end, "force on the end of the pendulum"),)
+
+
 PENDULUM_SWING_UP = Scenario(
     name="pendulum_swing_up",
     title="Pendulum swinging up",
@@ -50,7 +64,9 @@ PENDULUM_SWING_UP = Scenario(
     integrators={"midpoint": midpoint, "midpoint_left": partial(midpoint, forcing="left")},
     references={"swing_up": swing_up},
     weights=(np.diag([20.0, 0.2]), np.eye(1), None),
+    perturbation=TurningPerturbation(angle=0.1, momentum=0.1),
     perturb=perturbed,
+    external=on_end,
     joints=(Joint("pendulum_joint", "theta"),),
     visual=visual_model,
     step_s=0.02,

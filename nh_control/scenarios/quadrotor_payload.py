@@ -4,8 +4,10 @@ tracked by LQR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +16,18 @@ from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry import quaternion
 from nh_control.integrators import midpoint
+from nh_control.mechanics.external_forces import ForceTarget, on_body, on_point
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Graph
+from nh_control.scenarios.names import UnknownName
+from nh_control.scenarios.perturbation import Seeded, error_seed, initial_error, momentum_error
 from nh_control.scenarios.quadrotor_payload_visual import WORLD, visual_model
 from nh_control.scenarios.scenario import (
     BodyState,
     MonitoredOutput,
-    Perturbation,
     Scenario,
-    UnknownName,
 )
 from nh_control.systems.quadrotor_payload import (
     Formation,
@@ -75,7 +81,23 @@ def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
     return Guidance(dsys, reference, PATHS[reference.name](), FORMATION)
 
 
-def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
+@dataclass(frozen=True)
+class PayloadPerturbation(Seeded):
+    """The initial error of a payload and the quadrotors that carry it."""
+
+    position: float = initial_error("m", "distance of everything from the reference's position")
+    heading: float = initial_error("rad", "turn of every quadrotor about its own vertical axis")
+    momentum: float = momentum_error()
+    seed: int = error_seed()
+    swing: float = initial_error("rad", "turn of every link away from the reference's direction")
+    tilt: float = initial_error(
+        "rad", "turn of every quadrotor about a horizontal axis of its own"
+    )
+
+
+def perturbed(
+    model: DiscreteSystem, x: np.ndarray, perturbation: PayloadPerturbation
+) -> np.ndarray:
     """State x (nx) with the payload moved, every link swung, every quadrotor turned by `heading`
     about its z and then tilted, and the momenta scaled.
 
@@ -86,7 +108,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) 
     for name in ("heading", "swing", "tilt"):
         if abs(getattr(p, name)) >= np.pi:
             raise ValueError(
-                f"Perturbation.{name} must be below half a turn, got {getattr(p, name)} rad"
+                f"PayloadPerturbation.{name} must be below half a turn, got {getattr(p, name)} rad"
             )
     direction, turns, signs = (
         np.array([0.0, 1.0, 0.0]),
@@ -170,21 +192,77 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def on_bodies(system: System) -> tuple[ForceTarget, ...]:
+    """The payload, a point, and the quadrotors, `x_i = y + l_i q_i`, may be pushed."""
+    n, space = system.parameters.n, system.space
+
+    def pose(i: int, q: Graph, p: Any) -> tuple[Graph, Graph]:
+        y, attitudes, links = split_configuration(q, n)
+        return y + p.lengths[i] * links[i], quaternion.matrix(attitudes[i])
+
+    payload = on_point(
+        space,
+        "payload",
+        lambda q, p: q[:3],
+        "force on the payload, e.g. wind, in the world's axes",
+    )
+    quadrotors = (
+        on_body(
+            space,
+            f"quad{i + 1}",
+            partial(pose, i),
+            f"force on quadrotor {i + 1} and torque, in the axes of odom",
+        )
+        for i in range(n)
+    )
+    return payload, *quadrotors
+
+
+def tensions(
+    parameters: QuadrotorPayloadParameters,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    external: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """Tensions (N) of the links (n) under the inputs u (4 n) and external forces.
+
+    One on the coordinates of a link is the couple that turns it: a force at the quadrotor and its
+    opposite at the payload.
+    """
+    p, links = parameters, split_configuration(q, parameters.n)[2]
+    on = np.zeros((p.n + 1, 3))
+    for name, values in external.items():
+        if name in ("payload", *(f"quad{i + 1}" for i in range(p.n))):
+            on[0 if name == "payload" else int(name.removeprefix("quad"))] += values[:3]
+        elif name.startswith("payload_"):
+            on[0, "xyz".index(name[-1])] += values[0]
+        elif name.startswith("link"):
+            i = int(name.removeprefix("link").split("_")[0]) - 1
+            couple = np.zeros(3)
+            couple["xyz".index(name[-1])] = values[0] / p.lengths[i]
+            couple -= links[i] * (links[i] @ couple)
+            on[i + 1] += couple
+            on[0] -= couple
+    return link_tensions(p, q, v, np.concatenate([u, on.ravel()]))
+
+
 QUADROTOR_PAYLOAD = Scenario(
     name="quadrotor_payload",
     title="Two quadrotors carrying a payload",
     parameters=QuadrotorPayloadParameters(),
     make_system=quadrotor_payload,
-    make_windy_system=partial(quadrotor_payload, wind=True),
     integrators={"midpoint": midpoint},
     references={name: partial(_reference, name) for name in PATHS},
     weights=weights(2),
+    perturbation=PayloadPerturbation(position=0.1, heading=0.1, momentum=0.1),
     perturb=perturbed,
+    external=on_bodies,
     to_bodies=to_bodies,
     from_bodies=from_bodies,
     visual=visual_model,
     monitor=MonitoredOutput(
-        "tension", ("link1", "link2"), "N", link_tensions, minimum=0.0, warning="a slack cable"
+        "tension", ("link1", "link2"), "N", tensions, minimum=0.0, warning="a slack cable"
     ),
     disturbance_gain=0.5,
     hold=True,

@@ -4,8 +4,9 @@ tracker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from transforms3d.quaternions import quat2mat
@@ -14,15 +15,18 @@ from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.external_forces import (
+    ForceTarget,
+    on_coordinates,
+    on_planar_body,
+    with_external_forces,
+)
+from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
+from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
+from nh_control.scenarios.names import UnknownName
+from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.visual_model import Pose, VisualModel, balls
-
-
-class UnknownName(ValueError):
-    """A name that is not declared; the message lists the valid ones."""
-
-    def __init__(self, what: str, name: str, valid: Iterable[str]):
-        super().__init__(f"unknown {what} {name!r}, choose one of: {', '.join(valid)}")
 
 
 @dataclass(frozen=True)
@@ -64,107 +68,33 @@ class BodyState:
 
 @dataclass(frozen=True)
 class MonitoredOutput:
-    """What else is worth watching, one value for each of `names`: `values(parameters, q, v, u)` in
-    `unit`; one at or below `minimum` is `warning`.
+    """What else is worth watching, one value for each of `names`, in `unit`:
+    `values(parameters, q, v, u, external)`, with external forces by the names of their targets;
+    one at or below `minimum` is `warning`.
     """
 
     title: str
     names: tuple[str, ...]
     unit: str
-    values: Callable[[object, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    values: Callable[
+        [Any, np.ndarray, np.ndarray, np.ndarray, Mapping[str, np.ndarray]], np.ndarray
+    ]
     minimum: float
     warning: str
 
 
 @dataclass(frozen=True)
-class Perturbation:
-    """Initial error: `position` (m), `heading` (rad), `momentum` (fraction of every momentum), and
-    of links and quadrotors `swing` and `tilt` (rad).
-
-    With seed < 0 the body is moved to its left, turned left and sped up; otherwise the directions
-    and the signs are drawn from the seed.
-    """
-
-    position: float = 0.0
-    heading: float = 0.0
-    momentum: float = 0.0
-    seed: int = -1
-    swing: float = 0.0
-    tilt: float = 0.0
-
-    def __post_init__(self):
-        for f in fields(self):
-            if not np.isfinite(getattr(self, f.name)):
-                raise ValueError(
-                    f"Perturbation.{f.name} must be finite, got {getattr(self, f.name)}"
-                )
-
-    def drawn(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Horizontal direction (2) of the position's error and n signs: left and positive, or
-        drawn from the seed.
-        """
-        if self.seed < 0:
-            return np.array([0.0, 1.0]), np.ones(n)
-        draw = np.random.default_rng(self.seed)
-        angle = draw.uniform(0, 2 * np.pi)
-        return np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], n)
-
-    def refuse_swing_and_tilt(self, name: str) -> None:
-        """Raise ValueError for an error that only quadrotors with a payload can have."""
-        if self.swing or self.tilt:
-            raise ValueError(
-                f"{name}: swing and tilt are for quadrotors with a payload, leave swing and tilt "
-                f"at 0 and use position, heading and momentum"
-            )
-
-
-@dataclass(frozen=True)
-class Gust:
-    """A constant external `force` (3), in N and the parent frame, on the first body of a windy
-    plant, from `start_s` on for `duration_s`, 0 for ever after.
-    """
-
-    force: tuple[float, float, float]
-    start_s: float = 0.0
-    duration_s: float = 0.0
-
-    def __post_init__(self):
-        values = (*self.force, self.start_s, self.duration_s)
-        if (
-            len(values) != 5
-            or not np.isfinite(values).all()
-            or min(self.start_s, self.duration_s) < 0
-        ):
-            raise ValueError(
-                f"Gust: expected three finite forces and times >= 0, got force {self.force}, "
-                f"start {self.start_s} s, duration {self.duration_s} s"
-            )
-
-    def disturbance(
-        self, model: DiscreteSystem, plant: DiscreteSystem
-    ) -> Callable[[int], np.ndarray]:
-        """The windy plant's inputs (plant.nu - model.nu) beyond the model's, at every step of the
-        model.
-        """
-        calm = np.zeros(plant.nu - model.nu)
-        windy = np.concatenate([self.force, calm[3:]])
-        first = round(self.start_s / model.h)
-        end = first + round(self.duration_s / model.h) if self.duration_s else np.inf
-        return lambda k: windy if first <= k < end else calm
-
-
-@dataclass(frozen=True)
 class PlantOptions:
     """How the plant differs from the tracker's model: another `integrator`, `substeps` of h /
-    substeps, other physical `parameters`, and, with `wind`, external forces as further inputs
-    after the model's."""
+    substeps, other physical `parameters`, and `disturbances`, whose targets' external forces are
+    further inputs after the model's forces."""
 
     integrator: str = ""
     substeps: int = 1
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    wind: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    disturbances: tuple[Disturbance, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (isinstance(self.substeps, int) and self.substeps >= 1):
             raise ValueError(
                 f"PlantOptions.substeps must be an integer >= 1, got {self.substeps!r}"
@@ -176,41 +106,68 @@ class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is
     the default.
 
+    parameters              a frozen dataclass of numbers; `parameter` gives them units and meaning
     weights                 (Q, R, Qf) in local coordinates; Qf is None with `hold`
+    perturbation            what `nh_control` starts with: an instance of the frozen dataclass of
+                            the initial errors that there are, whose defaults are none
     perturb                 `perturb(model, x, perturbation)` is the state x (nx) with that initial
-                            error
+                            error; the default one takes a `Displacement`
     joints, body            what is seen: one-dof joints and a planar body, either or both, or else
     to_bodies, from_bodies  bodies in space: `to_bodies(parameters, q, v)` and its inverse
                             `from_bodies(bodies) -> (q, v)`, without the joints that follow
-    make_windy_system       the system with external forces as further inputs
+    external                `external(system)` is what disturbances may push besides the planar
+                            body and every coordinate, see `targets`
     monitor                 what else is worth watching
     visual                  `visual(parameters)` is what is drawn; balls for bodies without it
     guidance                `guidance(model, reference)` replans one of the `references` in flight
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
-    source                  what the nodes need besides its name to make it again, by parameter
+    source                  the nodes' parameters that make it again, where its name does not do
+    file                    where it is declared, "" for those of this package
     """
 
     name: str
     title: str
-    parameters: object
-    make_system: Callable[[object], System]
+    parameters: Any
+    make_system: Callable[[Any], System]
     integrators: Mapping[str, Callable[[System, float], DiscreteSystem]]
     references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
     weights: tuple[np.ndarray, np.ndarray, np.ndarray | None]
-    perturb: Callable[[DiscreteSystem, np.ndarray, Perturbation], np.ndarray]
+    perturbation: Any = Displacement(displacement=0.1, momentum=0.1)
+    perturb: Callable[[DiscreteSystem, np.ndarray, Any], np.ndarray] = displaced
     joints: tuple[Joint, ...] = ()
     body: Body | None = None
-    to_bodies: Callable[[object, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
+    to_bodies: Callable[[Any, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
-    make_windy_system: Callable[[object], System] | None = None
+    external: Callable[[System], Sequence[ForceTarget]] | None = None
     monitor: MonitoredOutput | None = None
-    visual: Callable[[object], VisualModel] | None = None
+    visual: Callable[[Any], VisualModel] | None = None
     guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
     source: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if self.perturb is displaced and not isinstance(self.perturbation, Displacement):
+            raise ValueError(
+                f"scenario {self.name}: the perturbation {type(self.perturbation).__name__} needs "
+                f"a function perturb(model, x, perturbation) that applies it"
+            )
+        for what in ("integrators", "references"):
+            if not getattr(self, what):
+                raise ValueError(f"scenario {self.name}: {what} must not be empty")
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The nodes' parameters that make this scenario again."""
+        return {"scenario": self.name, **self.source}
+
+    @property
+    def calm(self) -> Any:
+        """No initial error."""
+        return type(self.perturbation)()
 
     def model(self, integrator: str = "", step_s: float = 0.0) -> DiscreteSystem:
         """The tracker's model: nominal parameters, `integrator` ("" is the default) and step (0 is
@@ -227,22 +184,47 @@ class Scenario:
         integrator = options.integrator or next(
             (n for n, make in self.integrators.items() if self._same_method(make, model)), ""
         )
-        make_system = self.make_windy_system if options.wind else self.make_system
-        if make_system is None:
-            raise ValueError(f"{self.name} has no wind")
-        known = [f.name for f in fields(self.parameters)]
+        parameters, h = self.plant_parameters(options), model.h / options.substeps
+        make = self.integrators.get(integrator)
+        same = make is not None and self._same_method(make, model)
+        own = type(model.system.parameters) is type(self.parameters)
+        if same and own and not options.disturbances:
+            return model.with_parameters(**options.parameters).with_step(h)
+        system = self.make_system(parameters) if options.parameters else model.system
+        if options.disturbances:
+            forces = self.disturbance(model, options)
+            system = with_external_forces(system, forces.targets)
+        return self._discrete(system, integrator, h)
+
+    def plant_parameters(self, options: PlantOptions) -> Any:
+        """Physical parameters of the plant; raises UnknownName, and ValueError for values that
+        they refuse.
+        """
+        known = [declared.name for declared in declarations(self.parameters)]
         for name in options.parameters:
             if name not in known:
                 raise UnknownName(f"{self.name} parameter", name, known)
-        h = model.h / options.substeps
-        make = self.integrators.get(integrator)
-        same = make is not None and self._same_method(make, model)
-        if same and not options.wind and type(model.system.parameters) is type(self.parameters):
-            return model.with_parameters(**options.parameters).with_step(h)
-        system = model.system
-        if options.parameters or options.wind:
-            system = make_system(replace(self.parameters, **options.parameters))
-        return self._discrete(system, integrator, h)
+        return replace(self.parameters, **options.parameters) if known else self.parameters
+
+    def targets(self, system: System) -> dict[str, ForceTarget]:
+        """What disturbances may push in this system, by name: those of `external`, the planar
+        body, and all coordinates that are not prescribed.
+        """
+        declared = [] if self.external is None else list(self.external(system))
+        units = {joint.coordinate: "N" if joint.unit == "m" else "N m" for joint in self.joints}
+        if self.body is not None:
+            at = system.space.names.index(self.body.coordinates[0])
+            declared.append(
+                on_planar_body(system.space, self.body.frame, lambda q, p: q[at : at + 3])
+            )
+        coordinates = on_coordinates(system.space, system.prescribed, units)
+        return {target.name: target for target in (*coordinates, *declared)}
+
+    def disturbance(self, model: DiscreteSystem, options: PlantOptions) -> DisturbanceForces:
+        """The external forces of the plant in every step of the model; raises UnknownName,
+        ValueError.
+        """
+        return DisturbanceForces(options.disturbances, self.targets(model.system), model.h)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
         """The reference of that name ("" is the default) on the model; raises UnknownName."""
@@ -271,24 +253,25 @@ class Scenario:
         """
         if self.visual is not None:
             return self.visual(self.parameters)
-        if self.to_bodies is not None:
+        to_bodies, planar = self.to_bodies, self.body
+        if to_bodies is not None:
             space = self.make_system(self.parameters).space
             rest = np.zeros(space.nw)
-            bodies = self.to_bodies(self.parameters, space.origin, rest)
+            bodies = to_bodies(self.parameters, space.origin, rest)
 
-            def poses(parameters, q):
+            def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
                 return {
                     body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz))
-                    for body in self.to_bodies(parameters, q, rest)
+                    for body in to_bodies(parameters, q, rest)
                 }
 
             return balls(bodies[0].parent, poses, (body.frame for body in bodies))
-        if self.body is not None:
-            at = self.make_system(self.parameters).space.names.index(self.body.coordinates[0])
+        if planar is not None:
+            at = self.make_system(self.parameters).space.names.index(planar.coordinates[0])
             return balls(
-                self.body.parent,
-                lambda _, q: {self.body.frame: Pose.planar(*q[at : at + 3])},
-                [self.body.frame],
+                planar.parent,
+                lambda _, q: {planar.frame: Pose.planar(*q[at : at + 3])},
+                [planar.frame],
             )
         return balls("", lambda parameters, q: {}, ())
 
@@ -298,5 +281,7 @@ class Scenario:
             raise UnknownName(f"{self.name} integrator", integrator, self.integrators)
         return self.integrators[integrator](system, h)
 
-    def _same_method(self, make, model: DiscreteSystem) -> bool:
+    def _same_method(
+        self, make: Callable[[System, float], DiscreteSystem], model: DiscreteSystem
+    ) -> bool:
         return make(model.system, model.h).method.name == model.method.name

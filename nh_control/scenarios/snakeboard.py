@@ -13,7 +13,9 @@ from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
-from nh_control.scenarios.scenario import Body, Joint, Perturbation, Scenario
+from nh_control.scenarios.driving import INTEGRATORS, perturbed
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Body, Joint, Scenario
 from nh_control.scenarios.snakeboard_visual import visual_model
 from nh_control.systems import SnakeboardParameters, snakeboard
 
@@ -112,20 +114,6 @@ def _swings(dsys: DiscreteSystem) -> Trajectory:
     )
 
 
-def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with the board moved and turned and every momentum scaled; raises ValueError
-    for an error only quadrotors can have.
-    """
-    perturbation.refuse_swing_and_tilt(model.system.name)
-    theta = model.state_space.tangent_names.index("theta")
-    direction, signs = perturbation.drawn(1 + model.system.n_rho)
-    dx = np.zeros(model.ndx)
-    dx[theta] = signs[0] * perturbation.heading
-    dx[theta + 1 : theta + 3] = perturbation.position * direction
-    dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
-    return model.retract(x, dx)
-
-
 _Q = np.diag([0.1, 1.0, 10.0, 10.0, 10.0, 0.1, 0.1, 1.0])
 
 SNAKEBOARD = Scenario(
@@ -134,9 +122,7 @@ SNAKEBOARD = Scenario(
     parameters=SnakeboardParameters(),
     make_system=snakeboard,
     integrators={
-        "midpoint": nonholonomic_midpoint,
-        "rdp_exp": rdp,
-        "rdp_cay": partial(rdp, retraction="cay"),
+        **INTEGRATORS,
         "rdp_exp_truncated": partial(rdp, tangent="truncated"),
     },
     references={
@@ -144,6 +130,7 @@ SNAKEBOARD = Scenario(
         "parking_optimal": parking_optimal,
     },
     weights=(_Q, 1e-2 * np.eye(2), 100 * _Q),
+    perturbation=PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1),
     perturb=perturbed,
     joints=(
         Joint("rotor_joint", "psi"),

@@ -20,8 +20,10 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, Multibody, load_urdf
-from nh_control.scenarios.joints import displaced
-from nh_control.scenarios.scenario import BodyState, Joint, Perturbation, Scenario
+from nh_control.scenarios.frames import on_frames
+from nh_control.scenarios.joints import JointPerturbation
+from nh_control.scenarios.perturbation import moved
+from nh_control.scenarios.scenario import BodyState, Joint, Scenario
 from nh_control.scenarios.urdf_visual import visual_model
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
@@ -67,6 +69,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         integrators={"midpoint": midpoint},
         references={"hold": partial(_held, model)} if held else {"free": partial(_free, model)},
         weights=_weights(model, held),
+        perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
         perturb=perturbed,
         joints=tuple(
             Joint(c, c, unit="m" if model.tree.joint(c).effort[1] == "N" else "rad")
@@ -74,6 +77,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         ),
         to_bodies=partial(_to_bodies, root) if root else None,
         from_bodies=_from_bodies if root else None,
+        external=lambda _: on_frames(model, (f.name for f in model.frames if not f.is_fixed)),
         visual=partial(visual_model, model),
         step_s=0.005,
         hold=held,
@@ -81,20 +85,21 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     )
 
 
-def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: Perturbation) -> np.ndarray:
-    """State x (nx) with every joint turned by `heading` (rad) or slid by `position` (m), a
-    floating base turned and moved to its left by as much, and every momentum scaled; random signs
-    with a seed. Raises ValueError for an error only quadrotors can have."""
+def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbation) -> np.ndarray:
+    """State x (nx) with every joint turned by `angle` (rad) or slid by `position` (m), a floating
+    base turned and moved to its left by as much, and every momentum scaled; random signs with a
+    seed.
+    """
     space, robot = model.system.space, model.system.model
     change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
         slides = robot.tree.joint(coordinate).effort[1] == "N"
         change[robot.tree.place(coordinate)[1]] = (
-            perturbation.position if slides else perturbation.heading
+            perturbation.position if slides else perturbation.angle
         )
     if not isinstance(space, Rn):
-        change[2], change[4] = perturbation.heading, perturbation.position
-    return displaced(model, x, perturbation, change)
+        change[2], change[4] = perturbation.angle, perturbation.position
+    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
 def _system(model: Multibody, parameters: UrdfParameters) -> System:

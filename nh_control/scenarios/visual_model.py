@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from transforms3d.axangles import axangle2mat
@@ -92,7 +93,7 @@ class VisualModel:
     """
 
     parent: str
-    poses: Callable[[object, np.ndarray], Mapping[str, Pose]]
+    poses: Callable[[Any, np.ndarray], Mapping[str, Pose]]
     shapes: tuple[Shape, ...]
     trail: str = ""
     cables: tuple[Cable, ...] = ()
@@ -101,7 +102,7 @@ class VisualModel:
 
 
 def balls(
-    parent: str, poses: Callable[[object, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
+    parent: str, poses: Callable[[Any, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
 ) -> VisualModel:
     """What is drawn of frames of which nothing better is known; the first leaves a trail."""
     frames = tuple(frames)
@@ -110,4 +111,17 @@ def balls(
         poses,
         tuple(Shape("sphere", (0.3, 0.3, 0.3), ORANGE, frame) for frame in frames),
         trail=frames[0] if frames else "",
+    )
+
+
+def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:
+    """A wheel of this radius and width (m) about the y axis of its frame, with spokes that show
+    its turning.
+    """
+    tire = Shape("cylinder", (2 * radius, 2 * radius, width), RUBBER, frame, roll=np.pi / 2)
+    long, thin, wide = 1.5 * radius, 0.22 * radius, 1.15 * width
+    return (
+        tire,
+        Shape("box", (long, wide, thin), STEEL, frame),
+        Shape("box", (thin, wide, long), STEEL, frame),
     )

@@ -1,7 +1,15 @@
 """Mechanical systems, one a file, each a function of a frozen dataclass of parameters."""
 
+from nh_control.systems.car import CarParameters, car
 from nh_control.systems.cart_pole import CartPoleParameters, cart_pole
-from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh
+from nh_control.systems.chaotic_quartic import ChaoticQuarticParameters, chaotic_quartic
+from nh_control.systems.chaplygin_sleigh import (
+    ChaplyginSleighParameters,
+    chaplygin_sleigh,
+    chaplygin_sleigh_contact,
+)
+from nh_control.systems.differential_drive import DifferentialDriveParameters, differential_drive
+from nh_control.systems.gearbox import GearboxParameters, gearbox
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 from nh_control.systems.quadrotor_payload import (
     Formation,
@@ -9,21 +17,42 @@ from nh_control.systems.quadrotor_payload import (
     quadrotor_payload,
 )
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
+from nh_control.systems.roller_racer import RollerRacerParameters, roller_racer
+from nh_control.systems.rolling_ball import RollingBallParameters, rolling_ball
+from nh_control.systems.rolling_disk import RollingDiskParameters, rolling_disk
 from nh_control.systems.rotor_mixing import RotorMixing
 from nh_control.systems.snakeboard import SnakeboardParameters, snakeboard
+from nh_control.systems.suslov import SuslovParameters, suslov
 
 __all__ = [
+    "CarParameters",
     "CartPoleParameters",
+    "ChaoticQuarticParameters",
     "ChaplyginSleighParameters",
+    "DifferentialDriveParameters",
     "Formation",
+    "GearboxParameters",
     "PendulumParameters",
     "QuadrotorPayloadParameters",
+    "RollerRacerParameters",
+    "RollingBallParameters",
+    "RollingDiskParameters",
     "RotorMixing",
     "SnakeboardParameters",
+    "SuslovParameters",
+    "car",
     "cart_pole",
+    "chaotic_quartic",
     "chaplygin_sleigh",
+    "chaplygin_sleigh_contact",
+    "differential_drive",
+    "gearbox",
     "link_tensions",
     "pendulum",
     "quadrotor_payload",
+    "roller_racer",
+    "rolling_ball",
+    "rolling_disk",
     "snakeboard",
+    "suslov",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -12,6 +13,16 @@ from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+
+
+def check_inertias(owner: str, principal: Sequence[float]) -> None:
+    """Raises ValueError unless a body can have these principal inertias (3)."""
+    largest = max(principal)
+    if min(principal) <= 0 or 2 * largest > sum(principal):
+        raise ValueError(
+            f"{owner}: the largest inertia {largest:g} must not exceed the sum of the others, and "
+            f"all must be positive, got principal inertias {[float(j) for j in principal]}"
+        )
 
 
 @dataclass(frozen=True)
@@ -24,12 +35,7 @@ class RigidBodyParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        largest = max(self.Jx, self.Jy, self.Jz)
-        if 2 * largest > self.Jx + self.Jy + self.Jz:
-            raise ValueError(
-                f"RigidBodyParameters: the largest inertia {largest:g} must not exceed the sum "
-                f"of the others"
-            )
+        check_inertias("RigidBodyParameters", (self.Jx, self.Jy, self.Jz))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from nh_control.control import Command, DisturbanceEstimate, LqrTracker
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import closed_loop, convert
-from nh_control.scenarios import PlantOptions
+from nh_control.scenarios import Constant, Disturbance, PlantOptions
 from nh_control.scenarios.quadrotor_payload import PATHS, QUADROTOR_PAYLOAD
 from nh_control.systems import Formation
 
@@ -85,7 +85,10 @@ def main() -> None:
             name,
             QUADROTOR_PAYLOAD.plant(
                 model,
-                PlantOptions(parameters={"payload_mass": factor * p.payload_mass}, wind=True),
+                PlantOptions(
+                    parameters={"payload_mass": factor * p.payload_mass},
+                    disturbances=(Disturbance("payload", Constant((0.0, 0.0, 0.0))),),
+                ),
             ),
             known,
         )

@@ -19,8 +19,7 @@ import numpy as np
 from rich.progress import track
 
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import Perturbation
-from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
+from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD, PayloadPerturbation
 
 POSITION_M, SWING_RAD, TILT_RAD = 0.5, np.pi / 6, np.pi / 3
 STEPS, CLOSE_M = 800, 0.01
@@ -38,7 +37,7 @@ def prepare() -> None:
 def recovers(scale: float, seed: int) -> bool:
     """Whether hover is recovered from the start of that seed."""
     model, reference = _hover.dsys, _hover.reference
-    error = Perturbation(
+    error = PayloadPerturbation(
         scale * POSITION_M, seed=seed, swing=scale * SWING_RAD, tilt=scale * TILT_RAD
     )
     result = closed_loop(

@@ -4,6 +4,7 @@ test/cli/readme_table.py` prints it.
 
 from nh_control.ros.runtime.parameters import (
     DISPLAY,
+    PERTURBATION,
     PLANT,
     PLANT_PARAMETERS,
     RECORDER,
@@ -27,7 +28,11 @@ def rows() -> list[str]:
     ]
     body.append(
         f"| `{PLANT_PARAMETERS}<field>` | plant | the scenario's | Physical parameter of the "
-        f"plant; `nh_control list` shows the fields. |"
+        f"plant; `nh_control list SCENARIO` shows the fields. |"
+    )
+    body.append(
+        f"| `{PERTURBATION}<field>` | plant | 0, seed -1 | Initial error; `nh_control list "
+        f"SCENARIO` shows the fields. |"
     )
     return [HEADER, "|---|---|---|---|", *body]
 

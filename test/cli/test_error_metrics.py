@@ -1,5 +1,7 @@
 """What the numbers of a scenario mean: parts of the error, units, distance from the manifold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from transforms3d.quaternions import axangle2quat
@@ -8,19 +10,11 @@ from nh_control import scenarios
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.runs import error_metrics
-from nh_control.scenarios import Joint, Scenario
+from nh_control.scenarios import Joint, get
 
-SLIDER = Scenario(
-    "slider",
-    "",
-    None,
-    None,
-    {},
-    {},
-    (),
-    None,
-    joints=(Joint("rail", "x", unit="m"), Joint("hinge", "theta")),
-)
+JOINTS = get("pendulum_swing_up")
+"""A scenario of joints alone, of which others are made here."""
+SLIDER = replace(JOINTS, joints=(Joint("rail", "x", unit="m"), Joint("hinge", "theta")))
 
 
 def parts(scenario, space, q, target):
@@ -39,15 +33,8 @@ def test_coordinates_of_one_unit_are_one_part():
 
 
 def test_many_coordinates_are_lengths_and_angles():
-    arms = Scenario(
-        "arms",
-        "",
-        None,
-        None,
-        {},
-        {},
-        (),
-        None,
+    arms = replace(
+        JOINTS,
         joints=tuple(Joint(name, name, unit="m" if name < "e" else "rad") for name in "abcdefgh"),
     )
     got = parts(arms, Rn(*"abcdefgh"), np.ones(8), np.zeros(8))

@@ -14,17 +14,14 @@ from nh_control.figures.scene import scene
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, Perturbation, Scenario
+from nh_control.scenarios import Joint, Scenario
+from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
 from nh_control.systems import PendulumParameters, pendulum
 
 
 def swing(model):
     return model.simulate(model.state([0.5], [0.0]), np.zeros((50, 1)))
-
-
-def lifted(model, x, perturbation):
-    return model.retract(x, [perturbation.position, 0.0])
 
 
 PENDULUM = Scenario(
@@ -35,7 +32,6 @@ PENDULUM = Scenario(
     integrators={"midpoint": midpoint},
     references={"swing": swing},
     weights=(np.eye(2), np.eye(1), np.eye(2)),
-    perturb=lifted,
     joints=(Joint("pivot", "theta"),),
 )
 
@@ -101,14 +97,13 @@ def test_summary_of_joints_alone_leaves_out_what_there_is_not():
         and part["initial"] == pytest.approx(0.1)
         and part["final"] < part["rms"] < part["largest"]
     )
-    assert summary["monitored"] == {} and summary["wind"] is None
+    assert summary["monitored"] == {} and summary["disturbances"] == []
     assert (
         summary["constraint_residual_max_m"] is None and summary["manifold_residual_max"] is None
     )
     labels = table(summary).columns[0]._cells
-    assert "  θ" in labels and not {"constraint residual", "distance from manifold", "wind"} & set(
-        labels
-    )
+    absent = {"constraint residual", "distance from manifold", "disturbance"}
+    assert "  θ" in labels and not absent & set(labels)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +114,10 @@ def short_hover():
 
 def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, short_hover):
     run = result(
-        short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(0.5, tilt=0.5)
+        short_hover,
+        reference="hover",
+        duration_s=0.5,
+        perturbation=PayloadPerturbation(0.5, tilt=0.5),
     )
     assert set(save_all(run, tmp_path)) == {
         "path",
@@ -144,7 +142,7 @@ def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, shor
 
 def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):
     run = result(
-        short_hover, reference="hover", duration_s=0.5, perturbation=Perturbation(tilt=1.0)
+        short_hover, reference="hover", duration_s=0.5, perturbation=PayloadPerturbation(tilt=1.0)
     )
     panels = {panel.get_ylabel(): panel for panel in figures(short_hover)["inputs"](run).axes}
     thrust, torque = panels["quad1 thrust (N)"], panels["quad1 torque x (N m)"]

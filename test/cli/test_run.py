@@ -88,7 +88,8 @@ RUNS = {
             "--perturb-tilt",
             "0.5",
         ),
-        *("--wind-force", "2", "0", "0", "--wind-start", "0.5", "--wind-duration", "0.5"),
+        *("--disturb", "payload:gust:2,0,0,start=0.5,duration=0.5"),
+        *("--disturb", "quad2:noise:0.2,0.2,0.2,0.05,0.05,0.05,correlation=0.3,seed=2"),
     ),
 }
 

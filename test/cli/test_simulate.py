@@ -193,12 +193,8 @@ def test_bodies_in_space_have_errors_tensions_and_wind(call):
         "lengths=0.6,0.81",
         "--plant-parameter",
         "payload_mass=0.5",
-        "--wind-force",
-        "2",
-        "0",
-        "-0.5",
-        "--wind-start",
-        "0.2",
+        "--disturb",
+        "payload:gust:2,0,-0.5,start=0.2",
     )
     done = call(
         "simulate",
@@ -225,7 +221,8 @@ def test_bodies_in_space_have_errors_tensions_and_wind(call):
     }
     assert initial == {"payload position": (pytest.approx(0.5), "m"), **turns}
     assert summary["plant_parameters"]["lengths"] == [0.6, 0.81]
-    assert summary["wind"] == {"force": [2.0, 0.0, -0.5], "start_s": 0.2, "duration_s": 0.0}
+    assert summary["disturbances"] == ["payload:gust:2.0,0.0,-0.5,start=0.2,duration=0.0"]
+    assert summary["perturbation"]["tilt"] == 0.6
     assert set(summary["monitored"]) == {"link1 tension", "link2 tension"}
     assert 0 < summary["manifold_residual_max"] < 1e-14
     saved = np.load(summary["files"]["results"])
@@ -253,12 +250,37 @@ WRONG = {
     "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
     "tilt of what cannot tilt": (
         ("snakeboard", "--perturb-tilt", "1"),
-        "leave swing and tilt at 0",
+        "error of snakeboard, 'tilt', choose one of: position, heading, momentum, seed",
     ),
-    "wind where there is none": (("snakeboard", "--wind-force", "1", "0", "0"), "has no wind"),
-    "wind without direction": (("quadrotor_payload", "--wind-force", "1"), "expected 3 arguments"),
-    "infinite wind": (("quadrotor_payload", "--wind-force", "1", "0", "inf"), "finite"),
-    "wind before the start": (("quadrotor_payload", "--wind-start", "-1"), ">= 0"),
+    "push of what is not there": (
+        ("snakeboard", "--disturb", "payload:gust:1,0,0"),
+        "target of a disturbance 'payload', choose one of: psi, phi, theta, forward, side, base",
+    ),
+    "wind without direction": (
+        ("quadrotor_payload", "--disturb", "payload:gust:1"),
+        "expected on payload force_x (N), force_y (N), force_z (N), got 1 number(s)",
+    ),
+    "infinite wind": (
+        ("quadrotor_payload", "--disturb", "payload:gust:1,0,inf"),
+        "Gust.force must be a list of numbers, all finite",
+    ),
+    "wind before the start": (
+        ("quadrotor_payload", "--disturb", "payload:gust:1,0,0,start=-1"),
+        "Gust.start must be >= 0 and finite, got -1.0 s",
+    ),
+    "unknown kind of disturbance": (
+        ("snakeboard", "--disturb", "psi:storm:1"),
+        "'storm', choose one of: constant, gust, sine, noise",
+    ),
+    "disturbance without values": (("snakeboard", "--disturb", "psi:gust"), "TARGET:KIND:NUMBER"),
+    "unknown value of a disturbance": (
+        ("snakeboard", "--disturb", "psi:noise:1,colour=3"),
+        "'colour', choose one of: correlation, seed",
+    ),
+    "disturbance that is no number": (
+        ("snakeboard", "--disturb", "psi:sine:much"),
+        "'much' is not a number",
+    ),
     "too few lengths": (
         ("quadrotor_payload", "--plant-parameter", "lengths=0.6"),
         "2 numbers as in (0.6, 0.8), got 0.6",

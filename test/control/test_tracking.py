@@ -12,11 +12,11 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
 from nh_control.runs.simulation import closed_loop, convert
-from nh_control.scenarios import SNAKEBOARD, Perturbation, PlantOptions, UnknownName
+from nh_control.scenarios import SNAKEBOARD, PlanarPerturbation, PlantOptions, UnknownName
 from nh_control.scenarios.snakeboard import GAITS
 
 REFERENCES = ("parking", "forward", "turning")
-ERROR = Perturbation(position=0.1, heading=0.1, momentum=0.1)
+ERROR = PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1)
 MASSES = [dict(m=1.1), dict(m=0.9), dict(m=1.1, I=1.1, J=1.32), dict(m=0.9, I=0.9, J=1.08)]
 
 
@@ -55,7 +55,9 @@ def second_half(error):
 @pytest.mark.parametrize("name", REFERENCES)
 @pytest.mark.parametrize("seed", [-1, 0, 1, 2])
 def test_error_falls_a_hundredfold_with_a_perfect_model(model, trackers, name, seed):
-    result = run(model, trackers[name][False], perturbation=Perturbation(0.1, 0.1, 0.1, seed))
+    result = run(
+        model, trackers[name][False], perturbation=PlanarPerturbation(0.1, 0.1, 0.1, seed)
+    )
     error = configuration_error(result)
     assert error[0] == pytest.approx(np.hypot(0.1, 0.1))
     assert error[-1] <= error[0] / 100
@@ -97,7 +99,7 @@ def test_open_loop_error_grows(model, trackers, name):
 
 
 def test_without_error_the_reference_is_followed_exactly(model, trackers):
-    result = run(model, trackers["parking"][True], perturbation=Perturbation())
+    result = run(model, trackers["parking"][True], perturbation=PlanarPerturbation())
     np.testing.assert_allclose(
         result.trajectory.states, trackers["parking"][True].reference.states, atol=1e-9
     )
@@ -190,13 +192,13 @@ def test_disturbance_estimate_finds_a_constant_torque(model, trackers):
 def test_perturbation_has_the_size_it_names_and_a_seed_repeats_it(model, trackers):
     x0 = trackers["parking"][False].reference.states[0]
     for seed in (-1, 3):
-        moved = SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed))
+        moved = SNAKEBOARD.perturb(model, x0, PlanarPerturbation(0.2, 0.1, 0.05, seed))
         dx = model.local(x0, moved)
         assert abs(dx[2]) == pytest.approx(0.1)
         assert np.hypot(*dx[3:5]) == pytest.approx(0.2)
         np.testing.assert_allclose(np.abs(dx[5:]), 0.05 * np.abs(x0[5:]), atol=1e-12)
         np.testing.assert_array_equal(
-            moved, SNAKEBOARD.perturb(model, x0, Perturbation(0.2, 0.1, 0.05, seed))
+            moved, SNAKEBOARD.perturb(model, x0, PlanarPerturbation(0.2, 0.1, 0.05, seed))
         )
 
 
@@ -215,7 +217,7 @@ def test_unknown_names_list_the_valid_ones(model):
     ("call", "text"),
     [
         (lambda: PlantOptions(substeps=0), "integer >= 1"),
-        (lambda: Perturbation(position=np.nan), "position must be finite"),
+        (lambda: PlanarPerturbation(position=np.nan), "position must be finite"),
         (lambda: SNAKEBOARD.model(step_s=-1.0), "positive"),
     ],
 )

@@ -33,7 +33,7 @@ from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.distribution import BASES, householder
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
-from nh_control.systems import chaplygin_sleigh, chaotic_quartic, gearbox, snakeboard
+from nh_control.systems import chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (4, 5, 7, 9)}

@@ -96,7 +96,29 @@ WRONG = {
     ),
     "lagrangian without a mass": (
         dict(lagrangian=lambda q, v: v[1] ** 2 / 2),
-        ["mass matrix", "singular"],
+        ["mass matrix", "singular", "q = [0.0, 0.0]", "kinetic energy"],
+    ),
+    "constraint whose rows depend on each other": (
+        dict(
+            velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
+            distribution=lambda q: ca.SX(2, 0),
+        ),
+        ["2 rows", "rank 1", "q = [0.0, 0.0]", "drop dependent rows"],
+    ),
+    "dependent rows without a distribution": (
+        dict(
+            velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
+            distribution=None,
+        ),
+        ["2 velocity constraints", "q = [0.0, 0.0]", "drop dependent ones"],
+    ),
+    "constraint that vanishes at the origin": (
+        dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None),
+        ["do not fix", "q = [0.0, 0.0]"],
+    ),
+    "constraint with a velocity in its matrix": (
+        dict(velocity_constraint=lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
+        ["speed", "A(q) v = b(q)", "without v"],
     ),
     "lagrangian with a NaN mass": (
         dict(lagrangian=lambda q, v: np.nan * ca.sumsqr(v)),
@@ -132,6 +154,14 @@ def test_wrong_systems_are_refused(case):
     with pytest.raises(ValueError) as error:
         point(**changes)
     assert all(word in str(error.value) for word in ["point", *words]), error.value
+
+
+@pytest.mark.parametrize("function", [lambda q, v: ca.horzcat(v[1], -v[0]), lambda: ca.SX(1, 2)])
+def test_a_constraint_of_other_arguments_is_a_type_error(function):
+    with pytest.raises(TypeError) as error:
+        point(velocity_constraint=function)
+    words = ["point", "velocity_constraint", "A(q)", "1 argument", "linear in v"]
+    assert all(word in str(error.value) for word in words), error.value
 
 
 def test_the_right_one_is_accepted():

@@ -8,7 +8,8 @@ from urdf_robots import robot_file
 from nh_control import scenarios
 from nh_control.multibody import UrdfError
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import Perturbation, PlantOptions
+from nh_control.scenarios import PlantOptions
+from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.urdf import DEFAULT
 
 TEXT = DEFAULT.read_text()
@@ -19,7 +20,7 @@ def test_the_default_robot_is_held_at_rest_and_returns_there():
     scenario = scenarios.get("urdf")
     model = scenario.model()
     tracker = scenario.tracker(model, scenario.reference(model))
-    start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
+    start = scenario.perturb(model, tracker.reference.states[0], JointPerturbation(angle=0.2))
     np.testing.assert_allclose(model.local(tracker.reference.states[0], start)[:2], [0.2, 0.2])
     run = closed_loop(
         scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2})), tracker, start, 400
@@ -65,7 +66,7 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     np.testing.assert_allclose(base_q, q[:7], atol=1e-15)
     np.testing.assert_allclose(base_v, v[:6], atol=1e-15)
     moved = scenario.perturb(
-        model, model.state(q, v), Perturbation(position=0.1, heading=0.2, momentum=0.5)
+        model, model.state(q, v), JointPerturbation(position=0.1, angle=0.2, momentum=0.5)
     )
     np.testing.assert_allclose(
         model.local(model.state(q, v), moved)[[2, 4, 6, 7]], [0.2, 0.1, 0.2, 0.2], atol=1e-12
@@ -87,7 +88,7 @@ def test_real_robots_are_held_as_they_are(name):
     scenario = scenarios.from_urdf(robot_file(name))
     model = scenario.model()
     tracker = scenario.tracker(model, scenario.reference(model))
-    start = scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.1))
+    start = scenario.perturb(model, tracker.reference.states[0], JointPerturbation(angle=0.1))
     run = closed_loop(model, tracker, start, 400)
     assert (
         np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])).max() <= 1e-8
@@ -122,6 +123,3 @@ def test_what_cannot_be_a_scenario_is_refused():
         scenarios.get("urdf", "no_such.urdf")
     with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
         scenarios.get("snakeboard", "robot.urdf")
-    with pytest.raises(ValueError, match="swing"):
-        scenario = scenarios.get("urdf")
-        scenario.perturb(scenario.model(), np.zeros(4), Perturbation(swing=0.1))

@@ -1,13 +1,24 @@
 """The quadrotor payload scenario: what nodes and command line take from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from payload_cases import model, parameters, random_motion
 
+from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import SNAKEBOARD, BodyState, Perturbation, PlantOptions, UnknownName
+from nh_control.scenarios import BodyState, Constant, Disturbance, PlantOptions, UnknownName
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
-from nh_control.scenarios.quadrotor_payload import from_bodies, perturbed, to_bodies
+from nh_control.scenarios.quadrotor_payload import (
+    PayloadPerturbation,
+    from_bodies,
+    perturbed,
+    tensions,
+    to_bodies,
+)
+from nh_control.systems.quadrotor_payload import quadrotor_payload
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
 
 FULL = dict(position=0.5, swing=np.pi / 6, tilt=np.pi / 3)
 
@@ -43,7 +54,7 @@ def angle_between(a, b):
 def test_perturbation_has_the_sizes_it_names_and_a_seed_repeats_it(n, seed):
     dsys, rng = model(n), np.random.default_rng(seed + 2)
     x = dsys.state(*random_motion(n, rng))
-    error = Perturbation(seed=seed, **FULL)
+    error = PayloadPerturbation(seed=seed, **FULL)
     moved = perturbed(dsys, x, error)
     before, after = (
         to_bodies(parameters(n), dsys.configuration(s), dsys.velocity(s)) for s in (x, moved)
@@ -65,7 +76,7 @@ def test_heading_turns_the_quadrotors_and_momentum_scales_the_momenta():
     dsys = model(2)
     q, v = random_motion(2, np.random.default_rng(1))
     x = dsys.state(q, v)
-    moved = perturbed(dsys, x, Perturbation(heading=0.3, momentum=0.2))
+    moved = perturbed(dsys, x, PayloadPerturbation(heading=0.3, momentum=0.2))
     np.testing.assert_allclose(
         2 * np.arccos(np.abs(np.sum(x[3:11].reshape(2, 4) * moved[3:11].reshape(2, 4), axis=1))),
         0.3,
@@ -75,10 +86,7 @@ def test_heading_turns_the_quadrotors_and_momentum_scales_the_momenta():
 
 def test_perturbations_a_system_cannot_have_are_refused(nominal, hover):
     with pytest.raises(ValueError, match="tilt must be below half a turn"):
-        SCENARIO.perturb(nominal, hover.states[0], Perturbation(tilt=3.2))
-    board = SNAKEBOARD.model()
-    with pytest.raises(ValueError, match="leave swing and tilt at 0"):
-        SNAKEBOARD.perturb(board, np.zeros(board.nx), Perturbation(swing=0.1))
+        SCENARIO.perturb(nominal, hover.states[0], PayloadPerturbation(tilt=3.2))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -121,10 +129,17 @@ def test_bodies_that_are_not_of_the_system_are_refused():
         from_bodies((payload, stuck))
 
 
+WIND = PlantOptions(
+    disturbances=tuple(Disturbance(b, Constant((0.0,) * 3)) for b in ("payload", "quad1", "quad2"))
+)
+
+
 def test_wind_is_further_inputs_of_the_plant(nominal, hover):
-    plant = SCENARIO.plant(nominal, PlantOptions(wind=True))
-    assert plant.inputs[8:] == tuple(
-        f"{body}_force_{c}" for body in ("payload", "quad1", "quad2") for c in "xyz"
+    plant = SCENARIO.plant(nominal, WIND)
+    forces, torques = ([f"{kind}_{c}" for c in "xyz"] for kind in ("force", "torque"))
+    assert plant.inputs[8:] == (
+        *(f"payload_{name}" for name in forces),
+        *(f"{body}_{name}" for body in ("quad1", "quad2") for name in (*forces, *torques)),
     )
     tracker = SCENARIO.tracker(nominal, hover)
     calm, windless = (
@@ -132,26 +147,50 @@ def test_wind_is_further_inputs_of_the_plant(nominal, hover):
         closed_loop(nominal, tracker, hover.states[0], 50),
     )
     np.testing.assert_allclose(calm.trajectory.states, windless.trajectory.states, atol=1e-12)
-    gust = np.zeros((50, 9))
+    gust = np.zeros((50, 15))
     gust[:, 0] = 2.0
     blown = closed_loop(plant, tracker, hover.states[0], 50, disturbance=gust)
     assert blown.trajectory.states[-1, 0] > 0.1
-    with pytest.raises(ValueError, match=r"disturbance must have shape \(50, 9\), got \(50, 3\)"):
+    with pytest.raises(ValueError, match=r"disturbance must have shape \(50, 15\), got \(50, 3\)"):
         closed_loop(plant, tracker, hover.states[0], 50, disturbance=gust[:, :3])
-    with pytest.raises(ValueError, match="snakeboard has no wind"):
-        SNAKEBOARD.plant(SNAKEBOARD.model(), PlantOptions(wind=True))
     with pytest.raises(UnknownName, match="payload_mass, quadrotor_mass"):
-        SCENARIO.plant(nominal, PlantOptions(parameters={"mass": 1.0}, wind=True))
+        SCENARIO.plant(nominal, replace(WIND, parameters={"mass": 1.0}))
+
+
+def test_the_general_construction_is_the_one_written_by_hand(nominal):
+    """Forces through the bodies' positions and the published equations with wind agree, also in
+    the tensions, for links of other lengths.
+    """
+    other = {"lengths": (0.65, 0.75), "payload_mass": 0.5}
+    plant = SCENARIO.plant(nominal, replace(WIND, parameters=other))
+    p = SCENARIO.plant_parameters(PlantOptions(parameters=other))
+    by_hand = midpoint(quadrotor_payload(p, wind=True), nominal.h)
+    x = plant.state(*random_motion(2, np.random.default_rng(6)))
+    u, wind = np.full(8, 3.0), np.random.default_rng(7).normal(size=(3, 3))
+    bodies = np.concatenate([wind[0], wind[1], np.zeros(3), wind[2], np.zeros(3)])
+    np.testing.assert_allclose(
+        plant.step(x, np.r_[u, bodies]), by_hand.step(x, np.r_[u, wind.ravel()]), atol=1e-12
+    )
+    q, v = plant.configuration(x), plant.velocity(x)
+    named = {"payload": wind[0], "quad1": wind[1], "quad2": np.r_[wind[2], 1.0, 2.0, 3.0]}
+    np.testing.assert_allclose(
+        tensions(p, q, v, u, named), link_tensions(p, q, v, np.r_[u, wind.ravel()]), atol=1e-12
+    )
+    on_coordinates = {f"payload_{c}": wind[0, i : i + 1] for i, c in enumerate("xyz")}
+    np.testing.assert_allclose(
+        tensions(p, q, v, u, on_coordinates), tensions(p, q, v, u, {"payload": wind[0]})
+    )
 
 
 def test_wind_on_a_body_accelerates_all_by_the_total_mass(nominal):
     """The total momentum grows by the forces' impulse, whatever the links do."""
-    plant = SCENARIO.plant(nominal, PlantOptions(wind=True))
+    plant = SCENARIO.plant(nominal, WIND)
     x = plant.state(*random_motion(2, np.random.default_rng(4)))
-    wind = np.random.default_rng(5).normal(size=9)
+    wind = np.random.default_rng(5).normal(size=15)
     moved = plant.simulate(x, np.tile(np.r_[np.zeros(8), wind], (30, 1))).states[-1]
     p, t = nominal.system.parameters, 30 * plant.h
-    total = wind.reshape(3, 3).sum(axis=0) - [0, 0, (p.payload_mass + 2 * p.quadrotor_mass) * p.g]
+    forces = wind[:3] + wind[3:6] + wind[9:12]
+    total = forces - [0, 0, (p.payload_mass + 2 * p.quadrotor_mass) * p.g]
     np.testing.assert_allclose(moved[17:20] - x[17:20], t * total, atol=1e-11)
 
 
@@ -161,7 +200,9 @@ def test_references_are_held_past_their_end(nominal, name):
     assert reference.name == name
     tracker = SCENARIO.tracker(nominal, reference, integral=True)
     start = SCENARIO.perturb(
-        nominal, reference.states[0], Perturbation(position=0.1, heading=0.1, momentum=0.1, seed=2)
+        nominal,
+        reference.states[0],
+        PayloadPerturbation(position=0.1, heading=0.1, momentum=0.1, seed=2),
     )
     result = closed_loop(nominal, tracker, start, len(reference) + 300)
     assert result.failure is None

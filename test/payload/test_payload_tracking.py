@@ -10,8 +10,8 @@ from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop, convert
-from nh_control.scenarios import Perturbation, PlantOptions
-from nh_control.scenarios.quadrotor_payload import PATHS, weights
+from nh_control.scenarios import PlantOptions
+from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, weights
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.systems import (
     Formation,
@@ -72,7 +72,7 @@ def windy(model, mass):
 def test_hover_recovers_from_half_a_meter_30_degrees_of_swing_and_60_degrees_of_tilt_together(
     model, hover, seed
 ):
-    error = Perturbation(position=0.5, swing=np.pi / 6, tilt=np.pi / 3, seed=seed)
+    error = PayloadPerturbation(position=0.5, swing=np.pi / 6, tilt=np.pi / 3, seed=seed)
     result = closed_loop(
         model, hover, SCENARIO.perturb(model, hover.reference.states[0], error), 800
     )

@@ -10,6 +10,7 @@ import numpy as np
 from nh_control import scenarios
 from nh_control.integrators import midpoint
 from nh_control.scenarios import Joint, Scenario
+from nh_control.scenarios.joints import TurningPerturbation
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 
 
@@ -20,7 +21,7 @@ def swing(model):
 
 def perturbed(model, x, perturbation):
     """The state with the pendulum turned."""
-    return x + np.array([perturbation.heading, 0.0])
+    return x + np.array([perturbation.angle, 0.0])
 
 
 PENDULUM = Scenario(
@@ -31,6 +32,7 @@ PENDULUM = Scenario(
     integrators={"midpoint": midpoint},
     references={"swing": swing},
     weights=(np.eye(2), np.eye(1), np.eye(2)),
+    perturbation=TurningPerturbation(),
     perturb=perturbed,
     joints=(Joint("pivot", "theta"),),
 )

@@ -13,7 +13,7 @@ REFUSED = [
     (
         "plant",
         {"spede_factor": 1.0},
-        ["unknown parameter 'spede_factor'", "did you mean 'speed_factor'", "perturb.position"],
+        ["unknown parameter 'spede_factor'", "did you mean 'speed_factor'", "perturb.<field>"],
     ),
     (
         "plant",
@@ -36,9 +36,22 @@ REFUSED = [
         {**HOVER, "plant.parameters.lengths": "[0.6]"},
         ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"],
     ),
-    ("plant", {"wind.force": "[1.0, 0.0, 0.0]"}, ["snakeboard has no wind"]),
-    ("plant", {"wind.duration_s": -1.0}, ["'wind.duration_s' must be a finite number >= 0"]),
-    ("plant", {"perturb.swing": 0.1}, ["snakeboard", "leave swing and tilt at 0"]),
+    (
+        "plant",
+        {"disturb": "['payload:gust:1,0,0']"},
+        ["unknown target of a disturbance 'payload'", "psi, phi, theta, forward, side, base_link"],
+    ),
+    (
+        "plant",
+        {"disturb": "['base_link:gust:1,0,duration=-1']"},
+        ["Gust.duration must be >= 0 and finite, got -1.0 s"],
+    ),
+    (
+        "plant",
+        {"perturb.swing": 0.1},
+        ["unknown parameter 'perturb.swing'", "perturb.position, perturb.heading"],
+    ),
+    ("plant", {"perturb.seed": -2}, ["'perturb.seed' must be an integer >= -1"]),
     (
         "plant",
         {"plant.integrator": "euler"},
@@ -48,7 +61,9 @@ REFUSED = [
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
     ("plant", {"lockstep": 3}, ["'lockstep' must be true or false, got 3"]),
     ("plant", {"wait_for": "[]"}, ["leave parameters without a value (null, an empty list) out"]),
-    ("tracker", {"scenario": "unicycle"}, ["'scenario' must be one of", "snakeboard"]),
+    ("tracker", {"scenario": "unicycle"}, ["unknown scenario 'unicycle'", "snakeboard"]),
+    ("display", {"scenario": "no_such.py:ROBOT"}, ["no such file", "no_such.py"]),
+    ("recorder", {"scenario": __file__ + ":HOVER"}, ["line 9:", "must be a nh_control Scenario"]),
     (
         "tracker",
         {"reference": "backflip"},

@@ -7,7 +7,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import Perturbation
+from nh_control.scenarios import PlanarPerturbation
 
 SCENARIO = scenarios.get("marionette")
 H = SCENARIO.step_s
@@ -43,7 +43,7 @@ def test_a_lockstep_run_is_the_simulation_and_its_strings_are_shown(nodes, probe
     model = SCENARIO.model()
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model, "sway"))
     start = SCENARIO.perturb(
-        model, tracker.reference.states[0], Perturbation(heading=0.1, position=0.05)
+        model, tracker.reference.states[0], PlanarPerturbation(heading=0.1, position=0.05)
     )
     expected = closed_loop(model, tracker, start, STEPS)
     received = by_step(probe.joint_states, H)

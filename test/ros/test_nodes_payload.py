@@ -8,14 +8,17 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop, convert
-from nh_control.scenarios import Gust, Perturbation, PlantOptions
+from nh_control.scenarios import Disturbance, Gust, PlantOptions
+from nh_control.scenarios.disturbance import parse
+from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 
 SCENARIO = scenarios.get("quadrotor_payload")
 H = SCENARIO.step_s
 HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 LOCKSTEP = {**HOVER, "lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
 PERTURBED = {"perturb.position": 0.2, "perturb.swing": 0.3, "perturb.tilt": 0.5, "perturb.seed": 3}
-WIND = {"wind.force": "[1.0, -2.0, 0.5]", "wind.start_s": 0.5, "wind.duration_s": 1.0}
+NOISE = "quad1:noise:0.3,0.3,0.3,0.1,0.1,0.1,correlation=0.2,seed=5"
+WIND = {"disturb": f"['payload:gust:1,-2,0.5,start=0.5,duration=1', '{NOISE}']"}
 OTHER = {
     "plant.substeps": 2,
     "plant.parameters.payload_mass": 0.5,
@@ -28,16 +31,21 @@ def expected(steps: int) -> np.ndarray:
     """The run of PERTURBED, WIND and OTHER in this process, as `probe.body_states` gives it."""
     model = SCENARIO.model()
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model, "hover"))
+    gust = Disturbance("payload", Gust((1.0, -2.0, 0.5), 0.5, 1.0))
     options = PlantOptions(
-        substeps=2, parameters={"payload_mass": 0.5, "lengths": (0.65, 0.75)}, wind=True
+        substeps=2,
+        parameters={"payload_mass": 0.5, "lengths": (0.65, 0.75)},
+        disturbances=(gust, parse(NOISE)),
     )
     plant = SCENARIO.plant(model, options)
     start = SCENARIO.perturb(
-        model, tracker.reference.states[0], Perturbation(position=0.2, swing=0.3, tilt=0.5, seed=3)
+        model,
+        tracker.reference.states[0],
+        PayloadPerturbation(position=0.2, swing=0.3, tilt=0.5, seed=3),
     )
-    gust = Gust((1.0, -2.0, 0.5), 0.5, 1.0).disturbance(model, plant)
-    wind = np.array([gust(k) for k in range(steps)])
-    assert np.count_nonzero(wind.any(axis=1)) == 100
+    forces = SCENARIO.disturbance(model, options)
+    wind = np.array([forces(k) for k in range(steps)])
+    assert np.count_nonzero(wind[:, :3].any(axis=1)) == 100 and wind[:, 3:].all()
     run = closed_loop(
         plant, tracker, convert(start, model, plant), steps, options.substeps, disturbance=wind
     )
@@ -218,7 +226,8 @@ def test_wind_is_no_command(nodes, probe):
     nodes.start("plant", {**HOVER, "lockstep": True, "speed_factor": 0.0, **WIND})
     first = probe.wait_bodies(0, H)
     model = SCENARIO.model()
-    windy = SCENARIO.plant(model, PlantOptions(wind=True))
+    gust = Disturbance("payload", Gust((1.0, -2.0, 0.5)))
+    windy = SCENARIO.plant(model, PlantOptions(disturbances=(gust,)))
     probe.command(first.header.stamp, [0.0] * windy.nu, windy.inputs)
     probe.wait_value("rejected: wrong names", "1")
     probe.command(first.header.stamp, [100.0] + [0.0] * 7, model.inputs)

@@ -7,7 +7,8 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop, convert
-from nh_control.scenarios import Perturbation, PlantOptions
+from nh_control.scenarios import PlanarPerturbation, PlantOptions
+from nh_control.scenarios.joints import TurningPerturbation
 
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
 PERTURBED = {"perturb.position": 0.1, "perturb.heading": 0.1, "perturb.momentum": 0.1}
@@ -21,7 +22,7 @@ def expected(steps: int, **options) -> np.ndarray:
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
     options = PlantOptions(**options)
     plant = SCENARIO.plant(model, options)
-    start = SCENARIO.perturb(model, tracker.reference.states[0], Perturbation(0.1, 0.1, 0.1))
+    start = SCENARIO.perturb(model, tracker.reference.states[0], PlanarPerturbation(0.1, 0.1, 0.1))
     run = closed_loop(plant, tracker, convert(start, model, plant), steps, options.substeps)
     rows = []
     for x in run.trajectory.states:
@@ -210,14 +211,14 @@ def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes,
             **LOCKSTEP,
             "wait_for": "[probe, display]",
             "scenario": "pendulum",
-            "perturb.heading": 0.2,
+            "perturb.angle": 0.2,
         },
         script=script,
     )
     probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
     model = PENDULUM.model()
     tracker = PENDULUM.tracker(model, PENDULUM.reference(model))
-    start = PENDULUM.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2))
+    start = PENDULUM.perturb(model, tracker.reference.states[0], TurningPerturbation(angle=0.2))
     run = closed_loop(model, tracker, start, 200)
     states = by_step(probe.joint_states, H)
     received = np.array([[*states[k].position, *states[k].velocity] for k in range(201)])

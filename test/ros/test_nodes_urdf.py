@@ -6,7 +6,7 @@ import numpy as np
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import Perturbation
+from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.urdf import DEFAULT
 
 LOCKSTEP = {"scenario": "urdf", "lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
@@ -34,7 +34,7 @@ def joint_states(probe, steps: int) -> np.ndarray:
 
 def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
     nodes.start("tracker", {"scenario": "urdf"})
-    nodes.start("plant", {**LOCKSTEP, "perturb.heading": 0.2, "duration_s": 200 * H})
+    nodes.start("plant", {**LOCKSTEP, "perturb.angle": 0.2, "duration_s": 200 * H})
     states = joint_states(probe, 200)
     scenario = scenarios.get("urdf")
     model = scenario.model()
@@ -42,7 +42,7 @@ def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
     run = closed_loop(
         model,
         tracker,
-        scenario.perturb(model, tracker.reference.states[0], Perturbation(heading=0.2)),
+        scenario.perturb(model, tracker.reference.states[0], JointPerturbation(angle=0.2)),
         200,
     )
     expected = np.array(

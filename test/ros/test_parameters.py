@@ -9,6 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.runtime.parameters import (  # noqa: E402
     DISPLAY,
+    PERTURBATION,
     PLANT,
     PLANT_PARAMETERS,
     RECORDER,
@@ -88,9 +89,18 @@ def test_empty_lists_are_lists_of_strings():
         parameters = Parameters(node, PLANT)
         assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
         assert node.get_parameter("wait_for").type_ is Parameter.Type.STRING_ARRAY
-        assert parameters["wind.force"] == (0.0, 0.0, 0.0)
-        assert node.get_parameter("wind.force").type_ is Parameter.Type.DOUBLE_ARRAY
-        defaults = scenarios.get("quadrotor_payload").parameters
-        assert parameters.declare_fields(PLANT_PARAMETERS, defaults) == asdict(defaults)
+        payload = scenarios.get("quadrotor_payload")
+        given = parameters.declare_fields(PLANT_PARAMETERS, payload.parameters)
+        assert given == asdict(payload.parameters)
+        assert parameters["plant.parameters.lengths"] == (0.6, 0.8)
+        lengths = node.get_parameter("plant.parameters.lengths")
+        assert lengths.type_ is Parameter.Type.DOUBLE_ARRAY
+        assert parameters.declare_fields(PERTURBATION, payload.calm) == asdict(payload.calm)
+        assert node.get_parameter("perturb.seed").type_ is Parameter.Type.INTEGER
+        code = Parameter("scenario", value="/tmp/somebody_elses.py:ROBOT")
+        (answer,) = node.set_parameters([code])
+        assert not answer.successful and parameters["scenario"] == "snakeboard"
+        described = node.describe_parameter("perturb.tilt")
+        assert described.read_only and "[rad]" in described.description
     finally:
         context.shutdown()

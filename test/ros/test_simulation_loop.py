@@ -10,6 +10,7 @@ import pytest
 
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.integrators import midpoint
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
@@ -17,7 +18,8 @@ from nh_control.ros.loop.plant_report import PlantReport
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.ros.loop.step_clock import StepClock
-from nh_control.scenarios import MonitoredOutput
+from nh_control.scenarios import Disturbance, Gust, MonitoredOutput
+from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.systems import pendulum
 
 H = 0.01
@@ -299,17 +301,21 @@ def test_reports_warn_about_what_is_new(loop):
 
 
 def test_a_disturbance_is_an_input_that_commands_do_not_reach(dsys):
-    pushed = SimulatedPlant(
-        dsys, START, substeps=2, disturbance=lambda step: np.array([0.1 * step])
-    )
+    targets = {target.name: target for target in on_coordinates(dsys.system.space)}
+    gust = Disturbance("theta", Gust((0.3,), start=2 * H, duration=2 * H))
+    forces = DisturbanceForces((gust,), targets, H)
+    plant = midpoint(with_external_forces(dsys.system, forces.targets), dsys.h)
+    pushed = SimulatedPlant(plant, START, substeps=2, disturbance=forces)
     other = SimulatedPlant(dsys, START, substeps=2)
+    assert len(pushed.idle) == 1 and pushed.commanded(plant.system.input_bounds).shape == (1, 2)
     for step in range(5):
-        pushed.advance(())
-        other.advance([0.1 * step])
-    assert np.array_equal(pushed.state, other.state) and pushed.inputs == [0.4]
+        pushed.advance([0.1])
+        other.advance([0.1 + (0.3 if step in (2, 3) else 0.0)])
+        assert pushed.external["theta"] == (0.3 if step in (2, 3) else 0.0)
+    np.testing.assert_allclose(pushed.state, other.state, atol=1e-14)
+    assert pushed.inputs == [0.1]
     pushed.reset()
-    pushed.advance(())
-    assert pushed.inputs == [0.0]
+    assert pushed.external == {}
 
 
 def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
@@ -317,14 +323,14 @@ def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
         "grip",
         ("left", "right"),
         "N",
-        lambda p, q, v, u: q + u - p,
+        lambda p, q, v, u, external: q + u - p,
         minimum=0.0,
         warning="a loose grip",
     )
     monitor = OutputMonitor(monitor, 1.0)
     assert monitor.report() == ({}, "")
     for step, q in enumerate([(9.0, 9.0), (4.0, 3.0), (4.0, 3.0), (0.5, 2.0), (5.0, 6.0)]):
-        monitor.observe(step, np.array(q), np.zeros(1), np.zeros(2))
+        monitor.observe(step, np.array(q), np.zeros(1), np.zeros(2), {})
     values, warning = monitor.report()
     assert values == {
         "grip left (N)": 4.0,
@@ -342,7 +348,7 @@ def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
         },
         "",
     )
-    monitor.observe(4, np.zeros(2), np.zeros(1), np.zeros(2))  # the same state again
+    monitor.observe(4, np.zeros(2), np.zeros(1), np.zeros(2), {})  # the same state again
     assert monitor.report()[1] == ""
 
 

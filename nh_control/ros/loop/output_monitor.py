@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from nh_control.scenarios import MonitoredOutput
@@ -22,15 +24,22 @@ class OutputMonitor:
         self._lowest: np.ndarray | None = None
         self._low_steps = 0
 
-    def observe(self, step: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Take the state (q, v) at a step, under the inputs u that were held until then; step 0
-        and a step seen before do not count.
+    def observe(
+        self,
+        step: int,
+        q: np.ndarray,
+        v: np.ndarray,
+        u: np.ndarray,
+        external: Mapping[str, np.ndarray],
+    ) -> None:
+        """Take the state (q, v) at a step, under the inputs u and the external forces that were
+        held until then; step 0 and a step seen before do not count.
         """
         if self._monitor is None or step in (0, self._step):
             self._step = step
             return
         self._step = step
-        values = self._values = self._monitor.values(self._parameters, q, v, u)
+        values = self._values = self._monitor.values(self._parameters, q, v, u, external)
         self._lowest = values if self._lowest is None else np.minimum(self._lowest, values)
         self._low_steps += bool((values <= self._monitor.minimum).any())
 

@@ -4,21 +4,20 @@ good state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics.expressions import Vector
-from nh_control.runs.simulation import advance
+from nh_control.runs.simulation import advance, with_external, without_external
+from nh_control.scenarios.disturbance import DisturbanceForces
 
 
 class SimulatedPlant:
     """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over
     the period.
 
-    Its last inputs may be a `disturbance(step)` that commands do not reach. `advance` either
+    Commands do not reach the external forces of a `disturbance`. `advance` either
     succeeds as a whole or leaves the state as it was. Raises ValueError for an initial state that
     is not finite.
     """
@@ -28,7 +27,7 @@ class SimulatedPlant:
         dsys: DiscreteSystem,
         initial: np.ndarray,
         substeps: int = 1,
-        disturbance: Callable[[int], np.ndarray] | None = None,
+        disturbance: DisturbanceForces | None = None,
     ):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
@@ -49,18 +48,24 @@ class SimulatedPlant:
     def reset(self) -> None:
         """Back to the initial state at step 0."""
         self.step, self.state, self._before = 0, self._initial, self._initial
-        self.inputs = self.dsys.idle(self.state)
+        self.inputs = self.idle
+        self.external: dict[str, np.ndarray] = {}
 
     def advance(self, u: Vector) -> None:
         """One period under the inputs u, those that are no disturbance; raises StepFailed, or
         ArithmeticError if the next state is not finite.
         """
-        parts = [u] if self._disturbance is None else [u, self._disturbance(self.step)]
-        inputs = np.concatenate(parts)
+        commands = inputs = np.asarray(u, dtype=float)
+        external: dict[str, np.ndarray] = {}
+        if self._disturbance is not None:
+            forces = self._disturbance(self.step)
+            inputs = with_external(self.dsys, commands, forces)
+            external = self._disturbance.named(forces)
         before, state = advance(self.dsys, self.state, inputs, self.substeps)
         if not np.isfinite(state).all():
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
-        self.state, self._before, self.inputs = state, before, inputs
+        self.state, self._before = state, before
+        self.inputs, self.external = commands, external
         self.step += 1
 
     @property
@@ -68,10 +73,13 @@ class SimulatedPlant:
         """Inputs, those that are no disturbance, of no forces that leave prescribed coordinates
         where they are.
         """
-        return self.dsys.idle(self.state)[
-            : self.dsys.nu
-            - (0 if self._disturbance is None else len(self._disturbance(self.step)))
-        ]
+        return self.commanded(self.dsys.idle(self.state))
+
+    def commanded(self, values: np.ndarray) -> np.ndarray:
+        """Rows of values (dsys.nu, ...) that belong to commands, not to a disturbance."""
+        return without_external(
+            self.dsys, values, 0 if self._disturbance is None else self._disturbance.n
+        )
 
     @property
     def configuration(self) -> np.ndarray:

@@ -133,6 +133,7 @@ class Display:
             np.array(self._q),
             np.array(self._v),
             np.array([self._inputs[name] for name in inputs]),
+            {},  # external forces are the plant's to know
         )
         return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as CallTimeout
-from dataclasses import fields
 from functools import partial
 from typing import TypeVar
 
@@ -30,9 +29,15 @@ from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import PLANT, PLANT_PARAMETERS, Parameters
+from nh_control.ros.runtime.parameters import (
+    PERTURBATION,
+    PLANT,
+    PLANT_PARAMETERS,
+    Parameters,
+)
 from nh_control.runs.simulation import convert
-from nh_control.scenarios import Gust, Perturbation, PlantOptions
+from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios.user_code import located
 
 Answer = TypeVar("Answer", SetBool.Response, Trigger.Response)
 
@@ -55,7 +60,7 @@ class Plant:
         self._states = StatePublisher(
             node, self._model.scenario, dsys, self._parameters["publish_velocities"]
         )
-        self._monitor = OutputMonitor(self._model.scenario.monitor, dsys.system.parameters)
+        self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
         self._diagnostics = Diagnostics(
             node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report)
@@ -96,14 +101,15 @@ class Plant:
             sys.maxsize if p["on_finish"] == "continue" else last_step,
         )
         try:
-            plant = self._make_plant()
+            with located(model.scenario.file):
+                plant = self._make_plant()
         except (ValueError, StepFailed) as error:
             raise process.UsageError(str(error)) from error
         timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
         inputs = model.dsys.inputs
         validator = CommandValidator(
             inputs,
-            plant.dsys.system.input_bounds[: len(inputs)],
+            plant.commanded(plant.dsys.system.input_bounds),
             model.clock,
             timeout_steps,
             Fallback(p["fallback"]),
@@ -123,23 +129,22 @@ class Plant:
         )
 
     def _make_plant(self) -> SimulatedPlant:
-        p, model = self._parameters, self._model
-        nominal = model.scenario.parameters
+        p, model, scenario = self._parameters, self._model, self._model.scenario
+        nominal = scenario.parameters
         given = p.declare_fields(PLANT_PARAMETERS, nominal)
         other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
-        gust = Gust(p["wind.force"], p["wind.start_s"], p["wind.duration_s"])
+        perturbation = type(scenario.perturbation)(**p.declare_fields(PERTURBATION, scenario.calm))
         options = PlantOptions(
-            p["plant.integrator"], p["plant.substeps"], other, wind=any(gust.force)
+            p["plant.integrator"],
+            p["plant.substeps"],
+            other,
+            tuple(disturbance.parse(text) for text in p["disturb"]),
         )
-        perturbation = Perturbation(
-            **{field.name: p[f"perturb.{field.name}"] for field in fields(Perturbation)}
-        )
-        dsys = model.scenario.plant(model.dsys, options)
-        start = model.scenario.perturb(model.dsys, model.reference.states[0], perturbation)
-        disturbance = gust.disturbance(model.dsys, dsys) if options.wind else None
-        return SimulatedPlant(
-            dsys, convert(start, model.dsys, dsys), options.substeps, disturbance
-        )
+        dsys = scenario.plant(model.dsys, options)
+        self._plant_parameters = scenario.plant_parameters(options)
+        start = scenario.perturb(model.dsys, model.reference.states[0], perturbation)
+        forces = scenario.disturbance(model.dsys, options) if options.disturbances else None
+        return SimulatedPlant(dsys, convert(start, model.dsys, dsys), options.substeps, forces)
 
     def _log_start(self) -> None:
         p, loop = self._parameters, self._loop
@@ -164,7 +169,7 @@ class Plant:
         plant = self._loop.plant
         q, v = plant.configuration, plant.velocity
         self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
-        self._monitor.observe(plant.step, q, v, plant.inputs)
+        self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""

@@ -12,6 +12,7 @@ from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.runtime.parameters import SCENARIO, Parameters
 from nh_control.ros.runtime.process import UsageError
 from nh_control.scenarios import Scenario
+from nh_control.scenarios.user_code import located
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,16 @@ class Model:
         """
         scenario = chosen(parameters)
         try:
-            dsys = scenario.model(parameters["integrator"], parameters["step_s"])
-            return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
+            with located(scenario.file):
+                dsys = scenario.model(parameters["integrator"], parameters["step_s"])
+                return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
         except (ValueError, StepFailed) as error:
             raise UsageError(str(error)) from error
 
 
 def chosen(parameters: Parameters) -> Scenario:
     """The scenario that the parameters name, made of its URDF file if it has one; raises
-    UsageError for a file that cannot be used.
+    UsageError for what cannot be found or used, with file and line of an error in a user's code.
     """
     try:
         return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))

@@ -11,7 +11,8 @@ import difflib
 import math
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -22,12 +23,19 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from nh_control import scenarios
+from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.process import UsageError
+from nh_control.scenarios import disturbance
 
 PLANT_PARAMETERS = "plant.parameters."
 """Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
+
+PERTURBATION = "perturb."
+"""Prefix of the scenario's initial errors, `perturb.<field>`."""
+
+_BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION)
+"""Prefixes of parameters that follow from the scenario; the plant checks them."""
 
 _ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 _HUGE = 1e9
@@ -48,11 +56,11 @@ class Spec:
     choices: tuple[str, ...] = ()
     read_only: bool = True
 
-    def check(self, value):
+    def check(self, value: Any) -> Any:
         """The value in the type of the default (an int is accepted for a float); raises UsageError
         saying what is expected.
         """
-        kind = type(self.default)
+        kind: Any = type(self.default)
         if kind is float and type(value) is int:
             value = float(value)
         if kind in (list, tuple) and isinstance(value, (list, tuple, array)):
@@ -60,13 +68,13 @@ class Spec:
         valid = type(value) is kind and (
             kind is not list or all(isinstance(item, str) for item in value)
         )
-        if valid and kind is tuple:
+        if valid and isinstance(self.default, tuple):
             valid = len(value) == len(self.default) and all(
                 type(item) in (int, float) for item in value
             )
             value = tuple(map(float, value)) if valid else value
         if valid and kind in (float, tuple):
-            valid = all(map(math.isfinite, value if kind is tuple else (value,)))
+            valid = all(map(math.isfinite, value if isinstance(value, tuple) else (value,)))
         if valid and self.minimum is not None:
             valid = value >= self.minimum
         if valid and self.choices:
@@ -87,7 +95,10 @@ class Spec:
             str: "a string",
             list: "a list of strings",
         }
-        noun = f"a list of {len(self.default)} finite numbers" if kind is tuple else nouns[kind]
+        if isinstance(self.default, tuple):
+            noun = f"a list of {len(self.default)} finite numbers"
+        else:
+            noun = nouns[kind]
         return noun if self.minimum is None else f"{noun} >= {self.minimum:g}"
 
     def descriptor(self) -> ParameterDescriptor:
@@ -113,7 +124,12 @@ class Spec:
 
 
 SCENARIO = (
-    Spec("scenario", "snakeboard", "What is simulated and controlled.", choices=scenarios.names()),
+    Spec(
+        "scenario",
+        "snakeboard",
+        "What is simulated and controlled: a name that `nh_control list` shows, "
+        "path/to/file.py:NAME, or module:NAME.",
+    ),
     Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
     Spec(
         "base",
@@ -176,31 +192,11 @@ PLANT = SHARED + (
         "At the end of the run, stay there, exit, or continue without end, e.g. for goals.",
         choices=("stay", "exit", "continue"),
     ),
-    Spec("perturb.position", 0.0, "Offset of the initial position from the reference's in m."),
-    Spec("perturb.heading", 0.0, "Offset of the initial heading in rad."),
-    Spec("perturb.momentum", 0.0, "Relative offset of the initial momenta."),
-    Spec("perturb.swing", 0.0, "Turn of every link away from the initial direction in rad."),
     Spec(
-        "perturb.tilt",
-        0.0,
-        "Turn of every quadrotor away from the initial attitude about a horizontal axis of its "
-        "own in rad.",
-    ),
-    Spec(
-        "perturb.seed",
-        -1,
-        "Seed of a random direction of the perturbation of the given sizes; -1 takes them as "
-        "they are.",
-        minimum=-1,
-    ),
-    Spec(
-        "wind.force",
-        (0.0, 0.0, 0.0),
-        "Constant external force on the payload in N, along the axes of the world.",
-    ),
-    Spec("wind.start_s", 0.0, "Simulated time at which the wind begins in s.", minimum=0.0),
-    Spec(
-        "wind.duration_s", 0.0, "How long the wind blows in s; 0 is for ever after.", minimum=0.0
+        "disturb",
+        [],
+        f"Forces from outside, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
+        "`nh_control list SCENARIO` shows the targets.",
     ),
     Spec(
         "fallback",
@@ -260,10 +256,9 @@ class Parameters:
             node.undeclare_parameter(name)
         known = {*_ALL, *(spec.name for spec in specs)}
         for name in overrides:
-            if name not in known and not name.startswith(PLANT_PARAMETERS):
-                raise UsageError(
-                    _unknown("parameter", name, sorted(known) + [PLANT_PARAMETERS + "<field>"])
-                )
+            if name not in known and not name.startswith(_BY_SCENARIO):
+                fields = [f"{prefix}<field>" for prefix in _BY_SCENARIO]
+                raise UsageError(_unknown("parameter", name, sorted(known) + fields))
         self._overrides: Mapping[str, object] = overrides
         self._specs: dict[str, Spec] = {}
         for spec in specs:
@@ -277,27 +272,20 @@ class Parameters:
         value = [""] if value == [] else value  # rclpy takes an empty list for bytes
         self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
 
-    def declare_fields(self, prefix: str, defaults) -> dict[str, float | tuple[float, ...]]:
+    def declare_fields(self, prefix: str, defaults: Any) -> dict[str, Any]:
         """Declare the fields of a dataclass of numbers and tuples of numbers as parameters
         `prefix + field`; returns their values.
 
         Raises UsageError for other fields.
         """
-        names = [field.name for field in fields(defaults)] if defaults is not None else []
+        declared = declarations(defaults)
+        valid = [prefix + field.name for field in declared]
         for name in self._overrides:
-            if name.startswith(prefix) and name.removeprefix(prefix) not in names:
-                raise UsageError(_unknown("parameter", name, [prefix + field for field in names]))
-        for name in names:
-            default = getattr(defaults, name)
-            default = default if isinstance(default, tuple) else float(default)
-            self.declare(
-                Spec(
-                    prefix + name,
-                    default,
-                    f"Physical parameter {name} of {type(defaults).__name__}.",
-                )
-            )
-        return {name: self[prefix + name] for name in names}
+            if name.startswith(prefix) and name not in valid:
+                raise UsageError(_unknown("parameter", name, valid))
+        for field in declared:
+            self.declare(_spec(prefix, field, type(defaults).__name__))
+        return {field.name: self[prefix + field.name] for field in declared}
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
         try:
@@ -308,11 +296,26 @@ class Parameters:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
-    def __getitem__(self, name: str):
+    def __getitem__(self, name: str) -> Any:
         value, default = self._node.get_parameter(name).value, self._specs[name].default
         if isinstance(default, tuple):
             return tuple(value)
         return [item for item in value if item] if isinstance(default, list) else value
+
+
+def _spec(prefix: str, field: Declaration, owner: str) -> Spec:
+    """The parameter of a dataclass's field; bounds that it must not reach are the dataclass's to
+    check.
+    """
+    exact = field.is_integer or isinstance(field.value, tuple)
+    text = field.description or f"{field.name} of {owner}"
+    unit = f" [{field.unit}]" if field.unit else ""
+    return Spec(
+        prefix + field.name,
+        field.value if exact else float(field.value),
+        f"{text[0].upper()}{text[1:]}{unit}.",
+        minimum=field.at_least if field.at_least > -math.inf else None,
+    )
 
 
 def _unknown(what: str, name: str, valid: list[str]) -> str:

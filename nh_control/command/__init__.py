@@ -1,0 +1,1 @@
+"""The commands of `nh_control`, one a file, and their arguments."""

@@ -1,0 +1,345 @@
+"""Arguments of the command; those of `simulate` and `run` follow from the scenario."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeAlias
+
+from nh_control.command import listing, new, running
+from nh_control.command.usage import PROGRAM, UsageError
+from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.scenarios import Scenario, UnknownName, disturbance
+
+ON_SCENARIO = {
+    "simulate": "run a scenario in this process, without ROS",
+    "run": "run a scenario as ROS 2 nodes in processes of their own",
+}
+PERTURB = "--perturb-"
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments, with `command`, the function that they are for; `scenario` is the Scenario
+    itself where one is run.
+
+    Raises UsageError for a scenario that cannot be found or loaded, SystemExit like argparse.
+    """
+    scenario = None
+    if argv and argv[0] in ON_SCENARIO:
+        options = _shared(usage=_usage(argv[0]))
+        chosen, _ = options.parse_known_args(_without_errors(argv[1:]))
+        if chosen.scenario:
+            scenario = running.find(chosen.scenario, chosen.urdf, chosen.base)
+    with running.usage_errors(scenario.file if scenario else ""):
+        parser = _parser(scenario)
+    if scenario is not None:
+        _refuse_unknown_errors(argv, scenario)
+    args = parser.parse_args(argv)
+    if "command" not in args:
+        args.command = partial(_help, parser)
+    if scenario is not None:
+        args.scenario = scenario
+    return args
+
+
+def _help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    parser.print_help()
+    return 0
+
+
+def _without_errors(argv: Sequence[str]) -> list[str]:
+    """The arguments without the options that only some scenarios have."""
+    out, value = [], False
+    for argument in argv:
+        if not value and not argument.startswith(PERTURB):
+            out.append(argument)
+        value = not value and argument.startswith(PERTURB) and "=" not in argument
+    return out
+
+
+def _refuse_unknown_errors(argv: Sequence[str], scenario: Scenario) -> None:
+    """Raise UsageError for an initial error that this scenario does not have."""
+    valid = [_option(entry) for entry in declarations(scenario.perturbation)]
+    for argument in argv:
+        name = argument.partition("=")[0]
+        if name.startswith(PERTURB) and not any(option.startswith(name) for option in valid):
+            names = [option.removeprefix(PERTURB) for option in valid]
+            unknown = UnknownName(
+                f"initial error of {scenario.name},", name.removeprefix(PERTURB), names
+            )
+            raise UsageError(str(unknown))
+
+
+def _option(entry: Declaration) -> str:
+    return PERTURB + entry.name.replace("_", "-")
+
+
+def _usage(command: str) -> str:
+    return f"{PROGRAM} {command} SCENARIO [options]"
+
+
+def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Simulate and control mechanical systems with structure-preserving "
+        "integrators, in one process or as ROS 2 nodes.",
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")
+    commands = parser.add_subparsers(metavar="COMMAND")
+    _add_list(commands)
+    _add_new(commands)
+    for name, text in ON_SCENARIO.items():
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            usage=_usage(name),
+            formatter_class=_Help,
+            parents=[_shared(required=True)],
+            epilog=None
+            if scenario
+            else f"`{PROGRAM} {name} SCENARIO --help` shows the "
+            "initial errors, parameters and disturbances of one.",
+        )
+        if scenario is not None:
+            _add_scenario(command, scenario)
+        {"simulate": _add_simulate, "run": _add_run}[name](command)
+    return parser
+
+
+def _version() -> str:
+    try:
+        return version(PROGRAM)
+    except PackageNotFoundError:
+        return "of a source tree that is not installed"
+
+
+def _add_list(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "list",
+        help="scenarios with their integrators, references, parameters and actuators; of one, "
+        "what they mean",
+    )
+    parser.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="the one to explain (default: list all)"
+    )
+    _add_robot(parser.add_argument)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
+    parser.set_defaults(command=listing.run)
+
+
+def _add_new(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "new", help="write a short scenario of your own, which runs at once, to change and extend"
+    )
+    parser.add_argument("name", metavar="NAME", help="its name; it is written to NAME.py")
+    parser.set_defaults(command=new.run)
+
+
+def _shared(required: bool = False, usage: str | None = None) -> argparse.ArgumentParser:
+    """The options that `simulate` and `run` share, whatever the scenario."""
+    parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False, usage=usage)
+    add = parser.add_argument
+    where = f"a name that `{PROGRAM} list` shows, path/to/file.py:NAME, or module:NAME"
+    add("scenario", metavar="SCENARIO", help=where, nargs=None if required else "?")
+    _add_robot(add)
+    _add_model(add)
+    _add_plant(add)
+    add(
+        "--output",
+        default=None,
+        metavar="DIR",
+        help="folder of the results (default: a new nh_control_output/<scenario>-<reference>)",
+    )
+    add("--overwrite", action="store_true", help="replace results in a given --output")
+    add("--no-plots", action="store_true", help="draw no figures")
+    add("--json", action="store_true", help="print one JSON object instead of the table")
+    return parser
+
+
+def _add_robot(add: Callable) -> None:
+    robot = "robot of the scenario urdf (default: a double pendulum)"
+    add("--urdf", default="", metavar="FILE", help=robot)
+    root = "whether the root link of that robot is fixed or floating"
+    add("--base", choices=("fixed", "floating"), default="fixed", help=root)
+
+
+def _add_model(add: Callable) -> None:
+    def text(option: str, what: str) -> None:
+        add(option, default="", metavar="NAME", help=what)
+
+    def seconds(option: str, what: str) -> None:
+        add(option, type=_number(0, open_=True), default=0.0, metavar="S", help=what)
+
+    text("--reference", "motion to track (default: the scenario's first)")
+    text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
+    seconds("--step", "step of model and commands in s (default: the scenario's)")
+    seconds("--duration", "simulated time in s (default: the reference's length)")
+    integral = "let the tracker estimate a constant disturbance and compensate it"
+    add("--integral", action="store_true", help=integral)
+
+
+def _add_plant(add: Callable) -> None:
+    integrator = "integrator of the plant (default: the model's)"
+    add("--plant-integrator", default="", metavar="NAME", help=integrator)
+    substeps = "steps of the plant in one step of the model"
+    add("--plant-substeps", type=_integer(1), default=1, metavar="N", help=substeps)
+    add(
+        "--plant-parameter",
+        type=_assignment,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="physical parameter of the plant, numbers separated by commas where there are "
+        "several; repeatable",
+    )
+    add(
+        "--disturb",
+        type=_disturbance,
+        action="append",
+        default=[],
+        metavar="TARGET:KIND:VALUES",
+        help="force from outside on a body or coordinate, held in every step of the model; "
+        f"written {disturbance.SYNTAX} with the KIND {', '.join(disturbance.KINDS)}; repeatable",
+    )
+
+
+def _add_simulate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--open-loop", action="store_true", help="apply the reference's inputs without feedback"
+    )
+    parser.set_defaults(command=running.simulate)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--speed-factor",
+        type=_number(0),
+        default=1.0,
+        metavar="X",
+        help="simulated over real time, 0 = as fast as possible",
+    )
+    add(
+        "--lockstep",
+        action="store_true",
+        help="the plant waits in each step for the command that answers its state",
+    )
+    add(
+        "--display",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run the display node as well: markers for rviz and Foxglove",
+    )
+    add(
+        "--no-record",
+        action="store_true",
+        help="run the nodes only: no recording, and so no figures and no table",
+    )
+    parser.set_defaults(command=running.run)
+
+
+def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
+    """The scenario's initial errors as options, its parameters and targets in the help."""
+    errors = parser.add_argument_group(f"initial error of {scenario.name}")
+    for entry in declarations(scenario.perturbation):
+        errors.add_argument(
+            _option(entry),
+            dest=f"perturb_{entry.name}",
+            type=_declared(entry, type(scenario.perturbation).__name__),
+            default=entry.value,
+            metavar=(entry.unit or ("N" if entry.is_integer else "X")).upper().replace(" ", ""),
+            help=_text(entry).replace("%", "%%"),
+        )
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    names = [f"{d.name} ({d.unit})".replace(" ()", "") for d in declarations(scenario.parameters)]
+    parser.epilog = (
+        f"Parameters of {scenario.name}: {', '.join(names) or 'none'}. "
+        f"Disturbances may push: {', '.join(targets)}; "
+        f"e.g. --disturb {listing.example(list(targets.values()))}. "
+        f"`{PROGRAM} list SCENARIO` explains them."
+    ).replace("%", "%%")
+
+
+def _text(entry: Declaration) -> str:
+    text = entry.description or entry.name
+    return f"{text} in {entry.unit}" if entry.unit else text
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Adds defaults of numbers only; of the others the help text speaks where needed."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return (
+            super()._get_help_string(action)
+            if isinstance(action.default, float) and action.default
+            else action.help
+        )
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def _number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value) or value < minimum or (open_ and value == minimum):
+            bound = "" if minimum == -math.inf else f" {'>' if open_ else '>='} {minimum:g}"
+            raise argparse.ArgumentTypeError(f"must be a finite number{bound}, got {text!r}")
+        return value
+
+    return number
+
+
+def _integer(minimum: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be an integer >= {minimum}, got {text!r}")
+        return value
+
+    return integer
+
+
+def _numbers(text: str) -> float | tuple[float, ...]:
+    values = tuple(float(part) for part in text.split(","))
+    return values if len(values) > 1 else values[0]
+
+
+def _declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
+    """The value of a declared field, checked."""
+
+    def value(text: str) -> Any:
+        try:
+            number = int(text) if entry.is_integer else _numbers(text)
+            several = isinstance(entry.value, tuple) and not isinstance(number, tuple)
+            return entry.check(owner, (number,) if several else number)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return value
+
+
+def _assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
+    name, _, value = text.partition("=")
+    try:
+        return name, _numbers(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be NAME=VALUE with a number or several, e.g. m=1.1 or lengths=0.6,0.7, got "
+            f"{text!r}"
+        ) from None
+
+
+def _disturbance(text: str) -> disturbance.Disturbance:
+    try:
+        return disturbance.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

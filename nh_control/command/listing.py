@@ -1,0 +1,224 @@
+"""`nh_control list`: all scenarios by their names, or one of them explained."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from nh_control.command.running import find, usage_errors
+from nh_control.command.usage import FAILED, UsageError
+from nh_control.mechanics.external_forces import ForceTarget
+from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.mechanics.system import System
+from nh_control.scenarios import Scenario, disturbance
+
+
+def run(args: Namespace) -> int:
+    """List all scenarios, or explain one; returns the exit code."""
+    if args.scenario:
+        scenario = find(args.scenario, args.urdf, args.base)
+        with usage_errors(scenario.file):
+            values = explained(scenario)
+        _show(values, args.json, _explain)
+        return 0
+    entries, failed = _all()
+    _show({entry.pop("scenario"): entry for entry in entries}, args.json, _overview)
+    for error in failed:
+        print(f"nh_control: error: {error}", file=sys.stderr)
+    return FAILED if failed else 0
+
+
+def _all() -> tuple[list[dict], list[UsageError]]:
+    """What there is to say of every scenario, and why others cannot be loaded."""
+    from nh_control import scenarios
+
+    entries, failed = [], []
+    for name in scenarios.names():
+        try:
+            scenario = find(name)
+            with usage_errors(scenario.file):
+                entries.append({**_entry(scenario), "scenario": name})
+        except UsageError as error:
+            failed.append(error)
+    return entries, failed
+
+
+def _show(values: dict, as_json: bool, print_: Callable[[dict], None]) -> None:
+    if as_json:
+        print(json.dumps(values, indent=2))
+    else:
+        print_(values)
+
+
+# All ---------------------------------------------------------------------------------------------
+
+
+def _entry(scenario: Scenario) -> dict:
+    system = scenario.make_system(scenario.parameters)
+    return {
+        "title": scenario.title,
+        "references": list(scenario.references),
+        "integrators": list(scenario.integrators),
+        "step_s": scenario.step_s,
+        "parameters": {d.name: d.value for d in declarations(scenario.parameters)},
+        "actuators": _actuators(system),
+    }
+
+
+def _actuators(system: System) -> dict[str, tuple[float, float, str]]:
+    """Lower and upper limit and unit of every input."""
+    names = system.inputs + system.prescribed
+    units = (*(system.input_units or [""] * system.nu), *[""] * len(system.prescribed))
+    return {
+        name: (*bounds, unit)
+        for name, bounds, unit in zip(names, system.input_bounds.tolist(), units)
+    }
+
+
+def _overview(entries: dict[str, dict]) -> None:
+    for name, entry in entries.items():
+        out = _table(f"{name}: {entry['title']}")
+        for label in ("references", "integrators"):
+            first, *others = entry[label]
+            out.add_row(label, ", ".join([f"{first} (default)", *others]))
+        out.add_row("step", f"{entry['step_s']:g} s")
+        values = (f"{name} = {_number(value)}" for name, value in entry["parameters"].items())
+        out.add_row("parameters", ", ".join(values))
+        for actuator, (lower, upper, unit) in entry["actuators"].items():
+            out.add_row("actuator", f"{actuator}, {lower:g} ... {upper:g} {unit}")
+        _print(out)
+
+
+# One ---------------------------------------------------------------------------------------------
+
+
+def explained(scenario: Scenario) -> dict:
+    """Everything that can be chosen of a scenario, as plain values."""
+    system = scenario.make_system(scenario.parameters)
+    targets = list(scenario.targets(system).values())
+    return {
+        "scenario": scenario.origin["scenario"],
+        "title": scenario.title,
+        "file": scenario.file or None,
+        "references": {name: _meaning(make) for name, make in scenario.references.items()},
+        "integrators": list(scenario.integrators),
+        "step_s": scenario.step_s,
+        "parameters": [_declared(d) for d in declarations(scenario.parameters)],
+        "inputs": [
+            {"name": name, "lower": lower, "upper": upper, "unit": unit}
+            for name, (lower, upper, unit) in _actuators(system).items()
+        ],
+        "initial_error": [_declared(d) for d in declarations(scenario.perturbation)],
+        "disturbances": {
+            "syntax": disturbance.SYNTAX,
+            "example": example(targets),
+            "targets": [
+                {
+                    "name": target.name,
+                    "values": dict(zip(target.components, target.units)),
+                    "description": target.description,
+                }
+                for target in targets
+            ],
+            "kinds": {
+                kind: {
+                    "description": " ".join((made.__doc__ or "").split())
+                    .split(". ")[0]
+                    .rstrip("."),
+                    "values": [_declared(d) for d in declarations(made())[1:]],
+                }
+                for kind, made in disturbance.KINDS.items()
+            },
+        },
+    }
+
+
+def example(targets: Sequence[ForceTarget]) -> str:
+    """A disturbance that the last target may have: a gust."""
+    if not targets:
+        return "TARGET:gust:1.0,start=2,duration=0.5"
+    target = targets[-1]
+    values = ["1"] + ["0"] * (target.n_forces - 1)
+    return f"{target.name}:gust:{','.join(values)},start=2,duration=0.5"
+
+
+def _declared(entry: Declaration) -> dict:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "unit": entry.unit,
+        "bound": entry.bound,
+        "description": entry.description,
+    }
+
+
+def _meaning(make: Any) -> str:
+    """The first sentence of a reference's own docstring."""
+    plain = not isinstance(make, partial) and not hasattr(make, "__self__")
+    return _first_sentence(make.__doc__) if plain else ""
+
+
+def _first_sentence(text: str | None) -> str:
+    return " ".join((text or "").split()).split(". ")[0].rstrip(".")
+
+
+def _explain(e: dict) -> None:
+    print(f"{e['scenario']}: {e['title']}" + (f", declared in {e['file']}" if e["file"] else ""))
+    table = _table("references, the default first")
+    for name, meaning in e["references"].items():
+        table.add_row(name, meaning)
+    _print(table)
+    print(f"integrators: {', '.join(e['integrators'])}; step {e['step_s']:g} s\n")
+    _declarations("parameters, --plant-parameter NAME=VALUE", e["parameters"])
+    table = _table("inputs")
+    for entry in e["inputs"]:
+        limits = f"{entry['lower']:g} ... {entry['upper']:g} {entry['unit']}"
+        free = entry["lower"] == -float("inf") and entry["upper"] == float("inf")
+        table.add_row(entry["name"], f"no limit {entry['unit']}" if free else limits)
+    _print(table)
+    _declarations("initial error, --perturb-NAME VALUE", e["initial_error"])
+    forces = e["disturbances"]
+    table = _table(f"disturbances, --disturb TARGET:KIND:VALUES, e.g. {forces['example']}")
+    for target in forces["targets"]:
+        values = ", ".join(f"{name} ({unit})" for name, unit in target["values"].items())
+        table.add_row(target["name"], values, target["description"])
+    _print(table)
+    table = _table("kinds of disturbances, with further values NAME=VALUE")
+    for kind, entry in forces["kinds"].items():
+        table.add_row(kind, "", "", "", entry["description"])
+        for value in entry["values"]:
+            table.add_row("", *_row(value))
+    _print(table)
+
+
+def _declarations(title: str, entries: list[dict]) -> None:
+    table = _table(title)
+    for entry in entries:
+        table.add_row(*_row(entry))
+    _print(table)
+
+
+def _row(entry: dict) -> tuple[str, str, str, str]:
+    value = f"{_number(entry['value'])} {entry['unit']}".strip()
+    return entry["name"], value, entry["bound"], entry["description"]
+
+
+def _number(value: float | tuple[float, ...]) -> str:
+    return ",".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0)
+    )
+
+
+def _print(table: Table) -> None:
+    Console().print(table)

@@ -1,0 +1,54 @@
+"""`nh_control new`: a scenario of one's own to begin with."""
+
+from __future__ import annotations
+
+import keyword
+from argparse import Namespace
+from importlib.resources import files
+from pathlib import Path
+
+from nh_control.command.usage import UsageError
+
+TEMPLATE = "my_robot"
+"""The module that is copied, with its name in the place of this one's."""
+
+
+def run(args: Namespace) -> int:
+    """Write the scenario; returns the exit code."""
+    file = write(args.name, Path.cwd())
+    print(
+        f"wrote {file.name}; try:\n"
+        f"  nh_control simulate {file.name}\n"
+        f"  nh_control list {file.name}\n"
+        f"  nh_control run {file.name}\n"
+        f"  ros2 launch nh_control scenario.launch.py scenario:={file}"
+    )
+    return 0
+
+
+def write(name: str, folder: Path) -> Path:
+    """Write the scenario `name` to `name.py` in a folder; raises UsageError for a name that Python
+    cannot have, or that is taken.
+    """
+    name = name.removesuffix(".py")
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise UsageError(
+            f"the name {name!r} must be one that Python takes: letters, digits and _, such as "
+            f"my_robot"
+        )
+    file = folder / f"{name}.py"
+    text = files("nh_control.command").joinpath(f"{TEMPLATE}.py").read_text(encoding="utf-8")
+    for style in (str.lower, str.upper, _camel):
+        text = text.replace(style(TEMPLATE), style(name))
+    try:
+        with open(file, "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} exists already; choose another name") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error}") from error
+    return file
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

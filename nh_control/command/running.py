@@ -1,0 +1,204 @@
+"""`nh_control simulate` and `nh_control run`: a closed loop in this process, or as nodes, and what
+comes out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nh_control.command.usage import FAILED, INTERRUPTED, UsageError
+from nh_control.scenarios import Scenario
+
+if TYPE_CHECKING:
+    from nh_control.numerics.progress import Progress
+    from nh_control.runs.experiment import Experiment, Result
+
+
+def find(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
+    """The scenario of that name, file or module; raises UsageError."""
+    from nh_control import scenarios
+
+    with usage_errors():
+        return scenarios.get(name, urdf, base)
+
+
+@contextmanager
+def usage_errors(file: str = "") -> Iterator[None]:
+    """What cannot be used, or cannot be prepared, is a UsageError; an error in the user's `file`
+    says where in it.
+    """
+    from nh_control.discrete.results import StepFailed
+    from nh_control.scenarios.user_code import located
+
+    try:
+        with located(file):
+            yield
+    except (ValueError, OSError, StepFailed) as error:
+        raise UsageError(str(error)) from error
+
+
+def simulate(args: Namespace) -> int:
+    """Run in this process; returns the exit code."""
+    from nh_control.numerics.progress import Progress
+    from nh_control.runs.experiment import Result
+
+    with Progress() as progress:
+        experiment = _experiment(args, progress)
+        folder = _folder(args, experiment)
+        start = time.perf_counter()
+        loop = experiment.run(not args.open_loop, progress.steps("simulating", experiment.steps))
+        wall_s = time.perf_counter() - start
+        open_loop = loop if args.open_loop else experiment.run(feedback=False)
+        stopped = "" if loop.failure is None else str(loop.failure)
+        result = Result(experiment, loop, open_loop, wall_s, not args.open_loop, stopped)
+        files = _save(result, folder, args, progress)
+    _report(result, files, folder, args)
+    if stopped:
+        print(f"nh_control: error: {stopped}", file=sys.stderr)
+    return FAILED if stopped else 0
+
+
+def run(args: Namespace) -> int:
+    """Run as nodes; returns the exit code."""
+    from nh_control.numerics.progress import Progress
+    from nh_control.runs import launcher
+
+    try:
+        launcher.require_ros(record=not args.no_record)
+    except launcher.RosMissing as missing:
+        raise UsageError(str(missing)) from missing
+    if args.no_record and args.json:
+        raise UsageError("--json prints what the recording says: leave --no-record out")
+    error, stopped, finished = "", "", True
+    result: Result | None = None
+    files: dict[str, str] = {}
+    with Progress() as progress:
+        experiment = _experiment(args, progress)
+        folder = _folder(args, experiment)
+        options = launcher.Options(
+            args.speed_factor, args.lockstep, args.display, not args.no_record
+        )
+        progress.phase("starting nodes")
+        start = time.perf_counter()
+        try:
+            finished = launcher.run(
+                experiment,
+                options,
+                folder,
+                progress.clock(
+                    "running", experiment.steps * experiment.model.h, options.speed_factor
+                ),
+            )
+            stopped = "" if finished else "interrupted"
+        except launcher.NodeFailed as failure:
+            error, stopped = str(failure), failure.reason
+        wall_s = time.perf_counter() - start
+        if options.record:
+            result, error = _recorded(experiment, folder, wall_s, stopped, error)
+        if result is not None:
+            files = _save(result, folder, args, progress)
+    if result is not None:
+        _report(result, files, folder, args)
+        error = error or (result.stopped if finished else "")
+    else:
+        print(f"logs in {folder / launcher.LOGS}/")
+    if error:
+        print(f"nh_control: error: {error}", file=sys.stderr)
+    return FAILED if error else 0 if finished else INTERRUPTED
+
+
+def _recorded(
+    experiment: Experiment, folder: Path, wall_s: float, stopped: str, error: str
+) -> tuple[Result | None, str]:
+    """The result read back from the recording, None if it cannot be, and the error."""
+    from nh_control.runs import output, recording
+
+    try:
+        recorded = recording.read(folder / output.RECORDING, experiment.scenario, experiment.model)
+    except recording.RecordingError as unreadable:
+        return None, error or str(unreadable)
+    return recording.result(recorded, experiment, wall_s, stopped), error
+
+
+def _experiment(args: Namespace, progress: Progress) -> Experiment:
+    from nh_control.mechanics.parameters import declarations
+    from nh_control.runs.experiment import Experiment
+    from nh_control.scenarios import PlantOptions
+
+    progress.phase("preparing model, reference and gains")
+    scenario = args.scenario
+    with usage_errors(scenario.file):
+        perturbation = type(scenario.perturbation)(
+            **{
+                entry.name: getattr(args, f"perturb_{entry.name}")
+                for entry in declarations(scenario.perturbation)
+            }
+        )
+        options = PlantOptions(
+            args.plant_integrator,
+            args.plant_substeps,
+            dict(args.plant_parameter),
+            tuple(args.disturb),
+        )
+        return Experiment.make(
+            scenario,
+            args.reference,
+            args.integrator,
+            args.step,
+            options,
+            perturbation,
+            args.integral,
+            args.duration,
+        )
+
+
+def _folder(args: Namespace, experiment: Experiment) -> Path:
+    from nh_control.runs import output
+
+    try:
+        return output.folder(
+            f"{experiment.scenario.name}-{experiment.tracker.reference.name}",
+            args.output,
+            args.overwrite,
+        )
+    except OSError as error:
+        raise UsageError(str(error)) from error
+
+
+# Results -----------------------------------------------------------------------------------------
+
+
+def _save(result: Result, folder: Path, args: Namespace, progress: Progress) -> dict[str, str]:
+    """Write the files of a result into the folder; returns {name: file}."""
+    from nh_control.runs.summary import summarize
+
+    files = {"results": str(folder / "results.npz"), "summary": str(folder / "summary.json")}
+    result.save(files["results"])
+    Path(files["summary"]).write_text(json.dumps(summarize(result), indent=2) + "\n")
+    if not args.no_plots and len(result.loop.trajectory):
+        from nh_control import figures
+
+        with usage_errors(result.experiment.scenario.file):
+            files |= figures.save_all(
+                result, folder, lambda name: progress.phase(f"drawing {name}")
+            )
+    return files
+
+
+def _report(result: Result, files: dict[str, str], folder: Path, args: Namespace) -> None:
+    from nh_control.runs.summary import summarize, table
+
+    if args.json:
+        print(json.dumps({**summarize(result), "output": str(folder), "files": files}))
+        return
+    from rich.console import Console
+
+    Console().print(table(summarize(result)))
+    print(f"\nresults in {folder}/")

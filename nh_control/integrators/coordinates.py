@@ -1,0 +1,292 @@
+"""Systems in coordinates, with what nonholonomic methods take from the Lagrangian there."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.discrete.method import Gradients
+from nh_control.geometry import se2
+from nh_control.geometry.chart import Chart, has_symmetric_retraction
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.integrators.registry import Refusal, first_of, if_combined
+from nh_control.mechanics.system import System
+
+SINGULAR = 1e12
+"""Condition number of a mass matrix that cannot be solved with."""
+
+
+class Coordinates:
+    """A system in the numbers q (n) of its configuration with their rates w (n) for velocities,
+    `v = turn(q) w`; on R^n these are its own, SE(2) is (theta, x, y).
+
+    `L(q, w) = w^T M(q) w / 2 + c(q)^T w - V(q)`, momenta `p = M w + c`, constraints `A(q) w = 0`,
+    basis X(q) with A X = 0; `rho = X^T p` is the same number in all coordinates. Any momentum is
+    `p = lift(q, rho) + A^T sigma` with a velocity of `lift` that keeps the constraints; X^T is the
+    projection P^T of [kobilarov2010 (12)] and sigma its other part. Motions of the plane change
+    (theta, x, y) by an affine map, which commutes with sums of positions and rates, so that
+    methods made of such sums stay invariant under SE(2). The mass matrix is derived from the
+    Lagrangian; a constant one is recognized. All arguments and results are CasADi expressions.
+    """
+
+    def __init__(self, system: System):
+        self.system, self.n, self.m = system, system.space.nv, system.m
+        self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
+
+    def about(self, q: ca.SX, way: ca.SX) -> tuple[Coordinates, ca.SX]:
+        """Coordinates for a step from the configuration q that goes the way (n), and its start in
+        them.
+        """
+        return self, q
+
+    def position(self, q: ca.SX) -> ca.SX:
+        """The configuration (nq) with the coordinates q."""
+        return q
+
+    def turn(self, q: ca.SX) -> ca.SX:
+        """Velocities as the space stores them of unit rates, (n, n)."""
+        return _turn(self.system.space, q)
+
+    def unturn(self, q: ca.SX) -> ca.SX:
+        """Its inverse."""
+        return self.turn(q).T
+
+    def slopes(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Momentum dL/dw and force `dL/dq + f(q, w, u)`, (n) each."""
+        at, turn = self.position(q), self.turn(q)
+        v = turn @ w
+        by_position, by_v = gradients(at, v)
+        force = turn.T @ self.system.generalized_force(at, v, u)
+        pull = ca.SX.sym("pull", at.shape[0])
+        moving = ca.jtimes(self.position(self._q), self._q, pull, True)
+        turning = ca.jtimes(self.turn(self._q) @ self._w, self._q, self._c, True)
+        moving = ca.substitute(moving, pull, ca.densify(by_position))
+        (bend,) = self._at(q, w, by_v, moving + turning)
+        return turn.T @ by_v, force + bend
+
+    def mass(self, q: ca.SX) -> ca.SX:
+        """M(q), (n, n)."""
+        at = self.system.space.origin if self.constant_mass else q
+        return ca.sparsify(self._at(at, self._w, self._w, self._mass)[0])
+
+    def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """Rates of a momentum, `M^{-1} (p - c)`."""
+        return ca.solve(self.mass(q), p - self.momentum_at_rest(q))
+
+    def constraint(self, q: ca.SX) -> ca.SX:
+        """A(q), (m, n)."""
+        return self.system.constraint_matrix(self.position(q)) @ self.turn(q)
+
+    def basis(self, q: ca.SX) -> ca.SX:
+        """X(q), (n, n_rho)."""
+        return self.unturn(q) @ self.system.admissible_basis(self.position(q))
+
+    def node(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Rates that keep the constraints and their momentum, `lift(q, rho)`."""
+        p = self._some_momentum(q, rho)
+        w = self.speed(q, p)
+        a, b, s = self._reaction(q)
+        sigma = _solve(s, a @ w)
+        return w - b @ sigma, p - a.T @ sigma
+
+    def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
+        a, _, s = self._reaction(q)
+        return self.basis(q).T @ p, _solve(s, a @ self.speed(q, p))
+
+    def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """`A w` (m) of a momentum's rates."""
+        return self.constraint(q) @ self.speed(q, p)
+
+    def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
+        """`A(q)^T sigma`."""
+        return self.constraint(q).T @ sigma if self.m else ca.SX(self.n, 1)
+
+    def multipliers(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> ca.SX:
+        """lam (m) of the continuous motion `p' = dL/dq + f + A^T lam,  A w = 0`."""
+        a, b, s = self._reaction(q)
+        force = self.slopes(gradients, q, w, u)[1]
+        rate = ca.jtimes(self._momentum, self._q, self._w)
+        bend = ca.jtimes(self.constraint(self._q) @ self._w, self._q, self._w)
+        rate, bend = self._at(q, w, w, rate, bend)
+        return _solve(s, -bend - b.T @ (force - rate))
+
+    def rates(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(q', rho') of the continuous motion, `rho' = X^T (dL/dq + f) + (dX/dt)^T p`: multipliers
+        drop out.
+        """
+        w, p = self.node(q, rho)
+        _, force = self.slopes(gradients, q, w, u)
+        turning = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
+        (bend,) = self._at(q, w, p, turning)
+        return w, self.basis(q).T @ force + bend
+
+    @cached_property
+    def constant_mass(self) -> bool:
+        """Whether the mass matrix is the same at all configurations, for all parameters; where the
+        expression leaves it open it is compared at random ones.
+        """
+        if not ca.depends_on(self._mass, self._q):
+            return True
+        rng, values = np.random.default_rng(0), self.system.parameter_values
+        mass = ca.Function("mass", [self._q, self.system.parameter_symbols], [self._mass])
+        for _ in range(3):
+            p = values + rng.uniform(0.1, 0.5, len(values)) * (np.abs(values) + (values == 0))
+            here, there = (np.asarray(mass(rng.normal(size=self.n), p)) for _ in range(2))
+            if not np.abs(here - there).max() <= 1e-13 * np.abs(here).max():
+                return False
+        return True
+
+    @cached_property
+    def separable(self) -> bool:
+        """Whether a step needs no velocity to know its forces: a constant mass matrix, no terms
+        linear in the velocities, and forces of q and u alone.
+        """
+        v, u = ca.SX.sym("v", self.n), ca.SX.sym("u", self.system.nu)
+        force = self.system.generalized_force(self._q, v, u)
+        linear = ca.depends_on(self.momentum_at_rest(self._q), self._q)
+        return self.constant_mass and not linear and not ca.depends_on(force, v)
+
+    def _reaction(self, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """(A, M^{-1} A^T, A M^{-1} A^T)."""
+        a = self.constraint(q)
+        b = ca.solve(self.mass(q), a.T) if self.m else a.T
+        return a, b, a @ b
+
+    def _some_momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
+        else `X (X^T X)^{-1} rho`.
+        """
+        x = ca.sparsify(self.system.admissible_basis(self.position(q)))
+        places = _unit_rows(x)
+        if places is None:
+            p = x @ ca.solve(x.T @ x, rho)
+        else:
+            p = ca.SX(self.n, 1)
+            p[places] = rho
+        return self.turn(q).T @ p
+
+    @cached_property
+    def _momentum(self) -> ca.SX:
+        """dL/dw at (q, w)."""
+        at = self.position(self._q)
+        lagrangian = self.system.lagrangian_at(at, self.turn(self._q) @ self._w)
+        return ca.gradient(lagrangian, self._w)
+
+    @cached_property
+    def _mass(self) -> ca.SX:
+        """M at q."""
+        return ca.jacobian(self._momentum, self._w)
+
+    def momentum_at_rest(self, q: ca.SX) -> ca.SX:
+        """c(q), of a configuration without velocity."""
+        rest = ca.SX.zeros(self.n)
+        return self._at(q, rest, rest, self._momentum)[0]
+
+    def _at(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
+        """Expressions in the symbols (q, w, c) at values of them."""
+        values = [ca.densify(ca.SX(value)) for value in (q, w, c)]
+        return ca.substitute(list(expressions), [self._q, self._w, self._c], values)
+
+
+class Charts(Coordinates):
+    """The coordinates d of a chart about a configuration c, `q = retract(c, d)`, of every step
+    another one: c is the step's middle, `q0 = retract(c, -way / 2)`.
+
+    A method of R^n in these coordinates has its order on any Lie group, and is reversible where
+    it is so on R^n, for the tangent maps are exact; it is not symplectic, because the chart moves
+    with the state.
+    """
+
+    def __init__(self, system: System, centre: ca.SX | None = None):
+        super().__init__(system)
+        self._chart = Chart(system.space, ca.SX(system.space.origin) if centre is None else centre)
+
+    def about(self, q: ca.SX, way: ca.SX) -> tuple[Coordinates, ca.SX]:
+        return Charts(self.system, self.system.space.retract(q, way / 2)), -way / 2
+
+    def position(self, q: ca.SX) -> ca.SX:
+        return self._chart.position(q)
+
+    def turn(self, q: ca.SX) -> ca.SX:
+        return ca.solve(self.unturn(q), ca.SX.eye(self.n))
+
+    def unturn(self, q: ca.SX) -> ca.SX:
+        return self._chart.inverse_tangent(q)
+
+    @property
+    def constant_mass(self) -> bool:
+        """No: the tangent map is part of it."""
+        return False
+
+
+def _turn(space: Space, q: ca.SX) -> ca.SX:
+    if isinstance(space, Product):
+        parts, i = [], 0
+        for factor in space.factors:
+            parts.append(_turn(factor, q[i : i + factor.nq]))
+            i += factor.nq
+        return ca.diagcat(*parts)
+    if isinstance(space, SE2):
+        return ca.diagcat(1, se2.adjoint(ca.vertcat(-q[0], 0, 0))[1:, 1:])
+    return ca.SX.eye(space.nq)
+
+
+def _solve(s: ca.SX, b: ca.SX) -> ca.SX:
+    return ca.solve(s, b) if s.shape[0] else ca.SX(*b.shape)
+
+
+def _unit_rows(x: ca.SX) -> list[int] | None:
+    """Rows of x (n, k) that make up the unit matrix, or None if it has no such rows."""
+    rows, columns = x.sparsity().get_triplet()
+    single = [(r, c) for r, c in zip(rows, columns) if rows.count(r) == 1]
+    places = {c: r for r, c in single if x[r, c].is_one()}
+    return [places[c] for c in range(x.shape[1])] if len(places) == x.shape[1] else None
+
+
+def _factors(space: Space) -> tuple[Space, ...]:
+    if isinstance(space, Product):
+        return tuple(f for factor in space.factors for f in _factors(factor))
+    return (space,)
+
+
+def _flat(system: System) -> bool:
+    return all(isinstance(factor, Rn | SE2) for factor in _factors(system.space))
+
+
+def _curved(system: System) -> str:
+    return "" if _flat(system) else f"has a {type(system.space).__name__} with rotations in space"
+
+
+def _without_charts(system: System) -> str:
+    """SE(2) needs none, whatever its retraction."""
+    fits = _flat(system) or has_symmetric_retraction(system.space)
+    return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
+
+
+def _singular(system: System) -> str:
+    q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
+    mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
+    value = ca.Function("mass", [q, system.parameter_symbols], [mass])
+    at = np.asarray(value(system.space.origin, system.parameter_values))
+    regular = np.isfinite(at).all() and np.linalg.cond(at) < SINGULAR
+    return "" if regular else "has a mass matrix that is singular off its constraints"
+
+
+if_unfit = first_of(if_combined, _without_charts, _singular)
+"""Refuses what has no coordinates here: holonomic constraints, prescribed coordinates, drift,
+spheres, and mass matrices that are regular on the constraints alone."""
+
+if_curved = first_of(if_unfit, _curved)
+"""Refuses rotations in space, too, for explicit methods, which do not know a step's middle."""
+
+
+def coordinates(system: System, name: str, refuses: Refusal = if_unfit) -> Coordinates:
+    """Coordinates of a system for the integrator `name`: plain ones on R^n and SE(2), charts about
+    a step's middle on other groups; raises ValueError where `refuses` does.
+    """
+    if reason := refuses(system):
+        raise ValueError(f"{name}: {system.name} {reason}; use nonholonomic_midpoint")
+    return Coordinates(system) if _flat(system) else Charts(system)

@@ -1,0 +1,214 @@
+"""Geometric nonholonomic integrators, nonholonomic RATTLE and SHAKE: one map under three names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import casadi as ca
+
+from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.coordinates import (
+    Coordinates,
+    coordinates,
+    if_curved,
+    if_unfit,
+)
+from nh_control.integrators.registry import Integrator, Make, Refusal
+from nh_control.mechanics.system import System
+
+Quadrature = tuple[tuple[float, float], ...]
+
+TRAPEZOID: Quadrature = ((0.0, 0.5), (1.0, 0.5))
+MIDPOINT: Quadrature = ((0.5, 1.0),)
+STARTS = ("consistent", "zero", "paper")
+
+_Start = Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+_Equations = tuple[int, Callable[..., ca.SX], Callable[..., tuple[ca.SX, ca.SX]]]
+
+
+def gni(
+    system: System,
+    h: float,
+    quadrature: Quadrature = TRAPEZOID,
+    start: str = "consistent",
+    explicit: bool | None = None,
+) -> DiscreteSystem:
+    """Geometric nonholonomic integrator: free motion of a discrete Lagrangian between elastic
+    reflections at the constraints, second order in q and rho [kobilarov2010 (5), (6), (13)-(16)].
+
+    `Ld = h sum_i b_i L(q0 + a_i h w, w),  w = (q1 - q0) / h`, and the same sum for the discrete
+    forces, over the pairs (a_i, b_i) of `quadrature`; the paper's is TRAPEZOID.
+    `lift(q0, rho) + A(q0)^T sigma + D1 Ld + F- = 0,  p1 = D2 Ld + F+`
+    `rho1 = X(q1)^T p1,  sigma1 = -(A M^{-1} A^T)^{-1} A M^{-1} p1` at q1: the minus sign is the
+    reflection S = P^T - Q^T of (12), an involution.
+    State (q, rho, sigma), sigma (m) in N s or N m s; (q, rho) needs no half kick at either end.
+    With the trapezoid, a constant mass matrix and forces of (q, u) alone a step is explicit,
+    (14), and n_z = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
+    matrix is derived from the Lagrangian, and explicit steps take their forces from it, too.
+    Plain coordinates, see `Coordinates`.
+
+    `start` is sigma of a state made from (q, v): "zero" (lambda_0 = 0 of (10)), "paper"
+    (p_{1/2} = p_0 + h/2 P^T f of (16), which is not the same motion, corrected), "consistent"
+    (h/2 times the multipliers of the continuous motion); without inputs, which a state does not
+    know. sigma then alternates around h/2 times the true multipliers, undamped: that is the
+    oscillation of [kobilarov2010 7], of which a consistent start is free as long as no input
+    jumps. Dropping sigma would leave a method of first order. In a linearization it adds m
+    eigenvalues near -1, of the method and not of the system: design an LQR on another method.
+    Raises ValueError for unknown options, an explicit step that is impossible, and systems that
+    `if_unfit` refuses.
+    """
+    if start not in STARTS:
+        raise ValueError(f"gni: unknown start {start!r}, choose one of {STARTS}")
+    space = coordinates(system, "gni")
+    possible = not _not_explicit(system) and quadrature == TRAPEZOID
+    if explicit and not possible:
+        reason = _not_explicit(system) or f"has a quadrature {quadrature}, not the trapezoid's"
+        raise ValueError(f"gni: no explicit step, {system.name} {reason}; leave out `explicit`")
+    steps = _explicit if possible and explicit is not False else _implicit
+    name = {TRAPEZOID: "gni", MIDPOINT: "gni_midpoint"}.get(quadrature, f"gni{quadrature}")
+    memory = tuple(f"sigma_{i + 1}" for i in range(system.m))
+    sigma = _starts(space)[start] if memory else None
+    n_z, residual, readout = steps(space, quadrature)
+    label = name if start == "consistent" else f"{name}({start})"
+    method = Method(label, n_z, residual, readout, memory=memory, start=sigma)
+    return DiscreteSystem(system, h, method)
+
+
+def rattle(system: System, h: float) -> DiscreteSystem:
+    """Nonholonomic RATTLE (10), lambda_0 = 0: `gni` started with sigma = 0; its multipliers are
+    `lambda = -2 sigma / h` [kobilarov2010 (10)].
+
+    (10) has a constant mass matrix; here it may depend on q.
+    """
+    return gni(system, h, start="zero")
+
+
+def shake(system: System, h: float) -> DiscreteSystem:
+    """Nonholonomic SHAKE (9): the configurations of RATTLE (10) without its momenta, started by
+    the half kick of (16) [kobilarov2010 (9), (16)].
+
+    (9) keeps two configurations; they are kept here as (q, rho, sigma) at the later one, so that
+    it is `gni`.
+    """
+    return gni(system, h, start="paper")
+
+
+def _incoming(space: Coordinates, q: ca.SX, rho: ca.SX) -> ca.SX:
+    """Momentum after the reflection at q, of (rho, sigma)."""
+    n = space.system.n_rho
+    return space.node(q, rho[:n])[1] + space.reaction(q, rho[n:])
+
+
+def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
+    """(rho, sigma) after the reflection at q of the momentum p."""
+    rho, sigma = space.split(q, p)
+    return ca.vertcat(rho, -sigma)
+
+
+def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
+    def ends(
+        q: ca.SX, u: ca.SX, w: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX]:
+        """Coordinates, start in them, -D1 Ld - F-, D2 Ld + F+."""
+        local, q0 = space.about(q, h * w)
+        before = after = ca.SX(space.n, 1)
+        for a, b in quadrature:
+            p, force = local.slopes(gradients, q0 + a * h * w, w, u)
+            before += b * (p - (1 - a) * h * force)
+            after += b * (p + a * h * force)
+        return local, q0, before, after
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, q0, before, _ = ends(q, u, z, h, gradients)
+        return before - _incoming(local, q0, rho)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, q0, _, after = ends(q, u, z, h, gradients)
+        q1 = q0 + h * z
+        return local.position(q1), _reflected(local, q1, after)
+
+    return space.n, residual, readout
+
+
+def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
+    rest = ca.SX.zeros(space.n)
+
+    def force(q: ca.SX, u: ca.SX) -> ca.SX:
+        return space.slopes(space.system.gradients, q, rest, u)[1]
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        return ca.SX(0, 1)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        p = _incoming(space, q, rho) + h / 2 * force(q, u)
+        q1 = q + h * space.speed(q, p)
+        return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
+
+    return 0, residual, readout
+
+
+def _starts(space: Coordinates) -> dict[str, _Start]:
+    """sigma(q, rho, h) of the three starts, under inputs that are zero."""
+    idle, rest = ca.SX(space.system.nu, 1), ca.SX.zeros(space.n)
+    gradients = space.system.gradients
+
+    def consistent(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, rest)
+        return h / 2 * local.multipliers(gradients, q0, local.node(q0, rho)[0], idle)
+
+    def zero(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        return ca.SX(space.m, 1)
+
+    def paper(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, rest)
+        force = local.slopes(gradients, q0, local.node(q0, rho)[0], idle)[1]
+        return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
+
+    return {"consistent": consistent, "zero": zero, "paper": paper}
+
+
+def _not_explicit(system: System) -> str:
+    if reason := if_curved(system):
+        return reason
+    space = Coordinates(system)
+    if not space.constant_mass:
+        return "has a mass matrix that depends on q"
+    return "" if space.separable else "has forces that depend on the velocities"
+
+
+def _entry(name: str, make: Make, explicit: bool, refuses: Refusal, source: str) -> Integrator:
+    return Integrator(
+        name=name,
+        make=make,
+        order=2,
+        symmetric=True,
+        explicit=explicit,
+        preserves=("velocity constraints at the nodes", "nonholonomic momentum"),
+        refuses=refuses,
+        source=f"kobilarov2010 {source}",
+    )
+
+
+INTEGRATORS = (
+    _entry("gni", gni, True, _not_explicit, "(13)-(16)"),
+    _entry("rattle", rattle, True, _not_explicit, "(10)"),
+    _entry("shake", shake, True, _not_explicit, "(9)"),
+    _entry(
+        "gni_implicit",
+        partial(gni, explicit=False),
+        False,
+        if_unfit,
+        "(5), (6)",
+    ),
+    _entry("gni_midpoint", partial(gni, quadrature=MIDPOINT), False, if_unfit, "(5), (6)"),
+)

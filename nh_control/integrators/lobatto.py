@@ -1,0 +1,183 @@
+"""Nonholonomic methods on Lobatto's points: SPARK, and partitioned Runge-Kutta methods."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import casadi as ca
+
+from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
+from nh_control.integrators.registry import Integrator
+from nh_control.integrators.stages import Stages, lobatto_tables, parts, stages, weighted
+from nh_control.mechanics.system import System
+
+STAGES = (2, 3, 4)
+REACTIONS = ("B", "C", "C*", "D")
+
+
+def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> DiscreteSystem:
+    """Specialized partitioned additive Runge-Kutta method of s Lobatto points, order 2s - 2 in q
+    and rho, on the family IIIA-B-C-C*-D of [Jay 2003; celledoni2016 4].
+
+    `Q_i = q0 + h sum_j a_ij V_j` (IIIA),
+    `P_i = lift(q0, rho) + h sum_j B_ij (dL/dq + f)_j + sum_j T_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i)`
+    (IIIB for forces, T for reactions),  `sum_j a_ij A(Q_j) V_j = 0` for i = 2 ... s,
+    `A M^{-1} p1 = 0` at q1 with `p1 = lift + h sum_j b_j (dL/dq + f)_j + sum_j b_j A_j^T K_j`,
+    `rho1 = X(q1)^T p1`. Unknowns V_i (n) and impulses K_i (m), n_z = s (n + m); state (q, rho).
+
+    celledoni2016 does not say which coefficients act on which term. Taken here: velocities by
+    IIIA, forces by IIIB, T = `reactions`, IIIB by default, and the s - 1 mean constraints with the
+    end's, as Jay's methods for index 2 have them (his paper was not at hand: the form rests on the
+    measured orders 2, 4, 6). "B" and "D" are reversible, "C" and "C*" are not; with IIIA for T the
+    equations are singular. s = 2 with "B" and a constant mass matrix is Lagrange-d'Alembert with
+    the trapezoidal Lagrangian and the mean of the constraints. Inputs may jump from step to step.
+    The mass matrix is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises
+    ValueError for other s or reactions, and systems that `if_unfit` refuses.
+    """
+    _check("spark", s)
+    if reactions not in REACTIONS:
+        raise ValueError(f"spark: unknown reactions {reactions!r}, choose one of {REACTIONS}")
+    space, table = coordinates(system, "spark"), lobatto_tables(s)
+    a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
+    n_v, n_z = s * space.n, s * (space.n + space.m)
+
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages, ca.SX]:
+        v = parts(z[:n_v], s)
+        local, q0 = space.about(q, h * weighted(b, v))
+        p0 = local.node(q0, rho)[1]
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:], h)
+        return local, at, at.momentum(h, b, b)
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at, p1 = step(q, rho, u, z, h, gradients)
+        balance = [at.momentum(h, forces[i], split[i]) - at.p[i] for i in range(s)]
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        means = [weighted(row, slips) for row in a[1:]]
+        return ca.vertcat(*balance, *means, local.slip(at.q[-1], p1))
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, at, p1 = step(q, rho, u, z, h, gradients)
+        return local.position(at.q[-1]), local.basis(at.q[-1]).T @ p1
+
+    name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
+    return DiscreteSystem(system, h, Method(name, n_z, residual, readout))
+
+
+def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> DiscreteSystem:
+    """Nonholonomic partitioned Runge-Kutta method of s points, Lobatto IIIA-B, order 2s - 2 in q
+    and rho [Martin de Diego and Sato Martin de Almagro 2018].
+
+    `Q_i = q0 + h sum_j a_ij V_j` (IIIA),  `W_j = (dL/dq + f)_j + A(Q_j)^T lam_j`,
+    `lift(q0, rho) + h sum_j B_ij W_j = dL/dv(Q_i, V_i)` (IIIB),
+    `A(Q_i) M^{-1} (lift + h sum_j a_ij W_j) = 0` for i = 2 ... s,
+    `p1 = lift + h sum_j b_j W_j,  rho1 = X(q1)^T p1`. Unknowns V_i (n) and the impulses h lam_i
+    (m) of i = 2 ... s, n_z = s n + (s - 1) m.
+
+    lam_1 is the continuous motion's multiplier at (q0, rho, u): the state is (q, rho), and inputs
+    may jump, but a step is not reversible. With `carried` it is the last step's lam_s, as in the
+    paper: state (q, rho, lam), lam in N or N m, reversible, but of order 2 alone wherever an input
+    jumps (measured; the start knows of no input either). s = 2 carried is `gni` for constant mass
+    matrices, lam = 2 sigma / h. Plain coordinates, see `Coordinates`. Raises ValueError for other
+    s and systems that `if_unfit` refuses.
+    """
+    _check("nprk", s)
+    space, table = coordinates(system, "nprk"), lobatto_tables(s)
+    a, b, hat = table["A"], table["b"], table["B"]
+    n, n_v = system.n_rho, s * space.n
+    memory = tuple(f"lam_{i + 1}" for i in range(space.m)) if carried else ()
+
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages]:
+        v = parts(z[:n_v], s)
+        local, q0 = space.about(q, h * weighted(b, v))
+        w, p0 = local.node(q0, rho[:n])
+        first = rho[n:] if carried else local.multipliers(gradients, q0, w, u)
+        impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
+        return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at = step(q, rho, u, z, h, gradients)
+        balance = [at.momentum(h, row, row) - p for row, p in zip(hat, at.p)]
+        slips = [local.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
+        return ca.vertcat(*balance, *slips)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, at = step(q, rho, u, z, h, gradients)
+        rho1 = local.basis(at.q[-1]).T @ at.momentum(h, b, b)
+        lam1 = z[n_z - len(memory) :] / h if memory else ca.SX(0, 1)
+        return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
+
+    def start(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+        local, q0 = space.about(q, ca.SX.zeros(space.n))
+        idle = ca.SX.zeros(system.nu)
+        return local.multipliers(system.gradients, q0, local.node(q0, rho)[0], idle)
+
+    n_z = n_v + (s - 1) * space.m
+    method = Method(
+        f"nprk_{s}(carried)" if carried else f"nprk_{s}",
+        n_z,
+        residual,
+        readout,
+        memory=memory,
+        start=start if memory else None,
+    )
+    return DiscreteSystem(system, h, method)
+
+
+def _check(name: str, s: int) -> None:
+    if s not in STAGES:
+        raise ValueError(f"{name}: s must be one of {STAGES} stages, got {s}")
+
+
+def _entries(s: int) -> tuple[Integrator, ...]:
+    kept = ("velocity constraints at the nodes",)
+    order = 2 * s - 2
+    jay = f"Jay (2003), Lobatto IIIA-B, {s} stages; celledoni2016 4"
+    return (
+        Integrator(
+            name=f"spark_{s}",
+            make=partial(spark, s=s),
+            order=order,
+            symmetric=True,
+            explicit=False,
+            preserves=kept,
+            refuses=if_unfit,
+            source=jay,
+        ),
+        Integrator(
+            name=f"spark_{s}_d",
+            make=partial(spark, s=s, reactions="D"),
+            order=order,
+            symmetric=True,
+            explicit=False,
+            preserves=kept,
+            refuses=if_unfit,
+            source=jay.replace("IIIA-B", "IIIA-B-D"),
+        ),
+        Integrator(
+            name=f"nprk_{s}",
+            make=partial(nprk, s=s),
+            order=order,
+            symmetric=False,
+            explicit=False,
+            preserves=kept,
+            refuses=if_unfit,
+            source=f"Martin de Diego and Sato Martin de Almagro (2018), {s} stages",
+        ),
+    )
+
+
+INTEGRATORS = tuple(entry for s in STAGES for entry in _entries(s))

@@ -1,0 +1,81 @@
+"""Gauss methods with nonholonomic constraints, projected symmetrically."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import casadi as ca
+
+from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
+from nh_control.integrators.registry import Integrator
+from nh_control.integrators.stages import Stages, gauss_tables, parts, stages, weighted
+from nh_control.mechanics.system import System
+
+STAGES = (1, 2, 3)
+
+
+def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
+    """Gauss method of s points with the constraints and their reactions at the points, and a
+    symmetric projection onto the constraints at the ends; order 2s in q and rho.
+
+    `Q_i = q0 + h sum_j a_ij V_j,  p = lift(q0, rho) + A(q0)^T mu`,
+    `p + h sum_j a_ij (dL/dq + f)_j + sum_j a_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i),  A(Q_i) V_i = 0`,
+    `p1 = p + h sum_j b_j (dL/dq + f)_j + sum_j b_j A(Q_j)^T K_j + (-1)^s A(q1)^T mu`,
+    `A M^{-1} p1 = 0` at q1, `rho1 = X(q1)^T p1`. Unknowns V_i (n), impulses K_i (m) and mu (m),
+    n_z = s (n + m) + m. The sign (-1)^s is that of the method's stability function at infinity:
+    with another one the equations are singular for odd s. Without constraints it is the
+    variational Gauss method, symplectic, s = 1 `midpoint`. Projections of this kind: [Hairer,
+    Lubich and Wanner, Geometric Numerical Integration, V.4.1]; orders measured. The mass matrix
+    is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises ValueError for
+    other s and systems that `if_unfit` refuses.
+    """
+    if s not in STAGES:
+        raise ValueError(f"nonholonomic_gauss: s must be one of {STAGES} stages, got {s}")
+    space, (b, a) = coordinates(system, "nonholonomic_gauss"), gauss_tables(s)
+    n_v, m = s * space.n, space.m
+    n_k = n_v + s * m
+
+    def step(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
+        v = parts(z[:n_v], s)
+        way = h * weighted(b, v)
+        local, q0 = space.about(q, way)
+        p0 = local.node(q0, rho)[1] + local.reaction(q0, z[n_k:])
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:n_k], h)
+        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + way, z[n_k:])
+        return local, at, q0 + way, p1
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, at, q1, p1 = step(q, rho, u, z, h, gradients)
+        balance = [at.momentum(h, row, row) - p for row, p in zip(a, at.p)]
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        return ca.vertcat(*balance, *slips, local.slip(q1, p1))
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, _, q1, p1 = step(q, rho, u, z, h, gradients)
+        return local.position(q1), local.basis(q1).T @ p1
+
+    method = Method(f"nonholonomic_gauss_{s}", n_k + m, residual, readout)
+    return DiscreteSystem(system, h, method)
+
+
+INTEGRATORS = tuple(
+    Integrator(
+        name=f"nonholonomic_gauss_{s}",
+        make=partial(nonholonomic_gauss, s=s),
+        order=2 * s,
+        symmetric=True,
+        explicit=False,
+        preserves=("velocity constraints at the nodes", "velocity constraints at the points"),
+        refuses=if_unfit,
+        source=f"Gauss with {s} points, Hairer, Lubich and Wanner V.4.1",
+    )
+    for s in STAGES
+)

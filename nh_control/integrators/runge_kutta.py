@@ -1,0 +1,127 @@
+"""Classical Runge-Kutta methods on the equations of motion without multipliers: comparators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import casadi as ca
+import numpy as np
+
+from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.coordinates import coordinates, if_curved, if_unfit
+from nh_control.integrators.registry import Integrator
+from nh_control.integrators.stages import weighted
+from nh_control.mechanics.system import System
+
+EXPLICIT = {
+    "rk2": (np.array([[0, 0], [1 / 2, 0]]), np.array([0, 1])),
+    "heun": (np.array([[0, 0], [1, 0]]), np.array([1 / 2, 1 / 2])),
+    "rk4": (
+        np.array([[0, 0, 0, 0], [1 / 2, 0, 0, 0], [0, 1 / 2, 0, 0], [0, 0, 1, 0]]),
+        np.array([1, 2, 2, 1]) / 6,
+    ),
+}
+"""Coefficients and weights: the explicit midpoint rule, Heun's rule, the classical fourth order
+method."""
+ORDERS = {"rk2": 2, "heun": 2, "rk4": 4}
+
+
+def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> DiscreteSystem:
+    """Explicit Runge-Kutta method on the continuous equations in (q, rho), the `rule` a key of
+    EXPLICIT: "rk2", "heun" or "rk4".
+
+    `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
+    are eliminated, constraints hold at every stage, energy and momenta drift. Nothing is solved,
+    n_z = 0; forces and the mass matrix are derived from the Lagrangian. Plain coordinates, see
+    `Coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
+    """
+    if rule not in EXPLICIT:
+        raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
+    space, (a, b) = coordinates(system, rule, if_curved), EXPLICIT[rule]
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        return ca.SX(0, 1)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        slopes: list[tuple[ca.SX, ca.SX]] = []
+        for i in range(len(b)):
+            at = _moved(q, rho, h, a[i], slopes)
+            slopes.append(space.rates(system.gradients, *at, u))
+        return _moved(q, rho, h, b, slopes)
+
+    return DiscreteSystem(system, h, Method(rule, 0, residual, readout))
+
+
+def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
+    """Implicit midpoint rule on the continuous equations in (q, rho), second order, symmetric:
+    `(q1, rho1) = (q, rho) + h z,  z = rates((q, rho) + h/2 z)`, rates as in
+    `explicit_runge_kutta`.
+
+    Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
+    keeps no discrete Lagrange-d'Alembert principle. n_z is the size of (q, rho). Plain
+    coordinates, see `Coordinates`. Raises ValueError for systems that `if_unfit` refuses.
+    """
+    space = coordinates(system, "implicit_midpoint")
+    n = space.n
+
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
+        local, q0 = space.about(q, h * z[:n])
+        middle = q0 + h / 2 * z[:n]
+        return z - ca.vertcat(*local.rates(gradients, middle, rho + h / 2 * z[n:], u))
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        local, q0 = space.about(q, h * z[:n])
+        return local.position(q0 + h * z[:n]), rho + h * z[n:]
+
+    n_z = n + system.n_rho
+    return DiscreteSystem(system, h, Method("implicit_midpoint", n_z, residual, readout))
+
+
+def _moved(
+    q: ca.SX,
+    rho: ca.SX,
+    h: ca.SX,
+    weights: np.ndarray,
+    slopes: Sequence[tuple[ca.SX, ca.SX]],
+) -> tuple[ca.SX, ca.SX]:
+    if not slopes:
+        return q, rho
+    by_q, by_rho = zip(*slopes)
+    return q + h * weighted(weights, by_q), rho + h * weighted(weights, by_rho)
+
+
+INTEGRATORS = (
+    *(
+        Integrator(
+            name=rule,
+            make=partial(explicit_runge_kutta, rule=rule),
+            order=ORDERS[rule],
+            symmetric=False,
+            explicit=True,
+            preserves=("velocity constraints at the nodes",),
+            refuses=if_curved,
+            source="Runge and Kutta, on celledoni2016 (8)",
+        )
+        for rule in EXPLICIT
+    ),
+    Integrator(
+        name="implicit_midpoint",
+        make=implicit_midpoint,
+        order=2,
+        symmetric=True,
+        explicit=False,
+        preserves=("velocity constraints at the nodes",),
+        refuses=if_unfit,
+        source="implicit midpoint rule, on celledoni2016 (8)",
+    ),
+)

@@ -1,0 +1,94 @@
+"""Coefficients of Gauss and Lobatto methods, and the stages of a step on which they act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.polynomial import legendre
+
+from nh_control.discrete.method import Gradients
+from nh_control.integrators.coordinates import Coordinates
+from nh_control.numerics.quadrature import gauss, integrals
+
+
+def gauss_tables(s: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights b (s) and coefficients a (s, s) of the Gauss method of order 2s."""
+    c, b = gauss(s)
+    return b, integrals(c, c)
+
+
+def lobatto_tables(s: int) -> dict[str, np.ndarray]:
+    """Weights "b" (s) and coefficients (s, s) of the Lobatto methods "A" (IIIA), "B", "C", "C*"
+    and "D" with s >= 2 stages, of order 2s - 2.
+
+    A is collocation; B and C* are the adjoint ones, `b_i a_ij + b_j a*_ji = b_i b_j`, of A and C;
+    C has `a_i1 = b_1` and is exact for polynomials of degree s - 2; D is the mean of C and C*.
+    """
+    inner = legendre.Legendre.basis(s - 1).deriv().roots() if s > 2 else []
+    c = np.array([0.0, *((np.sort(inner) + 1) / 2), 1.0])
+    a = integrals(c, c)
+    b = a[-1]
+    powers = np.arange(1, s)
+    rule = np.vander(c[1:], s - 1, increasing=True).T
+    rest = c[:, None] ** powers / powers - b[0] * (powers == 1)
+    coefficients = np.column_stack([np.full(s, b[0]), np.linalg.solve(rule, rest.T).T])
+    other = _adjoint(b, coefficients)
+    named = {"A": a, "B": _adjoint(b, a), "C": coefficients, "C*": other}
+    return {"b": b, **named, "D": (coefficients + other) / 2}
+
+
+def _adjoint(b: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return b * (1 - a.T / b[:, None])
+
+
+def weighted(weights: Iterable[float], vectors: Sequence[ca.SX]) -> ca.SX:
+    """`sum_j weights_j vectors_j`."""
+    return sum((float(w) * v for w, v in zip(weights, vectors) if w), ca.SX(*vectors[0].shape))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stages `Q_i = q0 + h sum_j a_ij V_j` with their momenta P_i, forces W_i and impulses
+    `R_i = A(Q_i)^T K_i` of the constraints, (n) each, and the momentum p0 of the node.
+    """
+
+    q: list[ca.SX]
+    v: list[ca.SX]
+    p: list[ca.SX]
+    force: list[ca.SX]
+    impulse: list[ca.SX]
+    p0: ca.SX
+
+    def momentum(self, h: ca.SX, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
+        """`p0 + h sum_j forces_j W_j + sum_j impulses_j R_j`."""
+        return self.p0 + h * weighted(forces, self.force) + weighted(impulses, self.impulse)
+
+
+def stages(
+    space: Coordinates,
+    a: np.ndarray,
+    gradients: Gradients,
+    q: ca.SX,
+    p0: ca.SX,
+    u: ca.SX,
+    velocities: Sequence[ca.SX],
+    impulses: ca.SX,
+    h: ca.SX,
+) -> Stages:
+    """Stages from the coordinates q (n) of the velocities V_i (n) and of the constraints' impulses
+    K_i, (s m) one below the other.
+    """
+    s, m, v = len(a), space.m, list(velocities)
+    at = [q + h * weighted(row, v) for row in a]
+    slopes = [space.slopes(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
+    reactions = [space.reaction(at[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
+    return Stages(at, v, [p for p, _ in slopes], [f for _, f in slopes], reactions, p0)
+
+
+def parts(stacked: ca.SX, s: int) -> list[ca.SX]:
+    """The s equal parts of a vector."""
+    n = stacked.shape[0] // s
+    return [stacked[n * i : n * (i + 1)] for i in range(s)]

@@ -1,0 +1,68 @@
+"""Systems on planar poses in plain coordinates, as papers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import casadi as ca
+
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
+
+
+def in_coordinates(system: System) -> System:
+    """The same system on R^n: poses (theta, x, y) move by `q + d`, and velocities are rates of the
+    coordinates, `q' = E(q) v` with the rotation by theta in E.
+
+    `L(q, E^T q'), E f(q, E^T q', u), A E^T, E X`, so rho is the same. A mass matrix of body
+    velocities may depend on q afterwards. The symmetry is left out, whose group is no R^n. Raises
+    ValueError for a space with other factors than SE2 and Rn.
+    """
+    factors = system.space.factors if isinstance(system.space, Product) else (system.space,)
+    if other := [type(f).__name__ for f in factors if not isinstance(f, (SE2, Rn))]:
+        raise ValueError(
+            f"{system.name}: only planar poses have such coordinates, but its space has {other}"
+        )
+
+    def body(q: ca.SX, rates: ca.SX) -> ca.SX:
+        return _turned(factors, q).T @ rates
+
+    def along(
+        function: Callable[..., Expression] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
+    ) -> Callable[..., Expression] | None:
+        if function is None:
+            return None
+        return lambda q, *p: change(_turned(factors, q), ca.SX(function(q, *p)))
+
+    def turned(force: Callable[..., Expression]) -> Callable[..., Expression]:
+        return lambda q, rates, *up: (
+            _turned(factors, q) @ ca.vertcat(force(q, body(q, rates), *up))
+        )
+
+    names = system.space.names
+    return replace(
+        system,
+        name=f"{system.name}_coordinates",
+        space=Rn(*names),
+        lagrangian=lambda q, rates, *p: system.lagrangian(q, body(q, rates), *p),
+        force=None if system.force is None else turned(system.force),
+        velocity_constraint=along(system.velocity_constraint, lambda e, a: a @ e.T),
+        distribution=along(system.distribution, lambda e, x: e @ x),
+        symmetry=None,
+    )
+
+
+def _turned(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
+    """E(q), (n, n): orthogonal."""
+    blocks, at = [], 0
+    for factor in factors:
+        if isinstance(factor, SE2):
+            c, s = ca.cos(q[at]), ca.sin(q[at])
+            turn = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
+            blocks.append(ca.diagcat(1, turn))
+        else:
+            blocks.append(ca.SX.eye(factor.nv))
+        at += factor.nq
+    return ca.diagcat(*blocks)

@@ -1,0 +1,124 @@
+"""Equations of motion as a compiled ordinary differential equation in few numbers, for any solver:
+what the discrete ones are measured against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.system import System
+from nh_control.numerics.compiled import Functions
+
+
+class ReducedEquations:
+    """`w' = f(w, u)` with w = (q, s): configuration and velocity, `frame(q) (Y s + c) = v`, Y (nv,
+    n_rho) a basis of the admissible velocities and c those of the drift.
+
+    `Y^T M Y s' = Y^T (F - M (Y' s + c'))`, with the holonomic constraints' multipliers where there
+    are some, from the terms of `ContinuousSystem`. On spheres, whose bases turn, s is the stored
+    velocity v itself and all constraints have multipliers. The linear system is solved by
+    symbolic LDL^T factors, which know its zeros. Raises ValueError for prescribed coordinates.
+    """
+
+    def __init__(self, system: System):
+        continuous = ContinuousSystem(system)
+        self.system = system = continuous.system
+        self._terms, space = continuous.terms, system.space
+        flat = space.nw == space.nv
+        self._n = space.nq + (system.n_rho if flat else space.nw)
+        q, u = ca.SX.sym("q", space.nq), ca.SX.sym("u", system.nu)
+        s, v = ca.SX.sym("s", self._n - space.nq), ca.SX.sym("v", space.nw)
+        velocity, rate = (_minimal if flat else _stored)(system, continuous.terms, q, s, u)
+        y = space.frame(q).T @ velocity
+        w = ca.vertcat(q, s)
+        free = system.admissible_tangents(q) if flat else None
+        of_velocity = v if free is None else _coordinates(free, space.frame(q).T @ v)
+        self._functions = Functions(
+            f"{system.name}_reduced",
+            [
+                ca.Function("rates", [w, u], [ca.vertcat(_moving(system, q, y), rate)]),
+                ca.Function("phase", [w], [w[: space.nq], velocity]),
+                ca.Function("start", [q, v], [ca.vertcat(q, of_velocity)]),
+            ],
+        )
+
+    def start(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """w of configuration q (nq) and a velocity v (nw) that keeps the constraints."""
+        return self._functions("start", q, v)[0][:, 0]
+
+    def phase(self, w: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Configuration q (nq) and velocity v (nw) of w."""
+        q, v = self._functions("phase", w)
+        return q[:, 0], v[:, 0]
+
+    def rates(self, u: ArrayLike = ()) -> Callable[[float, np.ndarray], np.ndarray]:
+        """f(t, w) under an input u (nu) that is held: one native call on arrays of its own, which
+        costs Python half a microsecond; for one thread. Raises ValueError for a wrong shape.
+        """
+        (state, held), (out,), run = self._functions.direct("rates")
+        if np.shape(u) != held.shape:
+            raise ValueError(
+                f"{self.system.name}: u must have shape {held.shape}, got {np.shape(u)}"
+            )
+        held[:] = u
+        column = out[:, 0]
+
+        def rates(_: float, w: np.ndarray) -> np.ndarray:
+            state[:] = w
+            run()
+            return column.copy()
+
+        return rates
+
+
+def _minimal(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]:
+    """Velocity and s' for coordinates s of the admissible velocities."""
+    space, n = system.space, system.space.nv
+    e = ca.SX.sym("e", n)
+    moved, basis = space.retract(q, e), system.admissible_tangents(q)
+    y = basis @ s + system.particular_tangent(q, ca.SX(0, 1))
+    there = system.admissible_tangents(moved) @ s
+    there += system.particular_tangent(moved, ca.SX(0, 1))
+    turning = ca.substitute(ca.jtimes(there, e, y), e, ca.SX.zeros(n))
+    velocity = space.frame(q) @ y
+    t = _sparse(terms(q=q, v=velocity, u=u))
+    mass, holonomic = t["mass"], t["constraint"][system.m :, :]
+    force = basis.T @ (t["force"] - mass @ turning)
+    rows, gamma = holonomic @ basis, t["constraint_rate"][system.m :, :] + holonomic @ turning
+    return velocity, _solve(basis.T @ mass @ basis, rows, force, -gamma)
+
+
+def _stored(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]:
+    """Velocity and s' where s is the velocity as the space stores it."""
+    t = _sparse(terms(q=q, v=s, u=u))
+    y_rate = _solve(t["mass"], t["constraint"], t["force"], -t["constraint_rate"])
+    return s, t["frame"] @ y_rate + t["frame_rate"]
+
+
+def _sparse(terms: dict[str, ca.SX]) -> dict[str, ca.SX]:
+    return {name: ca.sparsify(value) for name, value in terms.items()}
+
+
+def _solve(mass, rows, force, rates) -> ca.SX:
+    """a of `[M, C^T; C, 0] (a, -lam) = (f, g)`; M first, whose factors exist, then C M^-1 C^T."""
+    k, n = rows.shape[0], mass.shape[0]
+    matrix = ca.vertcat(ca.horzcat(mass, rows.T), ca.horzcat(rows, ca.SX(k, k)))
+    d, upper, order = ca.ldl(ca.sparsify(matrix), False)
+    return ca.ldl_solve(ca.densify(ca.vertcat(force, rates)), d, upper, order)[:n]
+
+
+def _moving(system: System, q, y) -> ca.SX:
+    """q' of the velocity's components y."""
+    e = ca.SX.sym("e", system.space.nv)
+    rate = ca.jtimes(system.space.retract(q, e), e, y)
+    return ca.substitute(rate, e, ca.SX.zeros(system.space.nv))
+
+
+def _coordinates(basis, y) -> ca.SX:
+    """Least-squares coordinates of y in a basis."""
+    return ca.solve(basis.T @ basis, basis.T @ y) if basis.shape[1] else ca.SX(0, 1)

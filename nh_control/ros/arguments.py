@@ -1,0 +1,207 @@
+"""Arguments of launch files: what to start, and the nodes' parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launch.actions import DeclareLaunchArgument
+
+from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.scenarios import Scenario, disturbance
+
+BOOL = ("true", "false")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A launch argument with its text's default and choices; if it becomes the node parameter
+    `parameter`, that is of type `kind`.
+    """
+
+    name: str
+    description: str
+    default: str = ""
+    choices: tuple[str, ...] | None = None
+    parameter: str = ""
+    kind: type = str
+
+    def declare(self) -> DeclareLaunchArgument:
+        """The action that declares it."""
+        choices, description = self.choices, self.description
+        if self.parameter:
+            choices, description = (
+                choices and ("", *choices),
+                f"{description}; empty = as in params_file",
+            )
+        return DeclareLaunchArgument(
+            self.name, default_value=self.default, choices=choices, description=description
+        )
+
+    def value(self, text: str) -> Any:
+        """The parameter's value that the text stands for; raises ValueError that names the
+        argument.
+        """
+        if self.kind is bool:
+            return text == "true"
+        if self.kind is list:
+            return text.split()
+        try:
+            return (
+                [float(part) for part in text.strip("[]").split(",")]
+                if self.kind is tuple
+                else self.kind(text)
+            )
+        except ValueError:
+            expected = {int: "an integer", float: "a number", tuple: "numbers like [1.0, 2.0]"}[
+                self.kind
+            ]
+            raise ValueError(
+                f"launch argument '{self.name}': expected {expected}, got '{text}'"
+            ) from None
+
+
+SCENARIO = Argument(
+    "scenario", "a name that `nh_control list` shows, path/to/file.py:NAME, or module:NAME"
+)
+
+
+def options(config: Path, name: str, has_model: object) -> list[Argument]:
+    """What to start; with a robot model where there is one."""
+    model = (
+        [
+            Argument(
+                "use_robot_state_publisher",
+                "publish the URDF and its joint transforms",
+                "true",
+                BOOL,
+            )
+        ]
+        if has_model
+        else []
+    )
+    return [
+        Argument(
+            "params_file",
+            "YAML file with the nodes' parameters"
+            + ("" if name else "; empty = that of the scenario, if it has one"),
+            str(config / f"{name}.yaml") if name else "",
+        ),
+        Argument("namespace", "namespace of the nodes and of their relative topics"),
+        Argument(
+            "plant",
+            "simulate the plant; false = real hardware or another simulator answers the commands",
+            "true",
+            BOOL,
+        ),
+        Argument(
+            "tracker",
+            "run the LQR tracker; false = plug in a controller of your own",
+            "true",
+            BOOL,
+        ),
+        Argument(
+            "headless",
+            "plant and tracker only, ending with the reference unless on_finish says otherwise",
+            "false",
+            BOOL,
+        ),
+        Argument("rviz", "start rviz2", "true", BOOL),
+        *model,
+        Argument(
+            "record",
+            "record the run with `ros2 bag record` as MCAP; the plant starts when it listens",
+            "false",
+            BOOL,
+        ),
+        Argument(
+            "bag",
+            "folder of the recording, must not exist; empty = rosbag2_<date> in the current "
+            "folder",
+        ),
+    ]
+
+
+def parameters(scenario: Scenario) -> list[Argument]:
+    """Arguments that become node parameters: all that make sense for the scenario."""
+    own = robot() if scenario.origin["scenario"] == "urdf" else []
+    return [*own, *of_scenario(scenario), *of_all()]
+
+
+def robot() -> list[Argument]:
+    """Arguments of the scenario urdf."""
+    root = "whether the robot's root link is fixed or floating"
+    return [
+        _of("urdf", str, "URDF file of the robot"),
+        _of("base", str, root, ("fixed", "floating")),
+    ]
+
+
+def of_scenario(scenario: Scenario) -> list[Argument]:
+    """Arguments that follow from the scenario: its names, parameters and initial errors."""
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    return [
+        _of("reference", str, "motion to track", scenario.references),
+        _of(
+            "integrator",
+            str,
+            "integrator of the tracker's model and of the reference",
+            scenario.integrators,
+        ),
+        _of("plant.integrator", str, "integrator of the plant", scenario.integrators),
+        *(_declared("plant.parameters.", d) for d in declarations(scenario.parameters)),
+        *(_declared("perturb.", d) for d in declarations(scenario.calm)),
+        _of(
+            "disturb",
+            list,
+            f"forces from outside, {disturbance.SYNTAX}, several separated by spaces; kinds "
+            f"{', '.join(disturbance.KINDS)}; targets {', '.join(targets)}",
+        ),
+    ]
+
+
+def of_all() -> list[Argument]:
+    """Arguments that become node parameters, whatever the scenario."""
+    return [
+        _of("step_s", float, "step of the model [s]"),
+        _of("integral", bool, "integral action of the tracker"),
+        _of("plant.substeps", int, "plant steps in a step of the model"),
+        _of("speed_factor", float, "simulated over real time, 0 = as fast as possible"),
+        _of("lockstep", bool, "wait in each step for the command that answers its state"),
+        _of("duration_s", float, "length of the run [s], 0 = the reference's"),
+        _of(
+            "on_finish",
+            str,
+            "exit = the plant ends after the run, and the launch with it; continue = it does not "
+            "end",
+            ("stay", "exit", "continue"),
+        ),
+        _of("wait_for_tracker", bool, "start when the first state has been answered"),
+        _of(
+            "fallback",
+            str,
+            "what the plant applies while no command is fresh",
+            ("hold", "zero", "stop"),
+        ),
+        _of("command_timeout_steps", int, "steps for which a command stays fresh"),
+        _of(
+            "publish_velocities",
+            bool,
+            "false = positions only; the tracker reconstructs the momentum",
+        ),
+        _of("rate_hz", float, "highest rate of the markers [Hz]"),
+    ]
+
+
+def _of(parameter: str, kind: type, text: str, choices: Iterable[str] | None = None) -> Argument:
+    name = parameter.replace("plant.parameters", "plant").replace(".", "_")
+    chosen = BOOL if kind is bool else None if choices is None else tuple(choices)
+    return Argument(name, text, choices=chosen, parameter=parameter, kind=kind)
+
+
+def _declared(prefix: str, entry: Declaration) -> Argument:
+    kind = int if entry.is_integer else tuple if isinstance(entry.value, tuple) else float
+    unit = f" [{entry.unit}]" if entry.unit else ""
+    return _of(prefix + entry.name, kind, (entry.description or entry.name) + unit)

@@ -1,0 +1,305 @@
+"""Integrators compared on one motion of any system: error against processor time, energy and
+constraints, with SciPy's solvers on the reduced equations beside them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.registry import Integrator
+from nh_control.mechanics.reduced import ReducedEquations
+from nh_control.mechanics.system import System
+
+SCIPY = ("DOP853", "RK45", "LSODA")
+TOLERANCES = tuple(10.0**-k for k in range(2, 14))
+TIGHTEST = 1e-13
+COARSEST, FINER = 8, 2**0.5
+"""Steps of the first try, and how many times as many the next one takes."""
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What integrators are compared on: from configuration q (nq) and velocity v (nw), which keeps
+    the constraints, for `duration` s under one input u (nu).
+    """
+
+    system: System
+    q: np.ndarray
+    v: np.ndarray
+    duration: float
+    u: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self):
+        s = self.system
+        for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
+            value = np.array(getattr(self, name), dtype=float)
+            if value.shape != (size,) or not np.isfinite(value).all():
+                raise ValueError(f"{s.name}: {name} must be ({size},) and finite, got {value}")
+            object.__setattr__(self, name, value)
+        if not (np.isfinite(self.duration) and self.duration > 0):
+            raise ValueError(f"{s.name}: duration must be positive, got {self.duration}")
+
+
+@dataclass(frozen=True)
+class WorkPoint:
+    """One run: `setting` is the number of steps, or the tolerance of a solver that chooses its own
+    steps; the thread's processor time in s, the least of several runs; the distance of the last
+    configuration from the reference's, in the local coordinates of the space (rad, m).
+    """
+
+    setting: float
+    seconds: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Along a motion: times (N), energy less the reference's over the largest kinetic energy (N),
+    and the largest of `|A(q) v - b(q)|` and `|h(q)|` (N).
+    """
+
+    times: np.ndarray
+    energy: np.ndarray
+    constraint: np.ndarray
+
+
+class Reference:
+    """The accurate motion: DOP853 at the tightest tolerance on the reduced equations; its
+    `uncertainty` is the distance of its end from that at ten times the tolerance.
+    """
+
+    def __init__(self, motion: Motion):
+        self.motion, self.equations = motion, ReducedEquations(motion.system)
+        self.end, _ = self.solve("DOP853", TIGHTEST)
+        self.uncertainty = self.error(self.solve("DOP853", 10 * TIGHTEST)[0])
+
+    def solve(
+        self, solver: str, tolerance: float, times: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Last configuration, and w at the times (N, n), if there are some, by one of SciPy's
+        solvers; raises RuntimeError where it gives up.
+        """
+        m = self.motion
+        span, rates = (0.0, m.duration), self.equations.rates(m.u)
+        start = self.equations.start(m.q, m.v)
+        run = solve_ivp(
+            rates, span, start, solver, rtol=max(tolerance, 2.3e-14), atol=tolerance, t_eval=times
+        )
+        if not run.success:
+            raise RuntimeError(
+                f"{m.system.name} by {solver}, tolerance {tolerance}: {run.message}"
+            )
+        return run.y[: m.system.space.nq, -1], run.y.T
+
+    def error(self, q: np.ndarray) -> float:
+        """Distance of a last configuration from the reference's."""
+        return float(np.linalg.norm(self.motion.system.space.local(self.end, q)))
+
+
+def started(motion: Motion, integrator: Integrator, steps: int) -> tuple[DiscreteSystem, Any]:
+    """The discrete system of a number of steps, and its first state."""
+    dsys = integrator.make(motion.system, motion.duration / steps)
+    return dsys, dsys.state(motion.q, motion.v)
+
+
+def work_precision(
+    reference: Reference, integrator: Integrator, longest_s: float = 0.1
+) -> tuple[WorkPoint, ...]:
+    """Points of an integrator from coarse to fine steps, until the reference's uncertainty or
+    `longest_s` is reached; step sizes at which a step fails are left out.
+    """
+    motion, points, steps = reference.motion, [], float(COARSEST)
+    dsys = None
+    while not points or (points[-1].seconds < longest_s and _above(points[-1], reference)):
+        if steps > 1e7:
+            break
+        n = round(steps)
+        h = motion.duration / n
+        dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
+        x = dsys.state(motion.q, motion.v)
+        steps *= FINER
+        try:
+            seconds, run = timed(
+                lambda d=dsys, x=x, n=n: d.simulate(x, motion.u, steps=n, every=n)
+            )
+        except StepFailed:
+            continue
+        error = reference.error(dsys.configuration(run.states[-1]))
+        points.append(WorkPoint(n, seconds, error))
+    return tuple(points)
+
+
+def solver_precision(
+    reference: Reference, solver: str, longest_s: float = 0.1
+) -> tuple[WorkPoint, ...]:
+    """Points of one of SciPy's solvers from loose to tight tolerances."""
+    points: list[WorkPoint] = []
+    for tolerance in TOLERANCES:
+        seconds, (end, _) = timed(lambda t=tolerance: reference.solve(solver, t))
+        points.append(WorkPoint(tolerance, seconds, reference.error(end)))
+        if seconds >= longest_s or not _above(points[-1], reference):
+            break
+    return tuple(points)
+
+
+def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:
+    """Least processor time of this thread in s over several runs, and the result."""
+    result, best = run(), np.inf
+    for _ in range(repeats):
+        before = time.thread_time()
+        run()
+        best = min(best, time.thread_time() - before)
+    return best, result
+
+
+def seconds_at(points: Sequence[WorkPoint], error: float) -> float:
+    """Least processor time of a point with at most that error; infinite without one."""
+    return min((p.seconds for p in points if p.error <= error), default=np.inf)
+
+
+def _above(point: WorkPoint, reference: Reference) -> bool:
+    return not point.error <= 3 * reference.uncertainty
+
+
+class Drifts:
+    """Energy and constraints along the motion at up to `nodes` times, by any integrator at one
+    step h, and by SciPy's solvers.
+    """
+
+    def __init__(self, reference: Reference, h: float, nodes: int = 200):
+        motion = reference.motion
+        steps = max(1, round(motion.duration / h))
+        self._every = max(1, steps // nodes)
+        self._reference, self._steps = reference, steps // self._every * self._every
+        self._h = motion.duration / self._steps
+        self.times = self._every * self._h * np.arange(self._steps // self._every + 1)
+        self._values = _energy_and_constraint(motion.system)
+        exact = self._of_solver("DOP853", TIGHTEST)
+        rest = np.array([self._values(q, 0 * v)[0] for q, v in exact])
+        self._energy = np.array([self._values(q, v)[0] for q, v in exact])
+        self._scale = max(np.max(np.abs(self._energy - rest)), 1e-300)
+
+    def of_integrator(self, integrator: Integrator) -> Drift:
+        """By an integrator of the package; raises StepFailed."""
+        motion = self._reference.motion
+        dsys = integrator.make(motion.system, self._h)
+        x = dsys.state(motion.q, motion.v)
+        run = dsys.simulate(x, motion.u, steps=self._steps, every=self._every)
+        return self._drift((dsys.configuration(x), dsys.velocity(x)) for x in run.states)
+
+    def of_solver(self, solver: str, tolerance: float) -> Drift:
+        """By one of SciPy's solvers."""
+        return self._drift(self._of_solver(solver, tolerance))
+
+    def _of_solver(self, solver: str, tolerance: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        times = np.minimum(self.times, self._reference.motion.duration)
+        path = self._reference.solve(solver, tolerance, times)[1]
+        return [self._reference.equations.phase(w) for w in path]
+
+    def _drift(self, phases) -> Drift:
+        energy, constraint = np.transpose([self._values(q, v) for q, v in phases])
+        return Drift(self.times, (energy - self._energy) / self._scale, constraint)
+
+
+def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]:
+    system = system.numeric
+    q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
+    rolling = system.constraint_matrix(q) @ v - system.drift(q)
+    defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
+    f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
+
+    def values(q, v) -> tuple[float, float]:
+        energy, constraint = f(q, v)
+        return float(energy), float(constraint)
+
+    return values
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared: work points and drifts by name, in the order of the names; why others
+    could not be had.
+    """
+
+    motion: Motion
+    uncertainty: float
+    step_s: float
+    work: Mapping[str, tuple[WorkPoint, ...]]
+    drifts: Mapping[str, Drift]
+    refused: Mapping[str, str]
+
+
+def compare(
+    motion: Motion,
+    integrators: Mapping[str, Integrator],
+    step_s: float,
+    solvers: Sequence[str] = SCIPY,
+    longest_s: float = 0.1,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Comparison:
+    """Compare integrators of a registry and SciPy's solvers on a motion; energies and constraints
+    at the step `step_s`, and of the solvers at the tolerance 1e-6. No curve takes points that cost
+    more than `longest_s` but one.
+    """
+    reference = Reference(motion)
+    drifts, work = Drifts(reference, step_s), {}
+    found, refused = {}, {}
+    for name, integrator in integrators.items():
+        if reason := integrator.refuses(motion.system):
+            refused[name] = reason
+            continue
+        progress(name)
+        work[name] = work_precision(reference, integrator, longest_s)
+        try:
+            found[name] = drifts.of_integrator(integrator)
+        except StepFailed as failure:
+            refused[name] = f"no energy at h = {step_s:g} s: {failure.reason}"
+    for solver in solvers:
+        progress(solver)
+        work[solver] = solver_precision(reference, solver, longest_s)
+        found[solver] = drifts.of_solver(solver, 1e-6)
+    return Comparison(motion, reference.uncertainty, step_s, work, found, refused)
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """What is known of an integrator, and, on a system that it takes, numbers of a state and of
+    unknowns, and the least processor time of a step in us, in a native trajectory.
+    """
+
+    integrator: Integrator
+    refused: str = ""
+    state_size: int = 0
+    unknowns: int = 0
+    microseconds: float = 0.0
+
+
+def method_table(
+    integrators: Mapping[str, Integrator], motion: Motion, h: float, steps: int = 200
+) -> Iterator[MethodRow]:
+    """A row for every integrator on the system of the motion, timed at step h."""
+    for integrator in integrators.values():
+        if reason := integrator.refuses(motion.system):
+            yield MethodRow(integrator, reason)
+            continue
+        dsys = integrator.make(motion.system, h)
+        n = dsys.method.n_z * len(dsys.method.substeps)
+        x = dsys.state(motion.q, motion.v)
+        try:
+            seconds, _ = timed(
+                lambda d=dsys, x=x: d.simulate(x, motion.u, steps=steps, every=steps)
+            )
+        except StepFailed as failure:
+            yield MethodRow(integrator, f"fails at h = {h:g} s: {failure.reason}", dsys.nx, n)
+            continue
+        yield MethodRow(integrator, "", dsys.nx, n, 1e6 * seconds / steps)

@@ -1,0 +1,81 @@
+"""The car scenario: parallel parking, a lane change and a figure of eight, tracked by LQR with the
+torques on the rear axle and on the steering.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.car_visual import visual_model
+from nh_control.scenarios.driving import (
+    INTEGRATORS,
+    Course,
+    figure_eight,
+    perturbed,
+    smooth,
+    steered,
+)
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.systems import CarParameters, car
+
+BACK_S, FORTH_S, GAP_M, ASIDE_M, FORTH_M = 9.0, 4.0, 8.0, 2.5, 0.8
+"""parking: seconds back into the gap and forth in it, length and width of the way back (m), and
+the way forth.
+"""
+LANE_M, CHANGE_M, SPEED = 3.5, 45.0, 12.0
+"""lane_change: width (m), length (m) and speed (m/s)."""
+
+COURSES = {
+    "parking": Course(
+        lambda s: (s, ASIDE_M * smooth((s - FORTH_M) / (GAP_M - FORTH_M))),
+        lambda t: GAP_M * (1 - smooth(t / BACK_S)) + FORTH_M * smooth((t - BACK_S) / FORTH_S),
+        BACK_S + FORTH_S,
+    ),
+    "lane_change": Course(
+        lambda s: (s, LANE_M * smooth((s - SPEED) / CHANGE_M)),
+        lambda t: SPEED * t,
+        (CHANGE_M + 2 * SPEED) / SPEED,
+    ),
+    "figure_eight": figure_eight(length=60.0, width=30.0, duration=60.0),
+}
+
+
+def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+    """The motion whose rear axle runs along a course, with the front wheels turned as its
+    curvature asks, `tan(delta) = l curvature`.
+    """
+    p = dsys.system.parameters
+
+    def at(t, q):
+        pace = course.pace(t)
+        steering = p.l * pace.curving / (1 + (p.l * pace.curvature) ** 2)
+        return np.array(
+            [pace.speed / p.r, steering, np.tan(q[1]) / p.l * pace.speed, pace.speed, 0.0]
+        )
+
+    delta = np.arctan(p.l * course.pace(0.0).curvature)
+    return steered(dsys, np.array([0.0, delta, *course.start]), at, course.duration)
+
+
+_Q = np.diag([0.0, 1.0, 10.0, 5.0, 5.0, 0.05, 2e-6])
+
+CAR = Scenario(
+    name="car",
+    title="Car tracking a maneuver",
+    parameters=CarParameters(),
+    make_system=car,
+    integrators=INTEGRATORS,
+    references={name: partial(along, course) for name, course in COURSES.items()},
+    weights=(_Q, np.diag([1e-6, 1e-3]), 10 * _Q),
+    perturbation=PlanarPerturbation(position=0.3, heading=0.05, momentum=0.1),
+    perturb=perturbed,
+    joints=(Joint("rear_wheels_joint", "wheel"), Joint("steering_joint", "delta")),
+    body=Body("base_link", "odom"),
+    visual=visual_model,
+    step_s=0.02,
+)

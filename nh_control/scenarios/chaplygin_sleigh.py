@@ -1,0 +1,79 @@
+"""The Chaplygin sleigh scenario: courses of its skate and the turn round that it makes by itself,
+tracked by LQR with a yaw torque and a thrust.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.chaplygin_sleigh_visual import visual_model
+from nh_control.scenarios.driving import (
+    INTEGRATORS,
+    Course,
+    figure_eight,
+    perturbed,
+    slalom,
+    steered,
+)
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Body, Scenario
+from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh
+
+COURSES = {
+    "figure_eight": figure_eight(length=16.0, width=8.0, duration=24.0),
+    "slalom": slalom(speed=2.0, amplitude=0.6, wavelength=8.0, waves=3),
+}
+BACKWARDS, SPIN, TURN_ROUND_S = 1.0, 0.02, 24.0
+"""turn_round: its speed backwards (m/s), the turning it begins with (rad/s), its length (s)."""
+
+
+def velocity(parameters: ChaplyginSleighParameters, forward: float, turn: float) -> np.ndarray:
+    """Velocity (3) of the center of mass while the skate moves `forward` (m/s) and turns
+    (rad/s).
+    """
+    return np.array([turn, forward, parameters.a * turn])
+
+
+def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+    """The motion whose skate runs along a course."""
+    p, (theta, x, y) = dsys.system.parameters, course.start
+
+    def at(t, q):
+        pace = course.pace(t)
+        return velocity(p, pace.speed, pace.turn)
+
+    center = np.array([theta, x + p.a * np.cos(theta), y + p.a * np.sin(theta)])
+    return steered(dsys, center, at, course.duration)
+
+
+def turn_round(dsys: DiscreteSystem) -> Trajectory:
+    """A free motion: skate first is unstable: the sleigh turns round and goes on with the skate
+    behind [celledoni2016 Fig. 3].
+    """
+    start = dsys.state(np.zeros(3), velocity(dsys.system.parameters, -BACKWARDS, SPIN))
+    return dsys.simulate(start, np.zeros((round(TURN_ROUND_S / dsys.h), 2)))
+
+
+_Q = np.diag([5.0, 5.0, 5.0, 1.0, 1.0])
+
+CHAPLYGIN_SLEIGH = Scenario(
+    name="chaplygin_sleigh",
+    title="Chaplygin sleigh tracking a course",
+    parameters=ChaplyginSleighParameters(),
+    make_system=chaplygin_sleigh,
+    integrators=INTEGRATORS,
+    references={
+        **{name: partial(along, course) for name, course in COURSES.items()},
+        "turn_round": turn_round,
+    },
+    weights=(_Q, 0.1 * np.eye(2), 10 * _Q),
+    perturbation=PlanarPerturbation(position=0.3, heading=0.1, momentum=0.1),
+    perturb=perturbed,
+    body=Body("base_link", "odom"),
+    visual=visual_model,
+    step_s=0.02,
+)

@@ -1,0 +1,84 @@
+"""The differential drive scenario: courses from rest to rest and a slalom, tracked by LQR with the
+torques of the wheels.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.differential_drive_visual import visual_model
+from nh_control.scenarios.driving import (
+    INTEGRATORS,
+    Course,
+    figure_eight,
+    perturbed,
+    slalom,
+    steered,
+)
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.systems import DifferentialDriveParameters, differential_drive
+
+COURSES = {
+    "figure_eight": figure_eight(length=4.0, width=2.0, duration=20.0),
+    "slalom": slalom(speed=0.8, amplitude=0.3, wavelength=2.0, waves=3),
+}
+LEG_S, WAY, TURN = 3.0, 1.5, np.pi
+"""delivery: seconds of each of its three parts, meters there and back, turn in between (rad)."""
+
+
+def velocity(parameters: DifferentialDriveParameters, forward: float, turn: float) -> np.ndarray:
+    """Velocity (5) of a drive that moves `forward` (m/s) and turns (rad/s)."""
+    side = parameters.b * turn
+    wheels = (forward - side) / parameters.r, (forward + side) / parameters.r
+    return np.array([*wheels, turn, forward, 0.0])
+
+
+def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+    """The motion along a course."""
+
+    def at(t, q):
+        pace = course.pace(t)
+        return velocity(dsys.system.parameters, pace.speed, pace.turn)
+
+    return steered(dsys, np.array([0.0, 0.0, *course.start]), at, course.duration)
+
+
+def delivery(dsys: DiscreteSystem) -> Trajectory:
+    """Straight on, a turn on the spot, and the same way back, each from rest to rest."""
+
+    def rate(t, leg):
+        """Of `smooth` over the leg."""
+        s = min(max(t / LEG_S - leg, 0.0), 1.0)
+        return 140 * s**3 * (1 - s) ** 3 / LEG_S
+
+    def at(t, q):
+        forward = WAY * (rate(t, 0) + rate(t, 2))
+        return velocity(dsys.system.parameters, forward, TURN * rate(t, 1))
+
+    return steered(dsys, np.zeros(5), at, 3 * LEG_S)
+
+
+_Q = np.diag([0.0, 0.0, 5.0, 20.0, 20.0, 5.0, 0.02])
+
+DIFFERENTIAL_DRIVE = Scenario(
+    name="differential_drive",
+    title="Differential drive tracking a course",
+    parameters=DifferentialDriveParameters(),
+    make_system=differential_drive,
+    integrators=INTEGRATORS,
+    references={
+        **{name: partial(along, course) for name, course in COURSES.items()},
+        "delivery": delivery,
+    },
+    weights=(_Q, np.eye(2), 10 * _Q),
+    perturbation=PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1),
+    perturb=perturbed,
+    joints=(Joint("left_wheel_joint", "left"), Joint("right_wheel_joint", "right")),
+    body=Body("base_link", "odom"),
+    visual=visual_model,
+)

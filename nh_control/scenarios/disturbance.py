@@ -1,0 +1,222 @@
+"""Disturbances: forces from outside on what a scenario names, constant, gusts, sines or noise,
+each a number a step that depends on nothing but its declaration.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nh_control.mechanics.external_forces import ForceTarget
+from nh_control.mechanics.parameters import Parameters, declarations, parameter
+from nh_control.scenarios.names import UnknownName
+
+Factors = Callable[[int], "float | np.ndarray"]
+
+
+def _size(description: str, **bound: float) -> Any:
+    return parameter((0.0,), "", description, **(bound or {"above": -math.inf}))
+
+
+class Signal(Parameters, ABC):
+    """What a disturbance is over time; its field `force` holds one number for every component of
+    its target, in the target's units.
+    """
+
+    force: tuple[float, ...]
+
+    @abstractmethod
+    def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        """What `force` is multiplied with in every step of h s; noise draws from `seed`."""
+
+
+@dataclass(frozen=True)
+class Constant(Signal):
+    """The same in every step."""
+
+    force: tuple[float, ...] = _size("forces, then torques")
+
+    def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        return lambda k: 1.0
+
+
+@dataclass(frozen=True)
+class Gust(Signal):
+    """Constant from `start` on for `duration`."""
+
+    force: tuple[float, ...] = _size("forces, then torques")
+    start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
+    duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
+
+    def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        first = round(self.start / h)
+        end = first + round(self.duration / h) if self.duration else math.inf
+        return lambda k: 1.0 if first <= k < end else 0.0
+
+
+@dataclass(frozen=True)
+class Sine(Signal):
+    """A sine from the start. `force sin(2 pi frequency t + phase)`, with t at the middle of every
+    step, over which it is held.
+    """
+
+    force: tuple[float, ...] = _size("amplitudes of forces, then torques")
+    frequency: float = parameter(1.0, "Hz", "cycles per second")
+    phase: float = parameter(0.0, "rad", "angle at the start", above=-math.inf)
+
+    def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        return lambda k: math.sin(2 * math.pi * self.frequency * (k + 0.5) * h + self.phase)
+
+
+@dataclass(frozen=True)
+class Noise(Signal):
+    """First-order coloured noise. `w_k+1 = a w_k + sqrt(1 - a^2) n_k` with
+    `a = exp(-h / correlation)` and standard normal n_k, times `force`, for every component:
+    stationary, with the same spectrum for every step h.
+    """
+
+    force: tuple[float, ...] = _size("standard deviations of forces, then torques", at_least=0.0)
+    correlation: float = parameter(1.0, "s", "time after which it is forgotten to 1 / e")
+    seed: int = parameter(0, "", "of the noise, which targets never share", at_least=0)
+
+    def factors(self, h: float, seed: Sequence[int]) -> Factors:
+        return _ColouredNoise(math.exp(-h / self.correlation), len(self.force), [self.seed, *seed])
+
+
+class _ColouredNoise:
+    """The noise at any step; in order it costs a draw, a step back starts anew."""
+
+    def __init__(self, a: float, n: int, seed: Sequence[int]):
+        self._a, self._n, self._seed = a, n, seed
+        self._restart()
+
+    def _restart(self) -> None:
+        self._draw = np.random.default_rng(self._seed)
+        self._step, self._value = 0, self._draw.standard_normal(self._n)
+
+    def __call__(self, k: int) -> np.ndarray:
+        if k < self._step:
+            self._restart()
+        while self._step < k:
+            fresh = self._draw.standard_normal(self._n)
+            self._value = self._a * self._value + math.sqrt(1 - self._a**2) * fresh
+            self._step += 1
+        return self._value
+
+
+KINDS: Mapping[str, Callable[..., Signal]] = {
+    "constant": Constant,
+    "gust": Gust,
+    "sine": Sine,
+    "noise": Noise,
+}
+SYNTAX = "TARGET:KIND:NUMBER[,NUMBER...][,NAME=VALUE...]"
+"""How a disturbance is written, see `parse`."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A `signal` on the target of that name, one of those that a scenario has."""
+
+    target: str
+    signal: Signal
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        kind = next(name for name, made in KINDS.items() if made is type(self.signal))
+        force, *options = declarations(self.signal)
+        values = [repr(number) for number in force.value]
+        return f"{self.target}:{kind}:" + ",".join(
+            values + [f"{option.name}={option.value!r}" for option in options]
+        )
+
+
+def parse(text: str) -> Disturbance:
+    """The disturbance written as `TARGET:KIND:NUMBERS,NAME=VALUE`, such as
+    `payload:gust:2,0,0,start=5,duration=1`.
+
+    The numbers are its force; names and values are further fields of the kind. Raises ValueError
+    that says what is expected.
+    """
+    target, _, rest = text.strip().partition(":")
+    kind, _, body = rest.partition(":")
+    if not target or not body:
+        raise ValueError(f"disturbance {text!r} must be {SYNTAX}, e.g. cart:gust:2.0,start=5")
+    if kind not in KINDS:
+        raise UnknownName(f"kind of the disturbance {text!r},", kind, KINDS)
+    made = KINDS[kind]
+    known = {d.name: d for d in declarations(made())}
+    values: dict[str, Any] = {}
+    force = []
+    for part in body.split(","):
+        name, assigned, number = part.strip().rpartition("=")
+        if assigned and (name == "force" or name not in known):
+            raise UnknownName(f"value of the {kind} {text!r},", name, [*known][1:])
+        try:
+            value = int(number) if assigned and known[name].is_integer else float(number)
+        except ValueError:
+            raise ValueError(f"disturbance {text!r}: {part!r} is not a number") from None
+        if assigned:
+            values[name] = value
+        else:
+            force.append(value)
+    return Disturbance(target, made(force=tuple(force), **values))
+
+
+class DisturbanceForces:
+    """What disturbances add to the inputs of a system with their `targets`, at every step of h s:
+    a function of the step alone, so the same in every process.
+
+    Raises UnknownName for a target that there is not, ValueError for a number of values that is
+    not its.
+    """
+
+    def __init__(
+        self, disturbances: Sequence[Disturbance], targets: Mapping[str, ForceTarget], h: float
+    ):
+        for disturbance in disturbances:
+            if disturbance.target not in targets:
+                raise UnknownName("target of a disturbance", disturbance.target, targets)
+        self.targets = tuple(
+            targets[name] for name in dict.fromkeys(d.target for d in disturbances)
+        )
+        ends = np.cumsum([0, *(target.n for target in self.targets)]).tolist()
+        self._places = {t.name: slice(*ends[i : i + 2]) for i, t in enumerate(self.targets)}
+        self.n: int = ends[-1]
+        self._signals = [
+            (
+                self._places[d.target].start,
+                np.array(_force(d, targets[d.target])),
+                d.signal.factors(h, list(d.target.encode())),
+            )
+            for d in disturbances
+        ]
+
+    def __call__(self, k: int) -> np.ndarray:
+        """The external forces (n) in step k."""
+        out = np.zeros(self.n)
+        for start, force, factor in self._signals:
+            out[start : start + len(force)] += force * factor(k)
+        return out
+
+    def named(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """External forces (n) by the names of their targets."""
+        return {name: values[place] for name, place in self._places.items()}
+
+
+def _force(disturbance: Disturbance, target: ForceTarget) -> tuple[float, ...]:
+    """The disturbance's values; without torques they are forces alone."""
+    force = disturbance.signal.force
+    if len(force) not in (target.n_forces, target.n):
+        wanted = ", ".join(f"{c} ({u})" for c, u in zip(target.components, target.units))
+        raise ValueError(
+            f"disturbance {str(disturbance)!r}: expected on {target.name} {wanted}"
+            + (f", or the first {target.n_forces}" if target.n_forces < target.n else "")
+            + f", got {len(force)} number(s)"
+        )
+    return force

@@ -1,0 +1,149 @@
+"""What scenarios of wheels and skates share: courses, motions that keep given velocities, initial
+errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import casadi as ca
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.scenarios.perturbation import PlanarPerturbation
+
+INTEGRATORS = {
+    "midpoint": nonholonomic_midpoint,
+    "rdp_exp": rdp,
+    "rdp_cay": partial(rdp, retraction="cay"),
+}
+CORRECTIONS = 3
+"""How often a step's inputs are corrected; the momentum they miss shrinks by the order of h^2 each
+time.
+"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a course is run at one time: along its curve at `speed` (m/s, backwards if negative),
+    turning by `turn` (rad/s), with the `curvature` (1/m) that changes by `curving` (1/m/s).
+    """
+
+    speed: float
+    turn: float
+    curvature: float
+    curving: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """A curve `path(s) -> (x, y)` in m, run as `s(t)` for `duration` s; both are expressions, the
+    heading is along growing s.
+    """
+
+    path: Callable[[ca.SX], tuple[ca.SX, ca.SX]]
+    s: Callable[[ca.SX], ca.SX]
+    duration: float
+
+    def pace(self, t: float) -> Pace:
+        """Speed and turning at time t."""
+        return Pace(*map(float, self._rates(t)))
+
+    @property
+    def start(self) -> np.ndarray:
+        """Pose (theta, x, y) at t = 0."""
+        return np.asarray(self._pose(0.0))[:, 0]
+
+    @cached_property
+    def _pose(self) -> ca.Function:
+        t, s, point, slope = self._symbols
+        heading = ca.atan2(slope[1], slope[0])
+        return ca.Function("pose", [t], [ca.substitute(ca.vertcat(heading, point), s, self.s(t))])
+
+    @cached_property
+    def _rates(self) -> ca.Function:
+        t, s, _, slope = self._symbols
+        bend = ca.jacobian(slope, s)
+        cross, norm = slope[0] * bend[1] - slope[1] * bend[0], ca.norm_2(slope)
+        curvature = cross / norm**3
+        rate = ca.jacobian(self.s(t), t)
+        along = [norm, cross / norm**2, curvature, ca.jacobian(curvature, s)]
+        speed, turn, curvature, curving = ca.substitute(along, [s], [self.s(t)])
+        return ca.Function("rates", [t], [speed * rate, turn * rate, curvature, curving * rate])
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        t, s = ca.SX.sym("t"), ca.SX.sym("s")
+        point = ca.vertcat(*self.path(s))
+        return t, s, point, ca.jacobian(point, s)
+
+
+def smooth(s):
+    """From 0 to 1 with three derivatives that vanish at both ends, constant outside of [0, 1]."""
+    s = ca.fmin(ca.fmax(s, 0), 1)
+    return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
+
+
+def figure_eight(length: float, width: float, duration: float) -> Course:
+    """A figure of eight (Gerono's lemniscate) of these sizes (m), once through from rest to rest
+    in its middle.
+    """
+    return Course(
+        lambda s: (length / 2 * ca.sin(s), width / 2 * ca.sin(2 * s)),
+        lambda t: 2 * np.pi * smooth(t / duration),
+        duration,
+    )
+
+
+def slalom(speed: float, amplitude: float, wavelength: float, waves: int) -> Course:
+    """Waves about a straight line, at about this speed (m/s)."""
+    return Course(
+        lambda s: (s, amplitude * ca.sin(2 * np.pi * s / wavelength)),
+        lambda t: speed * t,
+        waves * wavelength / speed,
+    )
+
+
+def steered(
+    dsys: DiscreteSystem,
+    q: np.ndarray,
+    velocity: Callable[[float, np.ndarray], np.ndarray],
+    duration: float,
+) -> Trajectory:
+    """The motion from configuration q (nq) whose momenta are those of the admissible velocity
+    `velocity(t, q)` (nw) at every node, with the inputs that this takes: discretely feasible
+    because it is simulated.
+
+    For systems with as many inputs as momenta; every step's inputs solve
+    `rho1(x, u) = X(q1)^T p(q1, velocity)`.
+    """
+    nq, nv = dsys.system.space.nq, dsys.system.space.nv
+    steps = round(duration / dsys.h)
+    states, inputs = np.empty((steps + 1, dsys.nx)), np.zeros((steps, dsys.nu))
+    states[0] = dsys.state(q, velocity(0.0, q))
+    for k in range(steps):
+        u, t = inputs[max(k - 1, 0)], (k + 1) * dsys.h
+        for _ in range(CORRECTIONS):
+            step = dsys.linearize(states[k], u)
+            reached = step.x1[:nq]
+            missing = dsys.state(reached, velocity(t, reached))[nq:] - step.x1[nq:]
+            u = u + np.linalg.solve(step.B[nv:], missing)
+        inputs[k], states[k + 1] = u, dsys.step(states[k], u)
+    return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
+
+
+def perturbed(
+    model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
+) -> np.ndarray:
+    """State x (nx) with the body moved and turned and every momentum scaled."""
+    theta = model.state_space.tangent_names.index("theta")
+    direction, signs = perturbation.drawn(1 + model.system.n_rho)
+    dx = np.zeros(model.ndx)
+    dx[theta] = signs[0] * perturbation.heading
+    dx[theta + 1 : theta + 3] = perturbation.position * direction
+    dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
+    return model.retract(x, dx)

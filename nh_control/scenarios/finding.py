@@ -1,0 +1,111 @@
+"""Where scenarios come from: this package, entry points of others, files and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from nh_control.scenarios.names import UnknownName
+from nh_control.scenarios.scenario import Scenario
+from nh_control.scenarios.user_code import UserCodeError, load_file, load_module
+
+GROUP = "nh_control.scenarios"
+"""Entry points of this group in any installed package are scenarios, by name."""
+
+
+class AmbiguousName(ValueError):
+    """A name under which several packages declare a scenario."""
+
+    def __init__(self, name: str, origins: Iterable[str]):
+        super().__init__(
+            f"the scenario {name!r} is declared by {' and by '.join(origins)}; choose one by "
+            f"module:NAME, or uninstall the other"
+        )
+
+
+def installed() -> dict[str, list[EntryPoint]]:
+    """Entry points of scenarios by name, several of one name where packages disagree."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
+    """The scenario that is built in or installed under that name, or that `path/to/file.py:NAME`
+    or `module:NAME` holds; NAME may be left out where there is only one.
+
+    Raises UnknownName, AmbiguousName, FileNotFoundError, and UserCodeError that names file and
+    line of an error in a user's code.
+    """
+    place, colon, attribute = name.rpartition(":")
+    if name.endswith(".py"):
+        place, attribute = name, ""
+    if place.endswith(".py"):
+        path = Path(place).expanduser().resolve()
+        return _declared(load_file(path), attribute, str(path), built_in)
+    if colon:
+        return _declared(load_module(place), attribute, place, built_in)
+    entries = installed().get(name, [])
+    origins = [f"{_package(entry)} ({entry.value})" for entry in entries]
+    if name in built_in:
+        origins.insert(0, "nh_control itself")
+    if len(origins) > 1:
+        raise AmbiguousName(name, origins)
+    if name in built_in:
+        return built_in[name]
+    if not entries:
+        valid = sorted({*built_in, *installed()})
+        hint = "; other ones are given as path/to/file.py:NAME or module:NAME"
+        raise UnknownName("scenario", name, valid, hint)
+    module, _, attribute = (part.strip() for part in entries[0].value.partition(":"))
+    found = _declared(load_module(module), attribute, module, built_in)
+    return replace(found, source={**found.source, "scenario": name})
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+
+
+def _declared(
+    module: ModuleType, attribute: str, place: str, built_in: Mapping[str, Scenario]
+) -> Scenario:
+    """The scenario of that name in a module, or its only one, with what the nodes need to find it
+    at the same place.
+    """
+    file = getattr(module, "__file__", "") or place
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, Scenario) and not any(value is s for s in built_in.values())
+    }
+    listed = f"; it declares {', '.join(own)}" if own else "; it declares no nh_control Scenario"
+    if not attribute:
+        if len(own) != 1:
+            raise UserCodeError(f"{file}: expected one scenario{listed}; name it as {place}:NAME")
+        attribute = next(iter(own))
+    if not hasattr(module, attribute):
+        raise UserCodeError(f"{file}: there is no {attribute}{listed}")
+    found = getattr(module, attribute)
+    if not isinstance(found, Scenario):
+        line = _assignment(file, attribute)
+        raise UserCodeError(
+            f"{file}{line}\n{attribute} must be a nh_control Scenario, got {type(found).__name__}"
+            f"{listed}"
+        )
+    return replace(found, source={**found.source, "scenario": f"{place}:{attribute}"}, file=file)
+
+
+def _assignment(file: str, name: str) -> str:
+    """Number and text of the line of a file that gives the name its value, if there is one."""
+    lines = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).is_file() else []
+    starts = tuple(
+        f"{before}{name}{after}" for before in ("", "def ", "class ") for after in " =(:"
+    )
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(starts):
+            return f", line {number}:\n    {line.strip()}"
+    return ":"

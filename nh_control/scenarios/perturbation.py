@@ -1,0 +1,104 @@
+"""Initial errors: what all scenarios' have in common, and those that several scenarios share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.parameters import Parameters, parameter
+
+
+def initial_error(unit: str, description: str) -> Any:
+    """A field of a perturbation: an initial error, of either sign, 0 unless told."""
+    return parameter(0.0, unit, description, above=-math.inf)
+
+
+def momentum_error() -> Any:
+    """The field `momentum` of a perturbation."""
+    return initial_error("", "change of every momentum as a fraction of it, 0.1 = 10 % too fast")
+
+
+def error_seed() -> Any:
+    """The field `seed` of a perturbation."""
+    return parameter(
+        -1, "", "-1 = errors as given, >= 0 = directions and signs drawn", at_least=-1
+    )
+
+
+class Seeded(Parameters):
+    """Base of perturbations with a `seed`."""
+
+    seed: int
+
+    def drawn(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Horizontal direction (2) of an error in position and n signs: to the left and positive,
+        or drawn from the seed.
+        """
+        if self.seed < 0:
+            return np.array([0.0, 1.0]), np.ones(n)
+        draw = np.random.default_rng(self.seed)
+        angle = draw.uniform(0, 2 * np.pi)
+        return np.array([np.cos(angle), np.sin(angle)]), draw.choice([-1.0, 1.0], n)
+
+    def signs(self, n: int) -> np.ndarray:
+        """n signs: positive, or drawn from the seed."""
+        return (
+            np.ones(n)
+            if self.seed < 0
+            else np.random.default_rng(self.seed).choice([-1.0, 1.0], n)
+        )
+
+
+@dataclass(frozen=True)
+class Displacement(Seeded):
+    """The initial error of a scenario that declares none of its own."""
+
+    displacement: float = initial_error(
+        "m, rad", "change of every local coordinate of the configuration"
+    )
+    momentum: float = momentum_error()
+    seed: int = error_seed()
+
+
+@dataclass(frozen=True)
+class PlanarPerturbation(Seeded):
+    """The initial error of a body in the plane."""
+
+    position: float = initial_error("m", "distance from the reference's position, to the left")
+    heading: float = initial_error("rad", "turn to the left")
+    momentum: float = momentum_error()
+    seed: int = error_seed()
+
+
+def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) -> np.ndarray:
+    """State x (nx) with every local coordinate of the configuration changed by `displacement` and
+    every momentum scaled.
+    """
+    change = np.full(model.system.space.nv, perturbation.displacement)
+    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
+
+
+def moved(
+    model: DiscreteSystem, x: np.ndarray, change: np.ndarray, momentum: float, signs: np.ndarray
+) -> np.ndarray:
+    """State x (nx) with its configuration changed by `change` (nv) and every momentum by its
+    fraction `momentum`, both with their `signs` (ndx).
+
+    Prescribed coordinates stay where they are; holonomic constraints are met again by the least
+    motion. Raises NotConsistent if they cannot be.
+    """
+    system = model.system
+    nq, nv, n = system.space.nq, system.space.nv, system.n_rho
+    dx = np.zeros(model.ndx)
+    dx[: nv - len(system.prescribed)] = change[: nv - len(system.prescribed)]
+    momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
+    dx[nv : nv + n] = momentum * momenta[:n]
+    out = model.retract(x, signs * dx)
+    if system.n_holonomic and change.any():
+        out[:nq] = satisfy_constraints(system, out[:nq])
+    return out

@@ -1,0 +1,76 @@
+"""The rolling disk scenario: courses of an upright disk with torques about its axle and about the
+vertical, tracked by LQR.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.driving import (
+    INTEGRATORS,
+    Course,
+    figure_eight,
+    perturbed,
+    slalom,
+    steered,
+)
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.rolling_disk_visual import visual_model
+from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.systems import RollingDiskParameters, rolling_disk
+
+COURSES = {
+    "figure_eight": figure_eight(length=6.0, width=3.0, duration=20.0),
+    "slalom": slalom(speed=1.5, amplitude=0.5, wavelength=4.0, waves=3),
+}
+SPEED, RADIUS, ROUNDS = 1.5, 2.0, 2
+"""circle: speed (m/s), radius (m), and how often it is run through."""
+
+
+def velocity(parameters: RollingDiskParameters, forward: float, turn: float) -> np.ndarray:
+    """Velocity (4) of a disk that rolls `forward` (m/s) and turns (rad/s)."""
+    return np.array([forward / parameters.r, turn, forward, 0.0])
+
+
+def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+    """The motion along a course."""
+
+    def at(t, q):
+        pace = course.pace(t)
+        return velocity(dsys.system.parameters, pace.speed, pace.turn)
+
+    return steered(dsys, np.array([0.0, *course.start]), at, course.duration)
+
+
+def circle(dsys: DiscreteSystem) -> Trajectory:
+    """A free motion: without torques both momenta are constant, and the disk runs in a circle."""
+    turn = SPEED / RADIUS
+    start = dsys.state(np.zeros(4), velocity(dsys.system.parameters, SPEED, turn))
+    steps = round(ROUNDS * 2 * np.pi / turn / dsys.h)
+    return dsys.simulate(start, np.zeros((steps, 2)))
+
+
+_Q = np.diag([0.0, 5.0, 20.0, 20.0, 1.0, 200.0])
+
+ROLLING_DISK = Scenario(
+    name="rolling_disk",
+    title="Rolling disk tracking a course",
+    parameters=RollingDiskParameters(),
+    make_system=rolling_disk,
+    integrators=INTEGRATORS,
+    references={
+        **{name: partial(along, course) for name, course in COURSES.items()},
+        "circle": circle,
+    },
+    weights=(_Q, np.diag([1.0, 10.0]), 10 * _Q),
+    perturbation=PlanarPerturbation(position=0.2, heading=0.1, momentum=0.1),
+    perturb=perturbed,
+    joints=(Joint("disk_joint", "phi"),),
+    body=Body("base_link", "odom"),
+    visual=visual_model,
+    step_s=0.005,
+)

@@ -1,0 +1,85 @@
+"""Parameters carry unit, meaning and bounds, and refuse values outside by name."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from nh_control.mechanics.parameters import Parameters, declarations, parameter
+
+
+@dataclass(frozen=True)
+class Arm(Parameters):
+    """Of a robot's arm."""
+
+    mass: float = parameter(1.2, "kg", "mass of the link")
+    lengths: tuple[float, ...] = parameter((0.3, 0.4), "m", "of the links")
+    friction: float = parameter(0.0, "N m s", "of the joint", at_least=0.0)
+    offset: float = parameter(-0.1, "rad", "where the encoder reads 0", above=-math.inf)
+    seed: int = parameter(-1, description="-1 = none", at_least=-1)
+    plain: float = 3.0
+
+
+def test_a_declaration_tells_what_the_field_was_made_with():
+    mass, lengths, friction, offset, seed, plain = declarations(Arm(mass=2.0))
+    assert (mass.name, mass.value, mass.unit, mass.description, mass.bound) == (
+        ("mass", 2.0, "kg", "mass of the link", "> 0")
+    )
+    assert lengths.value == (0.3, 0.4) and friction.bound == ">= 0" and offset.bound == ""
+    assert seed.is_integer and not plain.is_integer
+    assert (plain.unit, plain.description, plain.bound) == ("", "", "")
+
+
+def test_plain_dataclasses_and_none_have_declarations_too():
+    @dataclass(frozen=True)
+    class Plain:
+        m: float = 1.0
+
+    (m,) = declarations(Plain(2.0))
+    assert (m.name, m.value, m.unit) == ("m", 2.0, "")
+    assert declarations(None) == ()
+    with pytest.raises(TypeError, match="expected an instance, got the class Plain"):
+        declarations(Plain)
+    with pytest.raises(TypeError):
+        declarations(3.0)
+
+
+def test_several_numbers_are_kept_as_a_tuple_of_floats():
+    assert Arm(lengths=[1, 2]).lengths == (1.0, 2.0)
+    assert Arm(lengths=np.array([0.5])).lengths == (0.5,)
+    assert isinstance(Arm(lengths=[1, 2]).lengths[0], float)
+
+
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("mass", 0.0, "Arm.mass must be positive and finite, got 0.0 kg"),
+        ("mass", math.nan, "Arm.mass must be positive and finite, got nan kg"),
+        ("mass", "heavy", "Arm.mass must be positive and finite, got heavy kg"),
+        ("mass", True, "Arm.mass must be positive and finite, got True kg"),
+        ("mass", (1.0, 2.0), r"Arm.mass must be positive and finite, got \(1.0, 2.0\) kg"),
+        (
+            "lengths",
+            (0.3, -0.4),
+            "Arm.lengths must be a list of numbers, all positive and",
+        ),
+        ("lengths", (), "Arm.lengths must be a list of numbers"),
+        ("lengths", 0.3, "Arm.lengths must be a list of numbers"),
+        ("lengths", "03", "Arm.lengths must be a list of numbers"),
+        ("friction", -1e-9, "Arm.friction must be >= 0 and finite, got -1e-09 N m s"),
+        ("offset", math.inf, "Arm.offset must be finite, got inf rad"),
+        ("seed", -2, "Arm.seed must be >= -1 and an integer, got -2"),
+        ("seed", 1.5, "Arm.seed must be >= -1 and an integer, got 1.5"),
+        ("plain", math.nan, "Arm.plain must be finite, got nan"),
+    ],
+)
+def test_a_value_outside_is_refused_by_class_field_value_and_unit(field, value, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Arm(**{field: value})
+    with pytest.raises(ValueError, match=f"^{message}"):
+        replace(Arm(), **{field: value})
+
+
+def test_bounds_are_kept_at_their_edges():
+    assert Arm(friction=0.0, seed=-1, offset=-5.0).offset == -5.0

@@ -1,0 +1,43 @@
+"""Scenarios from outside the package: the examples as files, and as a package of somebody else."""
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
+FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py"))}
+CALLS = {
+    "cart_double_pendulum": (
+        *("--reference", "push", "--perturb-angle", "0.02", "--perturb-position", "0.05"),
+        *(
+            "--plant-parameter",
+            "cart=1.6",
+            "--disturb",
+            "tip:noise:0.1,0,0,correlation=0.2,seed=3",
+        ),
+    ),
+    "differential_drive": (
+        *("--reference", "slalom", "--perturb-heading", "0.3", "--perturb-seed", "2"),
+        *("--disturb", "base_link:gust:0,3,0.5,start=0.5,duration=0.5"),
+    ),
+    "satellite": (
+        *("--reference", "stare", "--perturb-attitude", "0.5", "--perturb-rate", "0.02"),
+        *("--disturb", "satellite:sine:0,0,0,0.01,0,0.01,frequency=0.5"),
+    ),
+}
+"""Every example with an initial error, another plant or a disturbance of its own."""
+
+
+def install(folder: Path, package: str = "nh_robots", **scenarios: str) -> Path:
+    """A package with all examples, and entry points for them or for `scenarios`, as an installer
+    leaves it in a folder; returns the folder.
+    """
+    code, about = folder / package, folder / f"{package}-1.2.dist-info"
+    for made in (code, about):
+        made.mkdir(parents=True)
+    (code / "__init__.py").write_text("")
+    for name, path in FILES.items():
+        (code / f"{name}.py").write_text(path.read_text())
+    found = scenarios or {f"my_{name}": f"{package}.{name}:{name.upper()}" for name in FILES}
+    lines = [f"{name} = {value}" for name, value in found.items()]
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text("\n".join(["[nh_control.scenarios]", *lines, ""]))
+    return folder

@@ -1,0 +1,185 @@
+"""Disturbances are what they are written as, the same in every process, and can be had by every
+scenario.
+"""
+
+import subprocess
+import sys
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.mechanics.system import System
+from nh_control.runs.experiment import Experiment
+from nh_control.runs.simulation import with_external, without_external
+from nh_control.scenarios import (
+    Constant,
+    Disturbance,
+    Gust,
+    Noise,
+    PlantOptions,
+    Sine,
+    UnknownName,
+)
+from nh_control.scenarios.disturbance import DisturbanceForces, parse
+
+H = 0.01
+
+
+def signal(made, n=1, name="theta", h=H):
+    """The forces of one disturbance on the pendulum, (n, 1)."""
+    scenario = scenarios.get("pendulum_swing_up")
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    forces = DisturbanceForces((Disturbance(name, made),), targets, h)
+    return np.array([forces(k) for k in range(n)])
+
+
+def test_kinds_are_what_they_say():
+    assert (signal(Constant((1.5,)), 5) == 1.5).all()
+    gust = signal(Gust((2.0,), start=0.03, duration=0.02), 10)[:, 0]
+    assert gust.tolist() == [0, 0, 0, 2, 2, 0, 0, 0, 0, 0]
+    assert signal(Gust((2.0,), start=0.03), 10)[:, 0].tolist() == [0] * 3 + [2] * 7
+    sine = signal(Sine((3.0,), frequency=2.0, phase=0.4), 100)[:, 0]
+    middles = (np.arange(100) + 0.5) * H
+    np.testing.assert_allclose(sine, 3.0 * np.sin(4 * np.pi * middles + 0.4), atol=1e-14)
+
+
+def test_noise_has_its_deviation_and_its_correlation_whatever_the_step():
+    """Of 400 correlation times; the estimates' own deviations are about 5 and 7 %."""
+    for h in (0.01, 0.05):
+        noise = signal(Noise((2.0,), correlation=0.5, seed=1), round(200 / h), h=h)[:, 0]
+        assert np.std(noise) == pytest.approx(2.0, rel=0.2)
+        lag = round(0.5 / h)
+        correlation = np.corrcoef(noise[lag:], noise[:-lag])[0, 1]
+        assert correlation == pytest.approx(np.exp(-1), abs=0.15)
+
+
+def test_noise_is_a_function_of_the_step_alone():
+    scenario = scenarios.get("quadrotor_payload")
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    noises = (
+        Disturbance("payload", Noise((1.0, 1.0, 1.0), seed=3)),
+        Disturbance("quad1", Noise((1.0, 1.0, 1.0), seed=3)),
+    )
+    forces, again = (DisturbanceForces(noises, targets, H) for _ in range(2))
+    rows = {k: forces(k) for k in range(30)}
+    for k in (29, 3, 3, 17, 0, 12):
+        np.testing.assert_array_equal(again(k), rows[k])
+    values = np.array(list(rows.values()))
+    assert len(np.unique(values[:, :6])) == 30 * 6  # no component, no target shares a noise
+    other = DisturbanceForces((Disturbance("payload", Noise((1.0,) * 3, seed=4)),), targets, H)
+    assert not np.isclose(other(5), forces(5)[:3]).any()
+
+
+def test_another_process_draws_the_same_noise():
+    code = (
+        "from nh_control import scenarios\n"
+        "from nh_control.scenarios.disturbance import DisturbanceForces, parse\n"
+        "s = scenarios.get('pendulum_swing_up')\n"
+        "t = s.targets(s.make_system(s.parameters))\n"
+        "f = DisturbanceForces((parse('theta:noise:1,correlation=0.2,seed=8'),), t, 0.01)\n"
+        "print(f(40)[0].hex())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    here = signal(Noise((1.0,), correlation=0.2, seed=8), 41)[-1, 0]
+    assert done.stdout.strip() == float(here).hex()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "payload:gust:2,0,0,start=5,duration=1",
+        "theta:constant:-0.25",
+        "base_link:noise:1,2,0.5,correlation=0.1,seed=7",
+        "x:sine:1e-3,frequency=0.3,phase=-1",
+    ],
+)
+def test_what_is_written_is_read_again(text):
+    read = parse(text)
+    assert parse(str(read)) == read
+    target, kind, _ = text.split(":")
+    assert str(read).startswith(f"{target}:{kind}:")
+
+
+SLOW = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "marionette" else [])
+    for name in scenarios.built_in()
+]
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name):
+    """Some steps of a motion: a target by itself changes it, and only from its start."""
+    scenario = scenarios.get(name)
+    model = scenario.model()
+    targets = scenario.targets(model.system)
+    coordinates = [t for t in targets.values() if t.components == ("external",)]
+    assert len(coordinates) >= model.system.n_rho - len(model.system.prescribed)
+    for target in (coordinates[0], list(targets.values())[-1]):
+        push = Disturbance(target.name, Gust((0.3,) * target.n, start=3 * model.h))
+        options = PlantOptions(disturbances=(push,))
+        plant, forces = scenario.plant(model, options), scenario.disturbance(model, options)
+        x = y = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
+        for k in range(5):
+            x, y = model.step(x, model.idle(x)), plant.step(y, disturbed(model, forces(k), y))
+            assert np.allclose(x, y, atol=1e-11) == (k < 3), (target.name, k)
+
+
+def rest(scenario, model):
+    """A configuration: where the reference starts, or the origin where that takes long to find."""
+    slow = scenario.name in ("pendulum_swing_up", "cart_pole")
+    space = model.system.space
+    return space.origin if slow else model.configuration(scenario.reference(model).states[0])
+
+
+def disturbed(model, forces, x):
+    """Inputs of the plant: none, the external forces, prescribed coordinates where they are."""
+    idle, nu = model.idle(x), model.system.nu
+    return np.concatenate([idle[:nu], forces, idle[nu:]])
+
+
+@pytest.mark.slow
+def test_a_model_with_prescribed_coordinates_is_disturbed_in_closed_loop():
+    scenario = scenarios.get("marionette")
+    push = Disturbance("head_center", Constant((0.5, 0.0, 0.0)))
+    options = PlantOptions(disturbances=(push,))
+    runs = [
+        Experiment.make(
+            scenario, "sway", options=given, perturbation=scenario.calm, duration_s=0.2
+        ).run()
+        for given in (options, PlantOptions())
+    ]
+    torso = scenario.model().state_names.index("torso_tx")
+    pushed, free = (run.trajectory.states[-1, torso] for run in runs)
+    assert runs[0].failure is None and pushed > free + 1e-4
+
+
+def test_external_forces_stand_between_a_models_forces_and_its_prescribed_coordinates():
+    lifted = System(
+        name="lifted",
+        space=Rn("x", "hand"),
+        lagrangian=lambda q, v: (v[0] ** 2 - (q[0] - q[1]) ** 2) / 2,
+        prescribed=("hand",),
+        inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u, 0),
+    )
+    targets = on_coordinates(lifted.space, lifted.prescribed)
+    plant = midpoint(with_external_forces(lifted, targets), H)
+    u, forces = np.array([1.0, 3.0]), np.array([2.0])
+    assert with_external(plant, u, forces).tolist() == [1.0, 2.0, 3.0]
+    assert without_external(plant, np.array([1.0, 2.0, 3.0]), 1).tolist() == [1.0, 3.0]
+
+
+def test_a_target_that_is_not_there_and_a_wrong_number_of_values_are_refused():
+    with pytest.raises(UnknownName, match="target of a disturbance 'phi'.*theta"):
+        signal(Constant((1.0,)), name="phi")
+    with pytest.raises(ValueError, match=r"expected on theta external \(N m\), got 2 number"):
+        signal(Constant((1.0, 2.0)))
+    with pytest.raises(ValueError, match="Noise.force must be a list of numbers, all >= 0"):
+        Noise((-1.0,))

@@ -1,0 +1,233 @@
+"""The scenarios of wheels and skates: what their references do, and how LQR tracks them."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import Constant, Disturbance, PlantOptions
+from nh_control.scenarios.driving import figure_eight, slalom, steered
+
+NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
+REFERENCES = [(name, one) for name in NAMES for one in scenarios.get(name).references]
+TO_REST = [
+    *((name, "figure_eight") for name in NAMES),
+    ("differential_drive", "delivery"),
+    ("car", "parking"),
+]
+
+
+@cache
+def model(name):
+    return scenarios.get(name).model()
+
+
+@cache
+def reference(name, one):
+    return scenarios.get(name).reference(model(name), one)
+
+
+def velocities(name, one):
+    return np.array([model(name).velocity(x) for x in reference(name, one).states])
+
+
+def column(name, what):
+    return model(name).system.space.names.index(what)
+
+
+@pytest.mark.parametrize("name, one", REFERENCES)
+def test_references_are_motions_that_leave_torque_for_feedback(name, one):
+    dsys, motion = model(name), reference(name, one)
+    for k in range(0, len(motion), 25):
+        reached = dsys.step(motion.states[k], motion.inputs[k])
+        assert np.abs(dsys.local(reached, motion.states[k + 1])).max() <= 1e-9
+    assert (np.abs(motion.inputs) <= 0.75 * dsys.system.input_bounds[:, 1]).all()
+
+
+@pytest.mark.parametrize("name, one", TO_REST)
+def test_from_rest_to_rest(name, one):
+    rates = velocities(name, one)
+    assert np.abs(rates[[0, -1]]).max() <= 1e-9 * np.abs(rates).max()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_figure_of_eight_is_one(name):
+    """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
+    steps, and ends where it began.
+    """
+    scenario, motion = scenarios.get(name), reference(name, "figure_eight")
+    theta, x, y = motion.states[:, column(name, "theta") :][:, :3].T
+    if name == "chaplygin_sleigh":
+        a = scenario.parameters.a
+        x, y = x - a * np.cos(theta), y - a * np.sin(theta)
+    half_length, half_width = np.abs(x).max(), np.abs(y).max()
+    s, c = x / half_length, y / half_width
+    assert np.abs(c**2 - 4 * s**2 * (1 - s**2)).max() <= 0.02
+    assert np.hypot(x[-1], y[-1]) <= 0.01 * half_length and half_length > 1.9
+
+
+def test_parking_goes_back_into_the_gap_and_forth_in_it():
+    motion = reference("car", "parking")
+    theta, x, y = motion.states[:, 2:5].T
+    forward = velocities("car", "parking")[:, 3]
+    steering = motion.states[:, 1]
+    assert (y[0], x[0]) == pytest.approx((2.5, 8.0), abs=1e-6)
+    assert abs(y[-1]) <= 1e-3 and abs(theta[-1]) <= 1e-3 and x[-1] == pytest.approx(0.8, abs=1e-2)
+    assert x.min() == pytest.approx(0.0, abs=1e-2) and 0.6 <= np.abs(steering).max() <= 0.7
+    assert (forward[1:450] < 0).all() and (forward[451:-1] > 0).all()
+
+
+def test_a_lane_change_ends_beside_the_lane_it_began_in():
+    motion, rates = reference("car", "lane_change"), velocities("car", "lane_change")
+    assert motion.states[-1, 4] - motion.states[0, 4] == pytest.approx(3.5, abs=0.01)
+    assert np.abs(motion.states[[0, -1], 2]).max() <= 1e-3
+    sideways = rates[:, 2] * rates[:, 3]
+    assert 1.0 <= np.abs(sideways).max() <= 2.0  # m/s^2, as on a road
+
+
+def test_the_sleigh_turns_round_by_itself():
+    motion, rates = (
+        reference("chaplygin_sleigh", "turn_round"),
+        velocities("chaplygin_sleigh", "turn_round"),
+    )
+    assert not motion.inputs.any()
+    assert rates[0, 1] == -1.0 and rates[-1, 1] == pytest.approx(1.0, abs=1e-3)
+    assert abs(rates[-1, 0]) < 1e-2 < 0.6 < np.abs(rates[:, 0]).max()
+
+
+def test_the_disk_circles_by_itself():
+    motion = reference("rolling_disk", "circle")
+    assert not motion.inputs.any()
+    assert np.abs(motion.states[:, 4:] - motion.states[0, 4:]).max() <= 1e-12
+    from_center = np.hypot(motion.states[:, 2], motion.states[:, 3] - 2.0)
+    assert np.abs(from_center - 2.0).max() <= 2e-3  # of the order of m v^2 h^2 / J_theta
+
+
+def test_delivery_turns_on_the_spot():
+    motion = reference("differential_drive", "delivery")
+    theta, x, y = motion.states[:, 2:5].T
+    assert theta[-1] == pytest.approx(np.pi, abs=1e-6) and abs(x[-1]) <= 1e-6
+    assert np.ptp(x[300:601]) <= 1e-6 and x[450] == pytest.approx(1.5, abs=1e-6)
+
+
+def test_steered_motions_have_the_velocities_asked_for():
+    dsys, course = model("car"), slalom(speed=3.0, amplitude=0.5, wavelength=12.0, waves=1)
+    p = dsys.system.parameters
+
+    def velocity(t, q):
+        speed, steering = 3 + np.sin(t), 0.2 * np.cos(t)
+        return np.array([speed / p.r, steering, np.tan(q[1]) / p.l * speed, speed, 0.0])
+
+    motion = steered(dsys, np.zeros(5), velocity, course.duration)
+    for k, x in enumerate(motion.states):
+        want = velocity(k * dsys.h, x[:5])
+        assert np.abs(dsys.velocity(x) - want).max() <= 1e-8 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("course", [figure_eight(4, 2, 10), slalom(1.0, 0.3, 2.0, 2)])
+@pytest.mark.parametrize("t", [1.0, 3.2])
+def test_pace_of_a_course_by_differences(course, t):
+    step, times = 1e-4, t + 1e-4 * np.array([-1, 0, 1])
+    poses = np.array([np.asarray(course._pose(at))[:, 0] for at in times])
+    rate = (poses[2] - poses[0]) / (2 * step)
+    pace = course.pace(t)
+    assert pace.speed == pytest.approx(np.hypot(rate[1], rate[2]), rel=1e-6)
+    assert pace.turn == pytest.approx(rate[0], rel=1e-5)
+    assert pace.curvature == pytest.approx(pace.turn / pace.speed, rel=1e-12)
+    ahead, behind = course.pace(t + step).curvature, course.pace(t - step).curvature
+    assert pace.curving == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
+
+
+def errors(name, one, options=PlantOptions(), integrator="", integral=False, perturbation=None):
+    """Distance from the reference's poses (N + 1), m and rad, and the run itself."""
+    scenario = scenarios.get(name)
+    experiment = Experiment.make(
+        scenario, one, integrator, 0.0, options, perturbation or scenario.perturbation, integral
+    )
+    run = experiment.run()
+    assert run.failure is None
+    at = column(name, "theta")
+    return np.linalg.norm(run.errors[:, at : at + 3], axis=1), run
+
+
+SHRINK = {
+    ("differential_drive", "figure_eight"): 1e9,
+    ("differential_drive", "slalom"): 1e5,
+    ("differential_drive", "delivery"): 1e4,
+    ("car", "parking"): 500,
+    ("car", "lane_change"): 500,
+    ("car", "figure_eight"): 1e9,
+    ("chaplygin_sleigh", "figure_eight"): 1e9,
+    ("chaplygin_sleigh", "slalom"): 1e6,
+    ("chaplygin_sleigh", "turn_round"): 1e6,
+    ("rolling_disk", "figure_eight"): 1e9,
+    ("rolling_disk", "slalom"): 1e6,
+    ("rolling_disk", "circle"): 1e9,
+}
+"""By how much the scenario's own initial error becomes smaller, a few times less than measured."""
+
+
+def test_every_reference_is_tracked_below():
+    assert sorted(SHRINK) == sorted(REFERENCES)
+
+
+@pytest.mark.parametrize("name, one", SHRINK)
+def test_the_initial_error_is_removed(name, one):
+    error, run = errors(name, one)
+    assert error[0] > 0.14 and error[-1] <= error[0] / SHRINK[name, one]
+    assert run.saturated.mean() <= 0.03
+
+
+@pytest.mark.parametrize(
+    "name, integrator",
+    [
+        ("differential_drive", "rdp_exp"),
+        ("chaplygin_sleigh", "rdp_cay"),
+        *(
+            pytest.param(name, integrator, marks=pytest.mark.slow)
+            for name in NAMES
+            for integrator in ("rdp_exp", "rdp_cay")
+        ),
+    ],
+)
+def test_other_integrators_track_on_the_default_plant(name, integrator):
+    """Designed on one method, run on another with half the step."""
+    options = PlantOptions(integrator="midpoint", substeps=2)
+    error, _ = errors(name, "figure_eight", options, integrator)
+    assert error[-1] <= error[0] / 100
+
+
+HEAVIER = {
+    "differential_drive": {"m_body": 9.9},
+    "car": {"m": 1320.0},
+    "chaplygin_sleigh": {"m": 1.1},
+    "rolling_disk": {"m": 2.2},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tenth_more_mass_costs_little(name):
+    error, _ = errors(name, "figure_eight", PlantOptions(parameters=HEAVIER[name]))
+    middle = error[len(error) // 3 :]
+    assert middle.max() <= 0.5 * error[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rolling_disk", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[:3])],
+)
+def test_a_push_from_outside_is_withstood(name):
+    """A constant force of 5 % of the weight's size at the body; integral action leaves less."""
+    mass = sum(
+        getattr(scenarios.get(name).parameters, each, 0.0) for each in ("m", "m_body", "m_wheel")
+    )
+    push = Disturbance("base_link", Constant(force=(0.05 * 9.81 * mass, 0.0)))
+    options = PlantOptions(disturbances=(push,))
+    calm = scenarios.get(name).calm
+    plain, integral = (
+        errors(name, "figure_eight", options, integral=on, perturbation=calm)[0]
+        for on in (False, True)
+    )
+    assert 1e-4 < integral.max() < plain.max()

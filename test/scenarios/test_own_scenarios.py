@@ -1,0 +1,278 @@
+"""Scenarios that somebody else has written, in files and in a package: by the command, with
+figures, errors, disturbances and recordings; and the one that `nh_control new` writes.
+"""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from own_scenarios import CALLS, FILES, install
+
+from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.mechanics.parameters import declarations
+
+ros = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("rclpy", "rosbags")),
+    reason="needs ROS: install the extra 'ros'",
+)
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "250")
+
+    def run(*arguments):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as stopped:
+            code = stopped.code
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    return run
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call):
+    done = call("simulate", FILES[name], *CALLS[name], "--duration", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["scenario"] == name and summary["steps"] == summary["steps_planned"]
+    assert {"path", "states", "inputs", "energy", "error"} <= set(summary["files"])
+    for file in summary["files"].values():
+        assert Path(file).stat().st_size > 500
+    (text,) = summary["disturbances"]
+    assert text.startswith(CALLS[name][-1].split(",")[0].split(":")[0])
+    given = dict(zip(CALLS[name][::2], CALLS[name][1::2]))
+    for option, value in given.items():
+        if option.startswith("--perturb-"):
+            assert summary["perturbation"][option.removeprefix("--perturb-")] == float(value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
+    """From the scenario's own initial error; angles of wheels may stay where they come to."""
+    done = call("simulate", FILES[name], "--json", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(done.stdout)["error"]["parts"]
+    wheels = {"differential_drive": "left, right", "satellite": "wheel position"}.get(name)
+    for part, values in parts.items():
+        if part != wheels and values["initial"]:
+            assert values["final"] < 0.02 * values["initial"], part
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_list_explains_a_file(name, call):
+    scenario = scenarios.get(str(FILES[name]))
+    listed, explained = call("list", FILES[name]), call("list", FILES[name], "--json")
+    assert listed.returncode == explained.returncode == 0
+    values = json.loads(explained.stdout)
+    system = scenario.make_system(scenario.parameters)
+    for entry in (*declarations(scenario.parameters), *declarations(scenario.perturbation)):
+        assert entry.description and entry.description in listed.stdout
+        assert entry.name in listed.stdout and entry.unit in listed.stdout
+    for word in (*scenario.references, *scenario.integrators, *scenario.targets(system)):
+        assert word in listed.stdout
+    assert [entry["name"] for entry in values["inputs"]] == list(system.inputs)
+    assert all(entry["unit"] and entry["upper"] > 0 for entry in values["inputs"])
+    assert all(values["references"].values())  # what they are, by their docstrings
+    assert set(values["disturbances"]["kinds"]) == {"constant", "gust", "sine", "noise"}
+
+
+@pytest.mark.parametrize("name", [*scenarios.built_in(), *FILES])
+def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
+    where = FILES.get(name, name)
+    example = json.loads(call("list", where, "--json").stdout)["disturbances"]["example"]
+    scenario = scenarios.get(str(where))
+    from nh_control.scenarios.disturbance import DisturbanceForces, parse
+
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    forces = DisturbanceForces((parse(example),), targets, 0.01)
+    assert forces(249).any() and not forces(0).any()
+    helped = call("simulate", where, "--help")
+    assert helped.returncode == 0 and example in "".join(helped.stdout.split())
+    for entry in declarations(scenario.perturbation):
+        assert f"--perturb-{entry.name}" in helped.stdout
+
+
+def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
+    broken = tmp_path / "broken.py"
+    text = FILES["satellite"].read_text()
+    wrong = {
+        "p.Jx, p.Jy": ("p.Jxx, p.Jy", "has no attribute 'Jxx'"),
+        "return model.simulate(rest(model), np.vstack": (
+            "return model.simulate(rest(model), np.hstack",
+            "ValueError",
+        ),
+        "axis /= np.linalg.norm(axis)": ("axis /= np.linalg.norm(axes)", "NameError"),
+    }
+    for correct, (mistake, error) in wrong.items():
+        broken.write_text(text.replace(correct, mistake))
+        (line,) = [i for i, row in enumerate(broken.open(), 1) if mistake in row]
+        refused = call("simulate", broken, "--no-plots")
+        assert refused.returncode == 2
+        assert f"{broken}, line {line}:" in refused.stderr and error in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_values_that_a_file_refuses(call):
+    cart = FILES["cart_double_pendulum"]
+    for arguments, error in (
+        (("--plant-parameter", "cart=-1"), "CartParameters.cart must be positive and finite"),
+        (("--plant-parameter", "mass=1"), "unknown cart_double_pendulum parameter 'mass'"),
+        (("--perturb-swing", "1"), "'swing', choose one of: position, angle, momentum, seed"),
+        (("--perturb-angle", "much"), "--perturb-angle"),
+        (("--disturb", "top:constant:1"), "choose one of: x, lower, upper, tip"),
+        (("--reference", "backflip"), "balance, push"),
+    ):
+        refused = call("simulate", cart, *arguments)
+        assert refused.returncode == 2 and error in refused.stderr, refused.stderr
+
+
+# --- an installed package ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_packages_scenario_is_simulated_by_name(name, call, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(install(tmp_path / "site"))
+    options = (*CALLS[name], "--duration", "1", "--json", "--no-plots")
+    ours, theirs = (
+        call("simulate", f"my_{name}", *options),
+        call("simulate", FILES[name], *options),
+    )
+    assert ours.returncode == theirs.returncode == 0, ours.stderr + theirs.stderr
+    ours, theirs = (json.loads(done.stdout) for done in (ours, theirs))
+    assert ours["error"] == theirs["error"] and ours["inputs"] == theirs["inputs"]
+
+
+def test_list_shows_packages_and_goes_on_after_one_that_is_broken(call, tmp_path, monkeypatch):
+    found = {
+        "my_cart": "theirs.cart_double_pendulum:CART_DOUBLE_PENDULUM",
+        "bad": "theirs.bad:BAD",
+    }
+    site = install(tmp_path / "site", "theirs", **found)
+    (site / "theirs" / "bad.py").write_text("BAD = 1 / 0\n")
+    monkeypatch.syspath_prepend(site)
+    listed = call("list")
+    assert listed.returncode == 1
+    assert "my_cart: A cart that balances two poles" in listed.stdout
+    assert "snakeboard" in listed.stdout
+    assert "bad.py, line 1:\n    BAD = 1 / 0\nZeroDivisionError" in listed.stderr
+
+
+# --- as nodes ------------------------------------------------------------------------------------
+
+
+def run_as_nodes(scenario, name, tmp_path, **changes):
+    """The summary of 2 s in lock-step, and the folder of the results."""
+    code = "import sys; from nh_control.cli import main; sys.exit(main())"
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
+    path = os.pathsep.join(
+        filter(
+            None, [*changes.values(), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check_run(summary, tmp_path):
+    assert summary["steps"] == summary["steps_planned"] > 0
+    assert summary["ros"]["difference_to_simulation"] < 1e-9
+    assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == 0
+    folder = tmp_path / summary["output"]
+    assert (folder / "path.png").is_file() and list((folder / "recording").glob("*.mcap"))
+    assert np.load(folder / "results.npz")["states"].shape[0] == summary["steps"] + 1
+
+
+SLOW = [
+    pytest.param(name, marks=[] if name == "differential_drive" else [pytest.mark.slow])
+    for name in FILES
+]
+
+
+@ros
+@pytest.mark.xdist_group("nodes")
+@pytest.mark.parametrize("name", SLOW)
+def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
+    check_run(run_as_nodes(FILES[name], name, tmp_path), tmp_path)
+
+
+@ros
+@pytest.mark.slow
+@pytest.mark.xdist_group("nodes")
+@pytest.mark.parametrize("name", FILES)
+def test_a_packages_scenario_runs_as_nodes(name, tmp_path):
+    site = install(tmp_path / "site")
+    check_run(run_as_nodes(f"my_{name}", name, tmp_path, site=str(site)), tmp_path)
+
+
+# --- one's own -----------------------------------------------------------------------------------
+
+
+def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
+    written = call("new", "swing_arm")
+    assert written.returncode == 0 and "nh_control simulate swing_arm.py" in written.stdout
+    file = tmp_path / "swing_arm.py"
+    text = file.read_text()
+    assert len(text.splitlines()) < 100 and "my_robot" not in text.lower()
+    assert re.search(r"^class SwingArmParameters", text, re.MULTILINE)
+    for reference in ("raised", "upright"):
+        done = call("simulate", file, "--reference", reference, "--json", "--no-plots")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["error"]["reduction"] > 1e4
+    heavier = call("simulate", file, "--plant-parameter", "mass=1.2", "--integral", "--no-plots")
+    assert heavier.returncode == 0, heavier.stderr
+    assert call("list", file).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["1robot", "my robot", "class", "a/b"])
+def test_new_refuses_a_name_that_python_cannot_have(name, call, tmp_path):
+    refused = call("new", name)
+    assert refused.returncode == 2 and "letters, digits and _" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_overwrites_nothing(call, tmp_path):
+    (tmp_path / "robot.py").write_text("mine")
+    refused = call("new", "robot")
+    assert refused.returncode == 2 and "exists already" in refused.stderr
+    assert (tmp_path / "robot.py").read_text() == "mine"
+
+
+# --- the command itself --------------------------------------------------------------------------
+
+
+def test_the_command_alone_helps_and_tells_its_version(call):
+    alone, version = call(), call("--version")
+    assert alone.returncode == 0 and "simulate" in alone.stdout and "new" in alone.stdout
+    assert version.returncode == 0 and version.stdout.startswith("nh_control ")
+
+
+def test_options_of_a_scenario_may_stand_before_it(call):
+    options = ("--perturb-attitude", "0.2", "--perturb-seed=3", "--duration", "0.5", "--no-plots")
+    done = call("simulate", *options, FILES["satellite"], "--json")
+    assert done.returncode == 0, done.stderr
+    expected = {"attitude": 0.2, "rate": 0.0, "seed": 3}
+    assert json.loads(done.stdout)["perturbation"] == expected

@@ -1,0 +1,78 @@
+"""Initial errors: what every scenario can have without declaring any, and the checks of those that
+are declared.
+"""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.system import System
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import Displacement, PlanarPerturbation
+from nh_control.scenarios.perturbation import displaced
+
+FREE = System(
+    name="free",
+    space=Product(SO3("body_"), S2("link_"), Rn("x", "hand")),
+    lagrangian=lambda q, v: ca.sumsqr(v) / 2,
+    prescribed=("hand",),
+)
+ROPE = System(
+    name="rope",
+    space=Rn("x", "y"),
+    lagrangian=lambda q, v: ca.sumsqr(v) / 2,
+    holonomic_constraint=lambda q: ca.sumsqr(q) - 1,
+)
+
+
+@pytest.mark.parametrize("seed", [-1, 0, 5])
+def test_any_space_is_displaced_in_local_coordinates_and_momenta_are_scaled(seed):
+    model, rng = midpoint(FREE, 0.01), np.random.default_rng(1)
+    q = FREE.space.retract(FREE.space.origin, rng.uniform(-1, 1, FREE.space.nv))
+    x = model.state(q, np.asarray(ca.DM(FREE.space.frame(ca.SX(q)))) @ rng.normal(size=7))
+    moved = displaced(model, x, Displacement(0.2, 0.5, seed))
+    change = model.local(x, moved)
+    nv = FREE.space.nv
+    np.testing.assert_allclose(np.abs(change[: nv - 1]), 0.2, atol=1e-12)
+    assert change[nv - 1] == change[-1] == 0.0  # what is prescribed stays, and keeps its velocity
+    momenta = model.local(np.r_[q, np.zeros(len(x) - len(q))], x)[nv : 2 * nv - 1]
+    np.testing.assert_allclose(np.abs(change[nv : 2 * nv - 1]), 0.5 * np.abs(momenta), atol=1e-12)
+    assert (change[: nv - 1] > 0).all() == (seed < 0)
+    np.testing.assert_array_equal(displaced(model, x, Displacement(0.2, 0.5, seed)), moved)
+
+
+def test_constraints_are_met_again():
+    model = midpoint(ROPE, 0.01)
+    x = model.state([0.6, 0.8], [0.8, -0.6])
+    moved = displaced(model, x, Displacement(0.1))
+    assert np.hypot(*moved[:2]) == pytest.approx(1.0, abs=1e-10)
+    assert 0.0 < np.linalg.norm(moved[:2] - x[:2]) < 0.15
+    np.testing.assert_array_equal(displaced(model, x, Displacement()), x)
+
+
+@pytest.mark.parametrize("name", scenarios.built_in())
+def test_all_errors_are_declared_with_meaning_and_none_is_the_default(name):
+    scenario = scenarios.get(name)
+    for entry in declarations(scenario.perturbation):
+        assert entry.description and (entry.unit or entry.name in ("momentum", "seed"))
+    for entry in declarations(scenario.calm):
+        assert entry.value == (-1 if entry.name == "seed" else 0.0)
+
+
+def test_values_and_kinds_are_checked():
+    with pytest.raises(ValueError, match="PlanarPerturbation.position must be finite, got nan m"):
+        PlanarPerturbation(position=np.nan)
+    with pytest.raises(ValueError, match="seed must be >= -1 and an integer"):
+        PlanarPerturbation(seed=1.5)
+    board = scenarios.get("snakeboard")
+    with pytest.raises(ValueError, match=r"must be a PlanarPerturbation\(position, heading"):
+        Experiment.make(board, perturbation=Displacement())
+    with pytest.raises(ValueError, match="PlanarPerturbation needs a function perturb"):
+        replace(board, perturb=displaced)

@@ -1,0 +1,217 @@
+"""The nonholonomic systems against equations of motion by hand, their invariants, and the numbers
+of celledoni2016.
+"""
+
+import by_hand
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control import systems
+from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.coordinates import in_coordinates
+from nh_control.numerics import compiled
+from nh_control.systems import (
+    CarParameters,
+    ChaplyginSleighParameters,
+    RollingBallParameters,
+    SuslovParameters,
+)
+from nh_control.systems.chaotic_quartic import random_start
+
+HAND = {
+    "car": by_hand.car,
+    "chaotic_quartic": by_hand.chaotic_quartic,
+    "chaplygin_sleigh_contact": by_hand.sleigh_contact,
+    "differential_drive": by_hand.differential_drive,
+    "gearbox": by_hand.gearbox,
+    "roller_racer": by_hand.roller_racer,
+    "rolling_ball": by_hand.rolling_ball,
+    "rolling_disk": by_hand.rolling_disk,
+    "suslov": by_hand.suslov,
+}
+PLANAR = [name for name in HAND if name not in ("rolling_ball", "suslov")]
+ALIKE = [name for name in HAND if "omega" in getattr(systems, name)().space.velocity_names]
+
+
+@pytest.fixture(autouse=True)
+def without_compiler(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def start(system, seed):
+    """Configuration and admissible velocity of order one, inputs of a fifth of their limits."""
+    rng, space = np.random.default_rng(seed), system.space
+    q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+    q_ = ca.SX.sym("q", space.nq)
+    basis = ca.Function("basis", [q_], [system.numeric.admissible_basis(q_)])
+    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
+    largest = np.nan_to_num(system.input_bounds[:, 1], posinf=2.0)
+    return q, v, largest * rng.uniform(-0.2, 0.2, system.nu)
+
+
+def energy(system, q, v):
+    at = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
+    return float(ca.Function("energy", at, [system.numeric.energy(*at)])(q, v))
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_equations_of_motion(name):
+    """Accelerations of the derived equations equal those of bodies in inertial coordinates."""
+    system = getattr(systems, name)()
+    derived, hand = ContinuousSystem(system), HAND[name](system.parameters)
+    for seed in range(5):
+        q, v, u = start(system, seed)
+        want = hand.rate(q, v, u)[system.space.nq :]
+        got = derived.acceleration(q, v, u)
+        assert np.abs(got - want).max() <= 1e-11 * (1 + np.abs(want).max())
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_free_motions_by_hand_keep_constraints_and_energy(name):
+    system = getattr(systems, name)()
+    hand = HAND[name](system.parameters)
+    q, v, _ = start(system, 1)
+    q1, v1 = hand.solve(q, v, lambda t: np.zeros(system.nu), 2.0)
+    q_ = ca.SX.sym("q", len(q))
+    a = np.asarray(ca.Function("a", [q_], [system.numeric.constraint_matrix(q_)])(q1))
+    assert np.abs(a @ v1).max() <= 1e-9 and np.abs(q1 - q).max() > 0.1
+    assert abs(energy(system, q1, v1) / energy(system, q, v) - 1) <= 1e-11
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_the_midpoint_rule_converges_to_the_motion_by_hand(name):
+    system = getattr(systems, name)()
+    q, v, u = start(system, 2)
+    want = np.concatenate(HAND[name](system.parameters).solve(q, v, lambda t: u, 0.5))
+    errors = []
+    for n in (20, 40, 80, 160):
+        dsys = nonholonomic_midpoint(system, 0.5 / n)
+        x = dsys.simulate(dsys.state(q, v), np.tile(u, (n, 1))).states[-1]
+        found = np.concatenate([x[: len(q)], dsys.velocity(x)])
+        errors.append(np.abs(found - want).max())
+    slopes = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert errors[-1] > 1e-10 and np.abs(slopes - 2).max() <= 0.1, (errors, slopes)
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_reduced_method_takes_every_system_on_the_plane(name):
+    """RDP with the exponential is the nonholonomic midpoint rule, so the symmetry declared is the
+    system's own.
+    """
+    system = getattr(systems, name)()
+    one, other = rdp(system, 0.02), nonholonomic_midpoint(system, 0.02)
+    q, v, u = start(system, 3)
+    x = one.state(q, v)
+    want = other.step(x, u)
+    assert np.abs(one.step(x, u) - want).max() <= 1e-11 * (1 + np.abs(want).max())
+
+
+@pytest.mark.parametrize("name", [*PLANAR, "snakeboard"])
+def test_in_coordinates_the_accelerations_are_the_same(name):
+    system = getattr(systems, name)()
+    plain = in_coordinates(system)
+    q, v, u = start(system, 4)
+    body, flat = ContinuousSystem(system), ContinuousSystem(plain)
+    rate = np.concatenate([v, body.acceleration(q, v, u)])
+    n, step = len(q), 1e-6
+    ahead, behind = (
+        rates(system, q + s * rates(system, q, v), v + s * rate[n:]) for s in (step, -step)
+    )
+    want = (ahead - behind) / (2 * step)
+    got = flat.acceleration(q, rates(system, q, v), u)
+    assert np.abs(got - want).max() <= 1e-7 * (1 + np.abs(want).max())
+
+
+def rates(system, q, v):
+    """Rates of the coordinates for body velocities, the pose last if there is one."""
+    if "omega" not in system.space.velocity_names:
+        return v
+    return np.concatenate([v[:-2], by_hand.turn(q[-3], v[-2], v[-1])])
+
+
+def test_coordinates_are_refused_on_rotations():
+    with pytest.raises(ValueError, match="suslov: only planar poses .* \\['SO3'\\]"):
+        in_coordinates(systems.suslov())
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_sleigh_of_the_paper_turns_round(sign):
+    """J = 8, a = m = 1, rho = (+-0.001, -0.6): the exact solution of (22) is rho = 0.6 (sech,
+    tanh), and the skate goes forwards in the end.
+    """
+    system = systems.chaplygin_sleigh_contact(ChaplyginSleighParameters(m=1.0, I=8.0, a=1.0))
+    rho = np.array([sign * 1e-3, -0.6])
+    size, c = np.linalg.norm(rho), 1 / 9
+    begin, end = np.arctanh(-0.6 / size) / (c * size), 240.0
+    late = c * size * end + c * size * begin
+    q, v = np.array([0.1, -5.0, 0.0]), np.array([rho[0] / 3, rho[1], 0.0])
+    hand = by_hand.sleigh_contact(system.parameters)
+    _, v1 = hand.solve(q, v, lambda t: np.zeros(2), end)
+    want = size * np.array([sign / np.cosh(late), np.tanh(late)])
+    assert np.abs(v1[:2] * [3, 1] - want).max() <= 1e-9 and want[1] > 0.59
+    dsys = nonholonomic_midpoint(system, 0.5)
+    x = dsys.state(q, v)
+    assert np.abs(x[3:] - rho).max() <= 1e-15
+    assert np.abs(dsys.simulate(x, np.zeros((480, 2))).states[-1][3:] - want).max() <= 1e-5
+
+
+def test_random_starts_of_the_chaotic_system_have_the_energy_of_the_paper():
+    system, rng = systems.chaotic_quartic(), np.random.default_rng(0)
+    starts = [random_start(rng) for _ in range(20)]
+    assert np.abs([energy(system, *s) - 3.06 for s in starts]).max() <= 1e-13
+    assert max(abs(v[0] + q[1:4] @ v[4:]) for q, v in starts) <= 1e-14
+    assert np.std([q[0] for q, _ in starts]) > 0.3
+    with pytest.raises(ValueError, match="energy must be positive, got 0"):
+        random_start(rng, 0)
+
+
+def test_momenta_of_the_ball_and_the_disk_are_constant():
+    """Free motions keep the ball's inertial angular momentum about the contact and the disk's
+    momenta, by hand and in the paper's basis.
+    """
+    for name in ("rolling_ball", "rolling_disk"):
+        system = getattr(systems, name)()
+        q, v, _ = start(system, 5)
+        dsys = nonholonomic_midpoint(system, 0.05)
+        end = HAND[name](system.parameters).solve(q, v, lambda t, n=system.nu: np.zeros(n), 3.0)
+        rho0, rho1 = (dsys.state(*at)[system.space.nq :] for at in ((q, v), end))
+        assert np.abs(rho1 - rho0).max() <= 1e-11 * np.abs(rho0).max()
+        assert np.abs(end[0] - q).max() > 0.1
+
+
+def test_the_suslov_body_settles_on_its_stable_axis():
+    """Without torques the motion ends turning about the axis with I13 omega_x + I23 omega_y = 0,
+    with the energy it began with.
+    """
+    system = systems.suslov()
+    p = system.parameters
+    _, v = by_hand.suslov(p).solve(
+        np.array([1.0, 0, 0, 0]), np.array([1.0, 0.2, 0.0]), lambda t: np.zeros(2), 120.0
+    )
+    assert abs(p.I13 * v[0] + p.I23 * v[1]) <= 1e-9 and np.linalg.norm(v) > 0.5
+    assert energy(system, np.array([1.0, 0, 0, 0]), v) == pytest.approx(0.54, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: SuslovParameters(I13=3.0), "all must be positive"),
+        (lambda: SuslovParameters(I33=9.0), "must not exceed the sum"),
+        (lambda: RollingBallParameters(Jz=1.0), "must not exceed the sum"),
+        (lambda: CarParameters(J_steer=2000.0), "part of the yaw inertia"),
+        (lambda: systems.ChaoticQuarticParameters(n=1), "n must be >= 2 and an integer, got 1"),
+    ],
+)
+def test_impossible_bodies_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("n", [2, 30])
+def test_any_number_of_pairs(n):
+    system = systems.chaotic_quartic(systems.ChaoticQuarticParameters(n))
+    assert (system.space.nq, system.n_rho) == (2 * n + 1, 2 * n)
+    q, v = random_start(np.random.default_rng(n), 10.0 * n, n)
+    assert energy(system, q, v) == pytest.approx(10.0 * n, rel=1e-13)
