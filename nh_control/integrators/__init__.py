@@ -14,7 +14,9 @@ from nh_control.integrators import (
     variational,
     variational_gauss,
 )
+from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
 from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
+from nh_control.integrators.gonzalez_full import gonzalez_f
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
@@ -42,6 +44,10 @@ __all__ = [
     "INTEGRATORS",
     "Integrator",
     "gni",
+    "gonzalez",
+    "gonzalez_f",
+    "itoh_abe",
+    "mean_value",
     "midpoint",
     "nonholonomic_midpoint",
     "rattle",

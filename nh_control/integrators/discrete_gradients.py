@@ -16,11 +16,12 @@ from nh_control.mechanics.distribution import BASES, quasi_momenta
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
-NEAR = 1 / 4
+NEAR = 1 / 8
 """Changes below which a quotient of differences of H, which loses digits there and is 0/0 for no
-change at all, gives way to five Gauss points of dH. They are exact to round-off for changes up to
-half the length over which H itself changes, whatever the units; steps are shorter."""
-NEAR_POINTS = tuple(zip(*gauss(5)))
+change at all, gives way to six Gauss points of dH. Their error is about (d / 4 r)^12 for a change
+d, r the distance to the singularities of H in the complex plane: round-off for d up to r/5,
+whatever the units, which no sensible step exceeds."""
+NEAR_POINTS = tuple(zip(*gauss(6)))
 TINY = 1e-30
 
 DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]

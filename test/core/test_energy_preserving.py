@@ -1,0 +1,302 @@
+"""Energy-preserving methods on D*: their structure, order, energy, constraints, and refusals."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from differences import derivative
+from energy_cases import (
+    ENERGY,
+    INPUT,
+    H,
+    constraint,
+    discrete,
+    slopes,
+    start,
+    system,
+    turning,
+)
+
+from nh_control.geometry.chart import Chart
+from nh_control.geometry.spaces import SE2, Rn
+from nh_control.integrators import INTEGRATORS, gonzalez, itoh_abe, mean_value
+from nh_control.integrators.discrete_gradients import (
+    coordinate_gradient,
+    mean_value_gradient,
+    midpoint_gradient,
+    symmetrized_gradient,
+)
+from nh_control.integrators.energy_collocation import energy_collocation
+from nh_control.mechanics.almost_poisson import AlmostPoisson
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.distribution import BASES, householder
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
+from nh_control.systems import chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
+from nh_control.systems.spherical_pendulum import spherical_pendulum
+
+STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (4, 5, 7, 9)}
+DAMPING = 0.1
+QUICK = [("generic", method) for method in ("mean_value", "gonzalez_r", "gonzalez_f")]
+QUICK += [("suslov", method) for method in ("gonzalez", "energy_collocation_4")]
+QUICK += [("double_pendulum", method) for method in ENERGY if method != "gonzalez_f"]
+SLOW = [
+    (name, method)
+    for name in ("generic", "suslov", "body")
+    for method in ENERGY
+    if (name, method) not in QUICK and (name, method) != ("body", "gonzalez_f")
+]
+BRIEF = ("mean_value", "gonzalez_r", "gonzalez_f", "energy_collocation_4")
+WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
+REVERSIBLE = [pair for pair in QUICK if pair[0] != "generic"]
+PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Small systems: compiling would take longer than the tests."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def evaluated(expressions, *values, of=None):
+    """Expressions of symbols, and of a system's parameters, at values, as arrays."""
+    symbols = [ca.SX.sym(f"s{i}", np.size(value)) for i, value in enumerate(values)]
+    results = [ca.densify(e) for e in expressions(*symbols)]
+    if of is not None:
+        symbols, values = [*symbols, of.parameter_symbols], [*values, of.parameter_values]
+    found = ca.Function("f", symbols, results)(*values)
+    return [np.array(e) for e in (found if len(results) > 1 else (found,))]
+
+
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("make", [lambda: system("generic", 0.2), snakeboard, turning])
+def test_the_structure_is_the_continuous_system(make, basis):
+    """`zeta' = Pi grad H + (0, X^T f)` against Hamel's equations, for every basis of D, off the
+    middle of a chart, too.
+    """
+    one, rng = make(), np.random.default_rng(3)
+    n, motion = one.space.nv, ContinuousSystem(one)
+    q0 = one.space.retract(one.space.origin, rng.normal(size=n) / 3)
+    d, rho, u = rng.normal(size=n) / 3, rng.normal(size=one.n_rho), rng.normal(size=one.nu)
+    q = one.space.retract(q0, d)
+
+    def terms(d, rho, e):
+        at, centre = ca.SX(ca.DM(q)), ca.SX(ca.DM(q0))
+        chosen = BASES[basis](one, centre)
+        structure = AlmostPoisson(one, chosen)
+        local, zeta = structure.local(Chart(one.space, centre)), ca.vertcat(d, rho)
+        rate = local.rate(zeta, local.gradient(zeta), ca.DM(u))
+        v = chosen(at) @ structure.gradient(at, rho)[1]
+        moved = one.space.retract(at, e[:n])
+        momenta = chosen(moved).T @ one.gradients(moved, v + e[n:])[1]
+        zeta_of = ca.vertcat(one.space.local(centre, moved), momenta)
+        return rate, v, zeta_of, ca.jacobian(zeta_of, e)
+
+    rate, v, zeta, slope = evaluated(terms, d, rho, np.zeros(2 * n), of=one)
+    acceleration = motion.acceleration(q, v[:, 0], u)
+    expected = slope @ np.concatenate([v[:, 0], acceleration])
+    assert np.allclose(zeta[:, 0], np.concatenate([d, rho]), rtol=0, atol=1e-13)
+    assert np.abs(rate[:, 0] - expected).max() <= 1e-12 * (1 + np.abs(expected).max())
+
+
+def test_householder_gives_an_orthonormal_basis_that_moves_smoothly():
+    """Its derivative by CasADi against differences, with the signs of the start."""
+    rng = np.random.default_rng(0)
+    a, change = rng.normal(size=(2, 5)), rng.normal(size=(2, 5)) / 5
+
+    _, signs = householder(ca.SX(ca.DM(a)))
+    basis = lambda t: (householder(ca.DM(a) + t * ca.DM(change), signs)[0],)
+    slope = evaluated(lambda t: (ca.jacobian(ca.vec(basis(t)[0]), t),), 0.0)[0]
+    at = lambda t: evaluated(basis, t)[0]
+    assert np.abs(slope.reshape(3, 5).T - derivative(at, 0.01)).max() <= 1e-10
+    for t in (-0.5, 0.0, 0.5):
+        assert np.abs((a + t * change) @ at(t)).max() <= 1e-14
+        assert np.abs(at(t).T @ at(t) - np.eye(3)).max() <= 1e-15
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-2, 0.2, 1.0])
+@pytest.mark.parametrize(
+    "gradient", [mean_value_gradient, midpoint_gradient, coordinate_gradient, symmetrized_gradient]
+)
+def test_discrete_gradients_are_discrete_gradients(gradient, size):
+    """`g . D = H1 - H0` for small and large D, also along single coordinates, and dH at D = 0."""
+    one, rng = system("generic"), np.random.default_rng(1)
+    zeta, way = rng.normal(size=6) / 2, size * rng.normal(size=6) / 2
+    way[2] = 0.0
+
+    def terms(zeta0, zeta1):
+        local = AlmostPoisson(one, one.admissible_basis).local(Chart(one.space, ca.SX(4, 1)))
+        g = gradient(local, zeta0, zeta1)
+        return g, local.energy(zeta0), local.energy(zeta1), local.gradient(zeta0)
+
+    g, h0, h1, slope = evaluated(terms, zeta, zeta + way)
+    tolerance = 1e-4 if gradient is mean_value_gradient and size == 1.0 else 1e-13
+    assert abs(g[:, 0] @ way - (h1 - h0).item()) <= tolerance
+    if size <= 1e-9:
+        assert np.abs(g - slope).max() <= 1e-7 * bool(size) + 1e-14
+
+
+@pytest.mark.parametrize("name, method", PAIRS)
+def test_order(name, method):
+    """Slopes of the errors in configuration and velocity under damping and constant inputs."""
+    order = INTEGRATORS[method].order
+    found = slopes(name, method, STEPS[order], DAMPING)
+    assert np.abs(found - order).max() <= 0.05 * order, found
+
+
+def energy(dsys, name, x) -> float:
+    """H of the momentum that the method carries."""
+    memory = len(dsys.method.memory)
+    if not memory:
+        return dsys.energy(x)
+    at, v = ca.DM(dsys.configuration(x)), ca.SX.sym("v", dsys.system.space.nw)
+    lagrangian = dsys.system.lagrangian_at(at, v)
+    mass = np.array(ca.Function("mass", [v], [ca.hessian(lagrangian, v)[0]])(0))
+    kick = constraint(name, dsys.configuration(x)).T @ x[-memory:]
+    return dsys.energy(x) + kick @ np.linalg.solve(mass, kick) / 2
+
+
+@pytest.mark.parametrize("name, method", PAIRS)
+def test_energy_stays_and_velocity_constraints_hold(name, method):
+    """Without forces over 300 steps of 0.1 s; A(q_mid) w = 0 for the methods of second order."""
+    dsys = discrete(name, method, forced=False)
+    states = dsys.simulate(dsys.state(*start(name)), 300).states
+    energies = np.array([energy(dsys, name, x) for x in states])
+    assert np.ptp(energies) <= 1e-13 * np.abs(energies).max()
+    if INTEGRATORS[method].order <= 2:
+        middles = [dsys.constraint_residual(*pair) for pair in zip(states, states[1:])]
+        assert np.abs(middles).max(initial=0.0) <= 1e-14
+
+
+@pytest.mark.parametrize("method", WORK)
+def test_the_energy_grows_by_the_work_of_the_forces(method):
+    """`H1 - H0 = f(v_mid) . (q1 - q0)`, with damping at second order, where the force acts at the
+    middle; constant forces at the stages of the others sum up to the same.
+    """
+    damping = DAMPING if INTEGRATORS[method].order <= 2 else 0.0
+    dsys = discrete("generic", method, damping=damping)
+    states = dsys.simulate(dsys.state(*start("generic")), np.tile(INPUT, (30, 1))).states
+    for x, x1 in zip(states, states[1:]):
+        way = dsys.configuration(x1) - dsys.configuration(x)
+        force = np.array([*INPUT, 0.2, 0.1]) - damping * np.array([2, 1, 3, 1]) * way / H
+        gain = energy(dsys, "generic", x1) - energy(dsys, "generic", x)
+        assert abs(gain - force @ way) <= 1e-14
+
+
+@pytest.mark.parametrize("name, method", REVERSIBLE)
+def test_symmetric_methods_return(name, method):
+    """A step, the velocity reversed, the same step: back, but for Itoh and Abe's. (A term linear
+    in v is not reversible.)
+    """
+    dsys = discrete(name, method)
+    flip = np.where(np.arange(dsys.nx) < dsys.system.space.nq, 1, -1)
+    x = dsys.simulate(dsys.state(*start(name)), np.tile(INPUT, (3, 1))).states[-1]
+    back = np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max()
+    assert back <= 1e-13 if INTEGRATORS[method].symmetric else back >= 1e-3
+
+
+def test_gonzalez_f_leaves_the_constraint_by_the_square_of_the_step():
+    """The paper's criticism of (15): p breaks A M^{-1} p = 0 at the nodes, without drifting."""
+    worst = []
+    for n in (10, 20, 40):
+        dsys = discrete("generic", "gonzalez_f", 2.0 / n)
+        run = dsys.simulate(dsys.state(*start("generic")), np.tile(INPUT, (n, 1)))
+        worst.append(np.abs(run.states[:, -2:]).max())
+    ratios = np.divide(worst[:-1], worst[1:])
+    assert ((ratios >= 3.4) & (ratios <= 4.6)).all(), worst
+
+
+@pytest.mark.parametrize("method", [gonzalez, itoh_abe])
+def test_derivatives_keep_their_digits_close_to_rest(method):
+    """Quotients of differences of H would lose them: at a distance of 1e-6 from an equilibrium the
+    linearization is that at the equilibrium.
+    """
+    dsys = method(system("double_pendulum", forced=False), H)
+    rest = dsys.state(np.zeros(2), np.zeros(2))
+    a = dsys.linearize(rest).A
+    near = dsys.linearize(rest + 1e-6 * np.array([1.0, -0.5, 0.3, 0.8])).A
+    assert np.abs(near - a).max() <= 1e-5
+    if method is gonzalez:
+        assert np.abs(a - mean_value(dsys.system, H).linearize(rest).A).max() <= 1e-13
+
+
+def test_gauss_points_set_what_the_mean_value_keeps():
+    """The energy error falls with the points, H being no polynomial."""
+    free = system("generic", forced=False)
+    drops = []
+    for points in (1, 2, 3, 5):
+        dsys = mean_value(free, H, points=points)
+        states = dsys.simulate(dsys.state(*start("generic")), 20).states
+        drops.append(np.ptp([dsys.energy(x) for x in states]))
+    assert drops[0] >= 100 * drops[1] >= 1e4 * drops[2] and drops[3] <= 1e-14, drops
+
+
+def test_other_bases_give_other_steps_of_the_same_energy():
+    """States keep the system's own rho whatever the basis within a step."""
+    free, ends = system("suslov", forced=False), []
+    for basis in BASES:
+        dsys = gonzalez(free, H, basis=basis)
+        x = dsys.state(*start("suslov"))
+        ends.append(dsys.simulate(x, 10).states[-1])
+        assert abs(dsys.energy(ends[-1]) - dsys.energy(x)) <= 1e-14
+    own, elimination, orthonormal = ends
+    assert np.abs(own - elimination).max() <= 1e-13
+    assert 1e-6 <= np.abs(own - orthonormal).max() <= 1e-2
+
+
+def test_systems_that_do_not_fit_are_refused_by_name():
+    spherical, drifting = (
+        spherical_pendulum(),
+        replace(system("generic", forced=False), velocity_drift=lambda q: ca.DM([0.1, 0.0])),
+    )
+    crooked = replace(chaplygin_sleigh(), space=SE2(retraction="ccsk"))
+    held = System(
+        name="held",
+        space=Rn("x", "y"),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2,
+        holonomic_constraint=lambda q: ca.sumsqr(q) - 1,
+    )
+    for method in ENERGY:
+        one = INTEGRATORS[method]
+        for bad, reason in (
+            (spherical, "spheres"),
+            (drifting, "velocity drift"),
+            (held, "holonomic constraints"),
+            (crooked, "retraction"),
+        ):
+            assert reason in one.refuses(bad)
+            with pytest.raises(ValueError, match=reason):
+                one.make(bad, H)
+    with pytest.raises(ValueError, match="gonzalez"):
+        INTEGRATORS["gonzalez_f"].make(system("double_pendulum"), H)
+    with pytest.raises(ValueError, match="unknown basis 'qr'"):
+        gonzalez(system("generic"), H, basis="qr")
+    with pytest.raises(ValueError, match="points must be at least 1"):
+        mean_value(system("generic"), H, points=0)
+    with pytest.raises(ValueError, match="stages <= points"):
+        energy_collocation(system("generic"), H, stages=3, points=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [m for m in ENERGY if m != "gonzalez_f"])
+@pytest.mark.parametrize("make", [gearbox, chaotic_quartic])
+def test_energy_over_a_hundred_thousand_steps(make, method, monkeypatch):
+    """h = 0.1 s to t = 10^4 s. States round every step: a position of size 5 by 4e-16, which a
+    slope of H of order one carries into the energy, some 1e-13 after 1e5 independent steps; the
+    gearbox has such angles, the chaotic system has not.
+    """
+    monkeypatch.undo()
+    dsys = INTEGRATORS[method].make(make(), H)
+    rng = np.random.default_rng(0)
+    nq = dsys.system.space.nq
+    q, v = 0.6 * rng.normal(size=nq), 0.6 * rng.normal(size=nq)
+    if make is gearbox:
+        q, v = [0.12573022, -0.13210486, 0.64042265], [0.26346552, -0.44092109, 0.36159505]
+    x, energies = dsys.state(q, v), []
+    for _ in range(100):
+        energies.append(dsys.energy(x))
+        x = dsys.simulate(x, np.zeros((1000, dsys.nu))).states[-1]
+    energies = np.array([*energies, dsys.energy(x)])
+    limit = 5e-13 if make is gearbox else 1e-13
+    assert np.abs(energies - energies[0]).max() <= limit * abs(energies[0])

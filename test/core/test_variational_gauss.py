@@ -1,0 +1,130 @@
+"""Variational Gauss integrators on R^n and on rotations: order, symplectic form, momenta."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from differences import jacobian
+from energy_cases import INPUT, VARIATIONAL, H, discrete, slopes, start, system, turning
+from numpy.polynomial.legendre import leggauss
+
+from nh_control.geometry import quaternion
+from nh_control.integrators import INTEGRATORS, midpoint
+from nh_control.integrators.variational_gauss import variational_gauss
+from nh_control.numerics import compiled
+from nh_control.numerics.quadrature import gauss, integrals, lagrange
+from nh_control.systems import snakeboard
+from nh_control.systems.rigid_body import rigid_body
+from nh_control.systems.spherical_pendulum import spherical_pendulum
+
+STEPS = {4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
+NAMES = ("double_pendulum", "body")
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Small systems: compiling would take longer than the tests."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def test_quadrature_is_that_of_gauss():
+    """Points and weights, and the integrals of the points' polynomials."""
+    c, b = gauss(3)
+    assert np.allclose(c, (1 + leggauss(3)[0]) / 2) and abs(b.sum() - 1) <= 1e-15
+    assert np.allclose([p(c) for p in lagrange(c)], np.eye(3), atol=1e-14)
+    a = integrals(c, np.array([*c, 1.0]))
+    assert np.allclose(a[-1], b) and np.allclose(a @ c**2, np.array([*c, 1.0]) ** 3 / 3)
+    root = np.sqrt(15)
+    assert np.allclose(a[0], [5 / 36, 2 / 9 - root / 15, 5 / 36 - root / 30])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", VARIATIONAL)
+def test_order(name, method):
+    """Under damping and constant inputs, in configuration and velocity."""
+    order = INTEGRATORS[method].order
+    found = slopes(name, method, STEPS[order], 0.1)
+    assert np.abs(found - order).max() <= 0.06 * order, found
+
+
+def form(name, momentum) -> np.ndarray:
+    """The canonical form in (dq, dp), with dq in the body frame of rotations:
+    `dq . dp' - dp . dq' - p . [dq, dq']`."""
+    n = len(momentum)
+    x, y, z = momentum if name == "body" else (0, 0, 0)
+    hat = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+    corner = hat if name == "body" else np.zeros((n, n))
+    return np.block([[corner, np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", VARIATIONAL)
+def test_the_symplectic_form_is_kept_exactly(name, method):
+    """`A^T Omega(p1) A = Omega(p0)` with the exact linearization, at a large step: charts that do
+    not move with both ends would leave 1e-5 (order 4) or 1e-7 (order 6) on rotations.
+    """
+    dsys = discrete(name, method, 0.3, forced=False)
+    x = dsys.state(*start(name))
+    lin = dsys.linearize(x)
+    n = dsys.system.space.nv
+    defect = lin.A.T @ form(name, lin.x1[-n:]) @ lin.A - form(name, x[-n:])
+    assert np.abs(defect).max() <= 1e-13
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", VARIATIONAL)
+def test_steps_are_reversible(name, method):
+    dsys = discrete(name, method)
+    flip = np.where(np.arange(dsys.nx) < dsys.system.space.nq, 1, -1)
+    x = dsys.state(*start(name))
+    assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", VARIATIONAL)
+def test_linearization_is_the_derivative_of_the_step(name, method):
+    dsys = discrete(name, method)
+    x, n = dsys.state(*start(name)), dsys.ndx
+    lin = dsys.linearize(x, INPUT)
+    moved = lambda w: dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), INPUT + w[n:]))
+    expected = jacobian(moved, n + dsys.nu, 0.02)
+    assert np.abs(np.hstack([lin.A, lin.B]) - expected).max() <= 1e-11
+
+
+@pytest.mark.parametrize("method", VARIATIONAL)
+def test_a_free_body_keeps_its_angular_momentum_in_space(method):
+    dsys = INTEGRATORS[method].make(rigid_body(), 0.2)
+    x = dsys.state([1.0, 0, 0, 0], [1.0, 2.0, -1.5])
+    states = dsys.simulate(x, np.zeros((100, 3))).states
+    q, p = ca.SX.sym("q", 4), ca.SX.sym("p", 3)
+    spatial = ca.Function("spatial", [q, p], [quaternion.rotate(q, p)])
+    momenta = np.array([np.asarray(spatial(x[:4], x[4:]))[:, 0] for x in states])
+    assert np.abs(momenta - momenta[0]).max() <= 1e-13
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_stage_is_the_midpoint_method(name):
+    """On R^n and with the exponential of rotations, whose half steps add up."""
+    one = turning(False, retraction="exp") if name == "body" else system(name)
+    dsys = variational_gauss(one, H, stages=1)
+    x = dsys.state(*start(name))
+    assert np.abs(dsys.step(x, INPUT) - midpoint(one, H).step(x, INPUT)).max() <= 1e-14
+
+
+def test_both_retractions_of_rotations_converge_to_one_motion():
+    """Curves of the exponential and of the Cayley map differ by the error of the method."""
+    ends = []
+    for retraction in ("exp", "cay"):
+        dsys = variational_gauss(turning(False, retraction=retraction), 0.05, stages=3)
+        x = dsys.state(*start("body"))
+        ends.append(dsys.simulate(x, np.tile(INPUT, (10, 1))).states[-1])
+    assert 1e-14 <= np.abs(ends[0] - ends[1]).max() <= 1e-7
+
+
+def test_systems_that_do_not_fit_are_refused_by_name():
+    for bad, reason in ((snakeboard(), "velocity constraints"), (spherical_pendulum(), "spheres")):
+        for method in VARIATIONAL:
+            assert reason in INTEGRATORS[method].refuses(bad)
+        with pytest.raises(ValueError, match=reason):
+            variational_gauss(bad, H)
+    with pytest.raises(ValueError, match="stages must be at least 1"):
+        variational_gauss(system("body"), H, stages=0)
