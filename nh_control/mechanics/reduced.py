@@ -60,17 +60,18 @@ class ReducedEquations:
         """f(t, w) under an input u (nu) that is held: one native call on arrays of its own, which
         costs Python half a microsecond; for one thread. Raises ValueError for a wrong shape.
         """
-        (state, held), (out,), run = self._functions.direct("rates")
+        function = self._functions.direct("rates")
+        state, held = function.inputs
         if np.shape(u) != held.shape:
             raise ValueError(
                 f"{self.system.name}: u must have shape {held.shape}, got {np.shape(u)}"
             )
         held[:] = u
-        column = out[:, 0]
+        column = function.outputs[0][:, 0]
 
         def rates(_: float, w: np.ndarray) -> np.ndarray:
             state[:] = w
-            run()
+            function.run()
             return column.copy()
 
         return rates
