@@ -14,6 +14,7 @@ from nh_control.discrete.method import Method
 from nh_control.discrete.simulation import native_simulation, python_simulation
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
+from nh_control.numerics.expressions import Vector
 
 
 class _Substep(NamedTuple):
@@ -36,7 +37,7 @@ class ComposedEngine:
     `jacobians` (substeps, n_z, n_z) are the r_z of all.
     """
 
-    def __init__(self, part: Engine, fractions: Sequence[float]):
+    def __init__(self, part: Engine, fractions: Vector):
         self._part, self._fractions = part, np.array(fractions, dtype=float)
         n = part.equations.n_z
         self.shapes: Shapes = {**part.shapes, "jacobians": (len(fractions), n, n)}
@@ -64,7 +65,7 @@ class ComposedEngine:
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of all substeps of the last linearization."""
-        return work.jacobians
+        return list(work.jacobians)
 
     def linearize(self, work: Workspace) -> int:
         """Step and first derivatives."""

@@ -57,6 +57,7 @@ class Workspace:
     g: np.ndarray
     half: np.ndarray
     hessian: np.ndarray
+    jacobians: np.ndarray
 
     def __init__(self, shapes: Shapes):
         self.__dict__.update({name: np.zeros(shape) for name, shape in shapes.items()})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import casadi as ca
 
 from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics.system import System
 
-Gradients = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
+Gradients: TypeAlias = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
+Residual: TypeAlias = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], ca.SX]
+Readout: TypeAlias = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], tuple[ca.SX, ca.SX]]
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Method:
 
     name: str
     n_z: int
-    residual: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], ca.SX]
-    readout: Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], tuple[ca.SX, ca.SX]]
+    residual: Residual
+    readout: Readout
     multipliers: range = range(0)
     memory: tuple[str, ...] = ()
     start: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None

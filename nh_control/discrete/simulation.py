@@ -34,7 +34,7 @@ def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: in
     if isinstance(inputs, int | np.integer):
         if steps is not None:
             raise ValueError(f"{where}: the number of steps is given twice, {inputs} and {steps}")
-        inputs, steps = (), int(inputs)
+        steps, inputs = int(inputs), ()
     u = np.array(inputs, dtype=float)
     wanted = (where.nu,) if steps is not None else ("N", where.nu)
     if u.ndim != len(wanted) or u.shape[-1] != where.nu:
@@ -55,7 +55,7 @@ def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[.
     routine = _SIMULATE(("nh_simulate", library))
     at = fractions.ctypes.data, len(fractions)
 
-    def simulate(work, inputs, every, states):
+    def simulate(work: Any, inputs: np.ndarray, every: int, states: np.ndarray) -> tuple[int, int]:
         done = ctypes.c_longlong(0)
         for end in _ends(every * len(inputs)):
             status = routine(
@@ -71,7 +71,7 @@ def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[.
 def python_simulation(step: Callable[[Any], int]) -> Callable[..., Any]:
     """The same with a step from Python."""
 
-    def simulate(work, inputs, every, states):
+    def simulate(work: Any, inputs: np.ndarray, every: int, states: np.ndarray) -> tuple[int, int]:
         for k in range(every * len(inputs)):
             work.u[:] = inputs[k // every]
             status = step(work)

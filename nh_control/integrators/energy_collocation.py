@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import KEPT, refuses
@@ -43,12 +43,14 @@ def energy_collocation(
     weights = [[w[k] * l(t[k]) / b_i for k in range(points)] for l, b_i in zip(lagrange(c), b)]
     structure = AlmostPoisson(system, system.admissible_basis)
 
-    def way(z, h):
+    def way(z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The rates K (size, stages), and the whole change of zeta."""
         rates = ca.reshape(z, size, stages)
         return rates, h * rates @ ca.DM(b)
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         rates, whole = way(z, h)
         centre, _ = middle_and_end(space, q, whole[:n])
         at = structure.local(Chart(space, centre))
@@ -60,7 +62,9 @@ def energy_collocation(
             rows.append(rates[:, i] - at.rate(place, slopes @ ca.DM(weights[i]), u))
         return ca.vertcat(*rows)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         whole = way(z, h)[1]
         return middle_and_end(space, q, whole[:n])[1], rho + whole[n:]
 

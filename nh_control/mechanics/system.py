@@ -279,7 +279,7 @@ class System:
             return self.admissible_basis(q)
         return self.eliminated_tangents(q)
 
-    def eliminated_tangents(self, q) -> ca.SX:
+    def eliminated_tangents(self, q: ca.SX) -> ca.SX:
         """A basis of the virtual velocities in local coordinates by elimination of the dependent
         ones, whether a distribution is given or not, (nv, n_rho).
         """

@@ -226,9 +226,7 @@ class Functions:
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
         return self._calls[name](*args)
 
-    def direct(
-        self, name: str
-    ) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], object]]:
+    def direct(self, name: str) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], object]]:
         """New arrays for the arguments and results of a function, and `run()`, which evaluates it
         on them without any check; for one thread. For loops that would notice the checks.
         """

@@ -96,7 +96,9 @@ class Reference:
             rates, span, start, solver, rtol=max(tolerance, 2.3e-14), atol=tolerance, t_eval=times
         )
         if not run.success:
-            raise RuntimeError(f"{m.system.name} by {solver}, tolerance {tolerance}: {run.message}")
+            raise RuntimeError(
+                f"{m.system.name} by {solver}, tolerance {tolerance}: {run.message}"
+            )
         return run.y[: m.system.space.nq, -1], run.y.T
 
     def error(self, q: np.ndarray) -> float:
@@ -127,7 +129,9 @@ def work_precision(
         x = dsys.state(motion.q, motion.v)
         steps *= FINER
         try:
-            seconds, run = timed(lambda d=dsys, x=x, n=n: d.simulate(x, motion.u, steps=n, every=n))
+            seconds, run = timed(
+                lambda d=dsys, x=x, n=n: d.simulate(x, motion.u, steps=n, every=n)
+            )
         except StepFailed:
             continue
         error = reference.error(dsys.configuration(run.states[-1]))
