@@ -13,8 +13,6 @@ import nh_control as nh
 
 PACKAGE = Path(nh.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-REWRITTEN = {"runs/experiment.py"}
-"""Files whose hints follow when they have been rewritten."""
 
 
 def test_the_import_itself_imports_no_numbers():
@@ -96,9 +94,7 @@ def complete(function: ast.FunctionDef, method: bool) -> bool:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_everything_public_has_hints(path, request):
-    if str(path.relative_to(PACKAGE)) in REWRITTEN:
-        request.applymarker(pytest.mark.xfail(reason="hints follow the rewriting"))
+def test_everything_public_has_hints(path):
     assert without_hints(path) == []
 
 

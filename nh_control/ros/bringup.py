@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from launch.actions import ExecuteProcess, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
@@ -49,7 +50,7 @@ def description(name: str, config: Path) -> LaunchDescription:
         return LaunchDescription(_start(arguments, name, config))
     general = [SCENARIO, *options(config, "", True), *of_all()]
 
-    def choose(context):
+    def choose(context: LaunchContext) -> list:
         chosen = _text(context, SCENARIO)
         own = [*robot(), *of_scenario(find(context, chosen))]
         _refuse_others(context, own)
@@ -65,7 +66,7 @@ def _start(
 ) -> list:
     """Declarations of the arguments, then what they and those `declared` before ask for."""
 
-    def start(context):
+    def start(context: LaunchContext) -> list:
         every = [*declared, *arguments]
         text = {argument.name: _text(context, argument) for argument in every}
         return actions(find(context, name), config, every, text)
@@ -140,7 +141,7 @@ def actions(
         not wanted["headless"],
     )
 
-    def node(package: str, executable: str, given: list, **more) -> Node:
+    def node(package: str, executable: str, given: list, **more: Any) -> Node:
         return Node(
             package=package,
             executable=executable,
@@ -150,7 +151,7 @@ def actions(
             **more,
         )
 
-    def nh_control(executable: str, **more) -> Node:
+    def nh_control(executable: str, **more: Any) -> Node:
         return node("nh_control", executable, [file, inline], **more)
 
     started = []

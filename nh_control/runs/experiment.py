@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from nh_control.control import LqrTracker
+from nh_control.control import Command, LqrTracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs import error_metrics
@@ -106,7 +108,7 @@ class Experiment:
         )
 
 
-def _require_sizes(scenario: Scenario, given: Mapping[str, object]) -> None:
+def _require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
     """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
     unknown names are the scenario's to refuse.
     """
@@ -137,10 +139,10 @@ class _Watched:
     """A tracker that reports at which step it is."""
 
     def __init__(self, tracker: LqrTracker, progress: Callable[[int], None]):
-        self.dsys, self.reference = tracker.dsys, tracker.reference
+        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
         self._tracker, self._progress = tracker, progress
 
-    def command(self, k, x, memory=None):
+    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         self._progress(k)
         return self._tracker.command(k, x, memory)
 
@@ -194,16 +196,20 @@ class Result:
 
     @cached_property
     def monitored(self) -> np.ndarray:
-        """What the scenario's monitor says of the plant before every step, (N, values)."""
+        """What the scenario's monitor says of the plant before every step, (N, values); raises
+        ValueError for a scenario without one.
+        """
         e, inputs = self.experiment, self.loop.trajectory.inputs
         model, monitor, parameters = e.model, e.scenario.monitor, e.plant_parameters
+        if monitor is None:
+            raise ValueError(f"{e.scenario.name} monitors nothing")
         rows = [
             monitor.values(
                 parameters, model.configuration(x), model.velocity(x), u, e.external.named(w)
             )
             for x, u, w in zip(self.loop.trajectory.states, inputs, e.disturbance)
         ]
-        return np.reshape(rows, (len(inputs), len(monitor.names)))
+        return np.array(rows).reshape(len(inputs), len(monitor.names))
 
     @cached_property
     def manifold_residual(self) -> np.ndarray | None:
@@ -220,12 +226,12 @@ class Result:
         nv = self.experiment.model.system.space.nv
         return np.linalg.norm((loop or self.loop).errors[:, :nv], axis=1)
 
-    def save(self, path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,
         reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
-        opened = (
+        opened: dict[str, Any] = (
             {}
             if self.open_loop is None
             else {

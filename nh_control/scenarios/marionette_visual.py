@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from nh_control.multibody import Multibody
+from nh_control.multibody import Distance, Multibody, Point
 from nh_control.scenarios.visual_model import (
     BLUE,
     ORANGE,
@@ -42,7 +42,11 @@ def visual_model(_: MarionetteParameters) -> VisualModel:
     """Limbs of wood in their published lengths, trunk and head, hooks, and the strings from their
     hands to the hooks.
     """
-    strings = _model().constraints
+    strings = [
+        (_frame(string.a), _frame(string.b))
+        for string in _model().constraints
+        if isinstance(string, Distance)
+    ]
     parts = [
         Shape(
             "box",
@@ -61,13 +65,17 @@ def visual_model(_: MarionetteParameters) -> VisualModel:
         Shape("sphere", (0.16, 0.16, 0.2), WOOD, "head_center"),
         Shape("box", (0.03, 0.05, 0.03), ORANGE, "head_center", (0.0, 0.1, 0.0)),
         *(part for side in ("left", "right") for part in _limbs(side)),
-        *(Shape("sphere", (CONTROL_M,) * 3, ORANGE, string.b) for string in strings),
-        *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, string.a) for string in strings),
+        *(Shape("sphere", (CONTROL_M,) * 3, ORANGE, hand) for _, hand in strings),
+        *(Shape("sphere", (CONTROL_M / 2,) * 3, RUBBER, hook) for hook, _ in strings),
     ]
-    cables = tuple(Cable(string.a, string.b, diameter=STRING_M) for string in strings)
+    cables = tuple(Cable(hook, hand, diameter=STRING_M) for hook, hand in strings)
     return VisualModel(
         parent=WORLD, poses=poses, shapes=tuple(parts), trail="pelvis", cables=cables
     )
+
+
+def _frame(point: Point | str) -> str:
+    return point if isinstance(point, str) else point.frame
 
 
 def _limbs(name: str) -> list[Shape]:

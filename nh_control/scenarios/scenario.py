@@ -253,24 +253,25 @@ class Scenario:
         """
         if self.visual is not None:
             return self.visual(self.parameters)
-        if self.to_bodies is not None:
+        to_bodies, planar = self.to_bodies, self.body
+        if to_bodies is not None:
             space = self.make_system(self.parameters).space
             rest = np.zeros(space.nw)
-            bodies = self.to_bodies(self.parameters, space.origin, rest)
+            bodies = to_bodies(self.parameters, space.origin, rest)
 
-            def poses(parameters, q):
+            def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
                 return {
                     body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz))
-                    for body in self.to_bodies(parameters, q, rest)
+                    for body in to_bodies(parameters, q, rest)
                 }
 
             return balls(bodies[0].parent, poses, (body.frame for body in bodies))
-        if self.body is not None:
-            at = self.make_system(self.parameters).space.names.index(self.body.coordinates[0])
+        if planar is not None:
+            at = self.make_system(self.parameters).space.names.index(planar.coordinates[0])
             return balls(
-                self.body.parent,
-                lambda _, q: {self.body.frame: Pose.planar(*q[at : at + 3])},
-                [self.body.frame],
+                planar.parent,
+                lambda _, q: {planar.frame: Pose.planar(*q[at : at + 3])},
+                [planar.frame],
             )
         return balls("", lambda parameters, q: {}, ())
 
@@ -280,5 +281,7 @@ class Scenario:
             raise UnknownName(f"{self.name} integrator", integrator, self.integrators)
         return self.integrators[integrator](system, h)
 
-    def _same_method(self, make, model: DiscreteSystem) -> bool:
+    def _same_method(
+        self, make: Callable[[System, float], DiscreteSystem], model: DiscreteSystem
+    ) -> bool:
         return make(model.system, model.h).method.name == model.method.name

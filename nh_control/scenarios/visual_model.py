@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from transforms3d.axangles import axangle2mat
@@ -92,7 +93,7 @@ class VisualModel:
     """
 
     parent: str
-    poses: Callable[[object, np.ndarray], Mapping[str, Pose]]
+    poses: Callable[[Any, np.ndarray], Mapping[str, Pose]]
     shapes: tuple[Shape, ...]
     trail: str = ""
     cables: tuple[Cable, ...] = ()
@@ -101,7 +102,7 @@ class VisualModel:
 
 
 def balls(
-    parent: str, poses: Callable[[object, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
+    parent: str, poses: Callable[[Any, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
 ) -> VisualModel:
     """What is drawn of frames of which nothing better is known; the first leaves a trail."""
     frames = tuple(frames)

@@ -60,7 +60,7 @@ class Spec:
         """The value in the type of the default (an int is accepted for a float); raises UsageError
         saying what is expected.
         """
-        kind = type(self.default)
+        kind: Any = type(self.default)
         if kind is float and type(value) is int:
             value = float(value)
         if kind in (list, tuple) and isinstance(value, (list, tuple, array)):
@@ -68,13 +68,13 @@ class Spec:
         valid = type(value) is kind and (
             kind is not list or all(isinstance(item, str) for item in value)
         )
-        if valid and kind is tuple:
+        if valid and isinstance(self.default, tuple):
             valid = len(value) == len(self.default) and all(
                 type(item) in (int, float) for item in value
             )
             value = tuple(map(float, value)) if valid else value
         if valid and kind in (float, tuple):
-            valid = all(map(math.isfinite, value if kind is tuple else (value,)))
+            valid = all(map(math.isfinite, value if isinstance(value, tuple) else (value,)))
         if valid and self.minimum is not None:
             valid = value >= self.minimum
         if valid and self.choices:
@@ -95,7 +95,10 @@ class Spec:
             str: "a string",
             list: "a list of strings",
         }
-        noun = f"a list of {len(self.default)} finite numbers" if kind is tuple else nouns[kind]
+        if isinstance(self.default, tuple):
+            noun = f"a list of {len(self.default)} finite numbers"
+        else:
+            noun = nouns[kind]
         return noun if self.minimum is None else f"{noun} >= {self.minimum:g}"
 
     def descriptor(self) -> ParameterDescriptor:
