@@ -68,7 +68,7 @@ class Coordinates:
 
     def mass(self, q: ca.SX) -> ca.SX:
         """M(q), (n, n)."""
-        at = self.system.space.origin if self.constant_mass else q
+        at = ca.SX(self.system.space.origin) if self.constant_mass else q
         return ca.sparsify(self._at(at, self._w, self._w, self._mass)[0])
 
     def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 
 
 def in_coordinates(system: System) -> System:
@@ -24,19 +27,23 @@ def in_coordinates(system: System) -> System:
             f"{system.name}: only planar poses have such coordinates, but its space has {other}"
         )
 
-    def body(q, rates):
+    def body(q: ca.SX, rates: ca.SX) -> ca.SX:
         return _turned(factors, q).T @ rates
 
-    def along(function, change):
+    def along(
+        function: Callable[..., Expression] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
+    ) -> Callable[..., ca.SX] | None:
         if function is None:
             return None
         return lambda q, *p: change(_turned(factors, q), ca.densify(function(q, *p)))
 
-    def lagrangian(q, rates, *p):
+    def lagrangian(q: ca.SX, rates: ca.SX, *p: Any) -> Expression:
         return system.lagrangian(q, body(q, rates), *p)
 
-    def force(q, rates, u, *p):
-        return _turned(factors, q) @ ca.vertcat(system.force(q, body(q, rates), u, *p))
+    def turned(own: Callable[..., Expression]) -> Callable[..., ca.SX]:
+        return lambda q, rates, u, *p: (
+            _turned(factors, q) @ ca.vertcat(own(q, body(q, rates), u, *p))
+        )
 
     names = system.space.names
     return replace(
@@ -44,7 +51,7 @@ def in_coordinates(system: System) -> System:
         name=f"{system.name}_coordinates",
         space=Rn(*names),
         lagrangian=lagrangian,
-        force=None if system.force is None else force,
+        force=None if system.force is None else turned(system.force),
         velocity_constraint=along(system.velocity_constraint, lambda e, a: a @ e.T),
         distribution=along(system.distribution, lambda e, x: e @ x),
         symmetry=None,

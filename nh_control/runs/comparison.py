@@ -5,8 +5,9 @@ constraints, with SciPy's solvers on the reduced equations beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -39,7 +40,7 @@ class Motion:
     duration: float
     u: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         s = self.system
         for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
             value = np.array(getattr(self, name), dtype=float)
@@ -118,8 +119,9 @@ def work_precision(
     """Points of an integrator from coarse to fine steps, until the reference's uncertainty or
     `longest_s` is reached; step sizes at which a step fails are left out.
     """
-    motion, points, steps = reference.motion, [], float(COARSEST)
-    dsys = None
+    motion, steps = reference.motion, float(COARSEST)
+    points: list[WorkPoint] = []
+    dsys: DiscreteSystem | None = None
     while not points or (points[-1].seconds < longest_s and _above(points[-1], reference)):
         if steps > 1e7:
             break
@@ -129,9 +131,7 @@ def work_precision(
         x = dsys.state(motion.q, motion.v)
         steps *= FINER
         try:
-            seconds, run = timed(
-                lambda d=dsys, x=x, n=n: d.simulate(x, motion.u, steps=n, every=n)
-            )
+            seconds, run = timed(partial(dsys.simulate, x, motion.u, steps=n, every=n))
         except StepFailed:
             continue
         error = reference.error(dsys.configuration(run.states[-1]))
@@ -145,7 +145,7 @@ def solver_precision(
     """Points of one of SciPy's solvers from loose to tight tolerances."""
     points: list[WorkPoint] = []
     for tolerance in TOLERANCES:
-        seconds, (end, _) = timed(lambda t=tolerance: reference.solve(solver, t))
+        seconds, (end, _) = timed(partial(reference.solve, solver, tolerance))
         points.append(WorkPoint(tolerance, seconds, reference.error(end)))
         if seconds >= longest_s or not _above(points[-1], reference):
             break
@@ -206,7 +206,7 @@ class Drifts:
         path = self._reference.solve(solver, tolerance, times)[1]
         return [self._reference.equations.phase(w) for w in path]
 
-    def _drift(self, phases) -> Drift:
+    def _drift(self, phases: Iterable[tuple[np.ndarray, np.ndarray]]) -> Drift:
         energy, constraint = np.transpose([self._values(q, v) for q, v in phases])
         return Drift(self.times, (energy - self._energy) / self._scale, constraint)
 
@@ -218,7 +218,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
     f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
 
-    def values(q, v) -> tuple[float, float]:
+    def values(q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         energy, constraint = f(q, v)
         return float(energy), float(constraint)
 
@@ -296,9 +296,7 @@ def method_table(
         n = dsys.method.n_z * len(dsys.method.substeps)
         x = dsys.state(motion.q, motion.v)
         try:
-            seconds, _ = timed(
-                lambda d=dsys, x=x: d.simulate(x, motion.u, steps=steps, every=steps)
-            )
+            seconds, _ = timed(partial(dsys.simulate, x, motion.u, steps=steps, every=steps))
         except StepFailed as failure:
             yield MethodRow(integrator, f"fails at h = {h:g} s: {failure.reason}", dsys.nx, n)
             continue

@@ -10,6 +10,7 @@ import numpy as np
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ def car(parameters: CarParameters = CarParameters()) -> System:
     as in Rajamani (2012) 2.2, with the inertia that it leaves out.
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: CarParameters) -> Expression:
         wheel, steer, omega, forward, side = v[0], v[1], v[2], v[3], v[4]
         body = p.m * (forward**2 + (side + p.b * omega) ** 2) + p.I * omega**2
         steering = p.J_steer * (2 * omega * steer + steer**2)
         return (body + steering + p.J_wheel * wheel**2) / 2
 
-    def constraint(q, p):
+    def constraint(q: ca.SX, p: CarParameters) -> Expression:
         s, c = ca.sin(q[1]), ca.cos(q[1])
         return ca.vertcat(
             ca.horzcat(0, 0, 0, 0, 1),
@@ -61,11 +62,11 @@ def car(parameters: CarParameters = CarParameters()) -> System:
             ca.horzcat(-p.r, 0, 0, 1, 0),
         )
 
-    def distribution(q, p):
+    def distribution(q: ca.SX, p: CarParameters) -> Expression:
         along = ca.vertcat(1 / p.r, 0, ca.tan(q[1]) / p.l, 1, 0)
         return ca.horzcat(ca.vertcat(0, 1, 0, 0, 0), along)
 
-    def connection(r, p):
+    def connection(r: ca.SX, p: CarParameters) -> Expression:
         along = ca.vertcat(-p.r * ca.tan(r[1]) / p.l, -p.r, 0)
         return ca.horzcat(along, ca.SX(3, 1))
 

@@ -10,6 +10,7 @@ import numpy as np
 from nh_control.geometry.spaces import Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ def chaotic_quartic(
     n = parameters.n
     w, z = slice(1, n + 1), slice(n + 1, 2 * n + 1)
 
-    def potential(q):
+    def potential(q: ca.SX) -> Expression:
         return (ca.sumsqr(q) + (q[z][0] * q[z][1]) ** 2 + ca.sumsqr(q[w] * q[z])) / 2
 
-    def distribution(q, _):
+    def distribution(q: ca.SX, _: ChaoticQuarticParameters) -> Expression:
         return ca.vertcat(ca.horzcat(ca.SX(1, n), -q[w].T), ca.SX.eye(2 * n))
 
     return System(

@@ -66,10 +66,10 @@ def chaplygin_sleigh_contact(
     the center of mass.
     """
 
-    def basis(_, p):
+    def basis(_: ca.SX, p: ChaplyginSleighParameters) -> Expression:
         return ca.diagcat(1 / ca.sqrt(p.I + p.m * p.a**2), 1 / ca.sqrt(p.m), ca.SX(1, 0))
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: ChaplyginSleighParameters) -> Expression:
         spin = (p.I + p.m * p.a**2) * v[0] ** 2
         return (spin + p.m * (v[1] ** 2 + v[2] ** 2)) / 2 + p.m * p.a * v[0] * v[2]
 

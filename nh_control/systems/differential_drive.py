@@ -11,6 +11,7 @@ import numpy as np
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,24 @@ def differential_drive(
     field's standard model, as in Fierro and Lewis (1997), Dhaouadi and Abu Hatab (2013).
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: DifferentialDriveParameters) -> Expression:
         yaw = p.I_body + p.m_body * p.d**2 + 2 * (p.J_yaw + p.m_wheel * p.b**2)
         body = (p.m_body + 2 * p.m_wheel) * (v[3] ** 2 + v[4] ** 2) + yaw * v[2] ** 2
         offset = 2 * p.m_body * p.d * v[2] * v[4]
         return (body + offset + p.J_roll * (v[0] ** 2 + v[1] ** 2)) / 2
 
-    def constraint(q, p):
+    def constraint(q: ca.SX, p: DifferentialDriveParameters) -> Expression:
         return ca.vertcat(
             ca.horzcat(0, 0, 0, 0, 1),
             ca.horzcat(-p.r, 0, -p.b, 1, 0),
             ca.horzcat(0, -p.r, p.b, 1, 0),
         )
 
-    def distribution(q, p):
+    def distribution(q: ca.SX, p: DifferentialDriveParameters) -> Expression:
         turn = ca.vertcat(-p.b / p.r, p.b / p.r, 1, 0, 0)
         return ca.horzcat(turn, ca.vertcat(1 / p.r, 1 / p.r, 0, 1, 0))
 
-    def connection(r, p):
+    def connection(r: ca.SX, p: DifferentialDriveParameters) -> Expression:
         turn, forward = p.r / (2 * p.b), p.r / 2
         return ca.vertcat(ca.horzcat(turn, -turn), ca.horzcat(-forward, -forward), ca.SX(1, 2))
 

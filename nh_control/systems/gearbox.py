@@ -9,6 +9,7 @@ import casadi as ca
 from nh_control.geometry.spaces import Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def gearbox(parameters: GearboxParameters = GearboxParameters()) -> System:
     Input: a torque (N m) on the pendulum, which the paper does not have.
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: GearboxParameters) -> Expression:
         kinetic = (p.m * (v[0] ** 2 + v[1] ** 2) + p.J * v[2] ** 2) / 2
         springs = p.k * (q[0] ** 2 + q[1] ** 2) / 2
         return kinetic - springs - p.V1 * ca.cos(q[2]) + p.V2 * ca.sin(2 * q[2])

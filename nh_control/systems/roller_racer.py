@@ -10,6 +10,7 @@ import numpy as np
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import Symmetry, System
+from nh_control.numerics.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,21 @@ def roller_racer(parameters: RollerRacerParameters = RollerRacerParameters()) ->
     `(0, sin(phi), c, 0)`. After Krishnaprasad and Tsakiris (2001).
     """
 
-    def lagrangian(q, v, p):
+    def lagrangian(q: ca.SX, v: ca.SX, p: RollerRacerParameters) -> Expression:
         spin = p.I1 * v[1] ** 2 + p.I2 * (v[1] + v[0]) ** 2
         return (p.m * (v[2] ** 2 + v[3] ** 2) + spin) / 2
 
-    def reach(phi, p):
+    def reach(phi: ca.SX, p: RollerRacerParameters) -> Expression:
         return p.d1 * ca.cos(phi) + p.d2
 
-    def constraint(q, p):
+    def constraint(q: ca.SX, p: RollerRacerParameters) -> Expression:
         front = ca.horzcat(p.d2, reach(q[0], p), -ca.sin(q[0]), ca.cos(q[0]))
         return ca.vertcat(ca.horzcat(0, 0, 0, 1), front)
 
-    def connection(r, p):
+    def connection(r: ca.SX, p: RollerRacerParameters) -> Expression:
         return ca.vertcat(p.d2 / reach(r[0], p), 0, 0)
 
-    def basis(r, p):
+    def basis(r: ca.SX, p: RollerRacerParameters) -> Expression:
         return ca.vertcat(ca.sin(r[0]), reach(r[0], p), 0)
 
     return System(

@@ -12,6 +12,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Expression
 from nh_control.systems.rigid_body import check_inertias
 
 
@@ -42,7 +43,7 @@ def rolling_ball(parameters: RollingBallParameters = RollingBallParameters()) ->
     (N m) about the body's axes.
     """
 
-    def rolling(p):
+    def rolling(p: RollingBallParameters) -> Expression:
         return p.r * ca.vertcat(ca.horzcat(0, 1, 0), ca.horzcat(-1, 0, 0))
 
     return System(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,7 +16,11 @@ from nh_control.mechanics.system import System
 from nh_control.systems.rigid_body import check_inertias
 
 
-def _inertia(p, row=lambda *entries: entries, stack=lambda *rows: rows):
+def _inertia(
+    p: SuslovParameters,
+    row: Callable[..., Any] = lambda *entries: entries,
+    stack: Callable[..., Any] = lambda *rows: rows,
+) -> Any:
     """Inertia matrix of numbers, or of symbols with the functions that join them."""
     return stack(row(p.I11, 0, p.I13), row(0, p.I22, p.I23), row(p.I13, p.I23, p.I33))
 
