@@ -7,12 +7,12 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, has_symmetric_retraction, middle_and_end
-from nh_control.integrators.registry import Integrator, first_of, if_combined
+from nh_control.integrators.registry import Integrator, Make, first_of, if_combined
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
-from nh_control.mechanics.distribution import BASES, quasi_momenta
+from nh_control.mechanics.distribution import BASES, Basis, quasi_momenta
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
@@ -24,8 +24,11 @@ whatever the units, which no sensible step exceeds."""
 NEAR_POINTS = tuple(zip(*gauss(6)))
 TINY = 1e-30
 
-DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]
-"""`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`."""
+DiscreteGradient = Callable[..., ca.SX]
+"""`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`, H a LocalStructure."""
+
+Transfer = Callable[[ca.SX, ca.SX], ca.SX]
+"""Momenta at q (nq) from one basis to another, `transfer(q, rho)`."""
 
 
 def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: int = 5) -> ca.SX:
@@ -134,7 +137,7 @@ def _step(
         raise ValueError(f"{label}: {system.name} {reason}; use nonholonomic_midpoint")
     n, space = system.space.nv, system.space
 
-    def inside(q):
+    def inside(q: ca.SX) -> tuple[Basis, Transfer, Transfer]:
         chosen = BASES[basis](system, q)
         own = basis == "own"
         enter = lambda q, rho: quasi_momenta(rho, system.admissible_basis(q), chosen(q))
@@ -142,7 +145,9 @@ def _step(
         keep = lambda q, rho: rho
         return chosen, (keep if own else enter), (keep if own else leave)
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         chosen, enter, _ = inside(q)
         centre, _ = middle_and_end(space, q, h * z[:n])
         chart, half, rho = Chart(space, centre), h * z / 2, enter(q, rho)
@@ -156,7 +161,9 @@ def _step(
             return z - approximate.rate(middle, g, u)
         return z - at.rate(middle, gradient(at, zeta0, zeta1), u)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, enter, leave = inside(q)
         _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, leave(q1, enter(q, rho) + h * z[n:])
@@ -175,7 +182,7 @@ refuses = first_of(if_combined, if_asymmetric)
 KEPT = ("energy", "velocity constraints at the middle")
 
 
-def _entry(name: str, make, order: int, source: str) -> Integrator:
+def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
     return Integrator(
         name=name,
         make=make,
