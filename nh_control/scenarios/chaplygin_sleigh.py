@@ -42,7 +42,7 @@ def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion whose skate runs along a course."""
     p, (theta, x, y) = dsys.system.parameters, course.start
 
-    def at(t, q):
+    def at(t: float, q: np.ndarray) -> np.ndarray:
         pace = course.pace(t)
         return velocity(p, pace.speed, pace.turn)
 

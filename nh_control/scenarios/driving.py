@@ -14,9 +14,10 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.integrators.registry import Make
 from nh_control.scenarios.perturbation import PlanarPerturbation
 
-INTEGRATORS = {
+INTEGRATORS: dict[str, Make] = {
     "midpoint": nonholonomic_midpoint,
     "rdp_exp": rdp,
     "rdp_cay": partial(rdp, retraction="cay"),
@@ -82,7 +83,7 @@ class Course:
         return t, s, point, ca.jacobian(point, s)
 
 
-def smooth(s):
+def smooth(s: ca.SX) -> ca.SX:
     """From 0 to 1 with three derivatives that vanish at both ends, constant outside of [0, 1]."""
     s = ca.fmin(ca.fmax(s, 0), 1)
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)

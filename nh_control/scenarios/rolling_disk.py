@@ -39,7 +39,7 @@ def velocity(parameters: RollingDiskParameters, forward: float, turn: float) -> 
 def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
 
-    def at(t, q):
+    def at(t: float, q: np.ndarray) -> np.ndarray:
         pace = course.pace(t)
         return velocity(dsys.system.parameters, pace.speed, pace.turn)
 

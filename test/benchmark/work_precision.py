@@ -7,7 +7,6 @@ of the thread's processor time, integrators and solvers in turns within one run.
 """
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 
