@@ -5,8 +5,9 @@ constraints, with SciPy's solvers on the reduced equations beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -46,7 +47,7 @@ class Motion:
     duration: float
     u: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         s = self.system
         for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
             value = np.array(getattr(self, name), dtype=float)
@@ -113,7 +114,8 @@ class Reference:
 
 def motion_of(scenario: Scenario, duration: float, reference: str = "") -> Motion:
     """The motion of a scenario's model on from the largest momentum of a reference ("": the
-    first), without inputs, at a velocity that is halved until the motion stays where the model holds.
+    first), without inputs, at a velocity that is halved until the motion stays where the model
+    holds.
 
     Raises ValueError where coordinates are prescribed, and where no slow motion stays either.
     """
@@ -182,7 +184,7 @@ def solver_precision(
     """Points of one of SciPy's solvers from loose to tight tolerances."""
     points: list[WorkPoint] = []
     for tolerance in TOLERANCES:
-        seconds, (end, _) = timed(lambda t=tolerance: reference.solve(solver, t))
+        seconds, (end, _) = timed(partial(reference.solve, solver, tolerance))
         points.append(WorkPoint(tolerance, seconds, reference.error(end)))
         if _enough(points[-1], reference, longest_s):
             break
@@ -251,7 +253,7 @@ class Drifts:
         path = self._reference.solve(solver, tolerance, times)[1]
         return [self._reference.equations.phase(w) for w in path]
 
-    def _drift(self, phases) -> Drift:
+    def _drift(self, phases: Iterable[tuple[np.ndarray, np.ndarray]]) -> Drift:
         energy, constraint = np.transpose([self._values(q, v) for q, v in phases])
         return Drift(self.times, (energy - self._energy) / self._scale, constraint)
 
@@ -263,7 +265,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
     f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
 
-    def values(q, v) -> tuple[float, float]:
+    def values(q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         energy, constraint = f(q, v)
         return float(energy), float(constraint)
 

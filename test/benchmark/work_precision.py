@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 
-from nh_control import systems
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
 from nh_control.integrators.composition import composition
 from nh_control.runs.comparison import (
@@ -100,9 +99,6 @@ def work(name: str, motion: Motion) -> None:
 def steps() -> None:
     """Print us a step of every integrator on every system, in one run."""
     motions = {"snakeboard": board()}
-    if hasattr(systems, "chaotic"):
-        for n in (3, 30):
-            motions[f"chaotic {n}"] = chaotic(n)
     rows = {
         name: {row.integrator.name: row for row in method_table(INTEGRATORS, motion, STEP)}
         for name, motion in motions.items()
