@@ -14,6 +14,7 @@ from nh_control.scenarios.differential_drive_visual import visual_model
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
+    driven,
     figure_eight,
     perturbed,
     slalom,
@@ -40,12 +41,7 @@ def velocity(parameters: DifferentialDriveParameters, forward: float, turn: floa
 
 def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
-
-    def at(t: float, q: np.ndarray) -> np.ndarray:
-        pace = course.pace(t)
-        return velocity(dsys.system.parameters, pace.speed, pace.turn)
-
-    return steered(dsys, np.array([0.0, 0.0, *course.start]), at, course.duration)
+    return driven(dsys, course, velocity, np.array([0.0, 0.0, *course.start]))
 
 
 def delivery(dsys: DiscreteSystem) -> Trajectory:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -135,6 +136,23 @@ def steered(
             u = u + np.linalg.solve(step.B[nv:], missing)
         inputs[k], states[k + 1] = u, dsys.step(states[k], u)
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
+
+
+def driven(
+    dsys: DiscreteSystem,
+    course: Course,
+    velocity: Callable[[Any, float, float], np.ndarray],
+    q: np.ndarray,
+) -> Trajectory:
+    """The motion from configuration q (nq) along a course of a system that `velocity(parameters,
+    forward, turn)` moves (m/s, rad/s).
+    """
+
+    def at(t: float, _: np.ndarray) -> np.ndarray:
+        pace = course.pace(t)
+        return velocity(dsys.system.parameters, pace.speed, pace.turn)
+
+    return steered(dsys, q, at, course.duration)
 
 
 def perturbed(
