@@ -26,8 +26,8 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     `p0 + D1 Ld + F- = 0,  dLd/da + f_a = 0,  p1 = D2 Ld + F+`, with the virtual work
     `h sum_i b_i f_i . delta q(c_i)` for the forces. Derivatives are along trivialized variations
     of q0 and q1, the tangent maps exact (truncated ones would leave second order). State (q, p);
-    the unknowns are (2 w, a) / h. One stage is `midpoint` where two half retractions make one.
-    Raises ValueError for a system that it cannot take.
+    the unknowns are (2 w, a) / h. Without forces one stage is `midpoint`, where two half
+    retractions make one. Raises ValueError for a system that it cannot take.
 
     The classical curves in one chart per step are not symplectic on a Lie group; those about the
     middle are, because c moves with both ends.

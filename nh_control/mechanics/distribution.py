@@ -52,8 +52,8 @@ elimination of the dependent velocities; the last columns of the Householder QR 
 """
 
 
-def quasi_momenta(rho: ca.SX, old: ca.SX, new: ca.SX) -> ca.SX:
-    """Components `new^T p` (n_rho) of the momentum with components `rho = old^T p`, for two bases
-    (nw, n_rho) of one distribution: new = old C, `new^T p = C^T rho`.
+def change_of_basis(basis: ca.SX, other: ca.SX) -> ca.SX:
+    """C (n_rho, n_rho) with `other = basis C`, two bases (nw, n_rho) of one distribution; the
+    components of a momentum follow by `other^T p = C^T basis^T p`.
     """
-    return ca.solve(old.T @ old, old.T @ new).T @ rho
+    return ca.solve(basis.T @ basis, basis.T @ other)
