@@ -113,17 +113,18 @@ class Reference:
 
 def motion_of(scenario: Scenario, duration: float, reference: str = "") -> Motion:
     """The motion of a scenario's model on from the largest momentum of a reference ("": the
-    first), without inputs, at a velocity that is halved until the motion stays where the model holds.
+    first), without inputs, at a velocity that is halved until it stays where the model holds.
 
     Raises ValueError where coordinates are prescribed, and where no slow motion stays either.
     """
     model = scenario.model()
-    system, states = model.system, scenario.reference(model, reference).states
+    system = model.system
     if system.prescribed:
         raise ValueError(
             f"{scenario.name}: the coordinates {system.prescribed} are prescribed, so there is no "
             "motion by itself to compare integrators on"
         )
+    states = scenario.reference(model, reference).states
     x = states[np.argmax(np.linalg.norm(states[:, system.space.nq :], axis=1))]
     q, v = model.configuration(x), model.velocity(x)
     equations = ReducedEquations(system)
