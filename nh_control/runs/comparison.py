@@ -46,7 +46,7 @@ class Motion:
     duration: float
     u: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         s = self.system
         for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
             value = np.array(getattr(self, name), dtype=float)
