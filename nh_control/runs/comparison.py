@@ -5,8 +5,9 @@ constraints, with SciPy's solvers on the reduced equations beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -21,9 +22,9 @@ from nh_control.mechanics.system import System
 from nh_control.scenarios.scenario import Scenario
 
 SCIPY = ("DOP853", "RK45", "LSODA")
-TOLERANCES = tuple(10.0**-k for k in range(2, 14))
+TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
-COARSEST, FINER, HOPELESS = 8, 2**0.5, 3000
+COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
 """Steps of the first try, how many times as many the next one takes, and how many are enough to
 give a method up that fails so far.
 """
@@ -168,7 +169,7 @@ def work_precision(
         n = round(steps)
         h = motion.duration / n
         dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
-        steps *= FINER
+        steps = max(FINER * steps, n + 1)
         try:
             seconds, end = timed(_whole(dsys, motion, n))
         except StepFailed:
@@ -183,7 +184,7 @@ def solver_precision(
     """Points of one of SciPy's solvers from loose to tight tolerances."""
     points: list[WorkPoint] = []
     for tolerance in TOLERANCES:
-        seconds, (end, _) = timed(lambda t=tolerance: reference.solve(solver, t))
+        seconds, (end, _) = timed(partial(reference.solve, solver, tolerance))
         points.append(WorkPoint(tolerance, seconds, reference.error(end)))
         if _enough(points[-1], reference, longest_s):
             break
@@ -252,7 +253,7 @@ class Drifts:
         path = self._reference.solve(solver, tolerance, times)[1]
         return [self._reference.equations.phase(w) for w in path]
 
-    def _drift(self, phases) -> Drift:
+    def _drift(self, phases: Iterable[tuple[np.ndarray, np.ndarray]]) -> Drift:
         energy, constraint = np.transpose([self._values(q, v) for q, v in phases])
         return Drift(self.times, (energy - self._energy) / self._scale, constraint)
 
@@ -264,7 +265,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
     f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
 
-    def values(q, v) -> tuple[float, float]:
+    def values(q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         energy, constraint = f(q, v)
         return float(energy), float(constraint)
 
