@@ -365,4 +365,5 @@ class System:
     def value(self, expression: ca.SX, q: np.ndarray) -> np.ndarray:
         """An expression of the symbol q at a configuration, at the parameters' values."""
         function = ca.Function("value", [self.symbols[0], self.parameter_symbols], [expression])
-        return np.asarray(function(q, self.parameter_values))
+        numbers = self.parameter_values if self.parameter_symbols.numel() else np.zeros(0)
+        return np.asarray(function(q, numbers))

@@ -22,9 +22,9 @@ from nh_control.mechanics.system import System
 from nh_control.scenarios.scenario import Scenario
 
 SCIPY = ("DOP853", "RK45", "LSODA")
-TOLERANCES = tuple(10.0**-k for k in range(2, 14))
+TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
-COARSEST, FINER, HOPELESS = 8, 2**0.5, 3000
+COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
 """Steps of the first try, how many times as many the next one takes, and how many are enough to
 give a method up that fails so far.
 """
@@ -114,18 +114,18 @@ class Reference:
 
 def motion_of(scenario: Scenario, duration: float, reference: str = "") -> Motion:
     """The motion of a scenario's model on from the largest momentum of a reference ("": the
-    first), without inputs, at a velocity that is halved until the motion stays where the model
-    holds.
+    first), without inputs, at a velocity that is halved until it stays where the model holds.
 
     Raises ValueError where coordinates are prescribed, and where no slow motion stays either.
     """
     model = scenario.model()
-    system, states = model.system, scenario.reference(model, reference).states
+    system = model.system
     if system.prescribed:
         raise ValueError(
             f"{scenario.name}: the coordinates {system.prescribed} are prescribed, so there is no "
             "motion by itself to compare integrators on"
         )
+    states = scenario.reference(model, reference).states
     x = states[np.argmax(np.linalg.norm(states[:, system.space.nq :], axis=1))]
     q, v = model.configuration(x), model.velocity(x)
     equations = ReducedEquations(system)
@@ -169,7 +169,7 @@ def work_precision(
         n = round(steps)
         h = motion.duration / n
         dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
-        steps *= FINER
+        steps = max(FINER * steps, n + 1)
         try:
             seconds, end = timed(_whole(dsys, motion, n))
         except StepFailed:

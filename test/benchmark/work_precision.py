@@ -21,6 +21,11 @@ from nh_control.runs.comparison import (
     work_precision,
 )
 from nh_control.systems import snakeboard
+from nh_control.systems.chaotic_quartic import (
+    ChaoticQuarticParameters,
+    chaotic_quartic,
+    random_start,
+)
 from nh_control.systems.quadrotor_payload import quadrotor_payload
 
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
@@ -66,6 +71,13 @@ def hanging_payload() -> Motion:
     return moving(system, q, v, np.array([thrust, 0, 0, 0] * 2))
 
 
+def chaotic(n: int) -> Motion:
+    """The quartic system with n pairs of coordinates, of the energy of [celledoni2016] a pair."""
+    system = chaotic_quartic(ChaoticQuarticParameters(n=n))
+    q, v = random_start(np.random.default_rng(0), 1.02 * n, n)
+    return Motion(system, q, v, DURATION)
+
+
 def methods() -> dict:
     """Integrators of order 4 and more, compositions with fewer substeps among them."""
     chosen = {name: one for name, one in INTEGRATORS.items() if one.order >= 4}
@@ -98,7 +110,7 @@ def work(name: str, motion: Motion) -> None:
 
 def steps() -> None:
     """Print us a step of every integrator on every system, in one run."""
-    motions = {"snakeboard": board()}
+    motions = {"snakeboard": board(), "chaotic 3": chaotic(3), "chaotic 30": chaotic(30)}
     rows = {
         name: {row.integrator.name: row for row in method_table(INTEGRATORS, motion, STEP)}
         for name, motion in motions.items()
