@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
-from nh_control.command import listing, new, running
+from nh_control.command import comparing, listing, new, paper, running
 from nh_control.command.usage import PROGRAM, UsageError
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, UnknownName, disturbance
@@ -93,6 +93,8 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_list(commands)
     _add_new(commands)
+    comparing.add_to(commands)
+    paper.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,

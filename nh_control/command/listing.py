@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nh_control.command.running import find, usage_errors
-from nh_control.command.usage import FAILED, UsageError
+from nh_control.command.usage import FAILED, PROGRAM, UsageError
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
@@ -175,7 +175,8 @@ def _explain(e: dict) -> None:
     for name, meaning in e["references"].items():
         table.add_row(name, meaning)
     _print(table)
-    print(f"integrators: {', '.join(e['integrators'])}; step {e['step_s']:g} s\n")
+    print(f"integrators: {', '.join(e['integrators'])}; step {e['step_s']:g} s")
+    print(f"`{PROGRAM} integrators {e['scenario']}` shows all others that can be chosen\n")
     _declarations("parameters, --plant-parameter NAME=VALUE", e["parameters"])
     table = _table("inputs")
     for entry in e["inputs"]:

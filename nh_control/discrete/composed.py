@@ -131,18 +131,28 @@ class ComposedEngine:
     def _each(
         self, routine: Callable[[Workspace], int], work: Workspace, keep: Callable[[int], None]
     ) -> int:
-        """Run a routine on every substep, `keep(i)` after each that succeeds."""
-        h, status = work.p[-1], newton.CONVERGED
+        """Run a routine on every substep, `keep(i)` after each that succeeds; all but the first
+        start from unknowns that are extrapolated from those before.
+        """
+        h, status, solved = work.p[-1], newton.CONVERGED, list[np.ndarray]()
         for i, fraction in enumerate(self._fractions):
             if i:
-                work.x[:] = work.x1
+                work.x[:], work.warm[:] = work.x1, 1.0
+                work.z[:] = self._guess(i, solved)
             work.p[-1] = fraction * h
             status = routine(work)
             if status != newton.CONVERGED:
                 break
+            solved.append(work.z.copy())
             keep(i)
-        work.p[-1] = h
+        work.p[-1], work.warm[:] = h, 0.0
         return status
+
+    def _guess(self, i: int, solved: Sequence[np.ndarray]) -> np.ndarray:
+        """Mean velocities at the middles of the substeps' times, extrapolated."""
+        f, last = self._fractions, solved[-1]
+        ratio = (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) if i > 1 else 0.0
+        return last + ratio * (last - solved[-2]) if 0 < abs(ratio) <= newton.MAX_RATIO else last
 
 
 def check_composition(where: Any, fractions: Sequence[float]) -> None:

@@ -26,6 +26,7 @@ CONSTANTS = (
     "REFRESH",
     "MAX_ITERATIONS",
     "MAX_HALVINGS",
+    "MAX_RATIO",
     *newton.STATUS,
 )
 
@@ -43,6 +44,8 @@ class Workspace:
     p: np.ndarray
     z: np.ndarray
     x1: np.ndarray
+    warm: np.ndarray
+    sizes: np.ndarray
     info: np.ndarray
     r_z: np.ndarray
     factors: np.ndarray
@@ -71,7 +74,8 @@ class Engine:
     return a status of `newton`.
 
     step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of the last
-    Jacobian it took; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
+    Jacobian it took, from the guess in z if `warm` is not zero, with the `sizes` of the last step
+    without one; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
     lam, nu -> hessian, the second derivative of
     `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. The `wide` engine has the parameters p
     among the variables of both. A library that cannot be had is replaced by CasADi's virtual
@@ -83,7 +87,14 @@ class Engine:
         self._parameters = narrow is not None
         n, nw = e.n_z, e.n_w(self._parameters)
         step: Shapes = {"x": (e.nx,), "u": (e.nu,), "p": (e.n_p,), "z": (n,), "x1": (e.nx,)}
-        newtons: Shapes = {"info": (3,), "r_z": (n, n), "factors": (n, n), "pivots": (n,)}
+        newtons: Shapes = {
+            "warm": (1,),
+            "sizes": (n,),
+            "info": (3,),
+            "r_z": (n, n),
+            "factors": (n, n),
+            "pivots": (n,),
+        }
         first: Shapes = {"dz": (n, nw), "ab": (e.ndx, nw), "g_z": (e.ndx, n)}
         adjoints: Shapes = {"lam": (e.ndx,), "nu": (n,), "mu": (n,)}
         second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
@@ -192,16 +203,9 @@ class Engine:
         if self._narrow is not None:
             return self._narrow._interpreted_step(work)
         x, u, p, call = work.x, work.u, work.p, self._step_functions
-        scale, r, work.r_z[...] = call("start", x, u, p)
-        work.z[:] = 0
-        result = newton.newton(
-            lambda z: call("residual", x, u, z, p)[0][:, 0],
-            lambda z: call("jacobian", x, u, z, p)[0],
-            scale[:, 0],
-            r[:, 0],
-            work.r_z,
-            work.z,
-        )
+        result = self._newton(work, bool(work.warm[0]))
+        if work.warm[0] and result.status != newton.CONVERGED:
+            result = self._newton(work, False)
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
@@ -210,6 +214,22 @@ class Engine:
         if not np.isfinite(work.x1).all():
             return newton.NOT_FINITE
         return newton.CONVERGED if (domain > 0).all() else newton.OUTSIDE
+
+    def _newton(self, work: Workspace, warm: bool) -> newton.NewtonResult:
+        x, u, p, call = work.x, work.u, work.p, self._step_functions
+        if warm:
+            r, work.r_z[...] = (call(f, x, u, work.z, p)[0] for f in ("residual", "jacobian"))
+        else:
+            scale, r, work.r_z[...] = call("start", x, u, p)
+            work.sizes[:], work.z[:] = scale[:, 0], 0.0
+        return newton.newton(
+            lambda z: call("residual", x, u, z, p)[0][:, 0],
+            lambda z: call("jacobian", x, u, z, p)[0],
+            work.sizes,
+            r[:, 0],
+            work.r_z,
+            work.z,
+        )
 
     def _interpreted_linearize(self, work: Workspace) -> int:
         status = self.step(work)

@@ -35,7 +35,7 @@ def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: in
         if steps is not None:
             raise ValueError(f"{where}: the number of steps is given twice, {inputs} and {steps}")
         steps, inputs = int(inputs), ()
-    u = np.array(inputs, dtype=float)
+    u = np.array(inputs, dtype=float, order="C")  # as native code reads it
     wanted = (where.nu,) if steps is not None else ("N", where.nu)
     if u.ndim != len(wanted) or u.shape[-1] != where.nu:
         shape = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"

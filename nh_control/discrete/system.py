@@ -5,102 +5,24 @@ everything else derived from these two.
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.composed import ComposedEngine, check_composition
-from nh_control.discrete.engine import Engine, Shapes, Workspace
-from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.derived import Arrays, Derived
+from nh_control.discrete.engine import Engine, Workspace
 from nh_control.discrete.method import Method
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
-from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.numerics.compiled import Functions
-
-
-class _Code:
-    """What is derived from a system under a method, made when it is needed: for every step and all
-    values of the parameters.
-    """
-
-    def __init__(self, system: System, method: Method, step_space: Space | None, alpha: float):
-        self._system, self._method = system, method
-        self._step_space, self._alpha = step_space, alpha
-
-    @cached_property
-    def engine(self) -> Engine:
-        """Step, linearization and Hessian."""
-        name = f"{self._system.name} by {self._method.name}"
-        return Engine(StepEquations(self._system, self._method, name))
-
-    @cached_property
-    def inertia(self) -> Functions:
-        """`inertia(x, p)`, see `System.inertia`."""
-        return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
-
-    @cached_property
-    def rolling(self) -> Functions:
-        """`rolling(q, v, p)`, the velocity constraint at a node, A(q) v - b(q)."""
-        s = self._system
-        q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
-        residual = ca.densify(s.constraint_matrix(q) @ v - s.drift(q))
-        f = ca.Function("rolling", [q, v, s.parameter_symbols], [residual])
-        return Functions(f"{s.name}_rolling", [f])
-
-    @cached_property
-    def state(self) -> Functions:
-        """Functions of states and of the system's parameters p."""
-        s = self._system
-        states, p = self._method.state_space(s), s.parameter_symbols
-        x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
-        h = ca.SX.sym("h")
-        q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
-        middle, way = self._way(q, q1)
-        residual = s.constraint_matrix(middle) @ way - h * s.drift(middle)
-        outputs = {
-            "state": ([q, v, h], ca.vertcat(q, self._momentum(q, v, h))),
-            "energy": ([q, v], s.energy(q, v)),
-            "local": ([x, x1], states.local(x, x1)),
-            "retract": ([x, dx], states.retract(x, dx)),
-            "constraint": ([x, x1, h], residual),
-        }
-        functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
-        return Functions(f"{s.name}_state", functions)
-
-    def _momentum(self, q: ca.SX, v: ca.SX, h: ca.SX) -> ca.SX:
-        """Stored momentum of a velocity, with the memory that the method starts with."""
-        rho, method = self._system.momentum(q, v), self._method
-        if method.start is None:
-            return ca.vertcat(rho, ca.SX(len(method.memory), 1))
-        return ca.vertcat(rho, method.start(q, rho, h))
-
-    def _way(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Where a step takes its constraints, and the mean velocity there times the step."""
-        space = self._step_space
-        if space is None:
-            step = self._system.space.segment(q, self._system.space.local(q, q1))
-            return step.middle, step.w
-        d = space.local(q, q1)
-        return space.retract(q, self._alpha * d), d
-
-
-class _Arrays(threading.local):
-    """One thread's arrays, with the parameters in their place."""
-
-    def __init__(self, shapes: Shapes, p: np.ndarray):
-        self.work = Workspace(shapes)
-        self.work.p[:] = p
 
 
 class DiscreteSystem:
@@ -122,7 +44,7 @@ class DiscreteSystem:
     ):
         self.system, self.method, self.h = system, method, self._checked_step(method, h)
         self.state_space = method.state_space(system)
-        self._code = _Code(system, method, step_space, alpha)
+        self._code = Derived(system, method, step_space, alpha)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
@@ -413,7 +335,7 @@ class DiscreteSystem:
         routine: Callable[[Workspace], int],
         x: ArrayLike,
         u: ArrayLike,
-        arrays: _Arrays | None = None,
+        arrays: Arrays | None = None,
     ) -> Workspace:
         work = (self._arrays if arrays is None else arrays).work
         _assign(work.x, x, self, "state")
@@ -451,9 +373,7 @@ class DiscreteSystem:
             raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
         return [first + names.index(name) for name in parameters]
 
-    def _differentiated(
-        self, parameters: Sequence[str]
-    ) -> tuple[Engine | ComposedEngine, _Arrays]:
+    def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine | ComposedEngine, Arrays]:
         if parameters:
             return self._engine.wide, self._wide_arrays
         return self._engine, self._arrays
@@ -477,12 +397,12 @@ class DiscreteSystem:
         return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
 
     @cached_property
-    def _arrays(self) -> _Arrays:
-        return _Arrays(self._engine.shapes, self.parameter_values)
+    def _arrays(self) -> Arrays:
+        return Arrays(self._engine.shapes, self.parameter_values)
 
     @cached_property
-    def _wide_arrays(self) -> _Arrays:
-        return _Arrays(self._engine.wide.shapes, self.parameter_values)
+    def _wide_arrays(self) -> Arrays:
+        return Arrays(self._engine.wide.shapes, self.parameter_values)
 
     @cached_property
     def _ndx(self) -> int:
@@ -501,10 +421,6 @@ class DiscreteSystem:
     def _multipliers(self) -> slice:
         places = self.method.multipliers
         return slice(places.start, places.stop)
-
-
-def _sizes(states: Space) -> tuple[int, int, int]:
-    return states.nq, states.nq, states.nv
 
 
 def _assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:

@@ -5,8 +5,9 @@ body axes, and the paths that bodies leave.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from transforms3d.axangles import axangle2mat
@@ -68,8 +69,14 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     if scenario.visual is None:
         return Scene(axes=[line for body in bodies for line in _axes(body)])
     visual = scenario.visual(parameters)
-    poses = visual.poses(parameters, q)
     driven = {arrow.frame for arrow in visual.arrows}
+    axes = [line for body in bodies if body.frame in driven for line in _axes(body)]
+    return replace(look(visual, parameters, q), axes=axes)
+
+
+def look(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
+    """The visual model at configuration q (nq), without axes."""
+    poses = visual.poses(parameters, q)
     return Scene(
         [
             Solid(_placed(_faces(shape), shape, poses[shape.frame]), shape.color, shape.opacity)
@@ -80,7 +87,6 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
             for cable in visual.cables
         ],
         _outlines(visual, poses),
-        [line for body in bodies if body.frame in driven for line in _axes(body)],
     )
 
 

@@ -68,7 +68,7 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     )
     for shapes, ghost, color in drawn:
         _draw_ghost(axes, ghost)
-        _draw(axes, shapes, color)
+        draw_scene(axes, shapes, color)
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
     clock.bar(figure, cax=figure.add_axes((0.91, 0.2, 0.015, 0.55)))
@@ -193,7 +193,8 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
     )
 
 
-def _draw(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
+def draw_scene(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
+    """Draw solids, cables, outlines and body axes, lines in this color."""
     faces = [
         (face, (*solid.color, FILL * solid.opacity))
         for solid in shapes.solids

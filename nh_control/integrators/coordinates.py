@@ -66,15 +66,6 @@ class Coordinates:
         (bend,) = self._at(q, w, by_v, moving + turning)
         return turn.T @ by_v, force + bend
 
-    def mass(self, q: ca.SX) -> ca.SX:
-        """M(q), (n, n)."""
-        at = self.system.space.origin if self.constant_mass else q
-        return ca.sparsify(self._at(at, self._w, self._w, self._mass)[0])
-
-    def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """Rates of a momentum, `M^{-1} (p - c)`."""
-        return ca.solve(self.mass(q), p - self.momentum_at_rest(q))
-
     def constraint(self, q: ca.SX) -> ca.SX:
         """A(q), (m, n)."""
         return self.system.constraint_matrix(self.position(q)) @ self.turn(q)
@@ -83,41 +74,57 @@ class Coordinates:
         """X(q), (n, n_rho)."""
         return self.unturn(q) @ self.system.admissible_basis(self.position(q))
 
-    def node(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Rates that keep the constraints and their momentum, `lift(q, rho)`."""
-        p = self._some_momentum(q, rho)
-        w = self.speed(q, p)
-        a, b, s = self._reaction(q)
-        sigma = _solve(s, a @ w)
-        return w - b @ sigma, p - a.T @ sigma
-
-    def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
-        a, _, s = self._reaction(q)
-        return self.basis(q).T @ p, _solve(s, a @ self.speed(q, p))
-
-    def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """`A w` (m) of a momentum's rates."""
-        return self.constraint(q) @ self.speed(q, p)
-
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
         return self.constraint(q).T @ sigma if self.m else ca.SX(self.n, 1)
 
-    def multipliers(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> ca.SX:
-        """lam (m) of the continuous motion `p' = dL/dq + f + A^T lam,  A w = 0`."""
-        a, b, s = self._reaction(q)
-        force = self.slopes(gradients, q, w, u)[1]
-        rate = ca.jtimes(self._momentum, self._q, self._w)
-        bend = ca.jtimes(self.constraint(self._q) @ self._w, self._q, self._w)
-        rate, bend = self._at(q, w, w, rate, bend)
-        return _solve(s, -bend - b.T @ (force - rate))
+    def node(
+        self, at: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
+    ) -> tuple[ca.SX, ca.SX]:
+        """Rates that keep the constraints and momentum `lift + A^T sigma` at the configuration
+        `at`, whose coordinates q are.
+        """
+        a, b, s = self._reaction(at)
+        p = self._some_momentum(at, rho)
+        v = self._velocity(at, p)
+        other = _solve(s, a @ v)
+        kept = -other if sigma is None else sigma - other
+        return self.unturn(q) @ (v - b @ other), self.turn(q).T @ (p + a.T @ kept)
+
+    def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """Rates of a momentum, `M^{-1} (p - c)`."""
+        turn = self.unturn(q)
+        return turn @ self._velocity(self.position(q), turn.T @ p)
+
+    def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
+        _, _, s = self._reaction(self.position(q))
+        return self.basis(q).T @ p, _solve(s, self.slip(q, p))
+
+    def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """`A w` (m) of a momentum's rates."""
+        at = self.position(q)
+        v = self._velocity(at, self.unturn(q).T @ p)
+        return self.system.constraint_matrix(at) @ v
+
+    def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
+        """lam (m) of the continuous motion `p' = dL/dq + f + A^T lam,  A w = 0` from the
+        configuration q.
+        """
+        here, start = self.about(q, ca.SX.zeros(self.n))
+        w, _ = here.node(q, start, rho)
+        force = here.slopes(gradients, start, w, u)[1]
+        rate = ca.jtimes(here._momentum, here._q, here._w)
+        bend = ca.jtimes(here.constraint(here._q) @ here._w, here._q, here._w)
+        rate, bend = here._at(start, w, w, rate, bend)
+        _, b, s = self._reaction(q)
+        return _solve(s, -bend - b.T @ here.unturn(start).T @ (force - rate))
 
     def rates(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(q', rho') of the continuous motion, `rho' = X^T (dL/dq + f) + (dX/dt)^T p`: multipliers
         drop out.
         """
-        w, p = self.node(q, rho)
+        w, p = self.node(self.position(q), q, rho)
         _, force = self.slopes(gradients, q, w, u)
         turning = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
         (bend,) = self._at(q, w, p, turning)
@@ -149,24 +156,36 @@ class Coordinates:
         linear = ca.depends_on(self.momentum_at_rest(self._q), self._q)
         return self.constant_mass and not linear and not ca.depends_on(force, v)
 
-    def _reaction(self, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(A, M^{-1} A^T, A M^{-1} A^T)."""
-        a = self.constraint(q)
-        b = ca.solve(self.mass(q), a.T) if self.m else a.T
+    def _reaction(self, at: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """(A, M^{-1} A^T, A M^{-1} A^T) of velocities as the space stores them."""
+        a = self.system.constraint_matrix(at)
+        b = ca.solve(self._inertia(at), a.T) if self.m else a.T
         return a, b, a @ b
 
-    def _some_momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+    def _velocity(self, at: ca.SX, p: ca.SX) -> ca.SX:
+        """Velocity, as the space stores it, of a momentum dual to it."""
+        return ca.solve(self._inertia(at), p - self._stored_slopes(at)[0])
+
+    def _inertia(self, at: ca.SX) -> ca.SX:
+        return ca.sparsify(self._stored_slopes(at)[1])
+
+    def _some_momentum(self, at: ca.SX, rho: ca.SX) -> ca.SX:
         """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
         else `X (X^T X)^{-1} rho`.
         """
-        x = ca.sparsify(self.system.admissible_basis(self.position(q)))
+        x = ca.sparsify(self.system.admissible_basis(at))
         places = _unit_rows(x)
         if places is None:
-            p = x @ ca.solve(x.T @ x, rho)
-        else:
-            p = ca.SX(self.n, 1)
-            p[places] = rho
-        return self.turn(q).T @ p
+            return x @ ca.solve(x.T @ x, rho)
+        p = ca.SX(self.n, 1)
+        p[places] = rho
+        return p
+
+    def _stored_slopes(self, at: ca.SX) -> list[ca.SX]:
+        """dL/dv at rest and d^2L/dv^2 of velocities as the space stores them."""
+        v = ca.SX.sym("v", self.n)
+        hessian, slope = ca.hessian(self.system.lagrangian_at(at, v), v)
+        return ca.substitute([slope, hessian], [v], [ca.SX.zeros(self.n)])
 
     @cached_property
     def _momentum(self) -> ca.SX:
@@ -182,8 +201,7 @@ class Coordinates:
 
     def momentum_at_rest(self, q: ca.SX) -> ca.SX:
         """c(q), of a configuration without velocity."""
-        rest = ca.SX.zeros(self.n)
-        return self._at(q, rest, rest, self._momentum)[0]
+        return self.turn(q).T @ self._stored_slopes(self.position(q))[0]
 
     def _at(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
         """Expressions in the symbols (q, w, c) at values of them."""

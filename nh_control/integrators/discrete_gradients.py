@@ -7,12 +7,12 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, has_symmetric_retraction, middle_and_end
-from nh_control.integrators.registry import Integrator, first_of, if_combined
+from nh_control.integrators.registry import Integrator, Make, first_of, if_combined
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
-from nh_control.mechanics.distribution import BASES, change_of_basis
+from nh_control.mechanics.distribution import BASES, Basis, change_of_basis
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
@@ -24,7 +24,7 @@ whatever the units, which no sensible step exceeds."""
 NEAR_POINTS = tuple(zip(*gauss(6)))
 TINY = 1e-30
 
-DiscreteGradient = Callable[[LocalStructure, ca.SX, ca.SX], ca.SX]
+DiscreteGradient = Callable[..., ca.SX]
 """`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`."""
 
 
@@ -134,7 +134,7 @@ def _step(
         raise ValueError(f"{label}: {system.name} {reason}; use nonholonomic_midpoint")
     n, space = system.space.nv, system.space
 
-    def inside(q, chosen, rho):
+    def inside(q: ca.SX, chosen: Basis, rho: ca.SX) -> ca.SX:
         """rho in the basis of a step: by the inverse of what leaves it, or the round-off of every
         step would have one sign (measured: 4e-17 of the energy).
         """
@@ -142,12 +142,14 @@ def _step(
             return rho
         return ca.solve(change_of_basis(chosen(q), system.admissible_basis(q)).T, rho)
 
-    def outside(q, chosen, rho):
+    def outside(q: ca.SX, chosen: Basis, rho: ca.SX) -> ca.SX:
         if basis == "own":
             return rho
         return change_of_basis(chosen(q), system.admissible_basis(q)).T @ rho
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         chosen = BASES[basis](system, q)
         centre, _ = middle_and_end(space, q, h * z[:n])
         chart, half, rho = Chart(space, centre), h * z / 2, inside(q, chosen, rho)
@@ -161,7 +163,9 @@ def _step(
             return z - approximate.rate(middle, g, u)
         return z - at.rate(middle, gradient(at, zeta0, zeta1), u)
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         chosen = BASES[basis](system, q)
         _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, outside(q1, chosen, inside(q, chosen, rho) + h * z[n:])
@@ -180,7 +184,7 @@ refuses = first_of(if_combined, if_asymmetric)
 KEPT = ("energy", "velocity constraints at the middle")
 
 
-def _entry(name: str, make, order: int, source: str) -> Integrator:
+def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
     return Integrator(
         name=name,
         make=make,

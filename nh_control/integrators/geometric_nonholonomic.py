@@ -95,10 +95,12 @@ def shake(system: System, h: float) -> DiscreteSystem:
     return gni(system, h, start="paper")
 
 
-def _incoming(space: Coordinates, q: ca.SX, rho: ca.SX) -> ca.SX:
-    """Momentum after the reflection at q, of (rho, sigma)."""
+def _incoming(space: Coordinates, at: ca.SX, q: ca.SX, rho: ca.SX) -> ca.SX:
+    """Momentum after the reflection at the configuration `at` with coordinates q, of
+    (rho, sigma).
+    """
     n = space.system.n_rho
-    return space.node(q, rho[:n])[1] + space.reaction(q, rho[n:])
+    return space.node(at, q, rho[:n], rho[n:] if space.m else None)[1]
 
 
 def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
@@ -124,7 +126,7 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> ca.SX:
         local, q0, before, _ = ends(q, u, z, h, gradients)
-        return before - _incoming(local, q0, rho)
+        return before - _incoming(local, q, q0, rho)
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
@@ -150,7 +152,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
-        p = _incoming(space, q, rho) + h / 2 * force(q, u)
+        p = _incoming(space, q, q, rho) + h / 2 * force(q, u)
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
 
@@ -163,15 +165,14 @@ def _starts(space: Coordinates) -> dict[str, _Start]:
     gradients = space.system.gradients
 
     def consistent(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
-        local, q0 = space.about(q, rest)
-        return h / 2 * local.multipliers(gradients, q0, local.node(q0, rho)[0], idle)
+        return h / 2 * space.multipliers(gradients, q, rho, idle)
 
     def zero(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         return ca.SX(space.m, 1)
 
     def paper(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
         local, q0 = space.about(q, rest)
-        force = local.slopes(gradients, q0, local.node(q0, rho)[0], idle)[1]
+        force = local.slopes(gradients, q0, local.node(q, q0, rho)[0], idle)[1]
         return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
 
     return {"consistent": consistent, "zero": zero, "paper": paper}

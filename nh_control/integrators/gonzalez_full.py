@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import midpoint_gradient, refuses
@@ -33,11 +33,13 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
     free = AlmostPoisson(system, lambda q: ca.SX.eye(n))
     bound = AlmostPoisson(system, system.admissible_basis)
 
-    def momentum(q, state):
+    def momentum(q: ca.SX, state: ca.SX) -> ca.SX:
         sigma = state[system.n_rho :]
         return bound.momentum(q, state[: system.n_rho]) + system.constraint_matrix(q).T @ sigma
 
-    def residual(q, rho, u, z, h, gradients):
+    def residual(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> ca.SX:
         rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
         half = h * rates / 2
         centre, _ = middle_and_end(space, q, 2 * half[:n])
@@ -49,7 +51,9 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         balance[n:] -= a.T @ lam
         return ca.vertcat(balance, a @ rates[:n])
 
-    def readout(q, rho, u, z, h, gradients):
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, q1 = middle_and_end(space, q, h * z[:n])
         p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
         rho1 = system.admissible_basis(q1).T @ p1

@@ -48,7 +48,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     ) -> tuple[Coordinates, Stages, ca.SX]:
         v = parts(z[:n_v], s)
         local, q0 = space.about(q, h * weighted(b, v))
-        p0 = local.node(q0, rho)[1]
+        p0 = local.node(q, q0, rho)[1]
         at = stages(local, a, gradients, q0, p0, u, v, z[n_v:], h)
         return local, at, at.momentum(h, b, b)
 
@@ -99,8 +99,8 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     ) -> tuple[Coordinates, Stages]:
         v = parts(z[:n_v], s)
         local, q0 = space.about(q, h * weighted(b, v))
-        w, p0 = local.node(q0, rho[:n])
-        first = rho[n:] if carried else local.multipliers(gradients, q0, w, u)
+        p0 = local.node(q, q0, rho[:n])[1]
+        first = rho[n:] if carried else space.multipliers(gradients, q, rho[:n], u)
         impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
         return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
 
@@ -121,9 +121,7 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
         return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
 
     def start(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
-        local, q0 = space.about(q, ca.SX.zeros(space.n))
-        idle = ca.SX.zeros(system.nu)
-        return local.multipliers(system.gradients, q0, local.node(q0, rho)[0], idle)
+        return space.multipliers(system.gradients, q, rho, ca.SX.zeros(system.nu))
 
     n_z = n_v + (s - 1) * space.m
     method = Method(

@@ -43,7 +43,7 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         v = parts(z[:n_v], s)
         way = h * weighted(b, v)
         local, q0 = space.about(q, way)
-        p0 = local.node(q0, rho)[1] + local.reaction(q0, z[n_k:])
+        p0 = local.node(q, q0, rho, z[n_k:] if m else None)[1]
         at = stages(local, a, gradients, q0, p0, u, v, z[n_v:n_k], h)
         p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + way, z[n_k:])
         return local, at, q0 + way, p1

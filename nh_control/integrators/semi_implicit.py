@@ -35,13 +35,13 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     def ends(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX, ca.SX]:
-        after, before = z[:n], space.node(q, rho)[0] if known else z[n:n_v]
+        after, before = z[:n], space.node(q, q, rho)[0] if known else z[n:n_v]
         local, q0 = space.about(q, h / 2 * (before + after))
         middle = q0 + h / 2 * before
         p0, force0 = local.slopes(gradients, middle, before, u)
         p1, force1 = local.slopes(gradients, middle, after, u)
         kick = h / 2 * (force0 + force1) + local.reaction(middle, z[n_v:])
-        lifted = ca.SX(0, 1) if known else p0 - local.node(q0, rho)[1]
+        lifted = ca.SX(0, 1) if known else p0 - local.node(q, q0, rho)[1]
         return local, middle + h / 2 * after, p1, p1 - p0 - kick, lifted
 
     def residual(

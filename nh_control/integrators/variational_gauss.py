@@ -7,7 +7,7 @@ from functools import partial
 import casadi as ca
 from numpy.polynomial import Polynomial
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end, tangents
 from nh_control.integrators.discrete_gradients import if_asymmetric
@@ -41,7 +41,9 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     bumps = [_bump(k) for k in range(stages - 1)]
     rates = [bump.deriv() for bump in bumps]
 
-    def action_slopes(q, u, z, h, gradients):
+    def action_slopes(
+        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Derivatives of the action, with the forces' work, by w, by a turn of c, and by all a."""
         w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, stages - 1)
         chart = Chart(space, middle_and_end(space, q, 2 * w)[0])
@@ -55,7 +57,9 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
             by_turn += h * weight * turn
         return by_w, by_turn, ca.vec(by_a)
 
-    def node_slopes(chart, d, rate, u, gradients):
+    def node_slopes(
+        chart: Chart, d: ca.SX, rate: ca.SX, u: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
         """The same of L at one point of the curve, by d, d' and a turn of c."""
         q, v = chart.position(d), chart.velocity(d, rate)
         slope, p = gradients(q, v)
@@ -66,7 +70,9 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
         before, _ = space.local_jacobians(chart.centre, d)
         return by_d, chart.covector(d, p), -before.T @ pull
 
-    def end_slopes(q, u, z, h, gradients):
+    def end_slopes(
+        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
         """D1 Ld + F- and D2 Ld + F+: from `w = local(c, q1)` and `-w = local(c, q0)`, which say
         how w and c move with both ends; and dLd/da.
         """
@@ -76,11 +82,13 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
         shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_turn)
         return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
 
-    def residual(q, p, u, z, h, gradients):
+    def residual(q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
         start, _, inner = end_slopes(q, u, z, h, gradients)
         return ca.vertcat(p + start, inner / h)
 
-    def readout(q, p, u, z, h, gradients):
+    def readout(
+        q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
         _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, end_slopes(q, u, z, h, gradients)[1]
 

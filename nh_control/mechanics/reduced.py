@@ -60,30 +60,33 @@ class ReducedEquations:
         """f(t, w) under an input u (nu) that is held: one native call on arrays of its own, which
         costs Python half a microsecond; for one thread. Raises ValueError for a wrong shape.
         """
-        (state, held), (out,), run = self._functions.direct("rates")
+        function = self._functions.direct("rates")
+        state, held = function.inputs
         if np.shape(u) != held.shape:
             raise ValueError(
                 f"{self.system.name}: u must have shape {held.shape}, got {np.shape(u)}"
             )
         held[:] = u
-        column = out[:, 0]
+        column = function.outputs[0][:, 0]
 
         def rates(_: float, w: np.ndarray) -> np.ndarray:
             state[:] = w
-            run()
+            function.run()
             return column.copy()
 
         return rates
 
 
-def _minimal(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]:
+def _minimal(
+    system: System, terms: ca.Function, q: ca.SX, s: ca.SX, u: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """Velocity and s' for coordinates s of the admissible velocities."""
     space, n = system.space, system.space.nv
     e = ca.SX.sym("e", n)
     moved, basis = space.retract(q, e), system.admissible_tangents(q)
-    y = basis @ s + system.particular_tangent(q, ca.SX(0, 1))
+    y = basis @ s + system.elimination.particular(q, ca.SX(0, 1))
     there = system.admissible_tangents(moved) @ s
-    there += system.particular_tangent(moved, ca.SX(0, 1))
+    there += system.elimination.particular(moved, ca.SX(0, 1))
     turning = ca.substitute(ca.jtimes(there, e, y), e, ca.SX.zeros(n))
     velocity = space.frame(q) @ y
     t = _sparse(terms(q=q, v=velocity, u=u))
@@ -93,7 +96,9 @@ def _minimal(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]
     return velocity, _solve(basis.T @ mass @ basis, rows, force, -gamma)
 
 
-def _stored(system: System, terms: ca.Function, q, s, u) -> tuple[ca.SX, ca.SX]:
+def _stored(
+    system: System, terms: ca.Function, q: ca.SX, s: ca.SX, u: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """Velocity and s' where s is the velocity as the space stores it."""
     t = _sparse(terms(q=q, v=s, u=u))
     y_rate = _solve(t["mass"], t["constraint"], t["force"], -t["constraint_rate"])
@@ -104,7 +109,7 @@ def _sparse(terms: dict[str, ca.SX]) -> dict[str, ca.SX]:
     return {name: ca.sparsify(value) for name, value in terms.items()}
 
 
-def _solve(mass, rows, force, rates) -> ca.SX:
+def _solve(mass: ca.SX, rows: ca.SX, force: ca.SX, rates: ca.SX) -> ca.SX:
     """a of `[M, C^T; C, 0] (a, -lam) = (f, g)`; M first, whose factors exist, then C M^-1 C^T."""
     k, n = rows.shape[0], mass.shape[0]
     matrix = ca.vertcat(ca.horzcat(mass, rows.T), ca.horzcat(rows, ca.SX(k, k)))
@@ -112,13 +117,13 @@ def _solve(mass, rows, force, rates) -> ca.SX:
     return ca.ldl_solve(ca.densify(ca.vertcat(force, rates)), d, upper, order)[:n]
 
 
-def _moving(system: System, q, y) -> ca.SX:
+def _moving(system: System, q: ca.SX, y: ca.SX) -> ca.SX:
     """q' of the velocity's components y."""
     e = ca.SX.sym("e", system.space.nv)
     rate = ca.jtimes(system.space.retract(q, e), e, y)
     return ca.substitute(rate, e, ca.SX.zeros(system.space.nv))
 
 
-def _coordinates(basis, y) -> ca.SX:
+def _coordinates(basis: ca.SX, y: ca.SX) -> ca.SX:
     """Least-squares coordinates of y in a basis."""
     return ca.solve(basis.T @ basis, basis.T @ y) if basis.shape[1] else ca.SX(0, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,8 @@ import numpy as np
 
 from nh_control.geometry.spaces import Phase, Product, Rn, Space
 from nh_control.mechanics import parametric
+from nh_control.mechanics.checks import check
+from nh_control.mechanics.elimination import Elimination
 from nh_control.numerics.expressions import Expression
 
 
@@ -78,48 +79,7 @@ class System:
     model: Any = None
 
     def __post_init__(self) -> None:
-        if self.inputs and self.force is None:
-            raise ValueError(f"{self.name}: inputs {self.inputs} need a force(q, v, u)")
-        if self.input_units and len(self.input_units) != self.nu:
-            raise ValueError(
-                f"{self.name}: {self.nu} inputs but {len(self.input_units)} input_units"
-            )
-        self._check_prescribed()
-        self.input_bounds  # noqa: B018  (refuses wrong ones)
-        q, v, u = self._symbols
-        self._check_arguments(q)
-        self._expect("lagrangian", self.lagrangian_at(q, v), (1, 1))
-        self._expect("force", self.generalized_force(q, v, u), (self.space.nw, 1))
-        mass = ca.hessian(self.lagrangian_at(q, v), v)[0]
-        if ca.depends_on(mass, v):
-            raise ValueError(
-                f"{self.name}: the Lagrangian must be quadratic in v, but its mass matrix "
-                f"depends on v"
-            )
-        if self.distribution is not None and self.velocity_constraint is None:
-            raise ValueError(
-                f"{self.name}: a distribution needs the velocity_constraint it solves"
-            )
-        if self.velocity_drift is not None and self.velocity_constraint is None:
-            raise ValueError(f"{self.name}: a velocity_drift needs its velocity_constraint")
-        self._expect("velocity_constraint", self.constraint_matrix(q), (self.m, self.space.nw))
-        self._expect("velocity_drift", self.drift(q), (self.m, 1))
-        if self._on_spheres and self.distribution is not None:
-            raise ValueError(
-                f"{self.name}: a distribution cannot have the turning bases of spheres; leave it "
-                "out, it is eliminated from velocity_constraint"
-            )
-        x = self.admissible_basis(q)
-        self._expect("distribution", x, (self.space.nw, self.n_rho))
-        self._check_rank(q)
-        self._check_distribution(q, x)
-        reduced = self._value(x.T @ mass @ x, q, self.space.origin)
-        if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
-            raise ValueError(
-                f"{self.name}: the mass matrix on the admissible velocities is singular or not "
-                f"finite at q = {self.space.origin.tolist()}: {reduced.tolist()}; give every "
-                "admissible velocity a kinetic energy, or constrain it"
-            )
+        check(self)
 
     @property
     def nu(self) -> int:
@@ -155,7 +115,7 @@ class System:
     @cached_property
     def numeric(self) -> System:
         """The same system with its parameters' values in the place of their symbols."""
-        twin = self._twin(())
+        twin = self._twin(("elimination", "state_space"))
         twin.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
         return twin
 
@@ -185,7 +145,7 @@ class System:
         """Number of velocity constraints."""
         if self.velocity_constraint is None:
             return 0
-        return self._call(self.velocity_constraint, self._symbols[0]).shape[0]
+        return self._call(self.velocity_constraint, self.symbols[0]).shape[0]
 
     @property
     def n_rho(self) -> int:
@@ -195,7 +155,12 @@ class System:
     @cached_property
     def n_holonomic(self) -> int:
         """Number of holonomic constraints."""
-        return self.holonomic(self._symbols[0]).shape[0]
+        return self.holonomic(self.symbols[0]).shape[0]
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """Dependent velocities as functions of the independent ones."""
+        return Elimination(self)
 
     @cached_property
     def state_space(self) -> Space:
@@ -205,7 +170,7 @@ class System:
         With spheres and velocity constraints rho is stored like velocities, too, without the
         dependent ones.
         """
-        if self.m and not self._on_spheres:
+        if self.m and not self.elimination.on_spheres:
             rho = (f"rho_{i + 1}" for i in range(self.n_rho))
             return Product(self.space, Rn(*rho, *(f"v_{name}" for name in self.prescribed)))
         momentum = "rho" if self.m else "p"
@@ -217,8 +182,8 @@ class System:
             ]
             for names in (self.space.velocity_names, self.space.tangent_names)
         )
-        dropped = self._dependent if self.m else ()
-        return Phase(self.space, stored, local, self._stored_places(dropped), dropped)
+        out = self.elimination
+        return Phase(self.space, stored, local, out.dropped, out.dependent)
 
     def lagrangian_at(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """L(q, v)."""
@@ -277,33 +242,7 @@ class System:
         """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
         if self.distribution is not None:
             return self.admissible_basis(q)
-        return self.eliminated_tangents(q)
-
-    def eliminated_tangents(self, q: ca.SX) -> ca.SX:
-        """A basis of the virtual velocities in local coordinates by elimination of the dependent
-        ones, whether a distribution is given or not, (nv, n_rho).
-        """
-        nv, free = self.space.nv, self._independent
-        y = ca.SX(nv, len(free))
-        y[free, :] = ca.SX.eye(len(free))
-        if self.m:
-            a = self.constraint_matrix(q) @ self.space.frame(q)
-            dependent = list(self._dependent)
-            y[dependent, :] = -ca.solve(a[:, dependent], a[:, free])
-        return y
-
-    def particular_tangent(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
-        of the prescribed coordinates, and zero for the independent ones: `A frame c = b`.
-        """
-        n, k = self.space.nv, len(self.prescribed)
-        c = ca.SX(n, 1)
-        c[n - k :] = prescribed_velocity
-        if self.m and (k or self.velocity_drift is not None):
-            a = self.constraint_matrix(q) @ self.space.frame(q)
-            dependent = list(self._dependent)
-            c[dependent] = ca.solve(a[:, dependent], self.drift(q) - a @ c)
-        return ca.densify(c)
+        return self.elimination.tangents(q)
 
     def holonomic_slope(self, q: ca.SX) -> ca.SX:
         """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
@@ -337,20 +276,22 @@ class System:
 
     def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
-        if self.m and not self._on_spheres:
+        if self.m and not self.elimination.on_spheres:
             return rho[: self.n_rho]
-        return (self._stored_frame(q).T @ rho)[: self.n_rho]
+        return (self.elimination.stored_frame(q).T @ rho)[: self.n_rho]
 
     def store(self, q: ca.SX, components: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
         """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
         coordinates.
         """
         kept = ca.vertcat(components, prescribed_velocity)
-        return kept if self.m and not self._on_spheres else self._stored_frame(q) @ kept
+        if self.m and not self.elimination.on_spheres:
+            return kept
+        return self.elimination.stored_frame(q) @ kept
 
     def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
-        q_, v_, _ = self._symbols
+        q_, v_, _ = self.symbols
         at = ca.vertcat(q_, v_)
         slope = ca.substitute(ca.gradient(self.lagrangian_at(q_, v_), at), at, ca.vertcat(q, v))
         return slope[: self.space.nq], slope[self.space.nq :]
@@ -374,10 +315,10 @@ class System:
         matrix is derived unless it is given.
         """
         x = self.admissible_basis(q)
-        particular = self.particular_tangent(q, self.prescribed_part(rho))
+        particular = self.elimination.particular(q, self.prescribed_part(rho))
         c = self.space.frame(q) @ particular
         if mass is None:
-            v_ = self._symbols[1]
+            v_ = self.symbols[1]
             mass = x.T @ ca.hessian(self.lagrangian_at(q, v_), v_)[0] @ x
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
         k = self.n_holonomic
@@ -391,7 +332,7 @@ class System:
 
     def energy(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """`E = v . dL/dv - L`."""
-        v_ = self._symbols[1]
+        v_ = self.symbols[1]
         lagrangian = self.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
 
@@ -413,135 +354,16 @@ class System:
         return twin
 
     @cached_property
-    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+    def symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Symbols of q, v and u."""
         return (
             ca.SX.sym("q", self.space.nq),
             ca.SX.sym("v", self.space.nw),
             ca.SX.sym("u", self.nu),
         )
 
-    @property
-    def _on_spheres(self) -> bool:
-        return self.space.nw != self.space.nv
-
-    @cached_property
-    def _dependent(self) -> tuple[int, ...]:
-        """Dependent velocities, by their places among the local coordinates."""
-        if self.dependent is not None:
-            return self.dependent
-        from scipy.linalg import qr
-
-        q, nv = self._symbols[0], self.space.nv
-        choice = [i for i in self._flat if i < nv - len(self.prescribed)]
-        a = self.constraint_matrix(q) @ self.space.frame(q)
-        at_origin = self._value(a[:, choice], q, self.space.origin)
-        if not np.isfinite(at_origin).all() or np.linalg.matrix_rank(at_origin) < self.m:
-            raise ValueError(
-                f"{self.name}: the {self.m} velocity constraints do not fix {self.m} of the "
-                f"velocities {[self.space.tangent_names[i] for i in choice]} at q = "
-                f"{self.space.origin.tolist()}: drop dependent ones, or choose others by "
-                "`dependent`"
-            )
-        _, _, pivots = qr(at_origin, pivoting=True)
-        return tuple(sorted(choice[int(i)] for i in pivots[: self.m]))
-
-    @cached_property
-    def _independent(self) -> list[int]:
-        """Places of the other velocities that are not prescribed, among the local coordinates."""
-        taken = self._dependent if self.m else ()
-        return [i for i in range(self.space.nv - len(self.prescribed)) if i not in taken]
-
-    @cached_property
-    def _flat(self) -> dict[int, int]:
-        """Local coordinates that are stored velocities, too, and the places of these."""
-        factors = self.space.factors if isinstance(self.space, Product) else (self.space,)
-        flat: dict[int, int] = {}
-        local = stored = 0
-        for factor in factors:
-            if factor.nv == factor.nw:
-                flat |= {local + i: stored + i for i in range(factor.nv)}
-            local, stored = local + factor.nv, stored + factor.nw
-        return flat
-
-    def _stored_places(self, dropped: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self._flat[i] for i in dropped)
-
-    def _stored_frame(self, q: ca.SX) -> ca.SX:
-        """Stored momenta of unit components, (stored, n_rho + prescribed)."""
-        dropped = self._dependent if self.m else ()
-        places = self._stored_places(dropped)
-        rows = [i for i in range(self.space.nw) if i not in places]
-        columns = [i for i in range(self.space.nv) if i not in dropped]
-        return self.space.frame(q)[rows, columns]
-
-    def _check_prescribed(self) -> None:
-        last = self.space.factors[-1] if isinstance(self.space, Product) else self.space
-        n = len(self.prescribed)
-        if n and not (
-            isinstance(last, Rn) and last.names[-n:] == self.prescribed and last.nv >= n
-        ):
-            raise ValueError(
-                f"{self.name}: prescribed coordinates {self.prescribed} must be the last ones of "
-                f"a space Rn, got {self.space.names}"
-            )
-
-    def _check_arguments(self, q: ca.SX) -> None:
-        """The matrix of the constraints is a function of q and the parameters alone."""
-        if self.velocity_constraint is None:
-            return
-        given = 1 if self.parameters is None else 2
-        wanted = "A(q)" if given == 1 else "A(q, p)"
-        try:
-            inspect.signature(self.velocity_constraint).bind(*(None,) * given)
-        except TypeError as problem:
-            raise TypeError(
-                f"{self.name}: velocity_constraint must be a function {wanted} of "
-                f"{given} argument{'s' * (given > 1)}, the matrix of A(q) v = b(q): {problem}; a "
-                "constraint that is not linear in v is not supported"
-            ) from None
-        known, a = [q, self.parameter_symbols], self.constraint_matrix(q)
-        others = ca.Function("matrix", known, [a], {"allow_free": True}).free_sx()
-        if others:
-            raise ValueError(
-                f"{self.name}: velocity_constraint depends on {others}, which are none of its "
-                f"arguments; it must be the matrix {wanted} of A(q) v = b(q), without v"
-            )
-
-    def _check_rank(self, q: ca.SX) -> None:
-        """The constraints must be independent at the origin, where it lies in the domain."""
-        at = self.space.origin
-        if not self.m or not (self._value(self.domain_at(q), q, at) > 0).all():
-            return
-        a = self._value(self.constraint_matrix(q) @ self.space.frame(q), q, at)
-        rank = np.linalg.matrix_rank(a) if np.isfinite(a).all() else 0
-        if rank < self.m:
-            raise ValueError(
-                f"{self.name}: the {self.m} rows of velocity_constraint have rank {rank} at q = "
-                f"{at.tolist()}: {a.tolist()}; drop dependent rows, or write them so that they "
-                "stay independent there"
-            )
-
-    def _check_distribution(self, q: ca.SX, x: ca.SX) -> None:
-        """A X must vanish at the origin and at configurations around it."""
-        a = self.constraint_matrix(q)
-        for d in (
-            np.zeros(self.space.nv),
-            *np.random.default_rng(0).normal(size=(3, self.space.nv)),
-        ):
-            at = self.space.retract(self.space.origin, d)
-            defect, size = (np.abs(self._value(e, q, at)).max(initial=0.0) for e in (a @ x, a))
-            if not defect <= 1e-12 * max(1.0, size):
-                raise ValueError(
-                    f"{self.name}: velocity_constraint(q) @ distribution(q) must vanish, got "
-                    f"{defect:.1e} at q = {at.tolist()}"
-                )
-
-    def _value(self, expression: ca.SX, q: ca.SX, at: np.ndarray) -> np.ndarray:
-        function = ca.Function("value", [q, self.parameter_symbols], [expression])
-        return np.asarray(function(at, self.parameter_values))
-
-    def _expect(self, what: str, expression: ca.SX, shape: tuple[int, int]) -> None:
-        if expression.shape != shape:
-            raise ValueError(
-                f"{self.name}: {what} must have shape {shape}, got {expression.shape}"
-            )
+    def value(self, expression: ca.SX, q: np.ndarray) -> np.ndarray:
+        """An expression of the symbol q at a configuration, at the parameters' values."""
+        function = ca.Function("value", [self.symbols[0], self.parameter_symbols], [expression])
+        numbers = self.parameter_values if self.parameter_symbols.numel() else np.zeros(0)
+        return np.asarray(function(q, numbers))

@@ -226,12 +226,12 @@ class Functions:
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
         return self._calls[name](*args)
 
-    def direct(self, name: str) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], object]]:
-        """New arrays for the arguments and results of a function, and `run()`, which evaluates it
-        on them without any check; for one thread. For loops that would notice the checks.
+    def direct(self, name: str) -> _Evaluator:
+        """A function on arrays of its own, without any check: `inputs`, `outputs` and `run()`; for
+        one thread, which keeps it as long as it calls `run`. For loops that would notice the
+        checks.
         """
-        evaluator = self._evaluator(self._functions[name])
-        return evaluator.inputs, evaluator.outputs, evaluator.run
+        return self._evaluator(self._functions[name])
 
     def _evaluator(self, f: ca.Function) -> _Evaluator:
         return _Evaluator(f, None if self._native is None else self._native[f"call_{f.name()}"])

@@ -34,6 +34,8 @@ SMALL = 1e-3
 REFRESH = 0.15
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
+MAX_RATIO = 3.0
+"""How far substeps of a composition extrapolate, as a multiple of the time between two before."""
 
 STATUS = ("CONVERGED", "NOT_FINITE", "SINGULAR", "STALLED", "EXHAUSTED", "OUTSIDE")
 CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE = range(6)

@@ -1,13 +1,12 @@
 """Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings, stabilized by LQR about
 a motion of its strings.
-
-Run `python -m nh_control.papers.johnson2014_marionette --output DIR`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 import casadi as ca
 import numpy as np
@@ -19,7 +18,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures import sticks
 from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.numerics.progress import Progress
-from nh_control.papers import command
+from nh_control.papers.paper import Experiment, Outcome, Statement
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import PlanarPerturbation
 from nh_control.scenarios.marionette import MARIONETTE, perturbed
@@ -142,6 +141,7 @@ class Stabilization:
         return figure
 
 
+@cache
 def stabilization() -> Stabilization:
     """The experiment with the published weights, 100 on configurations and 1 on all else; a turned
     torso keeps the strings taut (`satisfy_constraints`).
@@ -167,21 +167,48 @@ def stabilization() -> Stabilization:
     )
 
 
-def experiments(progress: Progress) -> command.Results:
-    """All figures with their numbers."""
-    progress.phase("simulating the marionette with and without feedback")
+def _outcome(figure: str, _: Progress) -> Outcome:
     result = stabilization()
-    return {
-        name: getattr(result, name) for name in ("figure_5", "figure_6", "figure_7")
-    }, result.numbers()
+    numbers = result.numbers()
+    return Outcome(getattr(result, figure), numbers, STATEMENTS[figure](numbers))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Write figure_5.png, figure_6.png, figure_7.png and numbers.json into a folder; returns the
-    exit code.
-    """
-    return command.run("johnson2014_marionette", __doc__.splitlines()[0], experiments, argv)
+def _model(numbers: dict) -> tuple[Statement, ...]:
+    model, reference = numbers["model"], numbers["reference"]
+    return (
+        Statement(
+            "VIII-B, Fig. 5",
+            "22 dynamic and 18 prescribed coordinates, 6 strings",
+            f"{model['states']} states, {model['inputs']} inputs, {model['constraints']} "
+            f"constraints, kept to {reference['constraint']:.0e} m^2",
+            (model["states"], model["inputs"], model["constraints"]) == (80, 18, 6),
+        ),
+    )
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def _stabilized(numbers: dict, *starts: str) -> tuple[Statement, ...]:
+    return tuple(
+        Statement(
+            "VIII-B, Fig. 6, 7",
+            "LQR stabilizes the marionette, without it the error stays",
+            f"{start}: error {numbers[start]['closed_loop']['start']:.2g} at the start, "
+            f"{numbers[start]['closed_loop']['end']:.1g} at the end, open loop "
+            f"{numbers[start]['open_loop']['end']:.1g}",
+            numbers[start]["closed_loop"]["end"] < 0.1 * numbers[start]["open_loop"]["end"],
+            "text and published program start differently" if start == CODE else "",
+        )
+        for start in starts
+    )
+
+
+STATEMENTS: dict[str, Callable[[dict], tuple[Statement, ...]]] = {
+    "figure_5": _model,
+    "figure_6": lambda numbers: _stabilized(numbers, TEXT, CODE),
+    "figure_7": lambda numbers: (),
+}
+
+EXPERIMENTS = (
+    Experiment("5", "the marionette in motion", partial(_outcome, "figure_5")),
+    Experiment("6", "the marionette's error with and without LQR", partial(_outcome, "figure_6")),
+    Experiment("7", "the torso's rotation with and without LQR", partial(_outcome, "figure_7")),
+)

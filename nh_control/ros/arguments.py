@@ -141,16 +141,17 @@ def robot() -> list[Argument]:
 
 def of_scenario(scenario: Scenario) -> list[Argument]:
     """Arguments that follow from the scenario: its names, parameters and initial errors."""
-    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    system = scenario.make_system(scenario.parameters)
+    targets, integrators = scenario.targets(system), scenario.usable_integrators(system)
     return [
         _of("reference", str, "motion to track", scenario.references),
         _of(
             "integrator",
             str,
             "integrator of the tracker's model and of the reference",
-            scenario.integrators,
+            integrators,
         ),
-        _of("plant.integrator", str, "integrator of the plant", scenario.integrators),
+        _of("plant.integrator", str, "integrator of the plant", integrators),
         *(_declared("plant.parameters.", d) for d in declarations(scenario.parameters)),
         *(_declared("perturb.", d) for d in declarations(scenario.calm)),
         _of(

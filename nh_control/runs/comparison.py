@@ -5,8 +5,9 @@ constraints, with SciPy's solvers on the reduced equations beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -18,12 +19,19 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.mechanics.system import System
+from nh_control.scenarios.scenario import Scenario
 
 SCIPY = ("DOP853", "RK45", "LSODA")
-TOLERANCES = tuple(10.0**-k for k in range(2, 14))
+TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
-COARSEST, FINER = 8, 2**0.5
-"""Steps of the first try, and how many times as many the next one takes."""
+COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
+"""Steps of the first try, how many times as many the next one takes, and how many are enough to
+give a method up that fails so far.
+"""
+SLOWER, SPARE = 8, 0.1
+"""How often a motion's velocity is halved at most, and what must stay of the distance to the end
+of the model's domain.
+"""
 REPEATS = 5
 
 
@@ -39,7 +47,7 @@ class Motion:
     duration: float
     u: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         s = self.system
         for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
             value = np.array(getattr(self, name), dtype=float)
@@ -96,9 +104,7 @@ class Reference:
             rates, span, start, solver, rtol=max(tolerance, 2.3e-14), atol=tolerance, t_eval=times
         )
         if not run.success:
-            raise RuntimeError(
-                f"{m.system.name} by {solver}, tolerance {tolerance}: {run.message}"
-            )
+            raise RuntimeError(f"{m.system.name} by {solver} at {tolerance}: {run.message}")
         return run.y[: m.system.space.nq, -1], run.y.T
 
     def error(self, q: np.ndarray) -> float:
@@ -106,10 +112,49 @@ class Reference:
         return float(np.linalg.norm(self.motion.system.space.local(self.end, q)))
 
 
-def started(motion: Motion, integrator: Integrator, steps: int) -> tuple[DiscreteSystem, Any]:
-    """The discrete system of a number of steps, and its first state."""
-    dsys = integrator.make(motion.system, motion.duration / steps)
-    return dsys, dsys.state(motion.q, motion.v)
+def motion_of(scenario: Scenario, duration: float, reference: str = "") -> Motion:
+    """The motion of a scenario's model on from the largest momentum of a reference ("": the
+    first), without inputs, at a velocity that is halved until it stays where the model holds.
+
+    Raises ValueError where coordinates are prescribed, and where no slow motion stays either.
+    """
+    model = scenario.model()
+    system = model.system
+    if system.prescribed:
+        raise ValueError(
+            f"{scenario.name}: the coordinates {system.prescribed} are prescribed, so there is no "
+            "motion by itself to compare integrators on"
+        )
+    states = scenario.reference(model, reference).states
+    x = states[np.argmax(np.linalg.norm(states[:, system.space.nq :], axis=1))]
+    q, v = model.configuration(x), model.velocity(x)
+    equations = ReducedEquations(system)
+    for halvings in range(SLOWER + 1):
+        motion = Motion(system, q, v / 2**halvings, duration, np.zeros(system.nu))
+        if _stays(motion, equations):
+            return motion
+    raise ValueError(
+        f"{scenario.name}: no motion of {duration:g} s found that stays where the model holds; "
+        "choose a shorter one"
+    )
+
+
+def _stays(motion: Motion, equations: ReducedEquations) -> bool:
+    """Whether the domain of the model is kept, with something to spare."""
+    system, start = equations.system, equations.start(motion.q, motion.v)
+    at = ca.SX.sym("q", system.space.nq)
+    domain = ca.Function("domain", [at], [system.domain_at(at)])
+    first = np.asarray(domain(motion.q))
+
+    def spare(_: float, w: np.ndarray) -> float:
+        inside = np.asarray(domain(w[: system.space.nq])) - SPARE * first
+        return float(np.min(inside, initial=1.0))
+
+    spare.terminal = True  # type: ignore[attr-defined]
+    span, rates = (0.0, motion.duration), equations.rates(motion.u)
+    seen = motion.duration / 200  # a long step would not see that it left and came back
+    run = solve_ivp(rates, span, start, "DOP853", events=spare, rtol=1e-6, max_step=seen)
+    return run.status == 0
 
 
 def work_precision(
@@ -118,24 +163,18 @@ def work_precision(
     """Points of an integrator from coarse to fine steps, until the reference's uncertainty or
     `longest_s` is reached; step sizes at which a step fails are left out.
     """
-    motion, points, steps = reference.motion, [], float(COARSEST)
-    dsys = None
-    while not points or (points[-1].seconds < longest_s and _above(points[-1], reference)):
-        if steps > 1e7:
-            break
+    motion, steps, dsys = reference.motion, float(COARSEST), None
+    points: list[WorkPoint] = []
+    while not (_enough(points[-1], reference, longest_s) if points else steps > HOPELESS):
         n = round(steps)
         h = motion.duration / n
         dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
-        x = dsys.state(motion.q, motion.v)
-        steps *= FINER
+        steps = max(FINER * steps, n + 1)
         try:
-            seconds, run = timed(
-                lambda d=dsys, x=x, n=n: d.simulate(x, motion.u, steps=n, every=n)
-            )
+            seconds, end = timed(_whole(dsys, motion, n))
         except StepFailed:
             continue
-        error = reference.error(dsys.configuration(run.states[-1]))
-        points.append(WorkPoint(n, seconds, error))
+        points.append(WorkPoint(n, seconds, reference.error(end)))
     return tuple(points)
 
 
@@ -145,9 +184,9 @@ def solver_precision(
     """Points of one of SciPy's solvers from loose to tight tolerances."""
     points: list[WorkPoint] = []
     for tolerance in TOLERANCES:
-        seconds, (end, _) = timed(lambda t=tolerance: reference.solve(solver, t))
+        seconds, (end, _) = timed(partial(reference.solve, solver, tolerance))
         points.append(WorkPoint(tolerance, seconds, reference.error(end)))
-        if seconds >= longest_s or not _above(points[-1], reference):
+        if _enough(points[-1], reference, longest_s):
             break
     return tuple(points)
 
@@ -167,8 +206,16 @@ def seconds_at(points: Sequence[WorkPoint], error: float) -> float:
     return min((p.seconds for p in points if p.error <= error), default=np.inf)
 
 
-def _above(point: WorkPoint, reference: Reference) -> bool:
-    return not point.error <= 3 * reference.uncertainty
+def _enough(point: WorkPoint, reference: Reference, longest_s: float) -> bool:
+    return point.seconds >= longest_s or point.error <= 3 * reference.uncertainty
+
+
+def _whole(dsys: DiscreteSystem, motion: Motion, steps: int) -> Callable[[], np.ndarray]:
+    """A run of all steps in one call, which gives the last configuration."""
+    x = dsys.state(motion.q, motion.v)
+    return lambda: dsys.configuration(
+        dsys.simulate(x, motion.u, steps=steps, every=steps).states[-1]
+    )
 
 
 class Drifts:
@@ -206,7 +253,7 @@ class Drifts:
         path = self._reference.solve(solver, tolerance, times)[1]
         return [self._reference.equations.phase(w) for w in path]
 
-    def _drift(self, phases) -> Drift:
+    def _drift(self, phases: Iterable[tuple[np.ndarray, np.ndarray]]) -> Drift:
         energy, constraint = np.transpose([self._values(q, v) for q, v in phases])
         return Drift(self.times, (energy - self._energy) / self._scale, constraint)
 
@@ -218,7 +265,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
     f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
 
-    def values(q, v) -> tuple[float, float]:
+    def values(q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         energy, constraint = f(q, v)
         return float(energy), float(constraint)
 
@@ -294,11 +341,8 @@ def method_table(
             continue
         dsys = integrator.make(motion.system, h)
         n = dsys.method.n_z * len(dsys.method.substeps)
-        x = dsys.state(motion.q, motion.v)
         try:
-            seconds, _ = timed(
-                lambda d=dsys, x=x: d.simulate(x, motion.u, steps=steps, every=steps)
-            )
+            seconds, _ = timed(_whole(dsys, motion, steps))
         except StepFailed as failure:
             yield MethodRow(integrator, f"fails at h = {h:g} s: {failure.reason}", dsys.nx, n)
             continue

@@ -51,7 +51,7 @@ def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """
     p = dsys.system.parameters
 
-    def at(t, q):
+    def at(t: float, q: np.ndarray) -> np.ndarray:
         pace = course.pace(t)
         steering = p.l * pace.curving / (1 + (p.l * pace.curvature) ** 2)
         return np.array(

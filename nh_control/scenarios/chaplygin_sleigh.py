@@ -14,10 +14,10 @@ from nh_control.scenarios.chaplygin_sleigh_visual import visual_model
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
+    driven,
     figure_eight,
     perturbed,
     slalom,
-    steered,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Scenario
@@ -40,14 +40,9 @@ def velocity(parameters: ChaplyginSleighParameters, forward: float, turn: float)
 
 def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion whose skate runs along a course."""
-    p, (theta, x, y) = dsys.system.parameters, course.start
-
-    def at(t, q):
-        pace = course.pace(t)
-        return velocity(p, pace.speed, pace.turn)
-
-    center = np.array([theta, x + p.a * np.cos(theta), y + p.a * np.sin(theta)])
-    return steered(dsys, center, at, course.duration)
+    a, (theta, x, y) = dsys.system.parameters.a, course.start
+    center = np.array([theta, x + a * np.cos(theta), y + a * np.sin(theta)])
+    return driven(dsys, course, velocity, center)
 
 
 def turn_round(dsys: DiscreteSystem) -> Trajectory:

@@ -14,6 +14,7 @@ from nh_control.scenarios.differential_drive_visual import visual_model
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
+    driven,
     figure_eight,
     perturbed,
     slalom,
@@ -40,23 +41,18 @@ def velocity(parameters: DifferentialDriveParameters, forward: float, turn: floa
 
 def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
-
-    def at(t, q):
-        pace = course.pace(t)
-        return velocity(dsys.system.parameters, pace.speed, pace.turn)
-
-    return steered(dsys, np.array([0.0, 0.0, *course.start]), at, course.duration)
+    return driven(dsys, course, velocity, np.array([0.0, 0.0, *course.start]))
 
 
 def delivery(dsys: DiscreteSystem) -> Trajectory:
     """Straight on, a turn on the spot, and the same way back, each from rest to rest."""
 
-    def rate(t, leg):
+    def rate(t: float, leg: int) -> float:
         """Of `smooth` over the leg."""
         s = min(max(t / LEG_S - leg, 0.0), 1.0)
         return 140 * s**3 * (1 - s) ** 3 / LEG_S
 
-    def at(t, q):
+    def at(t: float, q: np.ndarray) -> np.ndarray:
         forward = WAY * (rate(t, 0) + rate(t, 2))
         return velocity(dsys.system.parameters, forward, TURN * rate(t, 1))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,9 +15,10 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.integrators.registry import Make
 from nh_control.scenarios.perturbation import PlanarPerturbation
 
-INTEGRATORS = {
+INTEGRATORS: dict[str, Make] = {
     "midpoint": nonholonomic_midpoint,
     "rdp_exp": rdp,
     "rdp_cay": partial(rdp, retraction="cay"),
@@ -82,7 +84,7 @@ class Course:
         return t, s, point, ca.jacobian(point, s)
 
 
-def smooth(s):
+def smooth(s: ca.SX) -> ca.SX:
     """From 0 to 1 with three derivatives that vanish at both ends, constant outside of [0, 1]."""
     s = ca.fmin(ca.fmax(s, 0), 1)
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
@@ -134,6 +136,23 @@ def steered(
             u = u + np.linalg.solve(step.B[nv:], missing)
         inputs[k], states[k + 1] = u, dsys.step(states[k], u)
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
+
+
+def driven(
+    dsys: DiscreteSystem,
+    course: Course,
+    velocity: Callable[[Any, float, float], np.ndarray],
+    q: np.ndarray,
+) -> Trajectory:
+    """The motion from configuration q (nq) along a course of a system that `velocity(parameters,
+    forward, turn)` moves (m/s, rad/s).
+    """
+
+    def at(t: float, _: np.ndarray) -> np.ndarray:
+        pace = course.pace(t)
+        return velocity(dsys.system.parameters, pace.speed, pace.turn)
+
+    return steered(dsys, q, at, course.duration)
 
 
 def perturbed(

@@ -13,10 +13,10 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
+    driven,
     figure_eight,
     perturbed,
     slalom,
-    steered,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.rolling_disk_visual import visual_model
@@ -38,12 +38,7 @@ def velocity(parameters: RollingDiskParameters, forward: float, turn: float) -> 
 
 def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
-
-    def at(t, q):
-        pace = course.pace(t)
-        return velocity(dsys.system.parameters, pace.speed, pace.turn)
-
-    return steered(dsys, np.array([0.0, *course.start]), at, course.duration)
+    return driven(dsys, course, velocity, np.array([0.0, *course.start]))
 
 
 def circle(dsys: DiscreteSystem) -> Trajectory:

@@ -15,6 +15,8 @@ from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import INTEGRATORS
+from nh_control.integrators.registry import Make
 from nh_control.mechanics.external_forces import (
     ForceTarget,
     on_coordinates,
@@ -104,7 +106,7 @@ class PlantOptions:
 @dataclass(frozen=True)
 class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is
-    the default.
+    the default. Any registered integrator that takes the system will do, too.
 
     parameters              a frozen dataclass of numbers; `parameter` gives them units and meaning
     weights                 (Q, R, Qf) in local coordinates; Qf is None with `hold`
@@ -130,7 +132,7 @@ class Scenario:
     title: str
     parameters: Any
     make_system: Callable[[Any], System]
-    integrators: Mapping[str, Callable[[System, float], DiscreteSystem]]
+    integrators: Mapping[str, Make]
     references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
     weights: tuple[np.ndarray, np.ndarray, np.ndarray | None]
     perturbation: Any = Displacement(displacement=0.1, momentum=0.1)
@@ -181,11 +183,12 @@ class Scenario:
         """The simulated plant, `options.substeps` of whose steps make one step of the model;
         raises UnknownName, ValueError.
         """
+        makes = self.usable_integrators(model.system)
         integrator = options.integrator or next(
-            (n for n, make in self.integrators.items() if self._same_method(make, model)), ""
+            (n for n, make in makes.items() if self._same_method(make, model)), ""
         )
         parameters, h = self.plant_parameters(options), model.h / options.substeps
-        make = self.integrators.get(integrator)
+        make = makes.get(integrator)
         same = make is not None and self._same_method(make, model)
         own = type(model.system.parameters) is type(self.parameters)
         if same and own and not options.disturbances:
@@ -195,6 +198,16 @@ class Scenario:
             forces = self.disturbance(model, options)
             system = with_external_forces(system, forces.targets)
         return self._discrete(system, integrator, h)
+
+    def usable_integrators(self, system: System) -> dict[str, Make]:
+        """Integrators by name: the scenario's own, then the registered ones that take the
+        system.
+        """
+        registered = {name: one.make for name, one in INTEGRATORS.fitting(system).items()}
+        return {
+            **self.integrators,
+            **{n: m for n, m in registered.items() if n not in self.integrators},
+        }
 
     def plant_parameters(self, options: PlantOptions) -> Any:
         """Physical parameters of the plant; raises UnknownName, and ValueError for values that
@@ -237,12 +250,16 @@ class Scenario:
         self, model: DiscreteSystem, reference: Trajectory, integral: bool = False
     ) -> LqrTracker:
         """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if
-        `integral`.
+        `integral`; what a method keeps beside (q, rho) has no weight.
         """
+        Q, R, Qf = self.weights
+        memory = (0, len(model.method.memory))
         return LqrTracker(
             model,
             reference,
-            *self.weights,
+            np.pad(Q, memory),
+            R,
+            None if Qf is None else np.pad(Qf, memory),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
             hold=self.hold,
         )
@@ -277,11 +294,16 @@ class Scenario:
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         integrator = integrator or next(iter(self.integrators))
-        if integrator not in self.integrators:
-            raise UnknownName(f"{self.name} integrator", integrator, self.integrators)
-        return self.integrators[integrator](system, h)
+        if integrator in self.integrators:
+            return self.integrators[integrator](system, h)
+        if integrator in INTEGRATORS and (reason := INTEGRATORS[integrator].refuses(system)):
+            raise ValueError(
+                f"{self.name}: {integrator} cannot take {system.name}, which {reason}"
+            )
+        makes = self.usable_integrators(system)
+        if integrator not in makes:
+            raise UnknownName(f"{self.name} integrator", integrator, makes)
+        return makes[integrator](system, h)
 
-    def _same_method(
-        self, make: Callable[[System, float], DiscreteSystem], model: DiscreteSystem
-    ) -> bool:
+    def _same_method(self, make: Make, model: DiscreteSystem) -> bool:
         return make(model.system, model.h).method.name == model.method.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -13,9 +12,10 @@ from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Vector
 
 
-def check_inertias(owner: str, principal: Sequence[float]) -> None:
+def check_inertias(owner: str, principal: Vector) -> None:
     """Raises ValueError unless a body can have these principal inertias (3)."""
     largest = max(principal)
     if min(principal) <= 0 or 2 * largest > sum(principal):

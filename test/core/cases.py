@@ -4,13 +4,79 @@ from __future__ import annotations
 
 from functools import cache
 
+import casadi as ca
 import numpy as np
+import pytest
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint, rdp
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 
-SYSTEMS = {"pendulum": pendulum, "sleigh": chaplygin_sleigh, "snakeboard": snakeboard}
+
+def anything() -> System:
+    """Two constraints, a mass matrix, potential and forces with nothing special about them."""
+
+    def mass(q):
+        b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
+        return ca.diag(ca.DM([2.0, 1.5, 1.0, 1.2])) + 0.4 * b @ b.T
+
+    def potential(q):
+        bent = 0.3 * q[0] ** 2 * q[2] ** 2 + ca.cos(2 * q[1]) * q[3] / 2
+        return ca.sumsqr(q) / 2 + bent
+
+    def force(q, v, u):
+        turning = 0.3 * ca.vertcat(v[0] * v[1] * q[0], -(v[0] ** 2) * q[0], 0, ca.sin(q[1]))
+        return ca.vertcat(u, 0, 0) + turning
+
+    def constraint(q):
+        first = ca.horzcat(1 + ca.sin(q[2]) / 5, 0.3 * q[3], ca.cos(q[2]), ca.sin(q[3]) / 2)
+        return ca.vertcat(first, ca.horzcat(q[0] / 10, 1, q[2] / 2, -ca.cos(q[3])))
+
+    return System(
+        name="anything",
+        space=Rn("a", "b", "c", "d"),
+        lagrangian=lambda q, v: v.T @ mass(q) @ v / 2 - potential(q),
+        inputs=("u_1", "u_2"),
+        force=force,
+        velocity_constraint=constraint,
+    )
+
+
+def turning_body() -> System:
+    """A heavy body about a point with a wheel on it, and a constraint that turns with the body."""
+    inertia = ca.DM([[1, 0.1, 0.2], [0.1, 2, -0.3], [0.2, -0.3, 1.5]])
+
+    def lagrangian(q, v):
+        height = quaternion.matrix(q[:4])[2, 1]
+        wheel = v[3] ** 2 * (1 + ca.cos(q[4]) / 5) / 2 - q[4] ** 2
+        return v[:3].T @ inertia @ v[:3] / 2 + wheel - height
+
+    def constraint(q):
+        row = quaternion.matrix(q[:4])[0, :] + ca.horzcat(0, 0, 1.5) + 0.3 * ca.sin(q[4])
+        return ca.horzcat(row, -0.4)
+
+    return System(
+        name="turning_body",
+        space=Product(SO3(), Rn("wheel")),
+        lagrangian=lagrangian,
+        inputs=("u",),
+        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0),
+        velocity_constraint=constraint,
+    )
+
+
+SYSTEMS = {
+    "pendulum": pendulum,
+    "sleigh": chaplygin_sleigh,
+    "snakeboard": snakeboard,
+    "anything": anything,
+    "turning_body": turning_body,
+}
 NONHOLONOMIC = ("sleigh", "snakeboard")
 RETRACTIONS = ("exp", "cay", "ccsk", "sccsk")
 TANGENTS = ("exact", "truncated")
@@ -36,6 +102,40 @@ PAIRS += [
     (system, method) for system in NONHOLONOMIC for method in ("dla", "dla-left", *RDP_METHODS)
 ]
 
+RUN_ABOVE = ("midpoint", "nonholonomic_midpoint", *(name for name in INTEGRATORS if "rdp" in name))
+"""Registered integrators that run over all these systems under their own names above."""
+METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
+REGISTERED = [
+    (system, name)
+    for name, entry in INTEGRATORS.items()
+    if name not in RUN_ABOVE
+    for system, make in SYSTEMS.items()
+    if entry.takes(make()) and (system != "turning_body" or entry.order <= 4)
+]
+QUICK = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
+"""The system of an integrator's quick tests; the sleigh, or the pendulum, where none is named."""
+COMPOSED = tuple(name for name in INTEGRATORS if "_order" in name)
+"""Compositions have quick tests of their own."""
+
+
+def registered(*more) -> list:
+    """(system, name, *more) of every registered integrator and every system that it takes; all
+    but one system an integrator are slow.
+    """
+    cases = []
+    for system, name in REGISTERED:
+        default = "sleigh" if ("sleigh", name) in REGISTERED else "pendulum"
+        quick = system == QUICK.get(name, default) and name not in COMPOSED
+        marks = () if quick else pytest.mark.slow
+        cases.append(pytest.param(system, name, *more, marks=marks))
+    return cases
+
+
+def without_compiler(monkeypatch, name: str) -> None:
+    """Registered integrators run in CasADi's virtual machine: compiling them all takes minutes."""
+    if name in INTEGRATORS and name not in RUN_ABOVE:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+
 
 @cache
 def discrete(system: str, method: str, h: float) -> DiscreteSystem:
@@ -53,6 +153,10 @@ def random_phase(
     """
     space = dsys.system.space
     q, v = rng.uniform(-2, 2, space.nq), rng.normal(size=space.nw)
+    if dsys.system.name == "anything":
+        q /= 4
+    if dsys.system.name == "turning_body":
+        q = space.retract(space.origin, q[1:] / 4)
     if "phi" in space.names:
         q[space.names.index("phi")] /= 2
         v[space.velocity_names.index("phi_dot")] *= steering

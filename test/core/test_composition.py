@@ -128,7 +128,8 @@ def one_by_one(dsys: DiscreteSystem, x, u) -> np.ndarray:
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
 @pytest.mark.parametrize("order", [4, 6, 8])
-def test_a_step_is_all_substeps_and_a_trajectory_all_steps_to_the_bit(native, order, monkeypatch):
+def test_a_step_is_all_substeps_and_a_trajectory_all_steps(native, order, monkeypatch):
+    """The substeps to round-off, which start from an extrapolated guess; steps to the bit."""
     if not native:
         monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys = INTEGRATORS[f"nonholonomic_midpoint_order{order}"].make(SYSTEMS["snakeboard"](), 0.1)
@@ -136,11 +137,23 @@ def test_a_step_is_all_substeps_and_a_trajectory_all_steps_to_the_bit(native, or
     inputs = np.tile(u, (5, 1))
     states = [x]
     for held in inputs:
-        assert np.array_equal(dsys.step(states[-1], held), one_by_one(dsys, states[-1], held))
-        states.append(dsys.step(states[-1], held))
+        x1 = dsys.step(states[-1], held)
+        np.testing.assert_allclose(x1, one_by_one(dsys, states[-1], held), rtol=0, atol=1e-13)
+        states.append(x1)
     assert np.array_equal(dsys.simulate(x, inputs).states, states)
     lin = dsys.linearize(x, u)
     assert np.array_equal(lin.x1, states[1]) and np.array_equal(dsys.step(x, u), states[1])
+
+
+def test_a_guess_that_leads_nowhere_is_dropped():
+    """A step from a useless guess is the one from zero."""
+    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
+    x, u = np.array([0.5, 0.2]), np.array([0.1])
+    expected, work = dsys.step(x, u), dsys._arrays.work
+    for wrong in (np.nan, np.inf):
+        work.x[:], work.u[:], work.z[:], work.warm[:] = x, u, wrong, 1.0
+        assert dsys._engine.step(work) == 0 and np.array_equal(work.x1, expected)
+    work.warm[:] = 0.0
 
 
 CASES = [("pendulum", 6, 7), ("snakeboard", 4, 5)]

@@ -8,7 +8,7 @@ which is of third order in h.
 
 import numpy as np
 import pytest
-from cases import PAIRS, discrete, random_point
+from cases import PAIRS, discrete, random_point, registered, without_compiler
 from differences import hessian, jacobian
 
 from nh_control.discrete.results import Linearization
@@ -16,6 +16,7 @@ from nh_control.discrete.results import Linearization
 H = 0.1
 SEEDS = range(3)
 SPACING, SPACING_2 = 0.02, 0.05
+CASES = [(*pair, seed) for pair in PAIRS for seed in SEEDS] + registered(0)
 
 
 def local_step(dsys, x, u, x1):
@@ -23,9 +24,9 @@ def local_step(dsys, x, u, x1):
     return lambda w: dsys.local(x1, dsys.step(dsys.retract(x, w[: dsys.ndx]), u + w[dsys.ndx :]))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("system, method", PAIRS)
-def test_linearization_is_the_derivative_of_the_step(system, method, seed):
+@pytest.mark.parametrize("system, method, seed", CASES)
+def test_linearization_is_the_derivative_of_the_step(system, method, seed, monkeypatch):
+    without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)
     x, u = random_point(dsys, np.random.default_rng(seed))
     lin = dsys.linearize(x, u)
@@ -37,9 +38,11 @@ def test_linearization_is_the_derivative_of_the_step(system, method, seed):
         assert (np.abs(got - want) <= 1e-9 * row + round_off).all()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("system, method", PAIRS)
-def test_hessian_is_the_second_derivative_of_the_contracted_step(system, method, seed):
+@pytest.mark.parametrize("system, method, seed", CASES)
+def test_hessian_is_the_second_derivative_of_the_contracted_step(
+    system, method, seed, monkeypatch
+):
+    without_compiler(monkeypatch, method)
     dsys, rng = discrete(system, method, H), np.random.default_rng(100 + seed)
     x, u = random_point(dsys, rng)
     lam = rng.normal(size=dsys.ndx)

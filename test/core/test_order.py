@@ -11,8 +11,12 @@ from functools import cache
 import continuous
 import numpy as np
 import pytest
-from cases import discrete
+from cases import discrete, registered, without_compiler
 from numpy import cos, sin
+from scipy.integrate import solve_ivp
+
+from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.continuous import ContinuousSystem
 
 T, NODES = 1.0, 10
 STEPS = (20, 40, 80, 160)
@@ -187,3 +191,77 @@ def test_the_two_hand_written_snakeboards_agree():
         np.subtract(*(np.concatenate([p[:5], motion.momenta(p[:5], p[5:])]) for p in moved)) / 2e-6
     )
     assert np.allclose(reduced(0.3, state, lambda t: u), slope, rtol=0, atol=1e-9)
+
+
+LADDERS = {
+    1: (80, 160, 320, 640),
+    2: (20, 28, 40, 56, 80, 112, 160),
+    4: (6, 8, 12, 16, 22, 32, 44, 60, 88),
+    6: (4, 5, 6, 7, 8, 10, 12, 14, 16, 20),
+    8: (3, 4, 5, 6, 7, 8, 9, 10),
+}
+"""Numbers of steps of [0, 2] for integrators of an order, even ones: the error of GNI alternates
+when the input at the start was not known.
+"""
+SPAN, FLOOR = 2.0, 1e-11
+CONSTANT_STARTS = STARTS | {
+    "anything": ([0.4, -0.3, 0.6, 0.5], [0.5, 1.0, -0.8, 0.7]),
+    "turning_body": ([0.5, 0.5, -0.5, 0.5, 0.2], [0.7, -1.2, 0.4, 0.3]),
+}
+CONSTANT = {
+    "pendulum": [0.3],
+    "sleigh": [0.4, 0.3],
+    "snakeboard": [0.6, 0.3],
+    "anything": [0.3, -0.2],
+    "turning_body": [0.4],
+}
+
+
+@cache
+def reached(system: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start (q, v) and (q, rho) after SPAN under the constant input: by hand where there are such
+    equations, else by `ContinuousSystem`.
+    """
+    name = "midpoint" if system == "pendulum" else "dla"
+    dsys, u = discrete(system, name, 0.1), np.array(CONSTANT[system])
+    q, v = map(np.array, CONSTANT_STARTS[system])
+    v = dsys.velocity(dsys.state(q, v))
+    if system in MOTIONS:
+        motion = MOTIONS[system]
+        end = motion.solve(motion.phase(q, v), [0.0, SPAN], lambda t: u)[-1]
+        q1, qd1 = end[: motion.n], end[motion.n :]
+        return q, v, np.concatenate([q1, motion.momenta(q1, qd1)])
+    space, continuous_system = dsys.system.space, ContinuousSystem(dsys.system)
+
+    def rates(_, phase):
+        at, w = phase[: space.nq], phase[space.nq :]
+        d = 1e-3 * w
+        steps = [(space.retract(at, k * d) - space.retract(at, -k * d)) / 2e-3 for k in (1, 2, 3)]
+        moving = 1.5 * steps[0] - 0.3 * steps[1] + steps[2] / 30
+        return np.concatenate([moving, continuous_system.acceleration(at, w, u)])
+
+    start = np.concatenate([q, v])
+    run = solve_ivp(rates, (0.0, SPAN), start, "DOP853", rtol=1e-13, atol=1e-13)
+    end = run.y[:, -1]
+    return q, v, dsys.state(end[: space.nq], end[space.nq :])
+
+
+@pytest.mark.parametrize("system, method", registered())
+def test_every_registered_integrator_has_its_order(system, method, monkeypatch):
+    """In configuration and in momenta, over the four finest steps whose errors stand above the
+    reference's accuracy, and no higher one where nothing is special about the system.
+    """
+    without_compiler(monkeypatch, method)
+    order, (q, v, end) = INTEGRATORS[method].order, reached(system)
+    base, split, table = discrete(system, method, 0.1), len(q), []
+    for n in LADDERS[order]:
+        dsys = base.with_step(SPAN / n)
+        last = dsys.simulate(dsys.state(q, v), np.tile(CONSTANT[system], (n, 1))).states[-1]
+        error = np.abs(last[: len(end)] - end)
+        table.append((n, error[:split].max(), error[split:].max()))
+    for column in (1, 2):
+        above = np.array([(row[0], row[column]) for row in table if row[column] >= FLOOR])[-4:]
+        assert len(above) == 4, table
+        found = -np.polyfit(np.log(above[:, 0]), np.log(above[:, 1]), 1)[0]
+        assert found >= order - 0.05 * (order + 1), (found, table)
+        assert found <= order + 0.05 * (order + 1) or system in MOTIONS, (found, table)

@@ -9,7 +9,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from cases import PAIRS, discrete, random_point
+from cases import PAIRS, discrete, random_point, registered, without_compiler
 from differences import derivative, second_derivative
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
@@ -60,8 +60,9 @@ def check_first(dsys, x, u):
         assert np.abs(value * lin.P[:, k] - want).max() <= tolerance, name
 
 
-@pytest.mark.parametrize("system, method", PAIRS)
-def test_the_step_by_every_parameter(system, method):
+@pytest.mark.parametrize("system, method", PAIRS + registered())
+def test_the_step_by_every_parameter(system, method, monkeypatch):
+    without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)
     check_first(dsys, *random_point(dsys, np.random.default_rng(5)))
 

@@ -6,10 +6,21 @@ import casadi as ca
 import continuous
 import numpy as np
 import pytest
-from cases import METHODS, RDP_METHODS, SYMMETRIC, discrete, random_phase, random_point
+from cases import (
+    METHODS,
+    RDP_METHODS,
+    REGISTERED,
+    SYMMETRIC,
+    SYSTEMS,
+    discrete,
+    random_phase,
+    random_point,
+    registered,
+    without_compiler,
+)
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
 from nh_control.systems import pendulum, snakeboard
 
@@ -67,6 +78,42 @@ def test_reversibility(system, method, seed):
     flip = np.where(np.arange(dsys.nx) < n, 1, -1)
     x, u = random_point(dsys, np.random.default_rng(seed))
     assert close(flip * dsys.step(flip * dsys.step(x, u), u), x)
+
+
+REVERSIBLE = [case for case in registered() if INTEGRATORS[case.values[1]].symmetric]
+
+
+@pytest.mark.parametrize("system, method", REVERSIBLE)
+def test_reversibility_of_registered_integrators(system, method, monkeypatch):
+    """As above, where an integrator says that it is symmetric; what it keeps beside the momenta
+    turns with them or stays.
+    """
+    without_compiler(monkeypatch, method)
+    dsys = discrete(system, method, H)
+    n, m = dsys.system.space.nq, len(dsys.method.memory)
+    x, u = random_point(dsys, np.random.default_rng(3))
+    back = []
+    for sign in (1, -1):
+        flip = np.concatenate([np.ones(n), -np.ones(dsys.nx - n - m), sign * np.ones(m)])
+        back.append(np.abs(flip * dsys.step(flip * dsys.step(x, u), u) - x).max())
+    assert min(back) <= 1e-11 * (1 + np.abs(x).max()), back
+
+
+@pytest.mark.parametrize("system, name", REGISTERED)
+def test_explicit_integrators_have_no_unknowns(system, name):
+    entry = INTEGRATORS[name]
+    assert (entry.make(SYSTEMS[system](), H).method.n_z == 0) == entry.explicit
+
+
+PLANAR = [case for case in registered() if case.values[0] in ("sleigh", "snakeboard")]
+
+
+@pytest.mark.parametrize("system, method", PLANAR)
+def test_registered_integrators_know_the_symmetry_of_the_plane(system, method, monkeypatch):
+    without_compiler(monkeypatch, method)
+    dsys, rng = discrete(system, method, H), np.random.default_rng(4)
+    (x, u), g, pose = random_point(dsys, rng), rng.uniform(-3, 3, 3), {"sleigh": 0}.get(system, 2)
+    assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
 
 
 def moved(x, pose, g):

@@ -139,3 +139,10 @@ def test_other_threads_run_meanwhile():
     finally:
         sys.setswitchinterval(interval)
         thread.join()
+
+
+def test_inputs_may_lie_in_memory_by_columns(board):
+    dsys, x, u = board
+    np.testing.assert_array_equal(
+        dsys.simulate(x, np.asfortranarray(u)).states, dsys.simulate(x, u).states
+    )

@@ -16,9 +16,11 @@ SCENARIO = scenarios.get("snakeboard")
 H = SCENARIO.step_s
 
 
-def expected(steps: int, **options) -> np.ndarray:
-    """The same run in this process, with the plant's options, as `probe.states` gives it."""
-    model = SCENARIO.model()
+def expected(steps: int, model: str = "", **options) -> np.ndarray:
+    """The same run in this process, of a tracker's model and with the plant's options, as
+    `probe.states` gives it.
+    """
+    model = SCENARIO.model(model)
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
     options = PlantOptions(**options)
     plant = SCENARIO.plant(model, options)
@@ -86,6 +88,16 @@ def test_lockstep_is_identical_in_other_processes_with_another_plant(nodes, prob
         ).max()
         < 1e-9
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", ["gni_implicit", "rdp_cay", "spark_2", "gonzalez"])
+def test_trackers_on_other_models_steer_the_same_plant(nodes, probe, integrator):
+    """Over DDS the run is that of one process, and the error has shrunk."""
+    plant = {"plant.integrator": "midpoint"}
+    there = run(nodes, probe, 300, {**plant, "integrator": integrator}, {"integrator": integrator})
+    here = expected(300, integrator, integrator="midpoint")
+    assert np.abs(there - here).max() < 1e-9
 
 
 def test_topics_are_complete_and_valid(nodes, probe):

@@ -35,12 +35,19 @@ static int factor_copy(const double *J, double *factors, int *pivots)
     return factor(factors, pivots);
 }
 
-/* z: in zero, out the solution. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-static int newton(const double *x, const double *u, const double *p, double *z, double *info, double *J, double *factors)
+/* z: in zero, or a guess if `warm`, out the solution. fixed: sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
+ * relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
+static int newton(int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
 {
-    double r[N_Z], fixed[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
+    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
-    call_start(x, u, p, fixed, r, J);
+    if (warm) {
+        call_residual(x, u, z, p, r);
+        call_jacobian(x, u, z, p, J);
+    } else {
+        memset(z, 0, sizeof(double) * N_Z);
+        call_start(x, u, p, fixed, r, J);
+    }
     row_sizes(J, z, fixed, size);
     int singular = factor_copy(J, factors, pivots);
     double error = relative_error(r, size), rate = 1.0;
@@ -105,13 +112,15 @@ static int newton(const double *x, const double *u, const double *p, double *z, 
     return status;
 }
 
-/* Every routine takes the list of arrays and returns a status; its results are among the arrays. */
+/* Every routine takes the list of arrays and returns a status; its results are among the arrays. A step with a[WARM] not zero starts at the guess in a[Z],
+ * and at zero only if that fails. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
     double *z = a[Z], *x1 = a[X1], domain[N_DOMAIN + 1];
-    memset(z, 0, sizeof(double) * N_Z);
-    const int status = N_Z ? newton(x, u, p, z, a[INFO], a[R_Z], a[FACTORS]) : CONVERGED;
+    int status = CONVERGED;
+    if (N_Z && *a[WARM] != 0.0) status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED)) status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
     for (int i = 0; i < N_X; ++i)

@@ -1,0 +1,195 @@
+"""`nh_control integrators`: the table of all integrators; `nh_control compare`: some of them, and
+SciPy's solvers, on a scenario's motion.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from nh_control.command.running import find, usage_errors
+
+if TYPE_CHECKING:
+    from nh_control.integrators import Integrator
+    from nh_control.runs.comparison import Comparison, MethodRow, Motion
+
+DURATION_S, STEP_S = 10.0, 0.02
+AT = (1e-4, 1e-6, 1e-8, 1e-10)
+"""Errors at which processor times are printed."""
+
+
+def add_to(commands: Any) -> None:
+    """Add both commands to a parser's."""
+    table = commands.add_parser(
+        "integrators",
+        help="all integrators: order, what they preserve and, on a scenario, the cost of a step",
+    )
+    table.add_argument("scenario", nargs="?", metavar="SCENARIO", help="measured on its system")
+    _add_step(table, "measured")
+    table.add_argument("--json", action="store_true", help="print one JSON object")
+    table.set_defaults(command=_integrators)
+    compare = commands.add_parser(
+        "compare",
+        help="integrators and SciPy's solvers on a scenario's motion: error against processor "
+        "time, energy, constraints",
+    )
+    compare.add_argument("scenario", metavar="SCENARIO", help="what moves, without inputs")
+    compare.add_argument(
+        "--methods",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="integrators to compare, `nh_control integrators` shows all (default: those of "
+        "order 4 and more, and nonholonomic_midpoint)",
+    )
+    compare.add_argument(
+        "--duration", type=float, default=DURATION_S, metavar="S", help="length in s (%(default)g)"
+    )
+    compare.add_argument(
+        "--reference",
+        default="",
+        metavar="NAME",
+        help="the motion goes on from this reference (default: the scenario's first)",
+    )
+    _add_step(compare, "of the figure of energy and constraints")
+    compare.add_argument("--output", default=None, metavar="DIR", help="folder of the results")
+    compare.add_argument("--overwrite", action="store_true", help="replace results in --output")
+    compare.add_argument("--json", action="store_true", help="print one JSON object")
+    compare.set_defaults(command=_compare)
+
+
+def _add_step(parser: Any, what: str) -> None:
+    parser.add_argument(
+        "--step", type=float, default=STEP_S, metavar="S", help=f"step in s, {what} (%(default)g)"
+    )
+
+
+def _integrators(args: Namespace) -> int:
+    from nh_control.integrators import INTEGRATORS
+    from nh_control.runs.comparison import MethodRow, method_table, motion_of
+
+    rows: list[MethodRow] = [MethodRow(one) for one in INTEGRATORS.values()]
+    if args.scenario:
+        scenario = find(args.scenario)
+        with usage_errors(scenario.file):
+            motion = motion_of(scenario, DURATION_S)
+        rows = list(_watched(method_table(INTEGRATORS, motion, args.step), len(rows)))
+    if args.json:
+        print(json.dumps([_values(row, bool(args.scenario)) for row in rows], indent=2))
+    else:
+        _print_table([_values(row, bool(args.scenario)) for row in rows])
+    return 0
+
+
+def _watched(rows: Iterable[MethodRow], total: int) -> Iterator[MethodRow]:
+    for k, row in enumerate(rows):
+        print(f"\r{k + 1} of {total} {row.integrator.name:40}", end="", file=sys.stderr)
+        yield row
+    print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
+
+
+def _values(row: MethodRow, measured: bool) -> dict[str, Any]:
+    one = row.integrator
+    values: dict[str, Any] = {
+        "name": one.name,
+        "order": one.order,
+        "kind": "explicit" if one.explicit else "implicit",
+        "symmetric": one.symmetric,
+        "preserves": ", ".join(one.preserves),
+    }
+    if measured:
+        values |= {"state": row.state_size, "unknowns": row.unknowns}
+        values |= {"us_per_step": round(row.microseconds, 2), "refused": row.refused}
+    return values | {"source": one.source}
+
+
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    out = Table(box=None, padding=(0, 2, 0, 0))
+    for k, name in enumerate(rows[0]):
+        out.add_column(name.replace("_", " "), no_wrap=k == 0, overflow="fold")
+    for row in rows:
+        out.add_row(*("" if value in (0, False) else _text(value) for value in row.values()))
+    Console().print(out)
+
+
+def _text(value: Any) -> str:
+    return "yes" if value is True else str(value)
+
+
+def _compare(args: Namespace) -> int:
+    from nh_control.figures import comparison as figures
+    from nh_control.figures.style import save
+    from nh_control.integrators import INTEGRATORS
+    from nh_control.runs.comparison import compare, motion_of
+    from nh_control.runs.output import folder
+
+    scenario = find(args.scenario)
+    with usage_errors(scenario.file):
+        motion = motion_of(scenario, args.duration, args.reference)
+        chosen = _chosen(args.methods, INTEGRATORS)
+        out = folder(f"{scenario.name}-comparison", args.output, args.overwrite)
+    result = compare(
+        motion, chosen, args.step, progress=lambda name: print(f"{name} ...", file=sys.stderr)
+    )
+    save(lambda: figures.work_precision(result), out / "work_precision.png")
+    save(lambda: figures.energy(result), out / "energy.png")
+    numbers = _numbers(result)
+    (out / "numbers.json").write_text(json.dumps(numbers, indent=2) + "\n")
+    if args.json:
+        print(json.dumps(numbers, indent=2))
+    else:
+        _print_times(result)
+        print(f"{out}: work_precision.png, energy.png, numbers.json")
+    return 0
+
+
+def _chosen(names: Sequence[str], integrators: Mapping[str, Integrator]) -> dict[str, Integrator]:
+    if unknown := [name for name in names if name not in integrators]:
+        raise ValueError(f"no integrators {unknown}, choose of: {', '.join(integrators)}")
+    if names:
+        return {name: integrators[name] for name in names}
+    return {
+        name: one
+        for name, one in integrators.items()
+        if one.order >= 4 or name == "nonholonomic_midpoint"
+    }
+
+
+def _numbers(result: Comparison) -> dict[str, Any]:
+    return {
+        "system": result.motion.system.name,
+        "motion": _motion(result.motion),
+        "uncertainty": result.uncertainty,
+        "work": {name: [asdict(p) for p in points] for name, points in result.work.items()},
+        "energy_step_s": result.step_s,
+        "largest_energy_error": {n: float(abs(d.energy).max()) for n, d in result.drifts.items()},
+        "largest_constraint": {n: float(d.constraint.max()) for n, d in result.drifts.items()},
+        "refused": dict(result.refused),
+    }
+
+
+def _motion(motion: Motion) -> dict[str, Any]:
+    values = {name: getattr(motion, name).tolist() for name in ("q", "v", "u")}
+    return values | {"duration_s": motion.duration}
+
+
+def _print_times(result: Comparison) -> None:
+    from nh_control.runs.comparison import seconds_at
+
+    rows = []
+    for name, points in result.work.items():
+        times = {f"ms for {e:.0e}": 1e3 * seconds_at(points, e) for e in AT}
+        texts = {label: "-" if t == float("inf") else f"{t:.3f}" for label, t in times.items()}
+        drift = result.drifts.get(name)
+        largest = "-" if drift is None else f"{abs(drift.energy).max():.1e}"
+        rows.append({"method": name, **texts, "largest energy error": largest})
+    _print_table(rows)
+    for name, reason in result.refused.items():
+        print(f"{name}: {reason}")

@@ -1,0 +1,91 @@
+"""`nh_control paper`: the papers, or the experiments of one."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from nh_control.command.usage import UsageError
+
+if TYPE_CHECKING:
+    from nh_control.papers.paper import Experiment, Paper
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the arguments of the command."""
+    parser = commands.add_parser(
+        "paper",
+        help="figures and numbers of the papers that this package is built on, computed anew, "
+        "beside what the papers say",
+    )
+    add = parser.add_argument
+    add("paper", nargs="?", metavar="KEY", help="one of the papers (default: list them)")
+    number = "one figure by its number, or another experiment by its name; repeatable"
+    add("--figure", action="append", metavar="N", help=f"only {number} (default: all)")
+    where = "folder of the results (default: a new nh_control_output/KEY)"
+    add("--output", default=None, metavar="DIR", help=where)
+    add("--overwrite", action="store_true", help="replace results in a given --output")
+    parser.set_defaults(command=run)
+
+
+def run(args: Namespace) -> int:
+    """List the papers, or write the figures, numbers and table of one; returns the exit code."""
+    from nh_control.papers import PAPERS
+
+    if not args.paper:
+        _list(list(PAPERS.values()))
+        return 0
+    if args.paper not in PAPERS:
+        raise UsageError(f"no paper {args.paper!r}, choose of: {', '.join(PAPERS)}")
+    paper = PAPERS[args.paper]
+    try:
+        chosen = [paper.experiment(number) for number in args.figure or paper.numbers]
+    except KeyError as error:
+        raise UsageError(error.args[0]) from None
+    return _write(paper, chosen, _folder(args))
+
+
+def _write(paper: Paper, experiments: Sequence[Experiment], folder: Path) -> int:
+    from nh_control.numerics.progress import Progress
+    from nh_control.papers import report
+
+    outcomes = {}
+    with Progress() as progress:
+        for experiment in experiments:
+            progress.phase(f"{experiment.file}: {experiment.title}")
+            outcomes[experiment] = experiment.compute(progress)
+        files = report.write(paper, outcomes, folder)
+    rows = [report.row(s) for outcome in outcomes.values() for s in outcome.statements]
+    _print(f"{paper.key}: {paper.title}", report.COLUMNS, rows)
+    print(f"{folder}: {', '.join(files)}")
+    return 0
+
+
+def _folder(args: Namespace) -> Path:
+    from nh_control.runs import output
+
+    try:
+        return output.folder(args.paper, args.output, args.overwrite)
+    except OSError as error:
+        raise UsageError(str(error)) from error
+
+
+def _list(papers: Sequence[Paper]) -> None:
+    for paper in papers:
+        rows = [(experiment.number, experiment.title) for experiment in paper.experiments]
+        _print(f"{paper.key}: {paper.title}", ("figure", "shows"), rows)
+
+
+def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for cells in rows:
+        table.add_row(*cells)
+    Console().print(table, markup=False)

@@ -1,0 +1,80 @@
+"""Figures of a comparison of integrators: error against processor time, energy and constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nh_control.figures import style
+from nh_control.runs.comparison import SCIPY, Comparison
+
+MARKERS = "osD^v<>Ph"
+
+
+def work_precision(comparison: Comparison) -> Figure:
+    """Error of the last configuration against the processor time of the whole motion."""
+    figure = Figure(figsize=(style.WIDTH, 5.0), layout="constrained")
+    panel = figure.subplots()
+    for i, (name, points) in enumerate(comparison.work.items()):
+        panel.loglog(
+            [1e3 * p.seconds for p in points],
+            style.positive(np.array([p.error for p in points])),
+            label=name,
+            **_look(name, i, markers=True),
+        )
+    panel.axhline(comparison.uncertainty, color=style.LIMIT, linewidth=1.0)
+    panel.annotate(
+        "the reference's uncertainty",
+        (0.01, comparison.uncertainty),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        xytext=(0, 3),
+        color=style.LIMIT,
+        fontsize=8,
+    )
+    panel.set_ylim(top=10.0)
+    panel.set_xlabel("processor time (ms)")
+    panel.set_ylabel("error of the configuration (rad, m)")
+    _finish(figure, comparison, f"{comparison.motion.duration:g} s")
+    return figure
+
+
+def energy(comparison: Comparison) -> Figure:
+    """Errors of the energy over the largest kinetic energy, and of the constraints, along the
+    motion, at one step; the solvers at a tolerance of 1e-6.
+    """
+    constrained = comparison.motion.system.m or comparison.motion.system.n_holonomic
+    rows = 2 if constrained else 1
+    figure = Figure(figsize=(style.WIDTH, 2.2 + 2.4 * rows), layout="constrained")
+    panels = figure.subplots(rows, 1, sharex=True, squeeze=False).ravel()
+    for i, (name, drift) in enumerate(comparison.drifts.items()):
+        look = _look(name, i, markers=False)
+        panels[0].semilogy(drift.times, style.positive(np.abs(drift.energy)), label=name, **look)
+        if constrained:
+            panels[1].semilogy(drift.times, style.positive(drift.constraint), **look)
+    panels[0].set_ylabel("energy error")
+    if constrained:
+        panels[1].set_ylabel("constraint at the nodes")
+    panels[-1].set_xlabel("time (s)")
+    _finish(figure, comparison, f"h = {comparison.step_s:g} s")
+    return figure
+
+
+def _finish(figure: Figure, comparison: Comparison, how: str) -> None:
+    figure.suptitle(f"{comparison.motion.system.name}, {how}", x=0.02, ha="left", fontsize=10)
+    handles = style.handles(*figure.axes)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
+
+
+def _look(name: str, i: int, markers: bool) -> dict[str, Any]:
+    """SciPy's solvers are grey and dashed."""
+    if name in SCIPY:
+        place = SCIPY.index(name)
+        color, dash = ("#222222", "#777777", "#aaaaaa")[place], "--"
+    else:
+        color = style.SERIES[i % len(style.SERIES)]
+        dash = ("-", "-.", ":")[i // len(style.SERIES) % 3]
+    look: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.2}
+    return look | ({"marker": MARKERS[i % len(MARKERS)], "markersize": 3} if markers else {})

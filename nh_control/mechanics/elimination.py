@@ -1,0 +1,107 @@
+"""Which of a system's velocities follow from the others by its velocity constraints."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import qr
+
+from nh_control.geometry.spaces import Product
+
+if TYPE_CHECKING:
+    from nh_control.mechanics.system import System
+
+
+class Elimination:
+    """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones, by places
+    among the local coordinates of the configuration space; the prescribed ones are the last.
+
+    Velocities on spheres are never dependent: their bases turn.
+    """
+
+    def __init__(self, system: System):
+        self._system, self._space = system, system.space
+        self._free = system.space.nv - len(system.prescribed)
+
+    @property
+    def on_spheres(self) -> bool:
+        """Whether velocities are stored in more numbers than they have local coordinates."""
+        return self._space.nw != self._space.nv
+
+    @cached_property
+    def dependent(self) -> tuple[int, ...]:
+        """Places of the dependent velocities: those the system names, or else chosen at the
+        space's origin by pivoting. Raises ValueError where the constraints fix fewer.
+        """
+        system, space = self._system, self._space
+        if not system.m:
+            return ()
+        if system.dependent is not None:
+            return system.dependent
+        choice = [i for i in self._flat if i < self._free]
+        at_origin = system.value(self._matrix(system.symbols[0])[:, choice], space.origin)
+        if not np.isfinite(at_origin).all() or np.linalg.matrix_rank(at_origin) < system.m:
+            raise ValueError(
+                f"{system.name}: the {system.m} velocity constraints do not fix {system.m} of "
+                f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
+                f"{space.origin.tolist()}: drop dependent ones, or choose others by `dependent`"
+            )
+        _, _, pivots = qr(at_origin, pivoting=True)
+        return tuple(sorted(choice[int(i)] for i in pivots[: system.m]))
+
+    @cached_property
+    def independent(self) -> list[int]:
+        """Places of the other velocities that are not prescribed."""
+        return [i for i in range(self._free) if i not in self.dependent]
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Places of the dependent ones among the stored velocities."""
+        return tuple(self._flat[i] for i in self.dependent)
+
+    def tangents(self, q: ca.SX) -> ca.SX:
+        """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, n_rho):
+        one for every independent velocity.
+        """
+        y = ca.SX(self._space.nv, len(self.independent))
+        y[self.independent, :] = ca.SX.eye(len(self.independent))
+        if self.dependent:
+            a, dependent = self._matrix(q), list(self.dependent)
+            y[dependent, :] = -ca.solve(a[:, dependent], a[:, self.independent])
+        return y
+
+    def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
+        """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
+        of the prescribed coordinates, and zero for the independent ones: `A frame c = b`.
+        """
+        c = ca.SX(self._space.nv, 1)
+        c[self._free :] = prescribed_velocity
+        moving = self._system.prescribed or self._system.velocity_drift is not None
+        if self.dependent and moving:
+            a, dependent = self._matrix(q), list(self.dependent)
+            c[dependent] = ca.solve(a[:, dependent], self._system.drift(q) - a @ c)
+        return ca.densify(c)
+
+    def stored_frame(self, q: ca.SX) -> ca.SX:
+        """Stored momenta of unit components, (stored, n_rho + prescribed)."""
+        rows = [i for i in range(self._space.nw) if i not in self.dropped]
+        columns = [i for i in range(self._space.nv) if i not in self.dependent]
+        return self._space.frame(q)[rows, columns]
+
+    def _matrix(self, q: ca.SX) -> ca.SX:
+        return self._system.constraint_matrix(q) @ self._space.frame(q)
+
+    @cached_property
+    def _flat(self) -> dict[int, int]:
+        """Local coordinates that are stored velocities, too, and the places of these."""
+        space = self._space
+        flat: dict[int, int] = {}
+        local = stored = 0
+        for factor in space.factors if isinstance(space, Product) else (space,):
+            if factor.nv == factor.nw:
+                flat |= {local + i: stored + i for i in range(factor.nv)}
+            local, stored = local + factor.nv, stored + factor.nw
+        return flat

@@ -1,0 +1,23 @@
+"""[celledoni2016]: energy-preserving integrators applied to nonholonomic systems."""
+
+from __future__ import annotations
+
+from nh_control.papers import celledoni2016_chaotic, celledoni2016_gearbox, celledoni2016_sleigh
+from nh_control.papers.paper import Experiment, Paper
+
+PAPER = Paper(
+    "celledoni2016",
+    "Celledoni, Farré Puiggalí, Høiseth, Martín de Diego: Energy-preserving integrators applied "
+    "to nonholonomic systems",
+    (
+        Experiment("2", "a chaotic system by five integrators", celledoni2016_chaotic.figure_2),
+        Experiment(
+            "3", "the sleigh leaves an unstable equilibrium", celledoni2016_sleigh.figure_3
+        ),
+        Experiment(
+            "stability", "equilibria of the sleigh, Prop. 4.1", celledoni2016_sleigh.proposition
+        ),
+        Experiment("suslov", "momenta of the Suslov problem", celledoni2016_sleigh.suslov_problem),
+        Experiment("4", "a gearbox over half a million steps", celledoni2016_gearbox.figure_4),
+    ),
+)

@@ -1,0 +1,64 @@
+"""Measurements that several papers make: orders of integrators, long motions in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.figures.style import SERIES, TARGET, positive
+from nh_control.runs.comparison import Reference
+
+MARKERS = "os^vDx+"
+
+
+def errors(
+    reference: Reference, models: Sequence[DiscreteSystem], u: Sequence[float] = ()
+) -> np.ndarray:
+    """Errors of the last configuration of a motion, one for each step size."""
+    motion = reference.motion
+    out = []
+    for dsys in models:
+        x = dsys.state(motion.q, motion.v)
+        steps = round(motion.duration / dsys.h)
+        out.append(reference.error(dsys.configuration(last(dsys, x, steps, u))))
+    return np.array(out)
+
+
+def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: Sequence[float] = ()) -> np.ndarray:
+    """State after a number of steps under one input."""
+    return dsys.simulate(x, u, steps=steps, every=steps).states[-1]
+
+
+def slopes(h: Sequence[float], error: np.ndarray) -> np.ndarray:
+    """Orders from step size to step size."""
+    return np.diff(np.log(error)) / np.diff(np.log(h))
+
+
+def plot_orders(
+    axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], order: int = 2
+) -> None:
+    """Errors over the step size, both logarithmic, with the line of an order."""
+    for i, (name, error) in enumerate(found.items()):
+        style = {"color": SERIES[i], "marker": MARKERS[i], "markersize": 7 - i}
+        axes.loglog(h, positive(error), label=name, linewidth=1.0, fillstyle="none", **style)
+    low = 0.5 * min(error[-1] for error in found.values())
+    axes.loglog(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel="step h (s)", ylabel="error at the end")
+    axes.legend(fontsize=7)
+
+
+def relative_energy_error(dsys: DiscreteSystem, states: np.ndarray) -> np.ndarray:
+    """`|H / H0 - 1|` of states (N, nx)."""
+    energy = np.array([dsys.energy(x) for x in states])
+    return np.abs(energy / energy[0] - 1)
+
+
+def plain(values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays as lists, for JSON."""
+    return {name: np.asarray(value).tolist() for name, value in values.items()}

@@ -1,0 +1,89 @@
+"""One plant, tracked by LQR on models of several integrators: do they steer it alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from nh_control.control import LqrTracker, lqr
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.simulation import closed_loop, convert
+from nh_control.scenarios import PlantOptions, Scenario
+
+
+@dataclass(frozen=True)
+class TrackerModel:
+    """What a tracker on one integrator's model did: largest errors of the configuration (nv, local
+    coordinates) at the start, over the run and at its end, and the `eigenvalues` of the model's
+    closed loop over the middle third of the reference.
+    """
+
+    integrator: str
+    start: float
+    largest: float
+    final: float
+    saturated: int
+    eigenvalues: np.ndarray
+
+    def difference(self, other: TrackerModel) -> float:
+        """Largest distance of this one's eigenvalues from the other's, matched one to one; a model
+        with more memory keeps some for itself.
+        """
+        few, many = sorted((self.eigenvalues, other.eigenvalues), key=len)
+        distances = np.abs(few[:, None] - many[None, :])
+        return float(distances[linear_sum_assignment(distances)].max())
+
+
+def track(
+    scenario: Scenario,
+    integrators: Sequence[str],
+    reference: str = "",
+    options: PlantOptions = PlantOptions(),
+    step_s: float = 0.0,
+) -> list[TrackerModel]:
+    """Closed loops of one plant, by default the scenario's own integrator, with trackers whose
+    models are by `integrators`, from the scenario's initial error.
+
+    Raises UnknownName, ValueError, and StepFailed where a closed loop leaves the model.
+    """
+    own = scenario.model(step_s=step_s)
+    plant = scenario.plant(own, options)
+    return [
+        _one(scenario, name, reference, plant, options.substeps, step_s) for name in integrators
+    ]
+
+
+def _one(
+    scenario: Scenario,
+    integrator: str,
+    reference: str,
+    plant: DiscreteSystem,
+    substeps: int,
+    step_s: float,
+) -> TrackerModel:
+    model = scenario.model(integrator, step_s)
+    target = scenario.reference(model, reference)
+    tracker = scenario.tracker(model, target)
+    x0 = scenario.perturb(model, target.states[0], scenario.perturbation)
+    run = closed_loop(plant, tracker, convert(x0, model, plant), len(target), substeps)
+    errors = np.abs(run.errors[:, : model.system.space.nv]).max(axis=1)
+    return TrackerModel(
+        integrator=integrator,
+        start=float(errors[0]),
+        largest=float(errors.max()),
+        final=float(errors[-1]),
+        saturated=int(run.saturated.any(axis=1).sum()),
+        eigenvalues=_closed_loop_eigenvalues(tracker),
+    )
+
+
+def _closed_loop_eigenvalues(tracker: LqrTracker) -> np.ndarray:
+    A, B = lqr.linearize_along(tracker.dsys, tracker.reference)
+    steps, K = len(A), tracker.gains.K
+    transition = np.eye(tracker.dsys.ndx)
+    for k in range(steps // 3, 2 * steps // 3):
+        transition = (A[k] - B[k] @ K[k]) @ transition
+    return np.linalg.eigvals(transition)

@@ -1,0 +1,52 @@
+"""What a roller racer looks like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.scenarios.visual_model import (
+    BLUE,
+    ORANGE,
+    STEEL,
+    Pose,
+    Shape,
+    VisualModel,
+    wheel,
+)
+from nh_control.systems import RollerRacerParameters
+
+
+def poses(parameters: RollerRacerParameters, q: np.ndarray) -> dict[str, Pose]:
+    """The seat, on the ground below the middle of its axle, the handlebar's pivot and the wheels
+    at configuration (phi, theta, x, y); the wheels' rolling is no coordinate.
+    """
+    p, seat = parameters, Pose.planar(*q[1:])
+    bar = seat.turned(q[0], (p.d1, 0.0, 0.0))
+    side, radius = 0.4 * p.d1, _radius(p)
+    return {
+        "seat": seat,
+        "bar": bar,
+        **{
+            f"{name}_{hand}": frame.turned(0.0, (ahead, at, radius))
+            for name, frame, ahead in (("rear", seat, 0.0), ("front", bar, p.d2))
+            for hand, at in (("left", side), ("right", -side))
+        },
+    }
+
+
+def visual_model(parameters: RollerRacerParameters) -> VisualModel:
+    """A seat and a handlebar on two wheels each, joined by a pivot."""
+    d1, d2, r = parameters.d1, parameters.d2, _radius(parameters)
+    shapes = [
+        Shape("box", (1.1 * d1, 0.15 * d1, 0.06 * d1), STEEL, "seat", (0.45 * d1, 0.0, 1.5 * r)),
+        Shape("box", (0.5 * d1, 0.5 * d1, 0.1 * d1), BLUE, "seat", (0.0, 0.0, 2.4 * r)),
+        Shape("box", (d2 + 0.1 * d1, 0.1 * d1, 0.06 * d1), ORANGE, "bar", (d2 / 2, 0.0, 2.0 * r)),
+        Shape("box", (0.08 * d1, 0.9 * d1, 0.06 * d1), ORANGE, "bar", (0.0, 0.0, 2.6 * r)),
+    ]
+    for end in ("rear_left", "rear_right", "front_left", "front_right"):
+        shapes += wheel(end, r, 0.6 * r)
+    return VisualModel("odom", poses, tuple(shapes), trail="seat")
+
+
+def _radius(parameters: RollerRacerParameters) -> float:
+    return 0.16 * parameters.d1

@@ -1,0 +1,138 @@
+"""Work and precision on smooth motions of 10 s of the snakeboard and of the payload system: all
+integrators of order 4 and more against SciPy's solvers on the reduced equations, whose right-hand
+side is compiled; and the cost of a step of every integrator.
+
+Run with `python test/benchmark/work_precision.py [work] [steps]`. Times are the least of several
+of the thread's processor time, integrators and solvers in turns within one run.
+"""
+
+import sys
+
+import numpy as np
+
+from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
+from nh_control.integrators.composition import composition
+from nh_control.runs.comparison import (
+    Motion,
+    Reference,
+    method_table,
+    seconds_at,
+    solver_precision,
+    work_precision,
+)
+from nh_control.systems import snakeboard
+from nh_control.systems.chaotic_quartic import (
+    ChaoticQuarticParameters,
+    chaotic_quartic,
+    random_start,
+)
+from nh_control.systems.quadrotor_payload import quadrotor_payload
+
+AT = (1e-4, 1e-6, 1e-8, 1e-10)
+ROUNDS = 3
+DURATION = 10.0
+STEP = 0.01
+
+
+def moving(system, q, v, u=None) -> Motion:
+    """The motion with the admissible part of a velocity."""
+    dsys = nonholonomic_midpoint(system, STEP)
+    u = np.zeros(system.nu) if u is None else u
+    return Motion(system, q, dsys.velocity(dsys.state(q, v)), DURATION, u)
+
+
+def board() -> Motion:
+    """The board coasts in a curve while its rotor turns and its trucks swing."""
+    phi = 0.4
+    across, along = -0.8 * np.sin(phi), 1.6 * np.cos(phi)
+    q, v = [0.2, phi, 0.3, 0.0, 0.0], [1.7, -0.03, across, along, 0.0]
+    return moving(snakeboard(), np.array(q), np.array(v))
+
+
+def free_payload() -> Motion:
+    """Payload and quadrotors turn about one another, the quadrotors about themselves, in free
+    fall, seen from a frame that falls, too: where nothing has a weight.
+    """
+    system, rng = quadrotor_payload().with_parameters(g=1e-9), np.random.default_rng(0)
+    q = system.space.retract(system.space.origin, 0.3 * rng.normal(size=system.space.nv))
+    return moving(system, q, 0.3 * rng.normal(size=system.space.nw))
+
+
+def hanging_payload() -> Motion:
+    """The payload swings below quadrotors that turn about their thrusts, which carry the
+    weight.
+    """
+    system, rng = quadrotor_payload(), np.random.default_rng(0)
+    p = system.parameters
+    tilt = np.concatenate([np.zeros(9), [0.3, 0.2, -0.2, 0.3]])
+    q = system.space.retract(system.space.origin, tilt)
+    v = np.concatenate([np.zeros(3), [0, 0, 1.0], [0, 0, -1.0], 0.3 * rng.normal(size=6)])
+    thrust = (p.quadrotor_mass + p.payload_mass / 2) * p.g
+    return moving(system, q, v, np.array([thrust, 0, 0, 0] * 2))
+
+
+def chaotic(n: int) -> Motion:
+    """The quartic system with n pairs of coordinates, of the energy of [celledoni2016] a pair."""
+    system = chaotic_quartic(ChaoticQuarticParameters(n=n))
+    q, v = random_start(np.random.default_rng(0), 1.02 * n, n)
+    return Motion(system, q, v, DURATION)
+
+
+def methods() -> dict:
+    """Integrators of order 4 and more, compositions with fewer substeps among them."""
+    chosen = {name: one for name, one in INTEGRATORS.items() if one.order >= 4}
+    for order, substeps in ((6, 7), (8, 15)):
+        one = composition(INTEGRATORS["nonholonomic_midpoint"], order, substeps)
+        chosen[one.name] = one
+    return {"nonholonomic_midpoint": INTEGRATORS["nonholonomic_midpoint"], **chosen}
+
+
+def work(name: str, motion: Motion) -> None:
+    """Print the least times at which each method reaches errors, all in turns."""
+    reference = Reference(motion)
+    fitting = {n: one for n, one in methods().items() if one.takes(motion.system)}
+    solvers = ("DOP853", "RK45", "LSODA")
+    best: dict[str, list[float]] = {n: [np.inf] * len(AT) for n in (*fitting, *solvers)}
+    for _ in range(ROUNDS):
+        for n in best:
+            points = (
+                work_precision(reference, fitting[n], 0.05)
+                if n in fitting
+                else solver_precision(reference, n, 0.05)
+            )
+            best[n] = [min(b, seconds_at(points, e)) for b, e in zip(best[n], AT)]
+    print(f"\n{name}, {motion.duration:g} s: ms for an error of the last configuration of")
+    print(f"(the reference's uncertainty: {reference.uncertainty:.1e})")
+    print(f"{'':34}" + "".join(f"{e:>10.0e}" for e in AT))
+    for n, times in best.items():
+        print(f"{n:34}" + "".join(f"{1e3 * t:10.3f}" for t in times))
+
+
+def steps() -> None:
+    """Print us a step of every integrator on every system, in one run."""
+    motions = {"snakeboard": board(), "chaotic 3": chaotic(3), "chaotic 30": chaotic(30)}
+    rows = {
+        name: {row.integrator.name: row for row in method_table(INTEGRATORS, motion, STEP)}
+        for name, motion in motions.items()
+    }
+    print(f"us a step, h = {STEP:g} s, within a native trajectory; (numbers of a state, unknowns)")
+    print(f"{'':34}" + "".join(f"{name:>24}" for name in motions))
+    for one in INTEGRATORS:
+        found = (rows[name][one] for name in motions)
+        cells = (
+            "-" if row.refused else f"{row.microseconds:.2f} ({row.state_size}, {row.unknowns})"
+            for row in found
+        )
+        print(f"{one:34}" + "".join(f"{cell:>24}" for cell in cells))
+
+
+def main(parts: list[str]) -> None:
+    if not parts or "steps" in parts:
+        steps()
+    if not parts or "work" in parts:
+        for motion in (board, free_payload, hanging_payload):
+            work(motion.__name__.replace("_", " "), motion())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

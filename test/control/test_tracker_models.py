@@ -1,0 +1,42 @@
+"""LQR trackers on models of different integrators stabilize the same snakeboard."""
+
+import numpy as np
+import pytest
+
+from nh_control.runs.tracker_models import track
+from nh_control.scenarios import PlantOptions, get
+
+MODELS = ("rdp_exp", "gni_implicit", "spark_2", "gonzalez")
+
+
+@pytest.mark.slow
+def test_trackers_on_every_kind_of_model_stabilize_one_plant():
+    options = PlantOptions(integrator="midpoint", substeps=4)
+    found = track(get("snakeboard"), ("midpoint", *MODELS), options=options, step_s=0.02)
+    for one in found:
+        assert one.start == pytest.approx(0.1) and one.final < 1e-3 and one.largest < 0.2
+        assert np.abs(one.eigenvalues).max() < 0.95
+        assert one.difference(found[0]) < 5e-4
+    gni = next(one for one in found if one.integrator == "gni_implicit")
+    assert len(gni.eigenvalues) == len(found[0].eigenvalues) + 2
+    alone = [one for one in found if one.integrator != "gni_implicit"]
+    assert max(np.abs(one.eigenvalues).max() for one in alone) < 0.4
+
+
+def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():
+    board = get("snakeboard")
+    assert "gonzalez" in board.usable_integrators(board.make_system(board.parameters))
+    assert board.model("spark_3").method.name != board.model().method.name
+    with pytest.raises(ValueError, match="midpoint_order4 cannot take snakeboard.*velocity"):
+        board.model("midpoint_order4")
+    with pytest.raises(ValueError, match="unknown snakeboard integrator 'euler'.*midpoint"):
+        board.model("euler")
+
+
+def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own():
+    """The tracker of a model with more memory has weights for (q, rho) alone."""
+    board = get("snakeboard")
+    model = board.model("gni_implicit", 0.05)
+    assert board.plant(model).method.name == model.method.name
+    tracker = board.tracker(model, board.reference(model, "forward"))
+    assert tracker.gains.K.shape[1:] == (2, model.ndx) and model.ndx == 10

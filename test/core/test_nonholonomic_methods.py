@@ -1,0 +1,315 @@
+"""GNI, RATTLE, SHAKE, SPARK, partitioned and projected methods: the printed schemes, what they
+keep, which of them are one map, what they refuse.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import casadi as ca
+import numpy as np
+import pytest
+from cases import anything, random_phase, random_point, turning_body
+
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import INTEGRATORS, gni, midpoint, rattle, shake
+from nh_control.integrators.geometric_nonholonomic import MIDPOINT
+from nh_control.integrators.lobatto import nprk, spark
+from nh_control.integrators.nonholonomic_gauss import nonholonomic_gauss
+from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
+from nh_control.integrators.semi_implicit import si_dla
+from nh_control.integrators.stages import lobatto_tables
+from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
+from nh_control.systems import cart_pole, pendulum, snakeboard
+
+H = 0.05
+ROUND_OFF = 1e-12
+Q = np.array([0.3, 0.5, -0.6, 0.4, 0.7, -0.2, 0.5])
+V = np.array([0.1, 0.6, -0.4, 0.7, 0.5, 0.8, -0.3])
+PUSH = np.array([0.1, 0.2, -0.3, 0.1, 0.2, 0.1, -0.2])
+
+
+COMPILER = compiled.compiler
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    """Small systems, a few steps: CasADi's virtual machine."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def quartic(strength: float = 1.0) -> System:
+    """The chaotic system of [celledoni2016 (19), (20)], n = 3, q = (x, w, z), pushed."""
+
+    def potential(q):
+        w, z = q[1:4], q[4:]
+        return (ca.sumsqr(q) + (z[0] * z[1]) ** 2 + ca.sumsqr(w * z)) / 2
+
+    return System(
+        name="quartic",
+        space=Rn("x", "w1", "w2", "w3", "z1", "z2", "z3"),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2 - strength * potential(q),
+        inputs=tuple(f"u{i}" for i in range(7)),
+        force=lambda q, v, u: u,
+        velocity_constraint=lambda q: ca.horzcat(1, ca.SX(1, 3), q[1:4].T),
+    )
+
+
+def by_hand(q):
+    """Force -dV/dq, constraint row A and projection P^T of (12), M = 1."""
+    w, z = q[1:4], q[4:]
+    slope = q + np.concatenate([[0], w * z**2, z * w**2])
+    slope[4:6] += np.array([z[0] * z[1] ** 2, z[0] ** 2 * z[1]])
+    a = np.concatenate([[1.0], np.zeros(3), w])
+    return -slope, a, np.eye(7) - np.outer(a, a) / (a @ a)
+
+
+def admissible(dsys):
+    return dsys.velocity(dsys.state(Q, V))
+
+
+def momentum(dsys, x):
+    """p of a state of the quartic system: M = 1, so it is the velocity."""
+    return dsys.velocity(x)
+
+
+def test_shake_is_the_scheme_that_the_paper_prints():
+    """(16) with the reflection's factor 2: q after 40 steps, and the momentum after the closing
+    half kick, which is rho.
+    """
+    dsys, u = shake(quartic(), H), 0 * PUSH
+    q, p = Q.copy(), admissible(dsys)
+    states = dsys.simulate(dsys.state(q, p), np.tile(u, (40, 1))).states
+    force, _, project = by_hand(q)
+    half = p + H / 2 * project @ force
+    for k in range(40):
+        q = q + H * half
+        force, _, project = by_hand(q)
+        if k < 39:
+            half = (2 * project - np.eye(7)) @ half + H * project @ force
+    end = project @ half + H / 2 * project @ force
+    assert np.abs(states[-1][:7] - q).max() <= ROUND_OFF
+    assert np.abs(momentum(dsys, states[-1]) - end).max() <= ROUND_OFF
+
+
+def multipliers_of_rattle(q, p, lam, u, steps):
+    """(10) by hand, `M = 1`; q, p and all lambda."""
+    found = []
+    for _ in range(steps):
+        force, a, _ = by_hand(q)
+        half = p + H / 2 * (force + u - a * lam)
+        q = q + H * half
+        force, a, _ = by_hand(q)
+        kicked = half + H / 2 * (force + u)
+        lam = 2 / H * (a @ kicked) / (a @ a)
+        p = kicked - H / 2 * a * lam
+        found.append(lam)
+    return q, p, np.array(found)
+
+
+def test_rattle_is_the_scheme_that_the_paper_prints():
+    """(10) from lambda_0 = 0, under a constant push; `lambda = -2 sigma / h`."""
+    dsys = rattle(quartic(), H)
+    states = dsys.simulate(dsys.state(Q, V), np.tile(PUSH, (40, 1))).states
+    q, p, lam = multipliers_of_rattle(Q, admissible(dsys), 0.0, PUSH, 40)
+    assert np.abs(states[-1][:7] - q).max() <= ROUND_OFF
+    assert np.abs(momentum(dsys, states[-1]) - p).max() <= ROUND_OFF
+    assert np.abs(states[1:, -1] + H / 2 * lam).max() <= ROUND_OFF
+
+
+def test_the_start_decides_on_the_oscillation():
+    """The multipliers alternate around the true one, undamped, by what the start is off it: with
+    lambda_0 = 0 by all of it, between 0 and twice the value; with the consistent start not at all.
+    That is the "non-physical oscillatory behaviour" of [kobilarov2010 7], whose cause it leaves
+    open: the reflection has the eigenvalue -1 along A^T.
+    """
+    h, system = 0.01, quartic()
+    found = {}
+    for start in ("zero", "consistent"):
+        dsys = gni(system, h, start=start)
+        states = dsys.simulate(dsys.state(Q, V), np.zeros((20, 7))).states
+        found[start] = 2 / h * states[1:, -1]
+    true = 2 / h * gni(system, h).state(Q, V)[-1]
+    assert np.abs(np.diff(found["consistent"])).max() <= 0.01 * abs(true)
+    assert abs(found["consistent"][0] - true) <= 0.01 * abs(true)
+    odd, even = found["zero"][::2], found["zero"][1::2]
+    assert np.abs(odd - 2 * true).max() <= 0.2 * abs(true)
+    assert np.abs(even).max() <= 0.2 * abs(true)
+
+
+def test_the_oscillation_is_a_mode_of_the_method_alone():
+    """m multipliers of the linearization lie near -1, the others near 1."""
+    dsys = gni(snakeboard(), 0.02)
+    x, u = random_point(dsys, np.random.default_rng(0), 0.1)
+    values = np.linalg.eigvals(dsys.linearize(x, u).A)
+    assert np.sum(np.abs(values + 1) <= 0.1) == 2 and np.sum(np.abs(values - 1) <= 0.1) == 8
+
+
+def test_there_and_back():
+    """S is an involution: 200 steps, the momentum turned, 200 steps, back to 1e-12."""
+    dsys = gni(quartic(), H)
+    flip = np.concatenate([np.ones(7), -np.ones(6), [1.0]])
+    x = dsys.state(Q, V)
+    there = dsys.simulate(x, np.zeros((200, 7))).states[-1]
+    back = dsys.simulate(flip * there, np.zeros((200, 7))).states[-1]
+    assert np.abs(there - x).max() >= 0.5
+    assert np.abs(flip * back - x).max() <= ROUND_OFF
+
+
+def test_the_momentum_of_a_horizontal_symmetry_is_conserved():
+    """psi turns the rotor, a symmetry that satisfies the constraints: its momentum rho_1 changes
+    by the rotor's impulses alone, over 2000 steps.
+    """
+    dsys, rng = gni(snakeboard(), 0.01), np.random.default_rng(2)
+    x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
+    inputs = 0.1 * rng.normal(size=(2000, 2))
+    rho = dsys.simulate(x, inputs).states[:, 5]
+    impulses = np.concatenate([[0.0], np.cumsum(0.01 * inputs[:, 0])])
+    assert (
+        np.abs(rho - rho[0] - impulses).max()
+        <= 2000 * 16 * np.finfo(float).eps * np.abs(rho).max()
+    )
+
+
+@pytest.mark.parametrize("quadrature", [((0.0, 0.5), (1.0, 0.5)), MIDPOINT])
+def test_energy_is_exact_at_half_steps_without_a_potential(quadrature):
+    """p_{k+1/2} = M (q_{k+1} - q_k) / h; reflections are orthogonal in the mass metric."""
+    dsys = gni(snakeboard(), H, quadrature)
+    x = dsys.state([0.2, 0.3, 0.3, 1.0, 2.0], [0.9, 0.02, -0.3, 1.1, 0.0])
+    states = dsys.simulate(x, np.zeros((400, 2))).states
+    w = np.diff(states[:, :5], axis=0) / H
+    mass = np.diag([1.0, 2.4, 4.0, 1.0, 1.0])
+    mass[0, 2] = mass[2, 0] = 1.0
+    energy = np.einsum("ki,ij,kj->k", w, mass, w) / 2
+    assert np.ptp(energy) <= 400 * 4 * np.finfo(float).eps * energy[0]
+    assert np.ptp([dsys.energy(x) for x in states]) >= 1e-6
+
+
+def test_explicit_and_implicit_gni_are_one_map():
+    for system in (quartic(), snakeboard(), pendulum()):
+        one, other = gni(system, H), gni(system, H, explicit=False)
+        assert one.method.n_z == 0 and other.method.n_z == system.space.nv
+        x, u = random_point(one, np.random.default_rng(5))
+        assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
+
+
+def test_two_points_with_a_carried_multiplier_are_gni():
+    """`lam = 2 sigma / h` for a constant mass matrix, from the same start."""
+    one, other = gni(quartic(), H), nprk(quartic(), H, 2, carried=True)
+    ours, theirs = (d.simulate(d.state(Q, V), np.tile(PUSH, (20, 1))).states for d in (one, other))
+    assert np.abs(ours[:, :13] - theirs[:, :13]).max() <= ROUND_OFF
+    assert np.abs(2 / H * ours[:, 13] - theirs[:, 13]).max() <= 1e-10
+
+
+def test_without_constraints_the_projected_gauss_method_is_variational():
+    for one, other in (
+        (nonholonomic_gauss(pendulum(), H, 1), midpoint(pendulum(), H)),
+        (implicit_midpoint(pendulum(), H), midpoint(pendulum(), H)),
+        (
+            nonholonomic_gauss(pendulum(), H, 3),
+            INTEGRATORS["variational_gauss_6"].make(pendulum(), H),
+        ),
+    ):
+        x, u = random_point(one, np.random.default_rng(6))
+        assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
+
+
+@pytest.mark.parametrize("reactions, symmetric", [("B", 1), ("D", 1), ("C", 0), ("C*", 0)])
+def test_reactions_that_make_spark_reversible(reactions, symmetric):
+    system = replace(anything(), inputs=(), force=None)
+    dsys = spark(system, 0.1, 2, reactions)
+    flip = np.array([1, 1, 1, 1, -1, -1])
+    x = dsys.state(*random_phase(dsys, np.random.default_rng(7)))
+    back = np.abs(flip * dsys.step(flip * dsys.step(x)) - x).max()
+    assert back <= ROUND_OFF if symmetric else back >= 1e-8
+
+
+def jumping(make, steps):
+    """Configuration and momenta of the quartic system at t = 1 under a push that jumps thrice."""
+    dsys = make(quartic(), 1 / steps)
+    pushes = np.repeat(np.outer([1, -1, 2, 0.5], PUSH), steps // 4, axis=0)
+    return dsys.simulate(dsys.state(Q, V), pushes).states[-1][:13]
+
+
+def test_a_jump_of_the_input_spoils_carried_multipliers_alone():
+    """Three points: order 4 with recomputed multipliers and with SPARK, order 2 with carried."""
+    steps = (8, 12, 16, 24)
+    exact = jumping(partial(spark, s=4), 48)
+    for make, order in (
+        (partial(nprk, s=3), 4),
+        (partial(spark, s=3), 4),
+        (partial(nprk, s=3, carried=True), 2),
+    ):
+        errors = [np.abs(jumping(make, n) - exact).max() for n in steps]
+        assert abs(-np.polyfit(np.log(steps), np.log(errors), 1)[0] - order) <= 0.25
+
+
+@pytest.mark.parametrize("s", [2, 3, 4])
+def test_lobatto_coefficients(s):
+    """Published numbers, and the conditions that define the families."""
+    t = lobatto_tables(s)
+    a, b, c = t["A"], t["b"], t["A"].sum(axis=1)
+    for k in range(1, 2 * s - 2):
+        assert abs(b @ c ** (k - 1) - 1 / k) <= 1e-15
+    for k in range(1, s):
+        assert np.abs(t["C"] @ c ** (k - 1) - c**k / k).max() <= 1e-15
+    assert np.abs(a @ c ** (s - 1) - c**s / s).max() <= 1e-15
+    for one, other in (("A", "B"), ("C", "C*"), ("D", "D")):
+        pairs = b[:, None] * t[one] + (b[:, None] * t[other]).T
+        assert np.abs(pairs - np.outer(b, b)).max() <= 1e-15
+    if s == 3:
+        table = np.array([[4, -4, 0], [4, 8, 0], [4, 20, 0]]) / 24
+        assert np.abs(t["B"] - table).max() <= 1e-15
+
+
+@pytest.mark.skipif(COMPILER() is None, reason="needs a C compiler")
+def test_steps_without_unknowns_run_natively(monkeypatch):
+    """Step, derivatives and trajectory are those of the virtual machine."""
+    monkeypatch.setattr(compiled, "compiler", COMPILER)
+    system = quartic()
+    native = gni(system, H).prepare()
+    x, u = native.state(Q, V), PUSH
+    ours = [native.step(x, u), *native.linearize(x, u), native.hessian(x, u, np.arange(14.0))]
+    assert native._code.engine._native_step is not None
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    other = gni(system, H)
+    theirs = [other.step(x, u), *other.linearize(x, u), other.hessian(x, u, np.arange(14.0))]
+    for one, two in zip(ours, theirs):
+        assert np.abs(one - two).max() <= 1e-13 * (1 + np.abs(two).max())
+    assert native.unknowns(x, u).shape == (0,)
+
+
+MASSLESS = System(
+    name="massless",
+    space=Rn("x", "y"),
+    lagrangian=lambda q, v: v[0] ** 2 / 2,
+    velocity_constraint=lambda q: ca.horzcat(q[0], 1),
+)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: gni(anything(), H, explicit=True), ["explicit", "mass matrix", "anything"]),
+        (lambda: gni(cart_pole(), H, explicit=True), ["explicit", "mass matrix"]),
+        (lambda: gni(quartic(), H, MIDPOINT, explicit=True), ["explicit", "quadrature"]),
+        (lambda: gni(quartic(), H, start="rest"), ["rest", "consistent", "zero", "paper"]),
+        (lambda: spark(quartic(), H, 5), ["spark", "2, 3, 4", "5"]),
+        (lambda: spark(quartic(), H, 2, "A"), ["'A'", "'B'", "'D'"]),
+        (lambda: nprk(quartic(), H, 1), ["nprk", "2, 3, 4", "1"]),
+        (lambda: nonholonomic_gauss(quartic(), H, 4), ["nonholonomic_gauss", "1, 2, 3", "4"]),
+        (lambda: explicit_runge_kutta(quartic(), H, "rk3"), ["rk3", "heun", "rk2", "rk4"]),
+        (lambda: explicit_runge_kutta(turning_body(), H), ["rotations in space", "rk4"]),
+        (lambda: si_dla(MASSLESS, H), ["massless", "singular off its constraints", "midpoint"]),
+    ],
+)
+def test_what_they_refuse(make, words):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_forces_of_velocities_make_gni_implicit():
+    damped = replace(quartic(), force=lambda q, v, u: u - 0.1 * v)
+    assert gni(damped, H).method.n_z == 7
+    assert "velocities" in INTEGRATORS["gni"].refuses(damped)

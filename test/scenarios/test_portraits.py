@@ -1,0 +1,97 @@
+"""What the nonholonomic systems look like moves as they do: wheels stay above the ground and do
+not slip along their axles, and there is a picture of every system.
+"""
+
+import casadi as ca
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from nh_control.figures import portraits
+from nh_control.figures.scene import look
+from nh_control.numerics import compiled
+
+AXLES = {
+    "rolling disk": ("disk",),
+    "Chaplygin sleigh": ("skate",),
+    "snakeboard": ("rear_truck", "front_truck"),
+    "differential drive": ("left_wheel", "right_wheel"),
+    "car": ("rear_left", "rear_right", "front_left", "front_right"),
+    "roller racer": ("rear_left", "rear_right", "front_left", "front_right"),
+}
+ROLLING = {"rolling disk": {"disk": "phi"}} | {
+    "differential drive": {"left_wheel": "left", "right_wheel": "right"},
+}
+
+
+@pytest.fixture(autouse=True)
+def without_compiler(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def moving(name, seed):
+    """Poses at a configuration, and their rates of change along an admissible velocity v."""
+    portrait, rng = portraits.PORTRAITS[name], np.random.default_rng(seed)
+    system = portrait.make()
+    space, visual = system.space, portrait.visual(system.parameters)
+    q_ = ca.SX.sym("q", space.nq)
+    basis = ca.Function("basis", [q_], [system.numeric.admissible_basis(q_)])
+    q = space.retract(space.origin, rng.uniform(-0.8, 0.8, space.nv))
+    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
+    step = 1e-6
+    ahead, behind = (
+        visual.poses(system.parameters, space.retract(q, s * v)) for s in (step, -step)
+    )
+    rates = {
+        frame: (ahead[frame].position - behind[frame].position) / (2 * step) for frame in ahead
+    }
+    return system, visual.poses(system.parameters, q), rates, v
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", AXLES)
+def test_wheels_do_not_move_along_their_axles(name, seed):
+    """The front wheels of the car, too, each of which is turned by an angle of its own."""
+    _, poses, rates, v = moving(name, seed)
+    for frame in AXLES[name]:
+        assert abs(rates[frame] @ poses[frame].rotation[:, 1]) <= 1e-8 * (1 + np.abs(v).max())
+
+
+@pytest.mark.parametrize("name", ROLLING)
+def test_wheels_roll_as_far_as_they_turn(name):
+    system, poses, rates, v = moving(name, 3)
+    theta = system.space.velocity_names.index("omega")
+    for frame, angle in ROLLING[name].items():
+        axle = poses[frame].rotation[:, 1]
+        forward = np.array([axle[1], -axle[0], 0.0])
+        spin = v[system.space.names.index(angle)]
+        assert rates[frame] @ forward == pytest.approx(system.parameters.r * spin, abs=1e-7)
+    assert v[theta] != 0
+
+
+def test_the_ball_turns_about_its_contact():
+    """The rate of the lowest point of the ball, carried by its rotation, vanishes."""
+    system, poses, rates, v = moving("rolling ball", 0)
+    inertial = poses["ball"].rotation @ v[:3]
+    lowest = rates["ball"] + np.cross(inertial, [0.0, 0.0, -system.parameters.r])
+    assert np.abs(lowest).max() <= 1e-8 and np.abs(rates["ball"]).max() > 0.01
+
+
+@pytest.mark.parametrize("name", portraits.PORTRAITS)
+def test_portraits(name):
+    """All that is drawn is finite and, of what runs on the ground, above it; the system moves."""
+    portrait = portraits.PORTRAITS[name]
+    system, configurations = portrait.configurations()
+    visual = portrait.visual(system.parameters)
+    scenes = [look(visual, system.parameters, q) for q in configurations[:: portrait.steps // 4]]
+    points = np.vstack([scene.points for scene in scenes])
+    assert np.isfinite(points).all() and np.ptp(configurations, axis=0).max() > 0.5
+    if name in AXLES or name == "rolling ball":
+        assert points[:, 2].min() >= -1e-9
+
+
+def test_all_portraits_stand_on_one_sheet():
+    figure = portraits.sheet()
+    assert isinstance(figure, Figure)
+    assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
+    assert all(axes.collections and axes.lines for axes in figure.axes)
