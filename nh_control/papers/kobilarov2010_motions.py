@@ -91,7 +91,7 @@ def motions(
     system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque
 ) -> Motions:
     """GNI, RDP and both RK2 under inputs (N, nu) that are held, and the true motion under
-    `torque(t)`, by DOP853 at 1e-11.
+    `torque(t)`, by DOP853 at 1e-9.
     """
     plain, steps = in_coordinates(system), len(inputs)
     models = {
@@ -116,7 +116,7 @@ def motions(
     times = h * np.arange(steps + 1)
     at = np.linspace(0, times[-1], FINE * steps + 1)
     true = solve_ivp(
-        rates, (0, at[-1]), np.concatenate([q, v]), "DOP853", at, rtol=1e-11, atol=1e-11
+        rates, (0, at[-1]), np.concatenate([q, v]), "DOP853", at, rtol=1e-9, atol=1e-9
     ).y.T
     return Motions(
         times, paths, energies, true[:, :n], np.array([energy(z[:n], z[n:]) for z in true])
