@@ -33,7 +33,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     measured orders 2, 4, 6). "B" and "D" are reversible, "C" and "C*" are not; with IIIA for T the
     equations are singular. s = 2 with "B" and a constant mass matrix is Lagrange-d'Alembert with
     the trapezoidal Lagrangian and the mean of the constraints. Inputs may jump from step to step.
-    The mass matrix is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises
+    The mass matrix is derived from the Lagrangian. Coordinates as in `coordinates`. Raises
     ValueError for other s or reactions, and systems that `if_unfit` refuses.
     """
     _check("spark", s)
@@ -85,7 +85,7 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     may jump, but a step is not reversible. With `carried` it is the last step's lam_s, as in the
     paper: state (q, rho, lam), lam in N or N m, reversible, but of order 2 alone wherever an input
     jumps (measured; the start knows of no input either). s = 2 carried is `gni` for constant mass
-    matrices, lam = 2 sigma / h. Plain coordinates, see `Coordinates`. Raises ValueError for other
+    matrices, lam = 2 sigma / h. Coordinates as in `coordinates`. Raises ValueError for other
     s and systems that `if_unfit` refuses.
     """
     _check("nprk", s)

@@ -25,10 +25,10 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     `p1 = p + h sum_j b_j (dL/dq + f)_j + sum_j b_j A(Q_j)^T K_j + (-1)^s A(q1)^T mu`,
     `A M^{-1} p1 = 0` at q1, `rho1 = X(q1)^T p1`. Unknowns V_i (n), impulses K_i (m) and mu (m),
     n_z = s (n + m) + m. The sign (-1)^s is that of the method's stability function at infinity:
-    with another one the equations are singular for odd s. Without constraints it is the
-    variational Gauss method, symplectic, s = 1 `midpoint`. Projections of this kind: [Hairer,
+    with another one the equations are singular for odd s. Without constraints it is, on
+    R^n, the variational Gauss method. Projections of this kind: [Hairer,
     Lubich and Wanner, Geometric Numerical Integration, V.4.1]; orders measured. The mass matrix
-    is derived from the Lagrangian; plain coordinates, see `Coordinates`. Raises ValueError for
+    is derived from the Lagrangian. Coordinates as in `coordinates`. Raises ValueError for
     other s and systems that `if_unfit` refuses.
     """
     if s not in STAGES:

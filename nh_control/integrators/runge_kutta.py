@@ -34,8 +34,8 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
 
     `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
     are eliminated, constraints hold at every stage, energy and momenta drift. Nothing is solved,
-    n_z = 0; forces and the mass matrix are derived from the Lagrangian. Plain coordinates, see
-    `Coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
+    n_z = 0; forces and the mass matrix are derived from the Lagrangian. Coordinates as in
+    `coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
     """
     if rule not in EXPLICIT:
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
@@ -64,8 +64,8 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
     `explicit_runge_kutta`.
 
     Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
-    keeps no discrete Lagrange-d'Alembert principle. n_z is the size of (q, rho). Plain
-    coordinates, see `Coordinates`. Raises ValueError for systems that `if_unfit` refuses.
+    keeps no discrete Lagrange-d'Alembert principle. n_z is the size of (q, rho).
+    Coordinates as in `coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
     space = coordinates(system, "implicit_midpoint")
     n = space.n

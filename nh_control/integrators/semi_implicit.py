@@ -24,8 +24,8 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     For constant mass matrices this is the printed form, v- is known, and only the m impulses K are
     coupled to anything: n_z = n + m. For M(q) the printed form is not symmetric; this one freezes
     M at the middle for both halves (n_z = 2n + m), and is. The I-DLA of the same paper is
-    `nonholonomic_midpoint`. The mass matrix is derived from the Lagrangian; plain coordinates, see
-    `Coordinates`. Raises ValueError for systems that `if_unfit` refuses.
+    `nonholonomic_midpoint`. The mass matrix is derived from the Lagrangian. Coordinates as in
+    `coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
     space = coordinates(system, "si_dla")
     n, m = space.n, space.m

@@ -121,7 +121,7 @@ def test_rattle_is_the_scheme_that_the_paper_prints():
 def test_the_start_decides_on_the_oscillation():
     """The multipliers alternate around the true one, undamped, by what the start is off it: with
     lambda_0 = 0 by all of it, between 0 and twice the value; with the consistent start not at all.
-    That is the "non-physical oscillatory behaviour" of [kobilarov2010 7], whose cause it leaves
+    That is the "non-physical oscillatory behaviour" of [kobilarov2010 6.2], whose cause it leaves
     open: the reflection has the eigenvalue -1 along A^T.
     """
     h, system = 0.01, quartic()
