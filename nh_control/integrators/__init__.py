@@ -7,7 +7,7 @@ from nh_control.integrators import (
     geometric_nonholonomic,
     gonzalez_full,
     lobatto,
-    nonholonomic_gauss,
+    projected_gauss,
     reduced,
     runge_kutta,
     semi_implicit,
@@ -17,8 +17,12 @@ from nh_control.integrators import (
 from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
 from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.gonzalez_full import gonzalez_f
+from nh_control.integrators.lobatto import nprk, spark
+from nh_control.integrators.projected_gauss import nonholonomic_gauss
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
+from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
+from nh_control.integrators.semi_implicit import si_dla
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
 
 FAMILIES = (
@@ -28,7 +32,7 @@ FAMILIES = (
     geometric_nonholonomic,
     semi_implicit,
     lobatto,
-    nonholonomic_gauss,
+    projected_gauss,
     discrete_gradients,
     gonzalez_full,
     energy_collocation,
@@ -43,14 +47,20 @@ for _family in FAMILIES:
 __all__ = [
     "INTEGRATORS",
     "Integrator",
+    "explicit_runge_kutta",
     "gni",
     "gonzalez",
     "gonzalez_f",
+    "implicit_midpoint",
     "itoh_abe",
     "mean_value",
     "midpoint",
+    "nonholonomic_gauss",
     "nonholonomic_midpoint",
+    "nprk",
     "rattle",
     "rdp",
     "shake",
+    "si_dla",
+    "spark",
 ]

@@ -8,10 +8,10 @@ import casadi as ca
 import numpy as np
 
 from nh_control.discrete.method import Gradients
-from nh_control.geometry import se2
 from nh_control.geometry.chart import Chart, has_symmetric_retraction
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.integrators.registry import Refusal, first_of, if_combined
+from nh_control.mechanics.coordinates import coordinate_frame
 from nh_control.mechanics.system import System
 
 SINGULAR = 1e12
@@ -47,7 +47,7 @@ class Coordinates:
 
     def turn(self, q: ca.SX) -> ca.SX:
         """Velocities as the space stores them of unit rates, (n, n)."""
-        return _turn(self.system.space, q)
+        return coordinate_frame(_factors(self.system.space), q).T
 
     def unturn(self, q: ca.SX) -> ca.SX:
         """Its inverse."""
@@ -238,18 +238,6 @@ class Charts(Coordinates):
     def constant_mass(self) -> bool:
         """No: the tangent map is part of it."""
         return False
-
-
-def _turn(space: Space, q: ca.SX) -> ca.SX:
-    if isinstance(space, Product):
-        parts, i = [], 0
-        for factor in space.factors:
-            parts.append(_turn(factor, q[i : i + factor.nq]))
-            i += factor.nq
-        return ca.diagcat(*parts)
-    if isinstance(space, SE2):
-        return ca.diagcat(1, se2.adjoint(ca.vertcat(-q[0], 0, 0))[1:, 1:])
-    return ca.SX.eye(space.nq)
 
 
 def _solve(s: ca.SX, b: ca.SX) -> ca.SX:

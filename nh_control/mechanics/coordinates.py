@@ -27,18 +27,18 @@ def in_coordinates(system: System) -> System:
         )
 
     def body(q: ca.SX, rates: ca.SX) -> ca.SX:
-        return _turned(factors, q).T @ rates
+        return coordinate_frame(factors, q).T @ rates
 
     def along(
         function: Callable[..., Expression] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
     ) -> Callable[..., Expression] | None:
         if function is None:
             return None
-        return lambda q, *p: change(_turned(factors, q), ca.SX(function(q, *p)))
+        return lambda q, *p: change(coordinate_frame(factors, q), ca.SX(function(q, *p)))
 
     def turned(force: Callable[..., Expression]) -> Callable[..., Expression]:
         return lambda q, rates, *up: (
-            _turned(factors, q) @ ca.vertcat(force(q, body(q, rates), *up))
+            coordinate_frame(factors, q) @ ca.vertcat(force(q, body(q, rates), *up))
         )
 
     names = system.space.names
@@ -54,8 +54,8 @@ def in_coordinates(system: System) -> System:
     )
 
 
-def _turned(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
-    """E(q), (n, n): orthogonal."""
+def coordinate_frame(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
+    """E(q) of `q' = E(q) v`, (n, n), orthogonal, on a product of SE2 and Rn."""
     blocks, at = [], 0
     for factor in factors:
         if isinstance(factor, SE2):

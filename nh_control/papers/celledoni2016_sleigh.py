@@ -60,8 +60,8 @@ def figure_3(_: Progress) -> Outcome:
     statements = (
         Statement(
             "4.2, Fig. 3",
-            "from close to the unstable equilibrium (0, -0.6) the method converges to a stable one",
-            f"both starts end {off:.0e} from (0, 0.6); |rho| varies by {radius:.0e}",
+            "from close to the unstable equilibrium (0, -0.6) the method goes to a stable one",
+            f"both end {off:.0e} from (0, 0.6); |rho| varies by {radius:.0e}",
             off < 1e-3 and radius < 1e-13,
         ),
         Statement(

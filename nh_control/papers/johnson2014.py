@@ -213,7 +213,8 @@ def _fourth(_: Progress) -> Outcome:
 
 PAPER = Paper(
     "johnson2014",
-    "Johnson, Schultz, Murphey: Structured linearization of discrete mechanical systems",
+    "Johnson, Schultz, Murphey: Structured linearization of discrete mechanical systems for "
+    "analysis and optimal control",
     (
         Experiment("3", "swing-up of a pendulum: convergence of the optimization", _third),
         Experiment("4", "swing-up of a pendulum: LQR about it", _fourth),

@@ -7,7 +7,9 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from energy_cases import ENERGY, VARIATIONAL
 
+from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
@@ -77,6 +79,20 @@ SYSTEMS = {
     "anything": anything,
     "turning_body": turning_body,
 }
+ELSEWHERE = (
+    "car",
+    "chaotic_quartic",
+    "chaplygin_sleigh_contact",
+    "differential_drive",
+    "gearbox",
+    "roller_racer",
+    "rolling_ball",
+    "rolling_disk",
+    "suslov",
+)
+"""Systems whose equations of motion have tests of their own; all runs over them are slow."""
+SYSTEMS |= {name: getattr(systems, name) for name in ELSEWHERE}
+CURVED = ("turning_body", "rolling_ball", "suslov")
 NONHOLONOMIC = ("sleigh", "snakeboard")
 RETRACTIONS = ("exp", "cay", "ccsk", "sccsk")
 TANGENTS = ("exact", "truncated")
@@ -107,25 +123,28 @@ RUN_ABOVE = ("midpoint", "nonholonomic_midpoint", *(name for name in INTEGRATORS
 METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
 REGISTERED = [
     (system, name)
+    for system, built in {name: make() for name, make in SYSTEMS.items()}.items()
     for name, entry in INTEGRATORS.items()
     if name not in RUN_ABOVE
-    for system, make in SYSTEMS.items()
-    if entry.takes(make()) and (system != "turning_body" or entry.order <= 4)
+    if (system not in CURVED or entry.order <= 4) and entry.takes(built)
 ]
 QUICK = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
 """The system of an integrator's quick tests; the sleigh, or the pendulum, where none is named."""
 COMPOSED = tuple(name for name in INTEGRATORS if "_order" in name)
-"""Compositions have quick tests of their own."""
+OWN_TESTS = (*ENERGY, *VARIATIONAL, *COMPOSED)
+"""Integrators that have quick tests of order and structure of their own; compositions of their
+derivatives, too.
+"""
 
 
-def registered(*more) -> list:
+def registered(*more, slow=OWN_TESTS) -> list:
     """(system, name, *more) of every registered integrator and every system that it takes; all
-    but one system an integrator are slow.
+    but one system an integrator are slow, and integrators that are named.
     """
     cases = []
     for system, name in REGISTERED:
         default = "sleigh" if ("sleigh", name) in REGISTERED else "pendulum"
-        quick = system == QUICK.get(name, default) and name not in COMPOSED
+        quick = system == QUICK.get(name, default) and name not in slow
         marks = () if quick else pytest.mark.slow
         cases.append(pytest.param(system, name, *more, marks=marks))
     return cases
@@ -155,8 +174,8 @@ def random_phase(
     q, v = rng.uniform(-2, 2, space.nq), rng.normal(size=space.nw)
     if dsys.system.name == "anything":
         q /= 4
-    if dsys.system.name == "turning_body":
-        q = space.retract(space.origin, q[1:] / 4)
+    if dsys.system.name in (*CURVED, *ELSEWHERE) or space.nq != space.nv:
+        q = space.retract(space.origin, q[: space.nv] / 4)
     if "phi" in space.names:
         q[space.names.index("phi")] /= 2
         v[space.velocity_names.index("phi_dot")] *= steering

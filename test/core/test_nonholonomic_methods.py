@@ -14,10 +14,11 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, gni, midpoint, rattle, shake
 from nh_control.integrators.geometric_nonholonomic import MIDPOINT
 from nh_control.integrators.lobatto import nprk, spark
-from nh_control.integrators.nonholonomic_gauss import nonholonomic_gauss
+from nh_control.integrators.projected_gauss import nonholonomic_gauss
 from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
 from nh_control.integrators.semi_implicit import si_dla
 from nh_control.integrators.stages import lobatto_tables
+from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 from nh_control.systems import cart_pole, pendulum, snakeboard
@@ -191,6 +192,14 @@ def test_explicit_and_implicit_gni_are_one_map():
         assert one.method.n_z == 0 and other.method.n_z == system.space.nv
         x, u = random_point(one, np.random.default_rng(5))
         assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
+
+
+@pytest.mark.parametrize("make", [gni, si_dla, spark, nprk, nonholonomic_gauss, implicit_midpoint])
+def test_planar_poses_are_plain_coordinates(make):
+    """A system on SE(2) takes the steps of the same one on R^n."""
+    one, other = make(snakeboard(), H), make(in_coordinates(snakeboard()), H)
+    x, u = random_point(one, np.random.default_rng(8))
+    assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
 
 
 def test_two_points_with_a_carried_multiplier_are_gni():

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from nh_control.cli import main
 from nh_control.control import lqr
 from nh_control.papers import johnson2014
 
@@ -39,8 +40,11 @@ def test_feedback_brings_the_perturbed_start_back(newton):
 
 @pytest.mark.slow
 def test_figures_and_numbers_come_out_and_steepest_descent_is_slow(tmp_path):
-    assert johnson2014.main(["--output", str(tmp_path)]) == 0
-    assert {f.name for f in tmp_path.iterdir()} == {"figure_3.png", "figure_4.png", "numbers.json"}
+    arguments = ["paper", "johnson2014", "--figure", "3", "--figure", "4"]
+    assert main([*arguments, "--output", str(tmp_path)]) == 0
+    files = {"figure_3.png", "figure_4.png", "numbers.json", "table.md"}
+    assert {f.name for f in tmp_path.iterdir()} == files
+    assert "| NO |" not in (tmp_path / "table.md").read_text()
     numbers = json.loads((tmp_path / "numbers.json").read_text())["figure_3"]
     assert numbers["steepest"]["cost"] == pytest.approx(OPTIMUM, abs=1e-6)
     assert 400 < numbers["steepest"]["descents"] < 900

@@ -1,0 +1,87 @@
+"""The claims of [celledoni2016]: at reduced length, and the whole paper."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nh_control.numerics.progress import Progress
+from nh_control.papers import PAPERS
+from nh_control.papers import celledoni2016_chaotic as chaotic
+from nh_control.papers import celledoni2016_gearbox as gearbox
+from nh_control.papers import celledoni2016_sleigh as sleigh
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return chaotic.compare((250, 500, 1000, 2000), sample_steps=500, starts=20, walk_steps=500)
+
+
+def test_five_methods_are_of_second_order(compared):
+    slopes = compared.numbers()["order"]["slopes"]
+    assert set(slopes) == set(chaotic.METHODS)
+    for name in slopes:
+        np.testing.assert_allclose(slopes[name], 2, atol=0.05)
+
+
+def test_all_keep_the_constraint_and_discrete_gradients_the_energy(compared):
+    numbers = compared.numbers()
+    assert max(numbers["largest_constraint"].values()) < 1e-14
+    energy = numbers["largest_relative_energy_error"]
+    assert max(energy[k] for k in chaotic.PRESERVING) < 1e-13
+    assert min(energy[k] for k in chaotic.VARIATIONAL) > 1e-4
+
+
+def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
+    for name in chaotic.VARIATIONAL:
+        assert 0.01 < compared.variance[name][-1] < 1
+    assert max(compared.variance["Gonzalez"]) < 1e-18
+
+
+def test_the_energy_by_hand_is_that_of_the_system():
+    dsys = chaotic.INTEGRATORS["gonzalez"].make(chaotic.chaotic_quartic(), 0.1)
+    x = dsys.state(*chaotic.random_start(np.random.default_rng(0)))
+    assert chaotic._energies(x[None])[0] == pytest.approx(dsys.energy(x), rel=1e-14)
+    assert dsys.energy(x) == pytest.approx(3.06, rel=1e-14)
+
+
+def test_the_gearbox_to_a_tenth_of_the_time():
+    run = gearbox.long_run(5000.0)
+    numbers = run.numbers()
+    energy, constraint = (
+        numbers["largest_relative_energy_error"],
+        numbers["largest_constraint"],
+    )
+    assert 0.1 < energy["SI-DLA"] < 0.2  # of twenty random starts eight grow; this one
+    assert np.all(np.diff(run.energy["SI-DLA"][:: len(run.times) // 5]) > 0)
+    assert max(energy["Gonzalez-R"], energy["Gonzalez-F"]) < 5e-13
+    assert max(constraint["Gonzalez-R"], constraint["SI-DLA"]) < 1e-14
+    assert constraint["Gonzalez-F"] > 1e-3
+
+
+def test_proposition_4_1():
+    found = sleigh.equilibria()
+    assert len(found) == 18
+    for e in found:
+        assert e.moved < 1e-15
+        assert e.eigenvalue == pytest.approx(e.formula, rel=1e-12)
+        assert (0 < e.eigenvalue < 1) == (e.grown < 1) == (e.rho_2 > 0)
+
+
+@pytest.mark.parametrize("number", ["3", "stability", "suslov"])
+def test_what_the_paper_says_of_sleigh_and_suslov_holds(number):
+    outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())
+    assert outcome.statements and all(s.holds for s in outcome.statements)
+
+
+@pytest.mark.slow
+def test_the_whole_paper(tmp_path):
+    from nh_control.cli import main
+
+    assert main(["paper", "celledoni2016", "--output", str(tmp_path / "out")]) == 0
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "| NO |" not in table and table.count("| yes |") >= 15
+    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
+    growth = numbers["figure_2"]["growth_of_variance_over_h4_per_s"]
+    assert all(0.5e-4 < growth[k] < 2e-4 for k in chaotic.VARIATIONAL)
+    assert numbers["figure_4"]["largest_relative_energy_error"]["SI-DLA"] > 100

@@ -1,0 +1,74 @@
+"""Every registered method that takes a system converges on it with its order, to the motion by
+hand: a method or a system is tested by being there.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from test_nonholonomic_systems import HAND, start
+
+from nh_control import systems
+from nh_control.discrete.results import StepFailed
+from nh_control.integrators import INTEGRATORS
+from nh_control.numerics import compiled
+
+END = 0.4
+COUNTS = (2, 4, 6, 8, 12, 16, 22, 32, 46, 64, 90, 128)
+"""Even, because what a method with a memory of impulses gets wrong may alternate."""
+PLATEAU, FITTED = 1e-10, 4
+FEW = (("gearbox", "nprk_3"), ("rolling_disk", "gni"), ("suslov", "gonzalez"))
+
+
+@cache
+def system(name):
+    return getattr(systems, name)()
+
+
+@cache
+def motion(name):
+    """Start, inputs and end of a forced motion by hand."""
+    q, v, u = start(system(name), 2)
+    return q, v, u, HAND[name](system(name).parameters).solve(q, v, lambda t: u, END)
+
+
+def error(name, method, n):
+    """Largest error of (q, v) at the end after n steps, by components of the velocity's size."""
+    q, v, u, (q1, v1) = motion(name)
+    dsys = INTEGRATORS[method].make(system(name), END / n)
+    x = dsys.simulate(dsys.state(q, v), np.tile(u, (n, 1))).states[-1]
+    off = np.concatenate(
+        [system(name).space.local(q1, dsys.configuration(x)), dsys.velocity(x) - v1]
+    )
+    return np.abs(off).max() / (1 + np.abs(v1).max())
+
+
+def slope(name, method):
+    """Order over the last steps whose error stands above the plateau."""
+    found = []
+    for n in COUNTS:
+        try:
+            found.append((n, error(name, method, n)))
+        except StepFailed:
+            found.clear()
+            continue
+        if found[-1][1] < PLATEAU:
+            found.pop()
+            break
+    counts, errors = np.array(found[-FITTED:]).T
+    assert len(counts) == FITTED, found
+    return -np.polyfit(np.log(counts), np.log(errors), 1)[0]
+
+
+def pairs():
+    for name in HAND:
+        for method in INTEGRATORS.fitting(system(name)):
+            few = (name, method) in FEW
+            yield pytest.param(name, method, marks=() if few else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name, method", pairs())
+def test_order(name, method, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    order = INTEGRATORS[method].order
+    assert order - 0.3 <= slope(name, method) <= order + 1.2
