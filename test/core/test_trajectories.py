@@ -127,7 +127,7 @@ def test_other_threads_run_meanwhile():
 
     def work():
         running.set()
-        dsys.simulate(x, simulation.CHUNK, every=simulation.CHUNK)
+        dsys.simulate(x, 1_000_000, every=1_000_000)
         finished.set()
 
     thread, interval = threading.Thread(target=work), sys.getswitchinterval()
