@@ -257,7 +257,8 @@ def oscillation(_: Progress) -> Outcome:
         "the multiplier alternates about the true one by the error of lambda_0 (second "
         f"differences {jumps['λ₀ = 0']:.1e}, of a consistent start {jumps['consistent']:.0e}), "
         "and this grows as fast as the true motion settles: eigenvalues "
-        f"{rates['alternating']:.3f} and {rates['true']:.3f} about straight coasting, until it holds all energy for a while "
+        f"{rates['alternating']:.3f} and {rates['true']:.3f} about straight coasting, until it "
+        "holds all energy for a while "
         f"({100 * lost['consistent']:.0f} % even from the consistent start)",
         jumps["λ₀ = 0"] > 20 * jumps["consistent"]
         and abs(rates["alternating"] * rates["true"] + 1) < 1e-3
