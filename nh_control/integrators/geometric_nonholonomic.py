@@ -47,15 +47,17 @@ def gni(
     With the trapezoid, a constant mass matrix and forces of (q, u) alone a step is explicit,
     (14), and n_z = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
     matrix is derived from the Lagrangian, and explicit steps take their forces from it, too.
-    Coordinates as in `coordinates`.
+    Plain coordinates, see `Coordinates`.
 
     `start` is sigma of a state made from (q, v): "zero" (lambda_0 = 0 of (10)), "paper"
     (p_{1/2} = p_0 + h/2 P^T f of (16), which is not the same motion, corrected), "consistent"
     (h/2 times the multipliers of the continuous motion); without inputs, which a state does not
-    know. sigma then alternates around h/2 times the true multipliers, undamped: an
-    oscillation as [kobilarov2010 6.2] mentions, of which a consistent start is free as long as no
-    input jumps. Dropping sigma would leave a method of first order. In a linearization it adds m
-    eigenvalues near -1, of the method and not of the system: design an LQR on another method.
+    know. sigma then alternates around h/2 times the true multipliers, undamped: that is the
+    oscillation of [kobilarov2010 6.2]. A consistent start and inputs without jumps make it small,
+    but it grows as fast as the true motion settles: a sleigh's, coasting, comes to hold all energy
+    (`nh_control paper kobilarov2010 --figure oscillation`). Dropping sigma would leave a method of
+    first order. In a linearization it adds m eigenvalues near -1, of the method and not of the
+    system: design an LQR on another method.
     Raises ValueError for unknown options, an explicit step that is impossible, and systems that
     `if_unfit` refuses.
     """

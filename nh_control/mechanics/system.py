@@ -117,6 +117,7 @@ class System:
         """The same system with its parameters' values in the place of their symbols."""
         twin = self._twin(("elimination", "state_space"))
         twin.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
+        twin.__dict__["parameter_values"] = np.zeros(0)
         return twin
 
     @cached_property

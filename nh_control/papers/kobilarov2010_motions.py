@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -24,6 +26,9 @@ from nh_control.systems import (
     snakeboard,
 )
 
+Torque = Callable[[float], np.ndarray]
+Points = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
 SLEIGH = ChaplyginSleighParameters(m=1.0, I=1.0, a=0.5)
 SLEIGH_START = np.zeros(3), np.array([0.25, -1.5, 0.125])
 SLEIGH_STEP_S, SLEIGH_STEPS = 0.2, 60
@@ -31,7 +36,7 @@ BOARD = SnakeboardParameters(m=1.0, l=0.7, I=0.1, J=1.2)
 BOARD_S, BOARD_STEPS = 10.0, 128
 FINE = 20
 """The true motion is shown at so many times a step."""
-LINES = {
+LINES: dict[str, dict[str, Any]] = {
     "GNI": {"color": RUN},
     "RDP": {"color": SERIES[1], "linestyle": "--"},
     "RK2": {"color": OPEN},
@@ -88,7 +93,7 @@ def rk2(
 
 
 def motions(
-    system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque
+    system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque: Torque
 ) -> Motions:
     """GNI, RDP and both RK2 under inputs (N, nu) that are held, and the true motion under
     `torque(t)`, by DOP853 at 1e-9.
@@ -123,7 +128,7 @@ def motions(
     )
 
 
-def _energy(system: System):
+def _energy(system: System) -> Callable[[np.ndarray, np.ndarray], float]:
     s = system.numeric
     q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
     f = ca.Function("energy", [q, v], [s.energy(q, v)])
@@ -161,7 +166,7 @@ def board_start(p: SnakeboardParameters) -> tuple[np.ndarray, np.ndarray]:
     return q, np.array([*rates, w * np.sin(phi), -w * p.l * np.cos(phi), 0.0])
 
 
-def draw(result: Motions, title: str, points) -> Figure:
+def draw(result: Motions, title: str, points: Points) -> Figure:
     """Path at the left and energy at the right; `points(q)` are the coordinates of a path."""
     figure = Figure(figsize=(7.4, 3.6), layout="constrained")
     path, energy = figure.subplots(1, 2)
@@ -169,7 +174,7 @@ def draw(result: Motions, title: str, points) -> Figure:
     path.plot(*points(result.true_path), color=TARGET, linewidth=2.4, alpha=0.35, label="true")
     energy.plot(fine, result.true_energy, color=TARGET, linewidth=2.4, alpha=0.35)
     for name, q in result.paths.items():
-        style = {"linewidth": 1.0, "label": name, **LINES[name]}
+        style: dict[str, Any] = {"linewidth": 1.0, "label": name, **LINES[name]}
         path.plot(*points(q), **style)
         energy.plot(result.times, result.energies[name], **style)
     true = np.array(points(result.true_path))

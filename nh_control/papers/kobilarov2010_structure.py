@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures.style import OPEN, RUN, SERIES, positive
 from nh_control.integrators import gni, rattle, rdp
+from nh_control.integrators.registry import Make
 from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.mechanics.system import System
 from nh_control.numerics.progress import Progress
@@ -21,8 +22,8 @@ from nh_control.runs.comparison import Motion, Reference
 from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh, snakeboard
 
 ORDER_S, ORDER_STEPS = 1.0, (10, 20, 40, 80)
-PLAIN = {"GNI": gni, "RATTLE, λ₀ = 0": rattle}
-GROUP = {
+PLAIN: dict[str, Make] = {"GNI": gni, "RATTLE, λ₀ = 0": rattle}
+GROUP: dict[str, Make] = {
     "RDP exp": rdp,
     "RDP exp, truncated": partial(rdp, tangent="truncated"),
     "RDP cay": partial(rdp, retraction="cay"),
@@ -196,7 +197,7 @@ def _shake(q: np.ndarray) -> float:
     return float(np.abs(SLEIGH.a * mean[:, 0] + s * mean[:, 1] - c * mean[:, 2]).max())
 
 
-def _rotor_momentum(make) -> np.ndarray:
+def _rotor_momentum(make: Make) -> np.ndarray:
     """I (psi' + omega) along a free motion: the first of the quasi-momenta."""
     system = snakeboard()
     where = system if make is rdp else in_coordinates(system)
@@ -254,9 +255,10 @@ def oscillation(_: Progress) -> Outcome:
         "GNI has shown non-physical oscillatory behaviour; the exact cause remains to be "
         "determined",
         "the multiplier alternates about the true one by the error of lambda_0 (second "
-        f"differences {jumps['λ₀ = 0']:.1e}, of a consistent start {jumps['consistent']:.0e}), and this grows "
-        f"as fast as the true motion settles: eigenvalues {rates['alternating']:.3f} and "
-        f"{rates['true']:.3f} about straight coasting, until it holds all energy for a while "
+        f"differences {jumps['λ₀ = 0']:.1e}, of a consistent start {jumps['consistent']:.0e}), "
+        "and this grows as fast as the true motion settles: eigenvalues "
+        f"{rates['alternating']:.3f} and {rates['true']:.3f} about straight coasting, until it "
+        "holds all energy for a while "
         f"({100 * lost['consistent']:.0f} % even from the consistent start)",
         jumps["λ₀ = 0"] > 20 * jumps["consistent"]
         and abs(rates["alternating"] * rates["true"] + 1) < 1e-3

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
+from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures.style import SERIES, TARGET, positive
@@ -17,7 +18,7 @@ MARKERS = "os^vDx+"
 
 
 def errors(
-    reference: Reference, models: Sequence[DiscreteSystem], u: Sequence[float] = ()
+    reference: Reference, models: Sequence[DiscreteSystem], u: ArrayLike = ()
 ) -> np.ndarray:
     """Errors of the last configuration of a motion, one for each step size."""
     motion = reference.motion
@@ -29,12 +30,12 @@ def errors(
     return np.array(out)
 
 
-def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: Sequence[float] = ()) -> np.ndarray:
+def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: ArrayLike = ()) -> np.ndarray:
     """State after a number of steps under one input."""
     return dsys.simulate(x, u, steps=steps, every=steps).states[-1]
 
 
-def slopes(h: Sequence[float], error: np.ndarray) -> np.ndarray:
+def slopes(h: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Orders from step size to step size."""
     return np.diff(np.log(error)) / np.diff(np.log(h))
 

@@ -137,15 +137,27 @@ derivatives, too.
 """
 
 
+EVERYWHERE = ("gni_implicit", "spark_2", "nprk_2", "gonzalez")
+"""One of every kind: they run over all systems with the long studies."""
+
+
 def registered(*more, slow=OWN_TESTS) -> list:
-    """(system, name, *more) of every registered integrator and every system that it takes; all
-    but one system an integrator are slow, and integrators that are named.
+    """(system, name, *more) of every registered integrator and every system that it takes.
+
+    By default one system an integrator, but for those named in `slow`; with the long studies the
+    snakeboard, or the pendulum, for every integrator and all systems for EVERYWHERE; all others
+    are exhaustive.
     """
     cases = []
     for system, name in REGISTERED:
         default = "sleigh" if ("sleigh", name) in REGISTERED else "pendulum"
-        quick = system == QUICK.get(name, default) and name not in slow
-        marks = () if quick else pytest.mark.slow
+        own = QUICK.get(name, default)
+        if system == own and name not in slow:
+            marks: tuple = ()
+        elif system in (own, "snakeboard") or name in EVERYWHERE:
+            marks = (pytest.mark.slow,)
+        else:
+            marks = (pytest.mark.exhaustive,)
         cases.append(pytest.param(system, name, *more, marks=marks))
     return cases
 

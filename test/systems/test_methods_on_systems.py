@@ -18,6 +18,8 @@ COUNTS = (2, 4, 6, 8, 12, 16, 22, 32, 46, 64, 90, 128)
 """Even, because what a method with a memory of impulses gets wrong may alternate."""
 PLATEAU, FITTED = 1e-10, 4
 FEW = (("gearbox", "nprk_3"), ("rolling_disk", "gni"), ("suslov", "gonzalez"))
+EVERYWHERE = ("nonholonomic_midpoint", "gni_implicit", "spark_2", "gonzalez")
+"""Pairs that run by default, and methods that run over all systems with the long studies."""
 
 
 @cache
@@ -63,8 +65,8 @@ def slope(name, method):
 def pairs():
     for name in HAND:
         for method in INTEGRATORS.fitting(system(name)):
-            few = (name, method) in FEW
-            yield pytest.param(name, method, marks=() if few else pytest.mark.slow)
+            often = pytest.mark.slow if method in EVERYWHERE else pytest.mark.exhaustive
+            yield pytest.param(name, method, marks=() if (name, method) in FEW else often)
 
 
 @pytest.mark.parametrize("name, method", pairs())
