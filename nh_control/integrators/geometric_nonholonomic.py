@@ -55,8 +55,9 @@ def gni(
     know. sigma then alternates around h/2 times the true multipliers, undamped: that is the
     oscillation of [kobilarov2010 6.2]. A consistent start and inputs without jumps make it small,
     but it grows as fast as the true motion settles: a sleigh's, coasting, comes to hold all energy
-    (`nh_control paper kobilarov2010 --figure oscillation`). Dropping sigma would leave a method of first order. In a linearization it adds m
-    eigenvalues near -1, of the method and not of the system: design an LQR on another method.
+    (`nh_control paper kobilarov2010 --figure oscillation`). Dropping sigma would leave a method of
+    first order. In a linearization it adds m eigenvalues near -1, of the method and not of the
+    system: design an LQR on another method.
     Raises ValueError for unknown options, an explicit step that is impossible, and systems that
     `if_unfit` refuses.
     """
