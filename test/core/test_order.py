@@ -204,8 +204,8 @@ LADDERS = {
 when the input at the start was not known.
 """
 GENERAL = ("anything", "turning_body")
-SPANS = {"roller_racer": 0.5, "rolling_disk": 1.0}
-"""Seconds that runs last, 2 where nothing else stands: these two turn fast."""
+SPANS = {"roller_racer": 0.5, "rolling_disk": 1.0, "rolling_ball": 0.5}
+"""Seconds that runs last, 2 where nothing else stands: these turn fast."""
 FLOOR = 1e-11
 CONSTANT_STARTS = STARTS | {
     "anything": ([0.4, -0.3, 0.6, 0.5], [0.5, 1.0, -0.8, 0.7]),
