@@ -2,8 +2,9 @@
 integrators of order 4 and more against SciPy's solvers on the reduced equations, whose right-hand
 side is compiled; and the cost of a step of every integrator.
 
-Run with `python test/benchmark/work_precision.py [work] [steps]`. Times are the least of several
-of the thread's processor time, integrators and solvers in turns within one run.
+Run with `python test/benchmark/work_precision.py [work] [steps] [small]`, small: without the large
+system. Times are the least of several of the thread's processor time, integrators and
+solvers in turns within one run.
 """
 
 import sys
@@ -108,27 +109,27 @@ def work(name: str, motion: Motion) -> None:
         print(f"{n:34}" + "".join(f"{1e3 * t:10.3f}" for t in times))
 
 
-def steps() -> None:
-    """Print us a step of every integrator on every system, in one run."""
-    motions = {"snakeboard": board(), "chaotic 3": chaotic(3), "chaotic 30": chaotic(30)}
-    rows = {
-        name: {row.integrator.name: row for row in method_table(INTEGRATORS, motion, STEP)}
-        for name, motion in motions.items()
-    }
+def steps(sizes: tuple[int, ...]) -> None:
+    """Print us a step of every integrator on the snakeboard and on the chaotic quartic systems of
+    these sizes, in one run, method by method: the large ones take minutes to compile.
+    """
+    motions = {"snakeboard": board()} | {f"chaotic {n}": chaotic(n) for n in sizes}
     print(f"us a step, h = {STEP:g} s, within a native trajectory; (numbers of a state, unknowns)")
-    print(f"{'':34}" + "".join(f"{name:>24}" for name in motions))
-    for one in INTEGRATORS:
-        found = (rows[name][one] for name in motions)
+    print(f"{'':34}" + "".join(f"{name:>20}" for name in motions), flush=True)
+    tables = (method_table(INTEGRATORS, motion, STEP) for motion in motions.values())
+    for name, rows in zip(INTEGRATORS, zip(*tables)):
         cells = (
             "-" if row.refused else f"{row.microseconds:.2f} ({row.state_size}, {row.unknowns})"
-            for row in found
+            for row in rows
         )
-        print(f"{one:34}" + "".join(f"{cell:>24}" for cell in cells))
+        print(f"{name:34}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
 
 
 def main(parts: list[str]) -> None:
     if not parts or "steps" in parts:
-        steps()
+        steps((3, 30))
+    if "small" in parts:
+        steps((3,))
     if not parts or "work" in parts:
         for motion in (board, free_payload, hanging_payload):
             work(motion.__name__.replace("_", " "), motion())
