@@ -74,6 +74,7 @@ def test_a_scenarios_motion_stays_in_the_domain_of_its_model():
             )
 
 
+@pytest.mark.slow
 def test_the_commands(tmp_path, capsys):
     assert main(["integrators", "--json"]) == 0
     table = {row["name"]: row for row in json.loads(capsys.readouterr().out)}

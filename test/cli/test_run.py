@@ -95,7 +95,10 @@ RUNS = {
 
 
 @ros
-@pytest.mark.parametrize("scenario", RUNS)
+@pytest.mark.parametrize(
+    "scenario",
+    [n if n == "snakeboard" else pytest.param(n, marks=pytest.mark.slow) for n in RUNS],
+)
 def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     options = (
         "--lockstep",

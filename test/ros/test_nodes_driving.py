@@ -8,15 +8,10 @@ from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import PlanarPerturbation
 
 STEPS = 100
-NAMES = [
-    "differential_drive",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("car", "chaplygin_sleigh", "rolling_disk")
-    ),
-]
+NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_lockstep_equals_the_simulation(nodes, probe, name):
     from probe import by_step
