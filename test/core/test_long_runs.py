@@ -45,10 +45,11 @@ def board_start(phi, psi_dot, phi_dot, s):
 @cache
 def spring_board(method):
     board = snakeboard()
-    return METHODS[method](
-        replace(board, lagrangian=lambda q, v: board.lagrangian(q, v) - STIFFNESS * q[1] ** 2 / 2),
-        BOARD_STEP,
-    )
+
+    def lagrangian(q, v, p):
+        return board.lagrangian(q, v, p) - STIFFNESS * q[1] ** 2 / 2
+
+    return METHODS[method](replace(board, lagrangian=lagrangian), BOARD_STEP)
 
 
 def free_run(dsys, q, v, steps=N):

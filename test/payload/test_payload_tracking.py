@@ -2,6 +2,8 @@
 gusts.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,9 @@ def sudden(tracker, plant, force, body=0):
 
 
 def windy(model, mass):
-    return SCENARIO.plant(model, PlantOptions(parameters={"payload_mass": mass}, wind=True))
+    """The plant with forces from outside on all bodies as further inputs."""
+    parameters = replace(SCENARIO.parameters, payload_mass=mass)
+    return midpoint(quadrotor_payload(parameters, wind=True), model.h)
 
 
 @pytest.mark.parametrize("seed", [-1, *range(12)])
@@ -176,7 +180,7 @@ def test_the_estimate_finds_the_force_of_a_steady_wind(model, hover):
     """Its momentum per step appears on the payload's coordinates; the gains answer it to first
     order, so a few percent of the offset without one remain.
     """
-    plant, wind = SCENARIO.plant(model, PlantOptions(wind=True)), np.array([0.5, -1.0, 0.3])
+    plant, wind = windy(model, SCENARIO.parameters.payload_mass), np.array([0.5, -1.0, 0.3])
     commands = []
     for tracker in (hover, SCENARIO.tracker(model, hover.reference, integral=True)):
         x, memory = hover.reference.states[0], None
