@@ -15,7 +15,7 @@ HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 
 class Flight:
     """A tracker and a plant in hover, in lock-step at four times real time, and a node that
-    wishes.
+    sends goals.
     """
 
     def __init__(self, nodes, probe):
@@ -47,13 +47,13 @@ class Flight:
 
     def goal(self, position, frame="odom", stamp_s=0.0):
         """Publish a goal."""
-        from test_wishes import goal
+        from test_goals import goal
 
         self.goals.publish(goal(position, frame, stamp_s))
 
     def trajectory(self, **given):
         """Publish a trajectory."""
-        from test_wishes import trajectory
+        from test_goals import trajectory
 
         self.trajectories.publish(trajectory(**given))
 
@@ -110,7 +110,7 @@ BAD_TRAJECTORIES = {
 
 
 @pytest.mark.slow
-def test_bad_wishes_are_refused_with_the_reason_and_the_flight_goes_on(flight):
+def test_bad_goals_are_refused_with_the_reason_and_the_flight_goes_on(flight):
     probe = flight.probe
     for text, given in BAD_GOALS.items():
         flight.goal(**given)
