@@ -25,7 +25,7 @@ PLANT = (
     "commands_rejected",
     "fallback_steps",
 )
-TRACKER = ("response_max_us", "wishes_accepted", "wishes_refused", "states_refused")
+TRACKER = ("response_max_us", "goals_accepted", "goals_refused", "states_refused")
 GOAL_EVERY_S = 10.0
 
 

@@ -120,8 +120,8 @@ def test_bad_goals_are_refused_with_the_reason_and_the_flight_goes_on(flight):
         reason = flight.wait_log(text)
     assert "allowed are" in reason or "direction" in reason  # what the last one would have needed
     bad = len(BAD_GOALS) + len(BAD_TRAJECTORIES)
-    probe.wait_value("wishes_refused", str(bad), "tracker")
-    assert probe.values("tracker")["wishes_accepted"] == "0"
+    probe.wait_value("goals_refused", str(bad), "tracker")
+    assert probe.values("tracker")["goals_accepted"] == "0"
     assert probe.diagnostics["tracker"].level == b"\1" and "refused" in probe.message("tracker")
     step = int(probe.values("tracker")["step"])
     probe.wait_bodies(step + 200, H)
@@ -170,8 +170,8 @@ def test_goals_and_trajectories_are_followed_also_from_motion(flight):
     flight.trajectory(times=(3.0, 6.0), positions=((0.5, 0.0, 1.0), (1.0, 1.0, 1.2)))
     flight.wait_log("trajectory of 2 points accepted")
     flight.wait_there((1.0, 1.0, 1.2))
-    probe.wait_value("wishes_accepted", "4", "tracker")
-    assert probe.values("tracker")["wishes_refused"] == "0"
+    probe.wait_value("goals_accepted", "4", "tracker")
+    assert probe.values("tracker")["goals_refused"] == "0"
     assert probe.values()["commands_rejected"] == probe.values()["fallback_steps"] == "0"
     assert float(probe.values("tracker")["error of payload position (m)"]) < 1e-3
 

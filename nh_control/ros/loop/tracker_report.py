@@ -20,7 +20,7 @@ class TrackerReport:
         self._scenario, self._dsys = scenario, dsys
         self._step, self._approximated, self._saturated, self._refused = -1, 0, 0, 0
         self._limited = np.zeros(dsys.nu, dtype=int)
-        self._accepted_wishes, self._refused_wishes = 0, 0
+        self._accepted_goals, self._refused_goals = 0, 0
         self._error = np.zeros(dsys.ndx)
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
         self._trouble = ""
@@ -32,11 +32,11 @@ class TrackerReport:
 
     def accept(self) -> None:
         """A goal or trajectory is followed."""
-        self._accepted_wishes += 1
+        self._accepted_goals += 1
 
     def refuse_goal(self, reason: str) -> None:
         """A goal or trajectory is not followed."""
-        self._refused_wishes += 1
+        self._refused_goals += 1
         self._goal = reason
 
     def refuse(self, reason: str) -> None:
@@ -83,8 +83,8 @@ class TrackerReport:
                 for name, count in zip(self._dsys.inputs, self._limited)
                 if count
             },
-            "wishes_accepted": self._accepted_wishes,
-            "wishes_refused": self._refused_wishes,
+            "goals_accepted": self._accepted_goals,
+            "goals_refused": self._refused_goals,
             "states_refused": self._refused,
             "momenta_approximated": self._approximated,
         }
