@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import casadi as ca
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.groups import LieGroup, Motions, PlanarMotions, Rotations, Vectors
+from nh_control.geometry.groups import LieGroup, Motions, PlanarMotions, Rotations
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 

@@ -31,15 +31,16 @@ def lie_step(
     """One step h of `x' = generator(x) field(x)` from x (nx): its end and that of the embedded
     method, None where the table has none.
     """
-    method = _munthe_kaas if isinstance(table, MuntheKaas) else _commutator_free
-    return method(table, action, field, x, h)
+    if isinstance(table, MuntheKaas):
+        return _munthe_kaas(table, action, field, x, h)
+    return _commutator_free(table, action, field, x, h)
 
 
 def _munthe_kaas(
     table: MuntheKaas, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
-    """`k_i = dtau^{-1}_{u_i}(h f(tau(u_i) . x)),  u_i = sum_j a_ij k_j,  x1 = tau(sum b_i k_i) . x`
-    [celledoni2021 (6)]; with brackets in the place of dtau^{-1}.
+    """`k_i = dtau^{-1}_{u_i}(h f(tau(u_i) . x)),  u_i = sum_j a_ij k_j`, at the end
+    `tau(sum b_i k_i) . x` [celledoni2021 (6)]; with brackets in the place of dtau^{-1}.
     """
     slopes: list[ca.SX] = []
 

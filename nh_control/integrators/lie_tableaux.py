@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import RK45
 
 Weights: TypeAlias = tuple[float, ...]
@@ -75,9 +76,9 @@ Table: TypeAlias = MuntheKaas | CommutatorFree
 def munthe_kaas(
     name: str,
     order: int,
-    a: Sequence[Sequence[float]],
-    b: Sequence[float],
-    b_hat: Sequence[float] | None = None,
+    a: ArrayLike,
+    b: ArrayLike,
+    b_hat: ArrayLike | None = None,
     embedded_order: int = 0,
     source: str = "",
 ) -> MuntheKaas:

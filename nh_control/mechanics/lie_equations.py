@@ -1,5 +1,5 @@
-"""Equations of motion of a system as a Lie group integrator takes them: an action on its states and
-a field of algebra elements.
+"""Equations of motion of a system as a Lie group integrator takes them: an action on its states
+and a field of algebra elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from nh_control.geometry.homogeneous import (
     GroupAction,
     HomogeneousSpace,
     ProductAction,
-    TangentDirections,
     Translations,
     phase_action,
     pose_action,
@@ -121,7 +120,7 @@ class _Field:
         pulled = []
         for factor, q, w in self._factors:
             action, part = _pose(factor), slope[q]
-            if isinstance(action, GroupAction):
+            if action:
                 turning = action.group.coadjoint(self._v[w], self._p[w])
                 part = action.generator(self._q[q]).T @ part + turning
             pulled.append(part)
@@ -159,14 +158,14 @@ class _Field:
         parts = []
         for factor, q, w in self._factors:
             action = _pose(factor)
-            grouped = isinstance(action, GroupAction)
-            parts.append(action.generator(self._q[q]) @ v[w] if grouped else v[w])
+            parts.append(action.generator(self._q[q]) @ v[w] if action else v[w])
         return ca.vertcat(*parts)
 
 
-def _pose(factor: Space) -> HomogeneousSpace | None:
-    """The group that a factor is, None for what is stored like its velocities."""
-    return None if isinstance(factor, (Rn, S2)) else pose_action(factor)
+def _pose(factor: Space) -> GroupAction | None:
+    """The action of a factor that is a group, None for what is stored like its velocities."""
+    action = None if isinstance(factor, S2) else pose_action(factor)
+    return action if isinstance(action, GroupAction) else None
 
 
 def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
