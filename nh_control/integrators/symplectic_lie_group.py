@@ -31,13 +31,15 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     `dexp*_eta (p0 + Ad*_{exp(-theta eta)} k) = m + theta dexp*_{-theta eta} k`
     `p1 = Ad*_{exp(eta)} p0 + Ad*_{exp((1 - theta) eta)} k`
 
-    The unknown is v. Forces enter as f2 does, through the virtual work at g; f2 contains the
+    The unknown is v. Forces enter as f2 does, by their virtual work at g; f2 contains the
     momentum's transport, without which the method does not converge (corrected). Holonomic
-    constraints h(q1) = 0 and prescribed coordinates are as in `midpoint`; directions in S^2 move
-    on great circles, the orbits of the least rotations. For theta = 1/2 on R^n it is `midpoint`;
-    on SO(3) and SE(2), without forces, `midpoint` on the space with the retraction "exp"; other
-    retractions of `midpoint` (Cayley by default), its middle of a pose in SE(3) and of a direction,
-    and its forces, which are not pulled back from the middle to the ends, differ by O(h^3) a step.
+    constraints, `h(q1) = 0`, and prescribed coordinates are as in `midpoint`; directions in S^2
+    move on great circles, the orbits of the least rotations.
+
+    For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
+    retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions (Cayley
+    is the default in space), by its middle of a pose in SE(3) and of a direction, and by forces
+    that it does not pull back from the middle to the ends.
     Raises ValueError if the system has velocity constraints, or theta is another number.
     """
     if system.m:
