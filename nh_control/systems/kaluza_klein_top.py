@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
@@ -23,7 +24,7 @@ def kaluza_klein_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> S
     """
 
     def lagrangian(q: ca.SX, v: ca.SX, p: HeavyTopParameters) -> ca.SX:
-        gamma = quaternion.rotate_back(q[:4], ca.vertcat(0, 0, 1))
+        gamma = quaternion.rotate_back(q[:4], ca.SX([0, 0, 1]))
         spin = ca.dot(ca.vertcat(p.Jx, p.Jy, p.Jz), v[:3] ** 2) / 2
         return spin + ca.sumsqr(v[3:] + gamma) / 2
 
@@ -35,7 +36,7 @@ def kaluza_klein_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> S
     )
 
 
-def momentum_of_y(parameters: HeavyTopParameters) -> tuple[float, float, float]:
-    """The momentum of y of a heavy top, `-M g l chi`."""
+def momentum_of_y(parameters: HeavyTopParameters) -> np.ndarray:
+    """The momentum p (3) of y with which the motions are those of the heavy top, `-M g l chi`."""
     p = parameters
-    return tuple(-p.M * p.g * p.l * c for c in p.chi)
+    return -p.M * p.g * p.l * np.array(p.chi)
