@@ -118,7 +118,6 @@ PLANAR = ("planar_body", [0.4, 0.3, -0.2, 0.9, 0.7, -0.8], 1.0, STEPS, torque, (
 ORDERS = dict(RUNS) | {"body of the plane": PLANAR}
 QUICK = [("body of the plane", name) for name in ("slgi_0", "slgi_half")]
 SYSTEMS_OF_THE_ORDER = (
-    "free rigid body",
     "forced rigid body",
     "body on SE(3), cay",
     "heavy top of the paper",
@@ -140,7 +139,7 @@ def reference(run):
 
 
 def slopes(run, method):
-    """Observed order by components, and the largest error of those that are kept exactly."""
+    """Observed order by components, and that of the largest."""
     name, _, duration, steps, inputs, kept = ORDERS[run]
     exact, errors = reference(run), []
     system, order = cases.system(name), INTEGRATORS[method].order
@@ -150,10 +149,12 @@ def slopes(run, method):
         u = np.array([inputs(t) for t in times]) if inputs else np.zeros((n, dsys.nu))
         nodes = dsys.simulate(exact[0], u).states[:: n // (2 * OBSERVED)]
         errors.append(np.abs(nodes - exact)[OBSERVED:].max(0))
+    kept = kept if "momenta" in INTEGRATORS[method].preserves else ()
     errors, known = np.array(errors), np.isin(system.state_space.names, kept)
     assert errors[-1, ~known].min() > 1e-10, "errors must stand above the reference's"
     assert errors[:, known].max(initial=0.0) <= 1e-11 * np.abs(exact).max()
-    return -np.polyfit(np.log(steps), np.log(errors[:, ~known]), 1)[0], order
+    found = np.column_stack([errors[:, ~known], errors.max(1)])
+    return -np.polyfit(np.log(steps), np.log(found), 1)[0]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +167,21 @@ def slopes(run, method):
     ],
 )
 def test_order_in_every_component(run, method, interpreted):
-    found, order = slopes(run, method)
-    assert np.abs(found - order).max() <= 0.15, found.round(3)
+    """Single components may do better than first order at the times that are looked at."""
+    found, order = slopes(run, method), INTEGRATORS[method].order
+    assert found.min() >= order - 0.1 and found[-1] <= order + 0.15, found.round(3)
+    assert order == 1 or found.max() <= order + 0.15, found.round(3)
+
+
+def test_theta_does_not_matter_to_free_motions(interpreted):
+    """All three are the discrete Euler-Poincare equations."""
+    for name in ("rigid_body", "body_in_fluid", "planar_body_free"):
+        steps = []
+        for method in THETAS:
+            dsys = cases.discrete(name, method, 0.1)
+            x, u = lie_cases.random_point(dsys, np.random.default_rng(9))
+            steps.append(dsys.step(x, 0 * u))
+        np.testing.assert_allclose(steps, [steps[0]] * 3, rtol=0, atol=ROUND_OFF)
 
 
 # --- the symplectic form -------------------------------------------------------------------------
