@@ -84,6 +84,12 @@ def top_on_a_joint() -> System:
     )
 
 
+def on_the_joint(attitude, omega) -> tuple[np.ndarray, np.ndarray]:
+    """Pose and velocity of the top on its joint."""
+    pose = np.concatenate([attitude, lie_motion.rotate(attitude, ARM)])
+    return pose, np.concatenate([omega, np.cross(omega, ARM)])
+
+
 SYSTEMS = {
     "planar_body": planar_body,
     "planar_body_free": lambda: planar_body(0 * SPRING, "planar_body_free"),
