@@ -1,5 +1,5 @@
-"""A, B and the contracted Hessian of the symplectic and the Lie-Poisson methods against differences
-of the step itself.
+"""A, B and the contracted Hessian of symplectic and Lie-Poisson methods against differences of the
+step itself.
 """
 
 from __future__ import annotations
