@@ -1,12 +1,12 @@
-"""Steps of variable size by embedded pairs, whatever the manifold: the loop in Python, and the same
-in C (native/adaptive.c), whose calls let other threads run.
+"""Steps of variable size by embedded pairs, whatever the manifold: the loop in Python, and the
+same in C (native/adaptive.c), whose calls let other threads run.
 
-A trial of size h gives the next point x1, the field f1 there and differences e (N_ERRORS, N_X)
-of x1 and embedded solutions. Its error is the root of the mean of `(e_i / s_i)^2` over the numbers
-that are measured, `s_i = atol_i + rtol max(|x_b|, |x1_b|)` with |x_b| the Euclidean norm of the
-block of numbers that i belongs to; of two embedded solutions with errors a and b it is
-`a^2 / sqrt(a^2 + DAMPING b^2)` [Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is
-accepted where the error is at most 1; the next has the size
+A trial of size h gives the next point x1, the field f1 there and differences e of x1 and embedded
+solutions. Its error is the root of the mean of `(e_i / s_i)^2` over the stored numbers,
+`s_i = atol_i + rtol max(|x_b|, |x1_b|)` with |x_b| the Euclidean norm of the block of numbers that
+i belongs to; of two embedded solutions with errors a and b it is `a^2 / sqrt(a^2 + (DAMPING b)^2)`
+[Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is accepted where the error is at most 1;
+the next has the size
 
     h <- SAFETY (1 / error)^EXPONENT h,     EXPONENT = 1 / (1 + min(p, p~))    [celledoni2021] (33)
 
@@ -31,7 +31,7 @@ SAFETY = 0.9
 LEAST = 0.2
 MOST = 10.0
 """Limits of the factor of two trials' sizes, see above."""
-DAMPING = 0.01
+DAMPING = 0.1
 STATUS = ("UNFINISHED", "FINISHED", "STOPPED", "UNDERFLOWN")
 """Ends of a call: no more room, the end of the time span, a terminal event, a step that would have
 to be smaller than ten times the spacing of numbers at t."""
@@ -76,32 +76,33 @@ class AdaptiveSteps:
     """The loop around three CasADi functions on column vectors; natively, or in Python where there
     is no compiler.
 
-    `step(x, f, u, p, h) -> (x1, f1, errors, dense)` from the field f at x, `point(x, dense, theta)`
-    between x (theta = 0) and x1 (theta = 1), and `events(t, x, u, p)`. `blocks` are the sizes of
-    the blocks of numbers that an error is measured in, from the first number on, and `order` is
-    min(p, p~), or what takes its place.
+    `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` with the field f at x and e
+    (embedded solutions, N_X), `nh_point(x, dense, theta)` between x (theta = 0) and x1
+    (theta = 1), and `nh_events(t, x, u, p)`. `blocks` are the places of the numbers that errors
+    are measured in, see above, and `order` is min(p, p~), or what takes its place.
     """
 
     def __init__(
         self,
-        step: ca.Function,
+        name: str,
+        trial: ca.Function,
         point: ca.Function,
         events: ca.Function,
-        blocks: Sequence[int],
+        blocks: Sequence[Sequence[int]],
         order: int,
     ):
+        self._functions = (trial, point, events)
+        self._name, self._blocks, self._exponent = name, blocks, 1 / (1 + order)
         self.sizes = {
-            "N_X": step.size1_in(0),
-            "N_F": step.size1_in(1),
-            "N_U": step.size1_in(2),
-            "N_P": step.size1_in(3),
-            "N_ERRORS": step.size1_out(2),
-            "N_DENSE": step.size1_out(3),
+            "N_X": trial.size1_in(0),
+            "N_F": trial.size1_in(1),
+            "N_U": trial.size1_in(2),
+            "N_P": trial.size1_in(3),
+            "N_ERRORS": trial.size1_out(2),
+            "N_DENSE": trial.size1_out(3),
             "N_EVENTS": events.size1_out(0),
         }
-        self._functions, self._blocks = (step, point, events), tuple(blocks)
-        self._exponent = 1 / (1 + order)
-        library = Native(step.name(), self._functions, self._text()).library
+        library = Native(name, self._functions, self._text()).library
         self._library: Any = library and {
             "run": _RUN(("nh_adaptive", library)),
             "points": _POINTS(("nh_points", library)),
@@ -130,20 +131,24 @@ class AdaptiveSteps:
             self._library["points"](len(theta), *at)
             return points
         for k, arguments in enumerate(zip(starts, curves, theta[:, None])):
-            points[k] = self._interpreted("point", *arguments)[0][:, 0]
+            points[k] = self._interpreted("nh_point", *arguments)[0][:, 0]
         return points
 
     @cached_property
     def _interpreted(self) -> Functions:
-        return Functions(self._functions[0].name(), self._functions)
+        return Functions(self._name, self._functions)
 
     def _text(self) -> str:
         """The loop's C text behind its constants."""
         constants: dict[str, object] = {
             **self.sizes,
-            **{name: k for names in (ARRAYS, CONTROL, COUNTS, STATUS) for k, name in enumerate(names)},
-            "BLOCKS": ", ".join(map(str, self._blocks)),
-            "N_MEASURED": sum(self._blocks),
+            **{
+                name: k
+                for names in (ARRAYS, CONTROL, COUNTS, STATUS)
+                for k, name in enumerate(names)
+            },
+            "BLOCKS": ", ".join(str(len(block)) for block in self._blocks),
+            "PLACES": ", ".join(str(i) for block in self._blocks for i in block),
             "EXPONENT": self._exponent,
             **{name: globals()[name] for name in ("SAFETY", "LEAST", "MOST", "DAMPING")},
         }
@@ -210,30 +215,22 @@ class _Loop:
 
     def _trial(self, h: float) -> float:
         a = self._a
-        results = self._call("step", a.x, a.f, a.u, a.p, [h])
+        results = self._call("nh_trial", a.x, a.f, a.u, a.p, [h])
         a.x1[:], a.f1[:], a.dense[:] = (results[k][:, 0] for k in (0, 1, 3))
         a.errors[:] = results[2]
         first = self._weighted(a.errors[0])
         if len(a.errors) == 1 or first == 0.0:
             return first
         second = self._weighted(a.errors[1])
-        return first * first / math.sqrt(first * first + DAMPING * second * second)
+        return first * (first / math.hypot(first, DAMPING * second))
 
     def _weighted(self, e: np.ndarray) -> float:
         a = self._a
-        total, i = 0.0, 0
-        rtol = float(a.control[RTOL])
-        for n in self._blocks:
-            x, x1 = a.x[i : i + n].tolist(), a.x1[i : i + n].tolist()
-            size = rtol * math.sqrt(max(sum(v * v for v in x), sum(v * v for v in x1)))
-            for part, atol in zip(e[i : i + n].tolist(), a.atol[i : i + n].tolist()):
-                total += (part / (atol + size)) ** 2
-            i += n
-        return math.sqrt(total / sum(self._blocks))
+        return weighted_error(e, (a.x, a.x1), a.atol, float(a.control[RTOL]), self._blocks)
 
     def _events(self) -> np.ndarray:
         a = self._a
-        return self._call("events", [a.control[TIME]], a.x, a.u, a.p)[0][:, 0]
+        return self._call("nh_events", [a.control[TIME]], a.x, a.u, a.p)[0][:, 0]
 
     def _stopping(self, g: np.ndarray, g1: np.ndarray) -> bool:
         a = self._a
@@ -241,9 +238,29 @@ class _Loop:
         return bool((a.seen >= a.limits).any())
 
 
-def crossings(g: np.ndarray, g1: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Where a step's event values g at its start and g1 at its end cross zero in their direction:
-    rising where it is positive, falling where negative, both where zero.
+def weighted_error(
+    e: np.ndarray,
+    points: Sequence[np.ndarray],
+    atol: np.ndarray,
+    rtol: float,
+    blocks: Sequence[Sequence[int]],
+) -> float:
+    """Root of the mean of `(e_i / (atol_i + rtol max |x_b|))^2`, the largest of the points x, see
+    above; summed in the order in which native/adaptive.c does.
     """
-    up, down = (g <= 0) & (g1 >= 0), (g >= 0) & (g1 <= 0)
+    total = 0.0
+    for block in blocks:
+        at = list(block)
+        size = rtol * math.sqrt(max(sum(v * v for v in x[at].tolist()) for x in points))
+        for part, absolute in zip(e[at].tolist(), atol[at].tolist()):
+            relative = part / (absolute + size)
+            total += relative * relative
+    return math.sqrt(total / sum(map(len, blocks)))
+
+
+def crossings(g: np.ndarray, g1: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Where event values cross or reach zero on the way from g to g1 in their direction: rising
+    where it is positive, falling where negative, both where zero. A zero at the start is none.
+    """
+    up, down = (g < 0) & (g1 >= 0), (g > 0) & (g1 <= 0)
     return (up & (directions >= 0)) | (down & (directions <= 0))

@@ -1,26 +1,27 @@
 /* Steps of variable size; the algorithm of adaptive.py, which documents it. Before this text stand the generated functions
- *   call_step(x, f, u, p, h, x1, f1, errors, dense), call_point(x, dense, theta, y), call_events(t, x, u, p, g),
+ *   call_nh_trial(x, f, u, p, h, x1, f1, errors, dense), call_nh_point(x, dense, theta, y), call_nh_events(t, x, u, p, g),
  * the places X, F, ... of the arrays in the list that nh_adaptive is called with, the sizes N_X, N_F, N_ERRORS, N_DENSE, N_EVENTS of their rows, and from
- * adaptive.py BLOCKS, N_MEASURED, EXPONENT, SAFETY, LEAST, MOST, DAMPING and the status codes. */
+ * adaptive.py BLOCKS, PLACES, EXPONENT, SAFETY, LEAST, MOST, DAMPING and the status codes. */
 
+/* Root of the mean square of e_i / (atol_i + rtol |block|). PLACES lists the numbers block by block, BLOCKS the sizes of these. */
 static double weighted(const double *e, const double *x, const double *x1, const double *atol, double rtol)
 {
-    static const int blocks[] = {BLOCKS};
+    static const int blocks[] = {BLOCKS}, places[] = {PLACES};
     double sum = 0.0;
-    for (int b = 0, i = 0; b < (int)(sizeof blocks / sizeof *blocks); ++b) {
-        const int end = i + blocks[b];
+    const int *at = places;
+    for (int b = 0; b < (int)(sizeof blocks / sizeof *blocks); at += blocks[b++]) {
         double before = 0.0, after = 0.0;
-        for (int k = i; k < end; ++k) {
-            before += x[k] * x[k];
-            after += x1[k] * x1[k];
+        for (int k = 0; k < blocks[b]; ++k) {
+            before += x[at[k]] * x[at[k]];
+            after += x1[at[k]] * x1[at[k]];
         }
         const double size = rtol * sqrt(before > after ? before : after);
-        for (; i < end; ++i) {
-            const double part = e[i] / (atol[i] + size);
+        for (int k = 0; k < blocks[b]; ++k) {
+            const double part = e[at[k]] / (atol[at[k]] + size);
             sum += part * part;
         }
     }
-    return sqrt(sum / N_MEASURED);
+    return sqrt(sum / (sizeof places / sizeof *places));
 }
 
 static double error_of(double *const *a)
@@ -28,7 +29,7 @@ static double error_of(double *const *a)
     const double rtol = a[CONTROL][RTOL], first = weighted(a[ERRORS], a[X], a[X1], a[ATOL], rtol);
     if (N_ERRORS == 1 || first == 0.0) return first;
     const double second = weighted(a[ERRORS] + N_X, a[X], a[X1], a[ATOL], rtol);
-    return first * first / sqrt(first * first + DAMPING * second * second);
+    return first * (first / hypot(first, DAMPING * second));
 }
 
 /* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial; h is the accepted step. */
@@ -44,7 +45,7 @@ static int accepted_step(double *const *a, long long *counts, double *h)
         if (forward * (t1 - c[END]) > 0.0) t1 = c[END];
         *h = t1 - t;
         size = fabs(*h);
-        call_step(a[X], a[F], a[U], a[P], h, a[X1], a[F1], a[ERRORS], a[DENSE]);
+        call_nh_trial(a[X], a[F], a[U], a[P], h, a[X1], a[F1], a[ERRORS], a[DENSE]);
         const double error = c[ERROR] = error_of(a);
         ++counts[TRIALS];
         if (error <= 1.0) {
@@ -65,7 +66,7 @@ static int stopping(const double *g, const double *g1, const double *directions,
 {
     int stop = 0;
     for (int k = 0; k < N_EVENTS; ++k) {
-        const int up = g[k] <= 0.0 && g1[k] >= 0.0 && directions[k] >= 0.0, down = g[k] >= 0.0 && g1[k] <= 0.0 && directions[k] <= 0.0;
+        const int up = g[k] < 0.0 && g1[k] >= 0.0 && directions[k] >= 0.0, down = g[k] > 0.0 && g1[k] <= 0.0 && directions[k] <= 0.0;
         seen[k] += up || down;
         stop |= seen[k] >= limits[k];
     }
@@ -78,7 +79,7 @@ int nh_adaptive(double *const *a, long long *counts, long long room)
     double *c = a[CONTROL], h;
     a[TIMES][0] = c[TIME];
     memcpy(a[STATES], a[X], sizeof(double) * N_X);
-    if (N_EVENTS) call_events(&c[TIME], a[X], a[U], a[P], a[VALUES]);
+    if (N_EVENTS) call_nh_events(&c[TIME], a[X], a[U], a[P], a[VALUES]);
     for (long long k = counts[STORED] = 0; c[TIME] != c[END]; ++k) {
         if (k == room) return UNFINISHED;
         const int status = accepted_step(a, counts, &h);
@@ -91,7 +92,7 @@ int nh_adaptive(double *const *a, long long *counts, long long room)
         counts[STORED] = k + 1;
         if (!N_EVENTS) continue;
         double *g = a[VALUES] + N_EVENTS * k;
-        call_events(&c[TIME], a[X], a[U], a[P], g + N_EVENTS);
+        call_nh_events(&c[TIME], a[X], a[U], a[P], g + N_EVENTS);
         if (stopping(g, g + N_EVENTS, a[DIRECTIONS], a[LIMITS], a[SEEN])) return STOPPED;
     }
     return FINISHED;
@@ -100,5 +101,5 @@ int nh_adaptive(double *const *a, long long *counts, long long room)
 /* Points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and curves (n, N_DENSE). */
 void nh_points(long long n, const double *starts, const double *curves, const double *theta, double *points)
 {
-    for (long long k = 0; k < n; ++k) call_point(starts + N_X * k, curves + N_DENSE * k, theta + k, points + N_X * k);
+    for (long long k = 0; k < n; ++k) call_nh_point(starts + N_X * k, curves + N_DENSE * k, theta + k, points + N_X * k);
 }
