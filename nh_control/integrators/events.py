@@ -104,7 +104,7 @@ def located(
             return ends[t] if t in ends else evaluate(k, t, way(t))
 
         found.append(Found(float(brentq(g, a, b, xtol=ACCURACY, rtol=ACCURACY)), k))
-    return sorted(found, key=lambda one: one.t, reverse=way.times[-1] < way.times[0])
+    return sorted(found, key=lambda one: one.t, reverse=bool(way.times[-1] < way.times[0]))
 
 
 def until_terminal(

@@ -26,6 +26,7 @@ from nh_control.integrators.lie_tableaux import (
     Weights,
     munthe_kaas,
 )
+from nh_control.numerics.expressions import Graph
 
 CUBIC = 3
 """Degree of Hermite's curve."""
@@ -58,19 +59,19 @@ class Trial:
     (embedded methods, nx), and what `point` takes of the way between.
     """
 
-    x1: ca.SX
-    f1: ca.SX
-    errors: ca.SX
-    dense: ca.SX
+    x1: Graph
+    f1: Graph
+    errors: Graph
+    dense: Graph
 
 
 def trial(
     pair: Pair,
     action: HomogeneousSpace,
     field: Field,
-    x: ca.SX,
-    f: ca.SX,
-    h: ca.SX,
+    x: Graph,
+    f: Graph,
+    h: Graph,
     dense: bool,
 ) -> Trial:
     """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim); without
@@ -82,11 +83,11 @@ def trial(
     x1 = stages.moved(pair.table.end)
     f1 = field(x1)
     error = stages.moved(pair.table.embedded) - x1
-    curve = _hermite_after(stages, pair.table, h * f1) if dense else ca.SX(0, 1)
+    curve = _hermite_after(stages, pair.table, h * f1) if dense else type(x)(0, 1)
     return Trial(action.settle(x1), f1, error.T, curve)
 
 
-def point(pair: Pair, action: HomogeneousSpace, x: ca.SX, dense: ca.SX, theta: ca.SX) -> ca.SX:
+def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: Graph) -> Graph:
     """The point at a fraction theta of a step from x, by what `trial` gave as `dense`: elements
     that are passed through in proportion to theta, and the coefficients of a polynomial.
     """
@@ -103,9 +104,9 @@ def _munthe_kaas(
     table: MuntheKaas,
     action: HomogeneousSpace,
     field: Field,
-    x: ca.SX,
-    f: ca.SX,
-    h: ca.SX,
+    x: Graph,
+    f: Graph,
+    h: Graph,
     dense: bool,
 ) -> Trial:
     s = len(table.a)
@@ -118,7 +119,7 @@ def _munthe_kaas(
     hats = [b for b in (table.b_hat, pair.second) if b]
     errors = ca.horzcat(*(action.act(stages.end(b), x) - x1 for b in hats)).T
     if not dense:
-        return Trial(action.settle(x1), f1, errors, ca.SX(0, 1))
+        return Trial(action.settle(x1), f1, errors, type(x)(0, 1))
     if pair.curve is not None:
         columns = ca.horzcat(*stages.slopes) @ ca.sparsify(ca.DM(pair.curve))
     else:
@@ -126,12 +127,12 @@ def _munthe_kaas(
     return Trial(action.settle(x1), f1, errors, ca.vec(columns))
 
 
-def _hermite(start: ca.SX, u: ca.SX, end: ca.SX) -> ca.SX:
+def _hermite(start: Graph, u: Graph, end: Graph) -> Graph:
     """Coefficients (dim, 3) of the cubic from 0 to u with these slopes."""
     return ca.horzcat(start, 3 * u - 2 * start - end, start + end - 2 * u)
 
 
-def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: ca.SX) -> ca.SX:
+def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: Graph) -> Graph:
     """Elements v_1 ... v_{r-1} and Hermite's cubic v(theta) of the curve
     `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x` through both ends with the slopes of
     the field there (at the end, for coordinates that are not "exp", up to order 3).
@@ -141,14 +142,14 @@ def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: ca.
     """
     action = stages.action
     *before, v = stages.exponents(table.end)
-    start, w = stages.slopes[0], ca.SX(action.dim, 1)
+    start, w = stages.slopes[0], 0 * v
     for element in before:
         start, w = start - element, element + _carried(action, element, w)
     slope = action.dtau_inverse(v, end) - action.dtau_inverse(-v, w)
     return ca.vertcat(*before, ca.vec(_hermite(start, v, slope)))
 
 
-def _carried(action: HomogeneousSpace, v: ca.SX, w: ca.SX) -> ca.SX:
+def _carried(action: HomogeneousSpace, v: Graph, w: Graph) -> Graph:
     """Ad_{exp(v)} w, up to v^3."""
     total, power = w, w
     for k in range(1, 4):
