@@ -2,6 +2,7 @@
 curves between steps, failures, the same run in Python and C.
 """
 
+import math
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -347,6 +348,7 @@ def test_a_field_that_is_not_finite_ends_the_run():
         ({"max_step": 0.0}, "max_step must be positive"),
         ({"t_eval": [0.1, 0.1]}, "t_eval must be a row of times"),
         ({"t_eval": [0.5, 3.0]}, "from 0 to 1"),
+        ({"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])}, r"f\(t, x\) gives NaN"),
         ({"equations": (LINE, lambda t, x: x[0])}, r"must have shape \(2,\), got \(1, 1\)"),
     ],
 )
