@@ -26,6 +26,7 @@ from nh_control.geometry.homogeneous import (
 )
 from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
+from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.numerics import compiled
 from nh_control.systems.rigid_body import heavy_top
@@ -243,6 +244,22 @@ def test_other_threads_run_meanwhile(monkeypatch):
     finally:
         sys.setswitchinterval(interval)
         thread.join()
+
+
+def test_a_tableau_of_the_user():
+    """Bogacki and Shampine's, which has Hermite's curve and its end as the last stage."""
+    a = np.zeros((4, 4))
+    a[1, 0], a[2, 1], a[3, :3] = 1 / 2, 3 / 4, scipy.integrate.RK23.B
+    b = [*scipy.integrate.RK23.B, 0]
+    table = munthe_kaas("rkmk32", 3, a, b, b + scipy.integrate.RK23.E, 2)
+    tolerances = {"rtol": 1e-5, "atol": 1e-7, "t_eval": np.linspace(0, 8, 30)}
+    run = nh.solve_ivp((LINE, van_der_pol), (0, 8), [2.0, 0.0], method=table, **tolerances)
+    numbers = lambda t, y: [float(v) for v in van_der_pol(t, y)]  # noqa: E731
+    other = scipy.integrate.solve_ivp(numbers, (0, 8), [2.0, 0.0], "RK23", **tolerances)
+    assert run.nfev == other.nfev
+    assert np.allclose(run.y, other.y, rtol=0, atol=1e-7)
+    with pytest.raises(ValueError, match="rkmk4 has no embedded method"):
+        nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"])
 
 
 # --- fields of the user --------------------------------------------------------------------------
