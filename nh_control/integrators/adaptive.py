@@ -187,8 +187,8 @@ class AdaptiveIntegrator:
 
 
 INLINE = 150
-"""Instructions of a field up to which a step is one expression: faster to run (1.9 us instead of
-3.8 for a heavy top), while a large one takes long to compile.
+"""Instructions of a field up to which a step is one expression: faster to run (0.7 us instead of
+1.1 for a heavy top by "rkmk54"), while a large one takes long to compile.
 """
 METHODS = lie_pairs.pairs()
 """Embedded pairs by name."""

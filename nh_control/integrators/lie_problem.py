@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -44,7 +45,7 @@ class LieProblem:
         """Number of inputs that are held."""
         return int(self.field.size1_in(1))
 
-    @property
+    @cached_property
     def blocks(self) -> Sequence[Sequence[int]]:
         """Places of the numbers in which errors are measured."""
         return self.action.blocks[: len(self.action.blocks) - self.timed]
