@@ -83,9 +83,7 @@ class Request:
 def _numbers(where: str, what: str, value: ArrayLike, n: int) -> np.ndarray:
     array = np.asarray(value, dtype=float)
     if array.shape != (n,) or not np.isfinite(array).all():
-        raise ValueError(
-            f"{where}: {what} must be {n} finite numbers, got {value!r}"
-        )
+        raise ValueError(f"{where}: {what} must be {n} finite numbers, got {value!r}")
     return array.copy()
 
 
