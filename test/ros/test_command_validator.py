@@ -41,7 +41,7 @@ def test_accepts_names_in_any_order_and_clips_to_the_limits():
         (Rejection.WRONG_LENGTH, {"values": (1.0, 2.0, 3.0)}),
         (Rejection.NOT_FINITE, {"values": (1.0, math.nan)}),
         (Rejection.NOT_FINITE, {"values": (math.inf, 0.0)}),
-        (Rejection.WRONG_STAMP, {"stamp": 50_000_001}),
+        (Rejection.WRONG_STAMP, {"stamp": 50_100_000}),
         (Rejection.FUTURE, {"step": 6, "at": 5}),
         (Rejection.STALE, {"step": 3, "at": 5}),
         (Rejection.DUPLICATE, {"step": 4, "at": 5, "values": (9.0, 9.0)}),

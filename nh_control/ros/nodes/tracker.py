@@ -109,7 +109,7 @@ class Tracker:
         k = self._model.clock.step(stamp)
         if k is None:
             self._report.refuse(
-                f"stamp {stamp * 1e-9:.9f} s is no multiple of the step {self._model.dsys.h:g} "
+                f"stamp {stamp * 1e-9:.9f} s is not close to a multiple of the step {self._model.dsys.h:g} "
                 f"s: give both nodes the same step_s"
             )
             return
