@@ -58,7 +58,7 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
 
 def test_launch_starts_executables_that_exist():
     setup = (ROOT / "setup.py").read_text()
-    started = [constants[0] for function, constants in calls(BRINGUP) if function == "nh_control"]
+    started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
     assert set(started) == {"plant", "tracker", "display"}
     for executable in started:
         assert f'"{executable} = nh_control.ros.nodes.start:{executable}"' in setup
@@ -76,8 +76,17 @@ def description(name):
     return module.generate_launch_description()
 
 
+OTHERS = ("ros2bag", "robot_state_publisher", "rviz2")
+
+
 @pytest.fixture
-def launched(monkeypatch):
+def packages():
+    """What is installed beside this package: all, unless a test says otherwise."""
+    return list(OTHERS)
+
+
+@pytest.fixture
+def launched(monkeypatch, packages):
     """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node},
     recordings under 'record'.
     """
@@ -87,6 +96,8 @@ def launched(monkeypatch):
     from nh_control.ros import bringup
 
     monkeypatch.setattr(bringup, "Node", Started)
+    monkeypatch.setattr(bringup, "LogInfo", lambda msg: Started(executable=msg))
+    monkeypatch.setattr(bringup, "get_packages_with_prefixes", lambda: dict.fromkeys(packages))
     monkeypatch.setattr(
         bringup, "ExecuteProcess", lambda **options: Started(executable="record", **options)
     )
@@ -130,6 +141,7 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
     assert {executable for executable, action in actions.items() if "on_exit" in action} == {
         "plant",
         "tracker",
+        "display",
     }
 
 
@@ -147,6 +159,24 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
 )
 def test_switches(launched, arguments, executables):
     assert set(launched(**arguments)) == executables
+
+
+@needs_launch
+@pytest.mark.parametrize("packages", [[]], ids=["nothing"])
+def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched, packages):
+    warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:]]
+    started = list(launched())
+    assert started[:3] == ["plant", "tracker", "display"]
+    assert [text.split(":")[0] + ":" + text.split(":")[1] for text in started[3:]] == warnings
+    with pytest.raises(ValueError, match="'record': ros2bag is not installed"):
+        launched(record="true")
+
+
+@needs_launch
+def test_yes_may_be_written_as_python_does(launched):
+    actions = launched(lockstep="True", headless="True")
+    assert set(actions) == {"plant", "tracker"}
+    assert inline(actions["plant"])["lockstep"] is True
 
 
 TYPED = {

@@ -12,7 +12,13 @@ from launch.actions import DeclareLaunchArgument
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, disturbance
 
-BOOL = ("true", "false")
+BOOL = ("true", "false", "True", "False")
+"""Texts of yes and no, in YAML's and in Python's spelling."""
+
+
+def is_true(text: str) -> bool:
+    """Whether one of BOOL says yes."""
+    return text.lower() == "true"
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Argument:
         argument.
         """
         if self.kind is bool:
-            return text == "true"
+            return is_true(text)
         if self.kind is list:
             return text.split()
         try:

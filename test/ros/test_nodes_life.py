@@ -59,6 +59,11 @@ REFUSED = [
     ),
     ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
+    (
+        "plant",
+        {"reference": "turning", "duration_s": 1000.0},
+        ["reference 'turning' ends in motion after", "a run may last that long, not 1000 s"],
+    ),
     ("plant", {"lockstep": 3}, ["'lockstep' must be true or false, got 3"]),
     ("plant", {"wait_for": "[]"}, ["leave parameters without a value (null, an empty list) out"]),
     ("tracker", {"scenario": "unicycle"}, ["unknown scenario 'unicycle'", "snakeboard"]),

@@ -109,8 +109,8 @@ class Tracker:
         k = self._model.clock.step(stamp)
         if k is None:
             self._report.refuse(
-                f"stamp {stamp * 1e-9:.9f} s is not close to a multiple of the step {self._model.dsys.h:g} "
-                f"s: give both nodes the same step_s"
+                f"stamp {stamp * 1e-9:.9f} s is that of no step of "
+                f"{self._model.dsys.h:g} s: give both nodes the same step_s"
             )
             return
         if k < self._last:

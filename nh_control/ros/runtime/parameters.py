@@ -111,6 +111,8 @@ class Spec:
             description=self.description,
             additional_constraints=constraints,
             read_only=self.read_only,
+            # rclpy would refuse an integer for a number that can be set while the node runs
+            dynamic_typing=isinstance(self.default, float) and not self.read_only,
         )
         if self.minimum is not None and isinstance(self.default, float):
             out.floating_point_range = [
@@ -298,8 +300,8 @@ class Parameters:
 
     def __getitem__(self, name: str) -> Any:
         value, default = self._node.get_parameter(name).value, self._specs[name].default
-        if isinstance(default, tuple):
-            return tuple(value)
+        if isinstance(default, (tuple, float)):
+            return type(default)(value)
         return [item for item in value if item] if isinstance(default, list) else value
 
 
