@@ -187,10 +187,11 @@ def _viewers(
             "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
             "publish_frequency": 50.0,
         }
-        name = "robot_state_publisher"
         started.append(
-            _warning(name, "the robot model is not shown")
-            or _node(name, name, namespace, [model, sim_time])
+            _warning("robot_state_publisher", "the robot model is not shown")
+            or _node(
+                "robot_state_publisher", "robot_state_publisher", namespace, [model, sim_time]
+            )
         )
     if wanted["rviz"]:
         view = ["--display-config", str(_of_scenario(scenario, config, "rviz"))]
