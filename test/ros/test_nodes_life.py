@@ -183,11 +183,14 @@ def test_plant_finishes_and_exits_when_asked(nodes):
 
 
 def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
-    from probe import Probe
+    from probe import Probe, time_ns
+    from sensor_msgs.msg import JointState
     from visualization_msgs.msg import MarkerArray
 
     tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
     probe.wait_mode("finished")
+    targets = probe.listen(JointState, "reference/joint_states")
+    assert time_ns(probe.wait(lambda: targets, "target, told again")[-1]) == 500_000_000
     assert tracker.end() == 0
     nodes.start("display")
     markers = probe.listen(MarkerArray, "markers")

@@ -42,11 +42,12 @@ class StatePublisher:
         ]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
-        self._late_subscribers = LateSubscribers([publisher for publisher, _ in self._publishers])
         self._complete_at: float | None = None
-        self._broadcast = transform_broadcaster(
+        self._broadcast, tf = transform_broadcaster(
             node, [message for codec in self._codecs for message in codec.odometry]
         )
+        own = [publisher for publisher, _ in self._publishers]
+        self._late_subscribers = LateSubscribers([*own, *tf])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
         """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""

@@ -32,6 +32,8 @@ UNSENT = 1000
 """Commands kept for subscribers that are slow to acknowledge them, such as a recorder."""
 MATCHED_S = 1.0
 """How long an answer may wait until it reaches all that listen, among them a recorder."""
+LATECOMERS_S = 0.5
+"""How often to look for new subscribers of the target while no state comes."""
 SWITCH_S = 2e-4
 """How long a thread that plans may keep the interpreter from the one that answers."""
 
@@ -70,7 +72,7 @@ class Tracker:
         )
         self._answered: tuple[int, list[float]] | None = None
         self._memory: DisturbanceEstimate | None = None
-        self._u = np.zeros(model.dsys.nu)
+        self._u, self._idle = np.zeros(model.dsys.nu), True
         self._states = StateReader(inbox, shown, self._on_state, QUEUE)
         self._diagnostics = Diagnostics(
             node, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
@@ -83,7 +85,11 @@ class Tracker:
 
     def work(self) -> None:
         """Answer states."""
-        self._inbox.run()
+        while not self._inbox.closed:
+            self._idle = True
+            self._inbox.serve(LATECOMERS_S)
+            if self._idle:
+                self._target.repeat()
 
     def close(self) -> None:
         """End planning."""
@@ -106,6 +112,7 @@ class Tracker:
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""
+        self._idle = False
         k = self._model.clock.step(stamp)
         if k is None:
             self._report.refuse(
