@@ -313,6 +313,8 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
             "on_finish": "continue",
             "fallback": "hold",
         }  # goals may come at any time; what flies falls without thrust
+    elif scenarios.get(name).body is not None:
+        declared |= {"fallback": "damp"}  # what rolls goes on without forces
     useless = set() if name == "urdf" else {"urdf", "base"}
     expected = {key: value for key, value in declared.items() if key not in useless}
     stated = {

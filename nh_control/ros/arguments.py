@@ -190,7 +190,7 @@ def of_all() -> list[Argument]:
             "fallback",
             str,
             "what the plant applies while no command is fresh",
-            ("hold", "zero", "stop"),
+            ("hold", "zero", "damp", "stop"),
         ),
         _of("command_timeout_steps", int, "steps for which a command stays fresh"),
         _of(

@@ -42,6 +42,8 @@ BY_SCENARIO = ("perturb_", "plant_")
 """How arguments begin that follow from the scenario."""
 SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
 """Exit codes of a process that `launch` ended before it was up."""
+RESPAWN_S = 0.5
+"""How long after its death a tracker is started again."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
 
 
@@ -147,14 +149,13 @@ def actions(
     if wanted["record"]:
         started.append(_recording(scenario, namespace, text["bag"], exits))
 
-    def own(name: str, required: bool = True) -> Node:
-        given = [file, inline]
-        return _node("nh_control", name, namespace, given, **exits.of(name, required))
+    def own(name: str, **options: bool) -> Node:
+        return _node("nh_control", name, namespace, [file, inline], **exits.of(name, **options))
 
     if wanted["plant"]:
         started.append(own("plant"))
     if wanted["tracker"]:
-        started.append(own("tracker"))
+        started.append(own("tracker", comes_back=True))
     if not wanted["headless"]:
         started.append(own("display", required=False))
         sim_time = {"use_sim_time": wanted["plant"]}
@@ -216,7 +217,8 @@ def _warning(package: str, consequence: str) -> LogInfo | None:
 
 class _Exits:
     """Keeps the failures of this package's nodes: the launch ends with the first of those that it
-    cannot do without, and its exit code is not 0 if one has failed.
+    cannot do without, and its exit code is not 0 if one has failed. One that may come back does
+    so after a signal has killed it.
 
     Raised from the handler of a process's end, where `launch` ends everything in order; from that
     of its own shutdown it would leave processes behind.
@@ -225,18 +227,22 @@ class _Exits:
     def __init__(self) -> None:
         self._failures: list[str] = []
 
-    def of(self, name: str, required: bool = True) -> dict[str, Any]:
+    def of(self, name: str, required: bool = True, comes_back: bool = False) -> dict[str, Any]:
         """Options of a node, which does not outlive the launch, however that ends."""
+        again = {"respawn": True, "respawn_delay": RESPAWN_S} if comes_back else {}
 
         def ended(event: ProcessExited, context: LaunchContext) -> list:
             if event.returncode and not (context.is_shutdown and event.returncode in SIGNALLED):
                 self._failures.append(f"the {name} ended with exit code {event.returncode}")
+            killed = comes_back and event.returncode < 0
+            if killed and not context.is_shutdown:
+                return []
             if self._failures and (required or context.is_shutdown):
                 failures, self._failures = self._failures, []
                 raise RuntimeError("; ".join(failures))
             return [Shutdown(reason=f"the {name} ended")] if required else []
 
-        return {"additional_env": {PARENT: str(os.getpid())}, "on_exit": ended}
+        return {"additional_env": {PARENT: str(os.getpid())}, "on_exit": ended, **again}
 
 
 def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:

@@ -84,3 +84,10 @@ def test_hold_without_any_command_is_zero_and_clear_forgets():
     offer(g, 5)
     g.clear()
     assert offer(g, 0) is None and g.answers(0)
+
+
+def test_the_fallback_damp_asks_for_its_values_each_time():
+    asked = iter([(1.0, 2.0), (3.0, 4.0)])
+    g = CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))
+    assert (g.take(0), g.take(1), g.fallback_steps) == ((1.0, 2.0), (3.0, 4.0), 2)
+    assert CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp").take(0) == (0.0, 0.0)

@@ -130,13 +130,25 @@ def test_a_refused_parameter_is_an_exit_code(launch):
     assert "the plant ended with exit code 2" in run.text
 
 
-@pytest.mark.parametrize("name", ["plant", "tracker"])
-def test_a_killed_node_ends_the_launch_with_an_exit_code(launch, name):
+def test_a_killed_plant_ends_the_launch_with_an_exit_code(launch):
     run = launch("headless:=true")
     run.wait_for("[tracker]: model")
-    os.kill(run.node(name), signal.SIGKILL)
+    os.kill(run.node("plant"), signal.SIGKILL)
     assert run.wait() != 0, run.text
-    assert f"the {name} ended with exit code -9" in run.text
+    assert "the plant ended with exit code -9" in run.text
+
+
+def test_a_killed_tracker_comes_back_and_the_snakeboard_survives_in_the_meantime(launch):
+    run = launch("headless:=true", "duration_s:=12.0")
+    run.wait_for("[tracker]: model")
+    time.sleep(2.0)
+    os.kill(run.node("tracker"), signal.SIGKILL)
+    run.wait_for("[tracker]: model", 2)
+    assert run.wait() != 0, run.text
+    _, _, back = run.text.partition("exit code -9")
+    absent, again, _ = back.partition("[tracker]: model")
+    assert again and "failed" not in absent
+    assert "the tracker ended with exit code -9" in run.text
 
 
 def test_a_killed_display_does_not_stop_the_run_but_is_told(launch):

@@ -110,6 +110,7 @@ class Plant:
             timeout_steps,
             Fallback(p["fallback"]),
             lambda: plant.idle,
+            lambda: plant.damping,
         )
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(
