@@ -41,9 +41,9 @@ class CommandValidator:
     """Accepts commands for the actuators `inputs`, stamped with the state they answer.
 
     A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
-    arrives after that is late. Values beyond
-    `limits` (nu, 2) are clipped, as an actuator would. `idle()` and `damping()` are the values (nu)
-    of the fallbacks ZERO and DAMP, zeros if not given. Not thread-safe: one thread owns a validator.
+    arrives after that is late. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
+    `idle()` and `damping()` are the values (nu) of the fallbacks ZERO and DAMP, zeros if not
+    given. Not thread-safe: one thread owns a validator.
     """
 
     def __init__(

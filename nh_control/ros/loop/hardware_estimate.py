@@ -78,8 +78,7 @@ class FilteredState:
 
     def reset(self) -> None:
         """Forget all."""
-        self._belief: Belief | None = None
-        self._kalman: KalmanFilter | None = None
+        self._known: tuple[KalmanFilter, Belief] | None = None
 
     def state(
         self,
@@ -92,14 +91,16 @@ class FilteredState:
         """State (nx) at a time from configuration q (nq) and velocity v (nw) or None; raises
         StepFailed.
         """
-        if self._belief is None or self._kalman is None:
+        if self._known is None:
             velocity = self._dsys.velocity(expected) if v is None else np.asarray(v)
-            self._begin(np.asarray(q), velocity, known=v is not None)
+            kalman, belief = self._begin(np.asarray(q), velocity, known=v is not None)
         else:
-            self._belief = self._kalman.update(self._predicted(self._belief, inputs), q)
-        return self._belief.x
+            kalman, before = self._known
+            belief = kalman.update(self._predicted(kalman, before, inputs), q)
+        self._known = kalman, belief
+        return belief.x
 
-    def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> None:
+    def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> tuple[KalmanFilter, Belief]:
         dsys, n = self._dsys, self._dsys.system.space.nv
         x = dsys.state(q, v)
         units = np.eye(dsys.system.space.nw)
@@ -107,15 +108,15 @@ class FilteredState:
         unknown = momenta @ momenta.T
         change = (self._acceleration * dsys.h) ** 2
         V = self._noise**2 * np.eye(n)
-        self._kalman = KalmanFilter(dsys, change * unknown, V)
+        kalman = KalmanFilter(dsys, change * unknown, V)
         P = (change if known else 1.0) * unknown
         P[:n, :n] += V
-        self._belief = Belief(x, P)
+        return kalman, Belief(x, P)
 
-    def _predicted(self, belief: Belief, inputs: Inputs) -> Belief:
+    def _predicted(self, kalman: KalmanFilter, belief: Belief, inputs: Inputs) -> Belief:
         for u, duration_s in inputs:
             for step in steps_of(self._dsys, duration_s):
                 lin = step.linearize(belief.x, u)
-                W = step.h / self._dsys.h * self._kalman.W
+                W = step.h / self._dsys.h * kalman.W
                 belief = Belief(lin.x1, lin.A @ belief.P @ lin.A.T + W)
         return belief

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class HardwareTracker:
         """Forget all states and inputs, and the start."""
         self._estimate.reset()
         self._inputs.clear()
-        self.start_ns, self._last_ns, self._step = None, -1, -1
+        self.start_ns, self.last_ns, self._step = None, -1, -1
         self._memory: DisturbanceEstimate | None = None
 
     def start(self, time_ns: int) -> None:
@@ -103,9 +103,9 @@ class HardwareTracker:
         self._check(time_ns, now_ns)
         here = self._time(time_ns)
         expected = self._target(here)
-        began = self._last_ns if self._last_ns >= 0 else time_ns
+        began = self.last_ns if self.last_ns >= 0 else time_ns
         x = self._estimate.state(time_ns, q, v, self._inputs.between(began, time_ns), expected)
-        self._last_ns = time_ns
+        self.last_ns = time_ns
         age_s = (now_ns - time_ns) / NANOSECONDS
         ahead_s = max(0.0, age_s) + self.timing.actuation_s if self.timing.compensate else 0.0
         acts = here + ahead_s
@@ -123,9 +123,9 @@ class HardwareTracker:
 
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS
-        if time_ns <= self._last_ns:
+        if time_ns <= self.last_ns:
             raise StateRefused(
-                f"stamped {(self._last_ns - time_ns) / NANOSECONDS:.3g} s before the last state"
+                f"stamped {(self.last_ns - time_ns) / NANOSECONDS:.3g} s before the last state"
             )
         if self.timing.max_age_s and abs(age_s) > self.timing.max_age_s:
             when = "old" if age_s > 0 else "in the future"
@@ -168,5 +168,5 @@ class HardwareTracker:
         if self._memory is not None and k != self._step + 1:
             self._memory = replace(self._memory, predicted=None)
         command = self.sequence.command(k, shifted, self._memory)
-        self._memory, self._step = command.memory, k
+        self._memory, self._step = (None if self.start_ns is None else command.memory), k
         return command, x, target, k
