@@ -18,7 +18,8 @@ LAUNCH_FILES = {
     path.name.removesuffix(".launch.py"): path
     for path in sorted((ROOT / "launch").glob("*.launch.py"))
 }
-NAMED = [name for name in LAUNCH_FILES if name != "scenario"]
+ANY = ("scenario", "hil")
+NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
@@ -50,10 +51,10 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     ((scenario, *_),) = [
         constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"
     ]
-    assert scenario == ("" if name == "scenario" else name)
-    assert name == "scenario" or name in scenarios.names()
+    assert scenario == ("" if name in ANY else name)
+    assert name in ANY or name in scenarios.names()
     for suffix in ("yaml", "rviz"):
-        assert (ROOT / "config" / f"{name}.{suffix}").is_file()
+        assert name == "hil" or (ROOT / "config" / f"{name}.{suffix}").is_file()
 
 
 def test_launch_starts_executables_that_exist():
@@ -361,6 +362,28 @@ def flat(parameters, prefix=""):
             flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
         )
     return out
+
+
+# --- hardware ------------------------------------------------------------------------------------
+
+
+@needs_launch
+def test_hardware_takes_the_place_of_the_plant(launched):
+    actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
+    assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
+    *files, given = actions["tracker"]["parameters"]
+    assert [Path(file).name for file in files] == ["snakeboard.yaml", "hardware.yaml"]
+    assert given == {"scenario": "snakeboard", "hardware.noise": 0.01, "disarm.error": 0.5}
+    assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
+
+
+@needs_launch
+def test_hardware_has_an_argument_for_every_parameter_of_its_file():
+    from nh_control.ros import arguments
+
+    file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
+    stated = set(flat(file["/**"]["ros__parameters"])) - {"source"}
+    assert {argument.parameter for argument in arguments.of_hardware()} == stated
 
 
 # --- any scenario --------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ CODE = sorted((ROOT / "nh_control").rglob("*.py"))
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
 URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
 LAUNCHED = sorted(
-    path.name.removesuffix(".launch.py") for path in (ROOT / "launch").glob("*.launch.py")
+    path.name.removesuffix(".launch.py")
+    for path in (ROOT / "launch").glob("*.launch.py")
+    if path.name != "hil.launch.py"
 )
 NAMED = [name for name in LAUNCHED if name != "scenario"]
 """Launch files of one scenario; the other is for all."""
@@ -280,6 +282,15 @@ def test_parameter_file_states_the_scenario_and_its_defaults(name):
         }
 
 
+def test_the_file_for_hardware_states_its_parameters_with_their_defaults():
+    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
+    from nh_control.ros.runtime.parameters import HARDWARE
+
+    declared = {spec.name: spec.default for spec in HARDWARE} | {"source": "hardware"}
+    file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
+    assert flat(file["/**"]["ros__parameters"]) == declared
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_parameter_file_gives_an_example_of_a_disturbance_that_the_scenario_can_have(name):
     text = (ROOT / "config" / f"{name}.yaml").read_text()
@@ -297,6 +308,7 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
     )
     from nh_control.ros.runtime.parameters import (
         DISPLAY,
+        HARDWARE,
         PERTURBATION,
         PLANT,
         PLANT_PARAMETERS,
@@ -305,7 +317,8 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
 
     declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY)}
     declared |= {"scenario": name, "disturb": [""]}
-    del declared["wait_for"]  # a launch argument's
+    for name_of_all in ["wait_for", *(spec.name for spec in HARDWARE)]:
+        del declared[name_of_all]  # a launch argument's, and those of a file of their own
     if name == "scenario":
         declared["scenario"] = "snakeboard"
     elif scenarios.get(name).guidance is not None:

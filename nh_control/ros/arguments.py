@@ -202,6 +202,29 @@ def of_all() -> list[Argument]:
     ]
 
 
+def of_hardware() -> list[Argument]:
+    """Arguments that become parameters of a tracker that has hardware before it."""
+    return [
+        _of(
+            "hardware.start",
+            str,
+            "what starts the reference, once armed",
+            ("first_state", "service"),
+        ),
+        _of("hardware.armed", bool, "armed from the start"),
+        _of("hardware.estimator", str, "how states are made of measurements", ("kalman", "none")),
+        _of("hardware.noise", float, "standard deviation of measured configurations [m, rad]"),
+        _of("hardware.acceleration", float, "unknown accelerations [m/s^2, rad/s^2]"),
+        _of("hardware.compensate_delay", bool, "commands are for the state when they act"),
+        _of("hardware.actuation_s", float, "time from a command's sending to its effect [s]"),
+        _of("hardware.max_age_s", float, "oldest state that is used [s], 0 = any"),
+        _of("disarm.silence_s", float, "time without states that disarms [s], 0 = never"),
+        _of("disarm.error", float, "error of the configuration that disarms, 0 = never"),
+        _of("disarm.saturation_s", float, "time of saturation that disarms [s], 0 = never"),
+        _of("disarm.command", str, "what is commanded after a disarming", ("none", "zero")),
+    ]
+
+
 def _of(parameter: str, kind: type, text: str, choices: Iterable[str] | None = None) -> Argument:
     name = parameter.replace("plant.parameters", "plant").replace(".", "_")
     chosen = BOOL if kind is bool else None if choices is None else tuple(choices)

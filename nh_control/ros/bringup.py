@@ -28,6 +28,7 @@ from nh_control.ros.arguments import (
     Argument,
     is_true,
     of_all,
+    of_hardware,
     of_scenario,
     options,
     parameters,
@@ -38,6 +39,8 @@ from nh_control.runs.node_process import PARENT
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.urdf import DEFAULT
 
+PLANT = "plant"
+"""The argument that hardware does without."""
 BY_SCENARIO = ("perturb_", "plant_")
 """How arguments begin that follow from the scenario."""
 SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
@@ -47,8 +50,9 @@ RESPAWN_S = 0.5
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
 
 
-def description(name: str, config: Path) -> LaunchDescription:
-    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`.
+def description(name: str, config: Path, hardware: bool = False) -> LaunchDescription:
+    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`;
+    with `hardware` in place of the plant the parameters of `hardware.yaml` come in.
 
     The folder `config` may hold `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; those of
     `scenario` serve all others. Arguments that follow from a scenario are declared as soon as it
@@ -59,6 +63,8 @@ def description(name: str, config: Path) -> LaunchDescription:
         arguments = [*options(config, name, _robot_model(scenario, config)), *parameters(scenario)]
         return LaunchDescription(_start(arguments, name, config))
     general = [SCENARIO, *options(config, "", True), *of_all()]
+    if hardware:
+        general = [argument for argument in general if argument.name != PLANT] + of_hardware()
 
     def choose(context: LaunchContext) -> list:
         chosen = _text(context, SCENARIO)
@@ -129,7 +135,7 @@ def actions(
     """The actions that the arguments' texts ask for, a warning for each package that is missing;
     raises ValueError for what cannot be done without one."""
     file = text["params_file"] or str(_of_scenario(scenario, config, "yaml"))
-    wanted = {
+    wanted = {PLANT: False} | {
         argument.name: is_true(text[argument.name])
         for argument in arguments
         if argument.choices is BOOL and not argument.parameter
@@ -139,6 +145,7 @@ def actions(
     inline = {
         a.parameter: a.value(text[a.name]) for a in arguments if a.parameter and text[a.name]
     }
+    files = [file] if PLANT in text else [file, str(config / "hardware.yaml")]
     if SCENARIO.name in text:
         inline |= scenario.origin
     if wanted["headless"]:
@@ -150,15 +157,15 @@ def actions(
         started.append(_recording(scenario, namespace, text["bag"], exits))
 
     def own(name: str, **options: bool) -> Node:
-        return _node("nh_control", name, namespace, [file, inline], **exits.of(name, **options))
+        return _node("nh_control", name, namespace, [*files, inline], **exits.of(name, **options))
 
-    if wanted["plant"]:
+    if wanted[PLANT]:
         started.append(own("plant"))
     if wanted["tracker"]:
         started.append(own("tracker", comes_back=True))
     if not wanted["headless"]:
         started.append(own("display", required=False))
-        sim_time = {"use_sim_time": wanted["plant"]}
+        sim_time = {"use_sim_time": wanted[PLANT]}
         started += _viewers(scenario, config, namespace, sim_time, wanted)
     return started
 

@@ -63,10 +63,10 @@ class Answer:
 class HardwareTracker:
     """Commands along a sequence of references, which starts at a time of the states' clock.
 
-    At the time t after the start, `k h <= t < (k + 1) h`, the gains are those of step k and the
-    reference is between the steps,
-    `x_d(t) = retract(x_d[k], (t - k h) / h local(x_d[k], x_d[k + 1]))`: the state that is given to
-    the sequence has the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With
+    At the time t after the start the gains and inputs are those of the closest step k, and the
+    reference is between it and its neighbour k', `a = (t - k h) / (k' h - k h)`,
+    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the state that is given to the sequence
+    has the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With
     compensation x is the state that the model expects when the command acts, under the inputs
     that act until then. Before the start the reference's first state is the target.
     """
@@ -141,16 +141,16 @@ class HardwareTracker:
         return max(0.0, (time_ns - self.start_ns) / NANOSECONDS)
 
     def _target(self, time_s: float) -> np.ndarray:
-        k, share = self._split(time_s)
-        here = self.sequence.target(k)
-        if share == 0.0:
+        k = self._step_of(time_s)
+        here, after = self.sequence.target(k), time_s / self._dsys.h - k
+        if after == 0.0:
             return here
-        way = self._dsys.local(here, self.sequence.target(k + 1))
-        return self._dsys.retract(here, share * way)
+        side = -1 if after < 0 and k > self.sequence.first else 1
+        way = self._dsys.local(here, self.sequence.target(k + side))
+        return self._dsys.retract(here, side * after * way)
 
-    def _split(self, time_s: float) -> tuple[int, float]:
-        k = int(time_s / self._dsys.h)
-        return k, time_s / self._dsys.h - k
+    def _step_of(self, time_s: float) -> int:
+        return max(self.sequence.first, round(time_s / self._dsys.h))
 
     def _ahead(self, x: np.ndarray, time_ns: int, ahead_ns: int) -> np.ndarray:
         try:
@@ -162,8 +162,7 @@ class HardwareTracker:
     def _command(
         self, x: np.ndarray, time_s: float
     ) -> tuple[Command, np.ndarray, np.ndarray, int]:
-        k, _ = self._split(time_s)
-        target = self._target(time_s)
+        k, target = self._step_of(time_s), self._target(time_s)
         shifted = self._dsys.retract(self.sequence.target(k), self._dsys.local(target, x))
         if self._memory is not None and k != self._step + 1:
             self._memory = replace(self._memory, predicted=None)

@@ -219,8 +219,7 @@ PLANT = SHARED + (
     ),
 )
 
-TRACKER = SHARED + (
-    Spec("integral", False, "Estimate a constant disturbance of the momenta and compensate it."),
+HARDWARE = (
     Spec(
         "source",
         "simulation",
@@ -296,6 +295,16 @@ TRACKER = SHARED + (
         "What is commanded after a disarming: none, or zero at every state.",
         choices=("none", "zero"),
     ),
+)
+
+TRACKER = (
+    SHARED
+    + (
+        Spec(
+            "integral", False, "Estimate a constant disturbance of the momenta and compensate it."
+        ),
+    )
+    + HARDWARE
 )
 
 DISPLAY = SHARED + (
