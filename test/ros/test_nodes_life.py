@@ -259,3 +259,30 @@ def test_ctrl_c_while_waiting_for_a_tracker(nodes, probe):
     plant = nodes.start("plant", LOCKSTEP)
     probe.next_state()
     assert plant.end() == 0
+
+
+@pytest.mark.slow
+def test_a_publisher_that_cannot_be_heard_is_named(nodes, probe):
+    from rclpy.qos import qos_profile_sensor_data
+    from sensor_msgs.msg import JointState
+
+    probe.node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
+    tracker = nodes.start("tracker")
+    probe.wait(
+        lambda: "/joint_states of probe (" in probe.message("tracker"), "warning in diagnostics"
+    )
+    assert "quality of service is incompatible" in probe.message("tracker")
+    assert probe.diagnostics["tracker"].level == b"\1" and "is not heard" in tracker.log
+
+
+def test_a_recording_has_reports_however_short_the_run(nodes, probe, tmp_path):
+    from rosbags.highlevel import AnyReader
+
+    bag = tmp_path / "bag"
+    given = {**LOCKSTEP, "duration_s": 0.02, "on_finish": "exit", "wait_for": "[recorder]"}
+    recorder, _ = nodes.start("recorder", {"output": str(bag)}), nodes.start("tracker")
+    assert nodes.start("plant", given).wait(40) == 0
+    assert recorder.end() == 0
+    with AnyReader([bag]) as reader:
+        counts = {connection.topic: connection.msgcount for connection in reader.connections}
+    assert counts["/diagnostics"] >= 2

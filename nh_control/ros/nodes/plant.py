@@ -65,7 +65,11 @@ class Plant:
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
         self._diagnostics = Diagnostics(
-            node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report)
+            node,
+            inbox,
+            "simulation",
+            self._model.scenario.name,
+            lambda: inbox.post(self._publish_report),
         )
         inbox.subscribe(
             JointState,
@@ -176,7 +180,7 @@ class Plant:
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""
-        return self._states.missing(self._parameters["wait_for"])
+        return self._states.missing(self._parameters["wait_for"], [self._diagnostics.publisher])
 
     def _late_subscribers(self) -> bool:
         """Whether somebody has come who does not know the state."""

@@ -76,7 +76,7 @@ class Tracker:
             node, [codec for codec in shown if isinstance(codec, BodyCodec)]
         )
         self._diagnostics = Diagnostics(
-            node, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
+            node, inbox, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
         )
         node.get_logger().info(
             f"model: {model.dsys}; reference {model.reference.name!r}, "
