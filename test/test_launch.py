@@ -18,7 +18,8 @@ LAUNCH_FILES = {
     path.name.removesuffix(".launch.py"): path
     for path in sorted((ROOT / "launch").glob("*.launch.py"))
 }
-NAMED = [name for name in LAUNCH_FILES if name != "scenario"]
+ANY = ("scenario", "hil")
+NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
@@ -50,15 +51,15 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     ((scenario, *_),) = [
         constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"
     ]
-    assert scenario == ("" if name == "scenario" else name)
-    assert name == "scenario" or name in scenarios.names()
+    assert scenario == ("" if name in ANY else name)
+    assert name in ANY or name in scenarios.names()
     for suffix in ("yaml", "rviz"):
-        assert (ROOT / "config" / f"{name}.{suffix}").is_file()
+        assert name == "hil" or (ROOT / "config" / f"{name}.{suffix}").is_file()
 
 
 def test_launch_starts_executables_that_exist():
     setup = (ROOT / "setup.py").read_text()
-    started = [constants[0] for function, constants in calls(BRINGUP) if function == "nh_control"]
+    started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
     assert set(started) == {"plant", "tracker", "display"}
     for executable in started:
         assert f'"{executable} = nh_control.ros.nodes.start:{executable}"' in setup
@@ -76,8 +77,17 @@ def description(name):
     return module.generate_launch_description()
 
 
+OTHERS = ("ros2bag", "robot_state_publisher", "rviz2")
+
+
 @pytest.fixture
-def launched(monkeypatch):
+def packages():
+    """What is installed beside this package: all, unless a test says otherwise."""
+    return list(OTHERS)
+
+
+@pytest.fixture
+def launched(monkeypatch, packages):
     """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node},
     recordings under 'record'.
     """
@@ -87,6 +97,8 @@ def launched(monkeypatch):
     from nh_control.ros import bringup
 
     monkeypatch.setattr(bringup, "Node", Started)
+    monkeypatch.setattr(bringup, "LogInfo", lambda msg: Started(executable=msg))
+    monkeypatch.setattr(bringup, "get_packages_with_prefixes", lambda: dict.fromkeys(packages))
     monkeypatch.setattr(
         bringup, "ExecuteProcess", lambda **options: Started(executable="record", **options)
     )
@@ -130,6 +142,7 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
     assert {executable for executable, action in actions.items() if "on_exit" in action} == {
         "plant",
         "tracker",
+        "display",
     }
 
 
@@ -147,6 +160,24 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
 )
 def test_switches(launched, arguments, executables):
     assert set(launched(**arguments)) == executables
+
+
+@needs_launch
+@pytest.mark.parametrize("packages", [[]], ids=["nothing"])
+def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched, packages):
+    warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:]]
+    started = list(launched())
+    assert started[:3] == ["plant", "tracker", "display"]
+    assert [text.split(":")[0] + ":" + text.split(":")[1] for text in started[3:]] == warnings
+    with pytest.raises(ValueError, match="'record': ros2bag is not installed"):
+        launched(record="true")
+
+
+@needs_launch
+def test_yes_may_be_written_as_python_does(launched):
+    actions = launched(lockstep="True", headless="True")
+    assert set(actions) == {"plant", "tracker"}
+    assert inline(actions["plant"])["lockstep"] is True
 
 
 TYPED = {
@@ -331,6 +362,28 @@ def flat(parameters, prefix=""):
             flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
         )
     return out
+
+
+# --- hardware ------------------------------------------------------------------------------------
+
+
+@needs_launch
+def test_hardware_takes_the_place_of_the_plant(launched):
+    actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
+    assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
+    *files, given = actions["tracker"]["parameters"]
+    assert [Path(file).name for file in files] == ["snakeboard.yaml", "hardware.yaml"]
+    assert given == {"scenario": "snakeboard", "hardware.noise": 0.01, "disarm.error": 0.5}
+    assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
+
+
+@needs_launch
+def test_hardware_has_an_argument_for_every_parameter_of_its_file():
+    from nh_control.ros import arguments
+
+    file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
+    stated = set(flat(file["/**"]["ros__parameters"])) - {"source"}
+    assert {argument.parameter for argument in arguments.of_hardware()} == stated
 
 
 # --- any scenario --------------------------------------------------------------------------------

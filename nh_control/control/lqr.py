@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
@@ -133,13 +134,12 @@ def infinite_horizon(
     R: ArrayLike,
     drift: float = 1e-8,
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`.
+    """Stationary LQR about an equilibrium x = f(x, u), solved by
+    `scipy.linalg.solve_discrete_are`.
 
     Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by
     more than `drift` in local coordinates.
     """
-    import control
-
     Q, R, _ = checked_weights(dsys, Q, R)
     lin = dsys.linearize(x, u)
     moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
@@ -148,8 +148,9 @@ def infinite_horizon(
             f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
         )
     _require_stabilizable(dsys, lin.A, lin.B @ lin.B.T, "the linearization")
-    K, P, poles = control.dlqr(lin.A, lin.B, Q, R)
-    return StationaryGain(np.asarray(K), np.asarray(P), np.asarray(poles))
+    P = scipy.linalg.solve_discrete_are(lin.A, lin.B, Q, R)
+    K = np.linalg.solve(R + lin.B.T @ P @ lin.B, lin.B.T @ P @ lin.A)
+    return StationaryGain(K, P, np.linalg.eigvals(lin.A - lin.B @ K))
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:

@@ -67,6 +67,11 @@ class ReferenceSequence:
         """Back to the first leg alone."""
         self._legs, self.step = [self._first], 0
 
+    @property
+    def first(self) -> int:
+        """The first step that is known: that at which the present leg starts."""
+        return self._legs[0].start
+
     def leg(self, k: int) -> ReferenceLeg:
         """The last leg that has started at step k; raises ValueError for a step before the present
         leg, as others are forgotten.

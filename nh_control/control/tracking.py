@@ -65,6 +65,28 @@ def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.nd
     return limits
 
 
+def rests_at_end(dsys: DiscreteSystem, reference: Trajectory) -> bool:
+    """Whether the last state of a reference stays where it is without forces."""
+    x = reference.states[-1]
+    return bool(np.abs(dsys.local(x, dsys.step(x, dsys.idle(x)))).max() <= lqr.FEASIBLE)
+
+
+def run_steps(
+    dsys: DiscreteSystem, reference: Trajectory, duration_s: float = 0.0, hold: bool = False
+) -> int:
+    """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one
+    beyond an end that is in motion, unless the tracker is to `hold` it.
+    """
+    steps = max(1, round(duration_s / dsys.h)) if duration_s else len(reference)
+    if steps > len(reference) and not (hold or rests_at_end(dsys, reference)):
+        raise ValueError(
+            f"{dsys}: reference {reference.name!r} ends in motion after "
+            f"{reference.duration:g} s, which nothing would control from there: "
+            f"a run may last that long, not {duration_s:g} s"
+        )
+    return steps
+
+
 class LqrTracker:
     """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
@@ -127,23 +149,8 @@ class LqrTracker:
         )
 
     def steps(self, duration_s: float = 0.0) -> int:
-        """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one
-        beyond an end that is in motion.
-        """
-        steps = round(duration_s / self.dsys.h) if duration_s else len(self.reference)
-        if steps > len(self.reference) and not (self.hold or self._rests_at_end()):
-            raise ValueError(
-                f"{self.dsys}: reference {self.reference.name!r} ends in motion after "
-                f"{self.reference.duration:g} s, which nothing would control from there: "
-                f"a run may last that long, not {duration_s:g} s"
-            )
-        return steps
-
-    def _rests_at_end(self) -> bool:
-        x = self.reference.states[-1]
-        return (
-            np.abs(self.dsys.local(x, self.dsys.step(x, self.dsys.idle(x)))).max() <= lqr.FEASIBLE
-        )
+        """Steps of a run as `run_steps`."""
+        return run_steps(self.dsys, self.reference, duration_s, self.hold)
 
     def target(self, k: int) -> np.ndarray:
         """Reference state at step k (the last one past the end)."""

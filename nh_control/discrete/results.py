@@ -115,8 +115,10 @@ class Linearization:
         return iter((self.A, self.B))
 
     def to_ss(self) -> StateSpace:
-        """The linearization as a discrete-time `control.StateSpace` with all states as outputs."""
-        from control import ss  # takes a second to import
+        """The linearization as a discrete-time `control.StateSpace` with all states as outputs;
+        raises ImportError without the package `control`.
+        """
+        from control import ss  # takes a second to import, and rosdep may not know it
 
         n, m = self.B.shape
         return ss(self.A, self.B, np.eye(n), np.zeros((n, m)), self.h)

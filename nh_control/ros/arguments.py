@@ -12,7 +12,13 @@ from launch.actions import DeclareLaunchArgument
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, disturbance
 
-BOOL = ("true", "false")
+BOOL = ("true", "false", "True", "False")
+"""Texts of yes and no, in YAML's and in Python's spelling."""
+
+
+def is_true(text: str) -> bool:
+    """Whether one of BOOL says yes."""
+    return text.lower() == "true"
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Argument:
         argument.
         """
         if self.kind is bool:
-            return text == "true"
+            return is_true(text)
         if self.kind is list:
             return text.split()
         try:
@@ -184,7 +190,7 @@ def of_all() -> list[Argument]:
             "fallback",
             str,
             "what the plant applies while no command is fresh",
-            ("hold", "zero", "stop"),
+            ("hold", "zero", "damp", "stop"),
         ),
         _of("command_timeout_steps", int, "steps for which a command stays fresh"),
         _of(
@@ -193,6 +199,29 @@ def of_all() -> list[Argument]:
             "false = positions only; the tracker reconstructs the momentum",
         ),
         _of("rate_hz", float, "highest rate of the markers [Hz]"),
+    ]
+
+
+def of_hardware() -> list[Argument]:
+    """Arguments that become parameters of a tracker that has hardware before it."""
+    return [
+        _of(
+            "hardware.start",
+            str,
+            "what starts the reference, once armed",
+            ("first_state", "service"),
+        ),
+        _of("hardware.armed", bool, "armed from the start"),
+        _of("hardware.estimator", str, "how states are made of measurements", ("kalman", "none")),
+        _of("hardware.noise", float, "standard deviation of measured configurations [m, rad]"),
+        _of("hardware.acceleration", float, "unknown accelerations [m/s^2, rad/s^2]"),
+        _of("hardware.compensate_delay", bool, "commands are for the state when they act"),
+        _of("hardware.actuation_s", float, "time from a command's sending to its effect [s]"),
+        _of("hardware.max_age_s", float, "oldest state that is used [s], 0 = any"),
+        _of("disarm.silence_s", float, "time without states that disarms [s], 0 = never"),
+        _of("disarm.error", float, "error of the configuration that disarms, 0 = never"),
+        _of("disarm.saturation_s", float, "time of saturation that disarms [s], 0 = never"),
+        _of("disarm.command", str, "what is commanded after a disarming", ("none", "zero")),
     ]
 
 

@@ -7,11 +7,15 @@ Every argument that becomes a node parameter is empty by default and then keeps 
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launch.actions import ExecuteProcess, OpaqueFunction, Shutdown
+from ament_index_python import get_packages_with_prefixes
+from launch.actions import ExecuteProcess, LogInfo, OpaqueFunction, Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -22,23 +26,33 @@ from nh_control.ros.arguments import (
     BOOL,
     SCENARIO,
     Argument,
+    is_true,
     of_all,
+    of_hardware,
     of_scenario,
     options,
     parameters,
     robot,
 )
 from nh_control.runs import topics
+from nh_control.runs.node_process import PARENT
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.urdf import DEFAULT
 
+PLANT = "plant"
+"""The argument that hardware does without."""
 BY_SCENARIO = ("perturb_", "plant_")
 """How arguments begin that follow from the scenario."""
+SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
+"""Exit codes of a process that `launch` ended before it was up."""
+RESPAWN_S = 0.5
+"""How long after its death a tracker is started again."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
 
 
-def description(name: str, config: Path) -> LaunchDescription:
-    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`.
+def description(name: str, config: Path, hardware: bool = False) -> LaunchDescription:
+    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`;
+    with `hardware` in place of the plant the parameters of `hardware.yaml` come in.
 
     The folder `config` may hold `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; those of
     `scenario` serve all others. Arguments that follow from a scenario are declared as soon as it
@@ -49,6 +63,8 @@ def description(name: str, config: Path) -> LaunchDescription:
         arguments = [*options(config, name, _robot_model(scenario, config)), *parameters(scenario)]
         return LaunchDescription(_start(arguments, name, config))
     general = [SCENARIO, *options(config, "", True), *of_all()]
+    if hardware:
+        general = [argument for argument in general if argument.name != PLANT] + of_hardware()
 
     def choose(context: LaunchContext) -> list:
         chosen = _text(context, SCENARIO)
@@ -116,11 +132,11 @@ def relative_topics(scenario: Scenario) -> list[str]:
 def actions(
     scenario: Scenario, config: Path, arguments: Sequence[Argument], text: dict[str, str]
 ) -> list:
-    """The actions that the arguments' texts ask for."""
-    urdf, file = _robot_model(scenario, config), text["params_file"]
-    file = file or str(_of_scenario(scenario, config, "yaml"))
-    wanted = {
-        argument.name: text[argument.name] == "true"
+    """The actions that the arguments' texts ask for, a warning for each package that is missing;
+    raises ValueError for what cannot be done without one."""
+    file = text["params_file"] or str(_of_scenario(scenario, config, "yaml"))
+    wanted = {PLANT: False} | {
+        argument.name: is_true(text[argument.name])
         for argument in arguments
         if argument.choices is BOOL and not argument.parameter
     }
@@ -129,60 +145,111 @@ def actions(
     inline = {
         a.parameter: a.value(text[a.name]) for a in arguments if a.parameter and text[a.name]
     }
+    files = [file] if PLANT in text else [file, str(config / "hardware.yaml")]
     if SCENARIO.name in text:
         inline |= scenario.origin
     if wanted["headless"]:
         inline.setdefault("on_finish", "exit")
     if wanted["record"]:
         inline["wait_for"] = ["rosbag2_recorder"]
-    namespace, sim_time, shown = (
-        text["namespace"].strip("/"),
-        {"use_sim_time": wanted["plant"]},
-        not wanted["headless"],
+    namespace, exits, started = text["namespace"].strip("/"), _Exits(), []
+    if wanted["record"]:
+        started.append(_recording(scenario, namespace, text["bag"], exits))
+
+    def own(name: str, **options: bool) -> Node:
+        return _node("nh_control", name, namespace, [*files, inline], **exits.of(name, **options))
+
+    if wanted[PLANT]:
+        started.append(own("plant"))
+    if wanted["tracker"]:
+        started.append(own("tracker", comes_back=True))
+    if not wanted["headless"]:
+        started.append(own("display", required=False))
+        sim_time = {"use_sim_time": wanted[PLANT]}
+        started += _viewers(scenario, config, namespace, sim_time, wanted)
+    return started
+
+
+def _node(package: str, executable: str, namespace: str, given: list, **more: Any) -> Node:
+    return Node(
+        package=package,
+        executable=executable,
+        namespace=namespace,
+        parameters=given,
+        output="screen",
+        **more,
     )
 
-    def node(package: str, executable: str, given: list, **more: Any) -> Node:
-        return Node(
-            package=package,
-            executable=executable,
-            namespace=namespace,
-            parameters=given,
-            output="screen",
-            **more,
-        )
 
-    def nh_control(executable: str, **more: Any) -> Node:
-        return node("nh_control", executable, [file, inline], **more)
-
-    started = []
-    if wanted["record"]:
-        started.append(_recording(scenario, namespace, text["bag"]))
-    if wanted["plant"]:
-        started.append(nh_control("plant", on_exit=Shutdown(reason="the plant ended")))
-    if wanted["tracker"]:
-        started.append(nh_control("tracker", on_exit=Shutdown(reason="the tracker ended")))
-    if shown:
-        started.append(nh_control("display"))
-    if shown and urdf is not None and wanted["use_robot_state_publisher"]:
+def _viewers(
+    scenario: Scenario,
+    config: Path,
+    namespace: str,
+    sim_time: dict[str, bool],
+    wanted: dict[str, bool],
+) -> list:
+    """Robot model and rviz, or warnings where their packages are missing."""
+    urdf, started = _robot_model(scenario, config), []
+    if urdf is not None and wanted["use_robot_state_publisher"]:
         model = {
             "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
             "publish_frequency": 50.0,
         }
-        started.append(node("robot_state_publisher", "robot_state_publisher", [model, sim_time]))
-    if shown and wanted["rviz"]:
+        started.append(
+            _warning("robot_state_publisher", "the robot model is not shown")
+            or _node(
+                "robot_state_publisher", "robot_state_publisher", namespace, [model, sim_time]
+            )
+        )
+    if wanted["rviz"]:
         view = ["--display-config", str(_of_scenario(scenario, config, "rviz"))]
         parent = scenario.visual_model().parent
         view += ["--fixed-frame", parent] if parent else []
+        remappings = [("/" + topic, topic) for topic in relative_topics(scenario)]
         started.append(
-            node(
-                "rviz2",
-                "rviz2",
-                [sim_time],
-                arguments=view,
-                remappings=[("/" + topic, topic) for topic in relative_topics(scenario)],
+            _warning("rviz2", "there is no picture")
+            or _node(
+                "rviz2", "rviz2", namespace, [sim_time], arguments=view, remappings=remappings
             )
         )
     return started
+
+
+def _warning(package: str, consequence: str) -> LogInfo | None:
+    """What to say, and no more, where an optional package is not installed."""
+    if package in get_packages_with_prefixes():
+        return None
+    return LogInfo(msg=f"WARNING: {package} is not installed: {consequence}")
+
+
+class _Exits:
+    """Keeps the failures of this package's nodes: the launch ends with the first of those that it
+    cannot do without, and its exit code is not 0 if one has failed. One that may come back does
+    so after a signal has killed it.
+
+    Raised from the handler of a process's end, where `launch` ends everything in order; from that
+    of its own shutdown it would leave processes behind.
+    """
+
+    def __init__(self) -> None:
+        self._failures: list[str] = []
+
+    def of(self, name: str, required: bool = True, comes_back: bool = False) -> dict[str, Any]:
+        """Options of a node, which does not outlive the launch, however that ends."""
+        again = {"respawn": True, "respawn_delay": RESPAWN_S} if comes_back else {}
+
+        def ended(event: ProcessExited, context: LaunchContext) -> list:
+            if event.returncode and not (context.is_shutdown and event.returncode in SIGNALLED):
+                self._failures.append(f"the {name} ended with exit code {event.returncode}")
+            killed = comes_back and event.returncode < 0
+            if killed and not context.is_shutdown:
+                return []
+            if self._failures and (required or context.is_shutdown):
+                failures, self._failures = self._failures, []
+                raise RuntimeError("; ".join(failures))
+            return [Shutdown(reason=f"the {name} ended")] if required else []
+
+        return {"additional_env": {PARENT: str(os.getpid())}, "on_exit": ended, **again}
 
 
 def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
@@ -191,12 +258,20 @@ def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
     return own if own.is_file() else config / f"{SCENARIO.name}.{ending}"
 
 
-def _recording(scenario: Scenario, namespace: str, folder: str) -> ExecuteProcess:
-    """The process that records the topics of the nodes in `namespace`."""
+def _recording(scenario: Scenario, namespace: str, folder: str, exits: _Exits) -> ExecuteProcess:
+    """The process that records the topics of the nodes in `namespace`, for which the plant waits;
+    raises ValueError where it is not installed.
+    """
     prefix = f"/{namespace}/" if namespace else "/"
     output = ["--output", folder] if folder else []
     recorded = [prefix + topic for topic in relative_topics(scenario)] + list(GLOBAL_TOPICS)
+    if "ros2bag" not in get_packages_with_prefixes():
+        raise ValueError(
+            "launch argument 'record': ros2bag is not installed, install it; without it "
+            "`ros2 run nh_control recorder` records the same"
+        )
     return ExecuteProcess(
         cmd=["ros2", "bag", "record", "--storage", "mcap", *output, "--topics", *recorded],
         output="screen",
+        **exits.of("recording"),
     )

@@ -19,6 +19,7 @@ import yaml
 
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.output import RECORDING
 
 MESSAGES = (
@@ -44,16 +45,11 @@ END_S = 10.0
 TAIL = 15
 LOGS = "logs"
 _START = """
-import ctypes, os, signal, sys
-parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-if os.getppid() == parent:
-    from nh_control.ros.nodes import start
-    sys.exit(getattr(start, name)())
+import sys
+from nh_control.ros.nodes import start
+sys.exit(getattr(start, sys.argv.pop(1))())
 """
-"""Python of a node's process: it gets SIGTERM when the parent ends, however that ends
-(PR_SET_PDEATHSIG).
-"""
+"""Python of a node's process."""
 
 
 class RosMissing(RuntimeError):
@@ -171,14 +167,12 @@ def _monitor(nodes: dict[str, _Node], running: Callable[[], None]) -> None:
     while True:
         for name, node in nodes.items():
             code = node.process.poll()
+            if code == STEP_FAILED:
+                raise NodeFailed(f"the {name} could not make a step", node.log, node.tail())
             if code is not None and (code or name != "plant"):
                 raise NodeFailed(f"the {name} ended with exit code {code}", node.log, node.tail())
         if nodes["plant"].process.poll() is not None:
             return
-        if "failed at step" in nodes["plant"].news():
-            raise NodeFailed(
-                "the plant could not make a step", nodes["plant"].log, nodes["plant"].tail()
-            )
         up = up or all(
             node.log.stat().st_size for name, node in nodes.items() if name != "display"
         )
@@ -213,12 +207,15 @@ class _Node:
     def __init__(self, name: str, parameters: Path, folder: Path):
         folder.mkdir(exist_ok=True)
         self.log = folder / f"{name}.log"
-        environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ}
+        environment = {
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            **os.environ,
+            PARENT: str(os.getpid()),
+        }
         command = [
             sys.executable,
             "-c",
             _START,
-            str(os.getpid()),
             name,
             "--ros-args",
             "--disable-external-lib-logs",
@@ -234,15 +231,6 @@ class _Node:
                 env=environment,
                 start_new_session=True,
             )
-        self._read = 0
-
-    def news(self) -> str:
-        """What was logged since the last call."""
-        with open(self.log, "rb") as log:
-            log.seek(self._read)
-            text = log.read()
-        self._read += len(text)
-        return text.decode(errors="replace")
 
     def tail(self) -> str:
         """The last lines of the log, indented."""

@@ -57,7 +57,7 @@ class Nodes:
 
     def __init__(self, domain: int, folder: Path):
         self._folder, self._started = folder, []
-        self._environment = {
+        self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(
                 filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -86,7 +86,7 @@ class Nodes:
         command = [sys.executable, *program, "--ros-args", *given, *arguments]
         with open(log, "wb") as file:
             process = subprocess.Popen(
-                command, env=self._environment, stdout=file, stderr=file, start_new_session=True
+                command, env=self.environment, stdout=file, stderr=file, start_new_session=True
             )
         self._started.append(NodeProcess(process, log))
         return self._started[-1]

@@ -41,7 +41,7 @@ def test_accepts_names_in_any_order_and_clips_to_the_limits():
         (Rejection.WRONG_LENGTH, {"values": (1.0, 2.0, 3.0)}),
         (Rejection.NOT_FINITE, {"values": (1.0, math.nan)}),
         (Rejection.NOT_FINITE, {"values": (math.inf, 0.0)}),
-        (Rejection.WRONG_STAMP, {"stamp": 50_000_001}),
+        (Rejection.WRONG_STAMP, {"stamp": 50_100_000}),
         (Rejection.FUTURE, {"step": 6, "at": 5}),
         (Rejection.STALE, {"step": 3, "at": 5}),
         (Rejection.DUPLICATE, {"step": 4, "at": 5, "values": (9.0, 9.0)}),
@@ -84,3 +84,10 @@ def test_hold_without_any_command_is_zero_and_clear_forgets():
     offer(g, 5)
     g.clear()
     assert offer(g, 0) is None and g.answers(0)
+
+
+def test_the_fallback_damp_asks_for_its_values_each_time():
+    asked = iter([(1.0, 2.0), (3.0, 4.0)])
+    g = CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))
+    assert (g.take(0), g.take(1), g.fallback_steps) == ((1.0, 2.0), (3.0, 4.0), 2)
+    assert CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp").take(0) == (0.0, 0.0)

@@ -114,20 +114,14 @@ def test_single_step_in_lockstep_needs_its_command(nodes, probe):
     assert probe.call("step").message == "paused at step 1"
 
 
-def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
-    from probe import by_step, time_ns
+def steer_too_far(nodes, probe, **more):
+    """A plant that was steered beyond a right angle, where the constraints are singular."""
+    from probe import time_ns
 
-    plant = nodes.start(
-        "plant",
-        {
-            **LOCKSTEP,
-            "step_s": 0.25,
-            "reference": "forward",
-            "plant.parameters.steer_torque_limit": 1e6,
-        },
-    )
+    given = {"step_s": 0.25, "reference": "forward", "plant.parameters.steer_torque_limit": 1e6}
+    plant = nodes.start("plant", {**LOCKSTEP, **given, **more})
     state = probe.next_state()
-    for _ in range(20):  # steer beyond a right angle, where the constraints are singular
+    for _ in range(20):
         if "failed" in plant.log:
             break
         probe.command(state.header.stamp, (0.0, 300.0))
@@ -139,10 +133,24 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
             "next state or failure",
         )
         state = probe.joint_states[-1]
+    return plant
+
+
+@pytest.mark.slow
+def test_a_plant_that_is_to_exit_does_so_when_a_step_fails(nodes, probe):
+    plant = steer_too_far(nodes, probe, on_finish="exit")
+    assert plant.wait() == 3 and "failed at step" in plant.log and "Traceback" not in plant.log
+
+
+def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
+    from probe import by_step
+
+    plant = steer_too_far(nodes, probe)
     probe.wait_mode("failed")
     status = probe.diagnostics["plant"]
     assert (
         status.level == b"\2"
+        and status.message.startswith("failed: step")
         and "failed, the plant stays at the last good state" in status.message
         and "residual" in status.message
     )
@@ -179,5 +187,8 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     assert change("speed_factor", 4.0).successful
     probe.wait_value("speed_factor", "4")
     assert probe.paced_rate(2.0) == pytest.approx(400, rel=0.1)
+    assert change("speed_factor", 2).successful  # an integer, as `ros2 param set` makes of 2
+    probe.wait_value("speed_factor", "2")
     assert not change("speed_factor", -1.0).successful
+    assert not change("speed_factor", "fast").successful
     assert not change("lockstep", True).successful

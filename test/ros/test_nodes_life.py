@@ -57,8 +57,13 @@ REFUSED = [
         {"plant.integrator": "euler"},
         ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"],
     ),
-    ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, stop"]),
+    ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, damp, stop"]),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
+    (
+        "plant",
+        {"reference": "turning", "duration_s": 1000.0},
+        ["reference 'turning' ends in motion after", "a run may last that long, not 1000 s"],
+    ),
     ("plant", {"lockstep": 3}, ["'lockstep' must be true or false, got 3"]),
     ("plant", {"wait_for": "[]"}, ["leave parameters without a value (null, an empty list) out"]),
     ("tracker", {"scenario": "unicycle"}, ["unknown scenario 'unicycle'", "snakeboard"]),
@@ -178,11 +183,14 @@ def test_plant_finishes_and_exits_when_asked(nodes):
 
 
 def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
-    from probe import Probe
+    from probe import Probe, time_ns
+    from sensor_msgs.msg import JointState
     from visualization_msgs.msg import MarkerArray
 
     tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
     probe.wait_mode("finished")
+    targets = probe.listen(JointState, "reference/joint_states")
+    assert time_ns(probe.wait(lambda: targets, "target, told again")[-1]) == 500_000_000
     assert tracker.end() == 0
     nodes.start("display")
     markers = probe.listen(MarkerArray, "markers")
@@ -251,3 +259,30 @@ def test_ctrl_c_while_waiting_for_a_tracker(nodes, probe):
     plant = nodes.start("plant", LOCKSTEP)
     probe.next_state()
     assert plant.end() == 0
+
+
+@pytest.mark.slow
+def test_a_publisher_that_cannot_be_heard_is_named(nodes, probe):
+    from rclpy.qos import qos_profile_sensor_data
+    from sensor_msgs.msg import JointState
+
+    probe.node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
+    tracker = nodes.start("tracker")
+    probe.wait(
+        lambda: "/joint_states of probe (" in probe.message("tracker"), "warning in diagnostics"
+    )
+    assert "quality of service is incompatible" in probe.message("tracker")
+    assert probe.diagnostics["tracker"].level == b"\1" and "is not heard" in tracker.log
+
+
+def test_a_recording_has_reports_however_short_the_run(nodes, probe, tmp_path):
+    from rosbags.highlevel import AnyReader
+
+    bag = tmp_path / "bag"
+    given = {**LOCKSTEP, "duration_s": 0.02, "on_finish": "exit", "wait_for": "[recorder]"}
+    recorder, _ = nodes.start("recorder", {"output": str(bag)}), nodes.start("tracker")
+    assert nodes.start("plant", given).wait(40) == 0
+    assert recorder.end() == 0
+    with AnyReader([bag]) as reader:
+        counts = {connection.topic: connection.msgcount for connection in reader.connections}
+    assert counts["/diagnostics"] >= 2

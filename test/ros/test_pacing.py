@@ -70,6 +70,19 @@ def test_every_step_has_its_own_stamp(step, h):
     assert abs(clock.stamp(step) - step * h * 1e9) <= 1 + 1e-15 * step * h * 1e9
 
 
-@pytest.mark.parametrize("stamp", [-10_000_000, 5_000_000, 10_000_001])
+@pytest.mark.parametrize("stamp", [-10_000_000, 5_000_000, 10_001_001, 9_998_999])
 def test_other_stamps_have_no_step(stamp):
     assert StepClock(0.01).step(stamp) is None
+
+
+@pytest.mark.parametrize("h", [0.01, 0.025, 1 / 240, 10 / 128])
+def test_seconds_in_floating_point_are_the_step_s_stamp(h):
+    clock = StepClock(h)
+    for step in range(2000):
+        t = step * h
+        assert clock.step(int(t) * 10**9 + int((t - int(t)) * 1e9)) == step
+
+
+def test_steps_shorter_than_the_tolerance_keep_their_stamps_apart():
+    clock = StepClock(1e-6)
+    assert clock.step(5_000) == 5 and clock.step(5_400) is None

@@ -281,13 +281,18 @@ def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
     broadcaster = type(
         "TransformBroadcaster",
         (),
-        {"__init__": lambda self, node: None, "sendTransform": lambda self, t: sent.extend(t)},
+        {
+            "__init__": lambda self, node: None,
+            "pub_tf": "the publisher",
+            "sendTransform": lambda self, t: sent.extend(t),
+        },
     )
     monkeypatch.setitem(
         sys.modules, "tf2_ros", types.SimpleNamespace(TransformBroadcaster=broadcaster)
     )
     codec, (q, v) = quads(), motion()
-    broadcast = transform_broadcaster(None, codec.odometry)
+    broadcast, (publisher,) = transform_broadcaster(None, codec.odometry)
+    assert publisher == "the publisher"  # late subscribers of TF alone are looked for, too
     codec.write(q, v)
     broadcast()
     assert [(t.header.frame_id, t.child_frame_id) for t in sent] == [
@@ -303,9 +308,9 @@ def test_without_tf_one_line_says_so(monkeypatch):
     lines = []
     monkeypatch.setitem(sys.modules, "tf2_ros", None)
     node = types.SimpleNamespace(get_logger=lambda: types.SimpleNamespace(info=lines.append))
-    transform_broadcaster(node, BODY.odometry)()
+    transform_broadcaster(node, BODY.odometry)[0]()
     assert len(lines) == 1 and "install tf2_ros" in lines[0]
-    transform_broadcaster(node, ())()
+    transform_broadcaster(node, ())[0]()
     assert len(lines) == 1
 
 

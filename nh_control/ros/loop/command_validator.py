@@ -15,11 +15,12 @@ from nh_control.ros.loop.step_clock import StepClock
 
 class Fallback(str, Enum):
     """What is applied when no command is fresh: the last one, zero forces (what is moved at will
-    stays), or nothing (the plant pauses).
+    stays), forces that bring the motion to rest as far as they can, or nothing (the plant pauses).
     """
 
     HOLD = "hold"
     ZERO = "zero"
+    DAMP = "damp"
     STOP = "stop"
 
 
@@ -40,9 +41,9 @@ class CommandValidator:
     """Accepts commands for the actuators `inputs`, stamped with the state they answer.
 
     A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
-    arrives after that is late. Values beyond
-    `limits` (nu, 2) are clipped, as an actuator would. `idle()` are the values (nu) of the
-    fallback ZERO, zeros if not given. Not thread-safe: one thread owns a validator.
+    arrives after that is late. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
+    `idle()` and `damping()` are the values (nu) of the fallbacks ZERO and DAMP, zeros if not
+    given. Not thread-safe: one thread owns a validator.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class CommandValidator:
         timeout_steps: int = 1,
         fallback: Fallback = Fallback.ZERO,
         idle: Callable[[], Vector] | None = None,
+        damping: Callable[[], Vector] | None = None,
     ):
         self.inputs, self.clock, self.fallback = tuple(inputs), clock, Fallback(fallback)
         self._timeout_steps = timeout_steps
@@ -60,6 +62,7 @@ class CommandValidator:
             tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
         )
         self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.inputs))
+        self._damping = damping or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
         self.clear()
@@ -136,5 +139,7 @@ class CommandValidator:
         if self.fallback is Fallback.STOP:
             return None
         self.fallback_steps += 1
+        if self.fallback is Fallback.DAMP:
+            return tuple(self._damping())
         held: tuple[float, ...] = self._values if self.fallback is Fallback.HOLD else ()
         return held or tuple(self._idle())

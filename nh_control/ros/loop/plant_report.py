@@ -54,7 +54,7 @@ class PlantReport:
         self._trouble = (validator.rejected.total(), validator.fallback_steps, missed)
         rejected, fallback, missed = (now - then for now, then in zip(self._trouble, before))
         if loop.mode is Mode.FAILED:
-            return "error", f"paused: {loop.reason}"
+            return "error", f"{loop.mode.value}: {loop.reason}"
         if loop.awaited_s > AWAIT_WARNING_S:
             return "warn", f"waiting for {loop.awaited_s:.0f} s for {loop.awaited}"
         troubles = [

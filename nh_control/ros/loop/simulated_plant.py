@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.control.damping import damping_input
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics.expressions import Vector
 from nh_control.runs.simulation import advance, with_external, without_external
 from nh_control.scenarios.disturbance import DisturbanceForces
+
+DAMPING_S = 0.2
+"""Time in which the fallback `damp` takes most of a motion away."""
 
 
 class SimulatedPlant:
@@ -74,6 +78,16 @@ class SimulatedPlant:
         where they are.
         """
         return self.commanded(self.dsys.idle(self.state))
+
+    @property
+    def damping(self) -> np.ndarray:
+        """Inputs, those that are no disturbance, that bring the motion to rest as far as they can;
+        `idle` where there are none.
+        """
+        try:
+            return self.commanded(damping_input(self.dsys, self.state, DAMPING_S))
+        except (StepFailed, np.linalg.LinAlgError):
+            return self.idle
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
         """Rows of values (dsys.nu, ...) that belong to commands, not to a disturbance."""

@@ -59,7 +59,7 @@ class SimulationLoop:
     awaited, so a controller that starts late or again gets the pending state; a plant that does
     not run publishes its state again when `late_subscribers` returns true. `changed` is called
     when mode or reason change. The first step waits for what `missing` says, until it says
-    nothing.
+    nothing, of which `changed` tells, too.
     """
 
     def __init__(
@@ -187,6 +187,8 @@ class SimulationLoop:
         else:
             if self._missing:
                 self._missing = self._look_for()
+                if not self._missing:
+                    self._changed()  # all that were waited for know how the run begins
             self._show(republish=True)
             self._absent = True
         if self._absent and not self.awaiting:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NANOSECONDS = 1_000_000_000
+TOLERANCE_NS = 1_000
+"""How far a stamp may be from that of a step: floating-point seconds, split into `sec` and
+`nanosec`, are off by some nanoseconds.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,9 @@ class StepClock:
         return round(step * self.h * NANOSECONDS)
 
     def step(self, stamp: int) -> int | None:
-        """Step whose stamp is `stamp` (ns), or None if no step has it."""
+        """Step whose stamp is closest to `stamp` (ns), or None if it is further than TOLERANCE_NS,
+        or than a tenth of a shorter step.
+        """
         step = round(stamp / (self.h * NANOSECONDS))
-        return step if step >= 0 and self.stamp(step) == stamp else None
+        allowed = min(TOLERANCE_NS, 0.1 * self.h * NANOSECONDS)
+        return step if step >= 0 and abs(self.stamp(step) - stamp) <= allowed else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -23,7 +24,8 @@ class TrackerReport:
         self._accepted_goals, self._refused_goals = 0, 0
         self._error = np.zeros(dsys.ndx)
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
-        self._trouble = ""
+        self._trouble, self._state = "", ""
+        self._more: dict[str, object] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -38,6 +40,11 @@ class TrackerReport:
         """A goal or trajectory is not followed."""
         self._refused_goals += 1
         self._goal = reason
+
+    def add(self, values: Mapping[str, object], state: str) -> None:
+        """Further values, and what there is to warn of, from now on."""
+        self._more.update(values)
+        self._state = state
 
     def refuse(self, reason: str) -> None:
         """A state could not be used."""
@@ -87,6 +94,7 @@ class TrackerReport:
             "goals_refused": self._refused_goals,
             "states_refused": self._refused,
             "momenta_approximated": self._approximated,
+            **self._more,
         }
         level, message = self._judge()
         self._clear()
@@ -101,6 +109,8 @@ class TrackerReport:
         return {f"error of {part.name} ({part.unit})": float(part.values[0]) for part in parts}
 
     def _judge(self) -> tuple[str, str]:
+        if self._state:
+            return "warn", self._state
         if self._refusals:
             return "error", f"{self._refusals} states refused, the last one: {self._trouble}"
         if not self._answers:

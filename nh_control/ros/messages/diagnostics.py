@@ -10,6 +10,7 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from nh_control.ros.loop.report import Report
+from nh_control.ros.runtime.inbox import Inbox
 
 _LEVELS = {
     "ok": DiagnosticStatus.OK,
@@ -20,24 +21,41 @@ _LEVELS = {
 
 class Diagnostics:
     """Publishes one status, `<node>: <what>`, of the hardware `hardware_id`; calls `report` every
-    second of wall time, which should do that.
+    second of wall time, which should do that, on `publisher`. Publishers that the `inbox` cannot
+    hear are named, and logged once.
     """
 
-    def __init__(self, node: Node, what: str, hardware_id: str, report: Callable[[], None]):
-        self._node = node
-        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    def __init__(
+        self, node: Node, inbox: Inbox, what: str, hardware_id: str, report: Callable[[], None]
+    ):
+        self._node, self._inbox, self._known = node, inbox, set[str]()
+        self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._status = DiagnosticStatus(name=f"{node.get_name()}: {what}", hardware_id=hardware_id)
         self._timer = node.create_timer(1.0, report, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def publish(self, report: Report) -> None:
         """Publish a report, its floats with 6 digits."""
-        self._status.level, self._status.message = _LEVELS[report.level], report.message
+        unheard = self._unheard()
+        level = "warn" if unheard and report.level == "ok" else report.level
+        self._status.level = _LEVELS[level]
+        self._status.message = "; ".join([report.message, *unheard])
         self._status.values = [
             KeyValue(key=key, value=_text(value)) for key, value in report.values.items()
         ]
         array = DiagnosticArray(status=[self._status])
         array.header.stamp = self._node.get_clock().now().to_msg()
-        self._publisher.publish(array)
+        self.publisher.publish(array)
+
+    def _unheard(self) -> list[str]:
+        texts = [
+            f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
+            for topic, nodes in self._inbox.unheard().items()
+        ]
+        for text in texts:
+            if text not in self._known:
+                self._known.add(text)
+                self._node.get_logger().warning(text)
+        return texts
 
 
 def _text(value: object) -> str:

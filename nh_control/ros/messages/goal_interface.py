@@ -30,7 +30,7 @@ PATH_POSES = 300
 
 class GoalInterface:
     """Takes goals for the motion of the body that `paths` shows, of a scenario with a guidance,
-    and keeps its path up to date.
+    and keeps its path up to date; `now()` is the present time of the states in ns.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class GoalInterface:
         sequence: ReferenceSequence,
         report: TrackerReport,
         paths: PathPublisher,
+        now: Callable[[], int],
     ):
         self._model, self._sequence, self._report, self._paths, self._log = (
             model,
@@ -49,6 +50,7 @@ class GoalInterface:
             paths,
             node.get_logger(),
         )
+        self._now = now
         self._body, self._path = paths.body, None
         self._replanner = Replanner(sequence, inbox.post, self._accepted, self._refused)
         inbox.subscribe(PoseStamped, "goal", self._on_goal, QUEUE)
@@ -68,7 +70,7 @@ class GoalInterface:
     def _on_goal(self, message: PoseStamped) -> None:
         present = self._paths.pose(self._sequence.target(self._sequence.step))
         try:
-            position = goals.goal(message, self._body, self._now, height=present.position.z)
+            position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
             self._refused("goal", str(reason))
             return
@@ -80,7 +82,7 @@ class GoalInterface:
 
     def _on_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         try:
-            plan = goals.trajectory(message, self._body, self._now, self._model.dsys.h)
+            plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
         except conversions.ConversionError as reason:
             self._refused("trajectory", str(reason))
             return
@@ -105,10 +107,6 @@ class GoalInterface:
     def _refused(self, what: str, reason: str) -> None:
         self._report.refuse_goal(f"{what} refused: {reason}")
         self._log.warning(f"{what} refused: {reason}")
-
-    @property
-    def _now(self) -> int:
-        return self._model.clock.stamp(self._sequence.step)
 
 
 class PathPublisher:

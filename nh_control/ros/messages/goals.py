@@ -17,7 +17,11 @@ from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 
 GOAL_AGE_S = 1.0
-"""How far a goal's stamp may be from the present simulation time."""
+"""How far a goal's stamp may be from the present time of the states."""
+OTHER_CLOCK_S = 1e6
+"""A stamp further from the present than that is of another clock, such as wall time where states
+carry simulation time, and says nothing: it is taken for 0, now.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,13 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
     """Position (3) in m of a goal; with z = 0, as rviz's 2D goals have, at `height`. Orientations
     do not matter.
 
-    Raises ConversionError for another frame, a position that is not finite, and a stamp, unless 0,
-    that is not of the present time.
+    Raises ConversionError for another frame, a position that is not finite, and a stamp, unless 0
+    or of another clock, that is not of the present time.
     """
     _require_frame(message, body)
-    age_s = (now_ns - conversions.nanoseconds(message.header.stamp)) / NANOSECONDS
-    if conversions.nanoseconds(message.header.stamp) and abs(age_s) > GOAL_AGE_S:
+    stamp = _stamp(message, now_ns)
+    age_s = (now_ns - stamp) / NANOSECONDS
+    if stamp and abs(age_s) > GOAL_AGE_S:
         when = f"{age_s:.3g} s in the past" if age_s > 0 else f"{-age_s:.3g} s in the future"
         raise ConversionError(
             f"stamped {when}: send it with the present simulation time (use_sim_time), or with "
@@ -53,7 +58,7 @@ def trajectory(
     message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float
 ) -> Callable[[Guidance, int, int], Trajectory]:
     """The plan, from a guidance, its step and the step of the run at which it starts, of a
-    trajectory of the body; with stamp 0 times count from that start.
+    trajectory of the body; with stamp 0, or one of another clock, times count from that start.
 
     Positions and, if there are any, velocities count, in the parent frame's axes; orientations and
     accelerations do not. Raises ConversionError for another frame or body, a stamp in the past,
@@ -67,7 +72,7 @@ def trajectory(
         )
     if not message.points:
         raise ConversionError("no points")
-    stamp = conversions.nanoseconds(message.header.stamp)
+    stamp = _stamp(message, now_ns)
     if 0 < stamp < now_ns:
         raise ConversionError(
             f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation "
@@ -105,6 +110,12 @@ def trajectory(
         return guidance.along(k, due, positions, velocities)
 
     return plan
+
+
+def _stamp(message: PoseStamped | MultiDOFJointTrajectory, now_ns: int) -> int:
+    """Stamp in ns, 0 for now."""
+    stamp = conversions.nanoseconds(message.header.stamp)
+    return stamp if abs(stamp - now_ns) <= OTHER_CLOCK_S * NANOSECONDS else 0
 
 
 def _vector(parts: Sequence[Any], field: str, point: int, what: str) -> np.ndarray:

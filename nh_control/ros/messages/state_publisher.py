@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 
 from nh_control.discrete.system import DiscreteSystem
@@ -42,11 +43,12 @@ class StatePublisher:
         ]
         self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
-        self._late_subscribers = LateSubscribers([publisher for publisher, _ in self._publishers])
         self._complete_at: float | None = None
-        self._broadcast = transform_broadcaster(
+        self._broadcast, tf = transform_broadcaster(
             node, [message for codec in self._codecs for message in codec.odometry]
         )
+        own = [publisher for publisher, _ in self._publishers]
+        self._late_subscribers = LateSubscribers([*own, *tf])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
         """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
@@ -59,14 +61,16 @@ class StatePublisher:
             publisher.publish(message)
         self._broadcast()
 
-    def missing(self, names: Iterable[str]) -> str:
+    def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:
         """What keeps each of these nodes from hearing all messages that hold the state, and known
-        listeners from hearing what they have subscribed to; empty if nothing has for SETTLED_S."""
+        listeners from hearing what they have subscribed to, here or of `others`; empty if nothing
+        has for SETTLED_S.
+        """
         wanted = set(names)
         if not wanted:
             return ""
         complete_at, self._complete_at = self._complete_at, None
-        for publisher, _ in self._publishers:
+        for publisher in (*others, *(publisher for publisher, _ in self._publishers)):
             heard_by = listeners(self._node, publisher)
             if heard_by is None:
                 return (

@@ -11,6 +11,7 @@ from rclpy.publisher import Publisher
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.runtime.listeners import LateSubscribers
 
 PREFIX = "reference/"
 INTERVAL_S = 0.004
@@ -19,7 +20,8 @@ UNSENT = 10
 
 class TargetPublisher:
     """Publishes the reference's states on `reference/<topic of the state>`, for those who listen,
-    at intervals of INTERVAL_S or more of wall time.
+    at intervals of INTERVAL_S or more of wall time, and the last one again for those who come
+    late.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec]):
@@ -28,15 +30,25 @@ class TargetPublisher:
             node.create_publisher(codec.message_type, PREFIX + codec.topic, UNSENT)
             for codec in codecs
         ]
+        self._late_subscribers = LateSubscribers(self._publishers)
+        self._last: tuple[ReferenceSequence, int, int] | None = None
+
+    def repeat(self) -> None:
+        """Publish the last target again if somebody has come who does not know it."""
+        if self._late_subscribers.new() and self._last is not None:
+            self._publish(*self._last)
 
     def publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
         """Publish what the sequence wants at step k, with a stamp in ns."""
         now = time.monotonic()
         if now < self._at:
             return
-        self._at = now + INTERVAL_S
+        self._at, self._last = now + INTERVAL_S, (sequence, k, stamp)
         if not any(publisher.get_subscription_count() for publisher in self._publishers):
             return
+        self._publish(sequence, k, stamp)
+
+    def _publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
         target = sequence.target(k)
         q = sequence.dsys.configuration(target).tolist()
         v = sequence.dsys.velocity(target).tolist()

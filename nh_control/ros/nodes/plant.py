@@ -16,6 +16,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
+from nh_control.control.tracking import run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
 from nh_control.ros.loop.output_monitor import OutputMonitor
@@ -35,6 +36,7 @@ from nh_control.ros.runtime.parameters import (
     PLANT_PARAMETERS,
     Parameters,
 )
+from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.simulation import convert
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.scenarios.user_code import located
@@ -63,7 +65,11 @@ class Plant:
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
         self._diagnostics = Diagnostics(
-            node, "simulation", self._model.scenario.name, lambda: inbox.post(self._publish_report)
+            node,
+            inbox,
+            "simulation",
+            self._model.scenario.name,
+            lambda: inbox.post(self._publish_report),
         )
         inbox.subscribe(
             JointState,
@@ -93,14 +99,8 @@ class Plant:
 
     def _make_stepper(self) -> SimulationLoop:
         p, model = self._parameters, self._model
-        asked = max(1, round(p["duration_s"] / model.dsys.h))
-        last_step = asked if p["duration_s"] else len(model.reference)
-        run = Options(
-            p["lockstep"],
-            p["wait_for_tracker"],
-            sys.maxsize if p["on_finish"] == "continue" else last_step,
-        )
         try:
+            run = Options(p["lockstep"], p["wait_for_tracker"], self._last_step())
             with located(model.scenario.file):
                 plant = self._make_plant()
         except (ValueError, StepFailed) as error:
@@ -114,6 +114,7 @@ class Plant:
             timeout_steps,
             Fallback(p["fallback"]),
             lambda: plant.idle,
+            lambda: plant.damping,
         )
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(
@@ -127,6 +128,12 @@ class Plant:
             self._missing,
             self._late_subscribers,
         )
+
+    def _last_step(self) -> int:
+        p, model = self._parameters, self._model
+        if p["on_finish"] == "continue":
+            return sys.maxsize
+        return run_steps(model.dsys, model.reference, p["duration_s"], model.scenario.hold)
 
     def _make_plant(self) -> SimulatedPlant:
         p, model, scenario = self._parameters, self._model, self._model.scenario
@@ -173,7 +180,7 @@ class Plant:
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""
-        return self._states.missing(self._parameters["wait_for"])
+        return self._states.missing(self._parameters["wait_for"], [self._diagnostics.publisher])
 
     def _late_subscribers(self) -> bool:
         """Whether somebody has come who does not know the state."""
@@ -187,8 +194,11 @@ class Plant:
             f"{loop.plant.step}{f': {loop.reason}' if loop.reason else ''}"
         )
         log = self._node.get_logger()
+        ends = self._parameters["on_finish"] == "exit"
         if loop.mode is Mode.FAILED:
             log.error(text)
+            if ends:
+                self._exit.request(code=STEP_FAILED)
         else:  # rclpy wants one severity per line of code
             log.info(text)
         if loop.mode is Mode.FINISHED:
@@ -200,7 +210,7 @@ class Plant:
                 f"us; "
                 f"commands rejected {loop.validator.rejected.total()}"
             )
-            if self._parameters["on_finish"] == "exit":
+            if ends:
                 self._exit.request()
 
     def _publish_report(self) -> None:

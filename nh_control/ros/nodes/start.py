@@ -4,9 +4,15 @@ quietly as a later one does.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import sys
 from importlib import import_module
+
+from nh_control.runs.node_process import PARENT
+
+_PR_SET_PDEATHSIG = 1
 
 
 def plant() -> int:
@@ -30,6 +36,21 @@ def recorder() -> int:
 
 
 def _run(name: str) -> int:
+    _end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))  # until the node's process takes them over
     return import_module(f"nh_control.ros.nodes.{name}").main()
+
+
+def _end_with_parent() -> None:
+    """Have the kernel send SIGTERM when the parent ends, however it ends, if PARENT asks for it;
+    Linux only.
+    """
+    parent = os.environ.get(PARENT)
+    if not parent or sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    try:
+        os.kill(int(parent), 0)
+    except ProcessLookupError:
+        sys.exit(0)  # it ended before

@@ -25,6 +25,8 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from nh_control.ros.runtime.listeners import unheard
+
 T = TypeVar("T")
 
 ANSWER_S = 5.0
@@ -41,6 +43,7 @@ class Inbox:
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
         self._requests: deque[Callable[[], None]] = deque()
         self._subscriptions: list[tuple[Any, int, type, bool, Callable[[Any], None]]] = []
+        self._qualities: dict[str, QoSProfile] = {}
         self._wait_set: Any = None
         self.closed = False
 
@@ -67,7 +70,16 @@ class Inbox:
         self._subscriptions.append(
             (subscription.handle, subscription.handle.pointer, message_type, raw, callback)
         )
+        self._qualities[subscription.topic_name] = subscription.qos_profile
         self._wait_set = None
+
+    def unheard(self) -> dict[str, list[str]]:
+        """Publishers whose quality of service does not reach the subscriptions here, by topic."""
+        found = {
+            topic: unheard(self._node, topic, quality)
+            for topic, quality in self._qualities.items()
+        }
+        return {topic: nodes for topic, nodes in found.items() if nodes}
 
     def post(self, request: Callable[[], None]) -> None:
         """Have `request` called in the working thread; from any thread."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
 
 def listeners(node: Node, publisher: Publisher) -> set[str] | None:
@@ -26,6 +26,18 @@ def listeners(node: Node, publisher: Publisher) -> set[str] | None:
         if s.qos_profile.durability is DurabilityPolicy.VOLATILE
     ]
     return {s.node_name for s in known} if matched >= len(known) else None
+
+
+def unheard(node: Node, topic: str, quality: QoSProfile) -> list[str]:
+    """Nodes that publish a topic (resolved name) with a quality of service that does not reach a
+    subscription of `quality`, each with the reason.
+    """
+    found = []
+    for publisher in node.get_publishers_info_by_topic(topic):
+        fits, reason = qos_check_compatible(publisher.qos_profile, quality)
+        if fits == QoSCompatibility.ERROR:
+            found.append(f"{publisher.node_name} ({reason.strip().rstrip(';').lower()})")
+    return found
 
 
 class LateSubscribers:

@@ -111,6 +111,8 @@ class Spec:
             description=self.description,
             additional_constraints=constraints,
             read_only=self.read_only,
+            # rclpy would refuse an integer for a number that can be set while the node runs
+            dynamic_typing=isinstance(self.default, float) and not self.read_only,
         )
         if self.minimum is not None and isinstance(self.default, float):
             out.floating_point_range = [
@@ -217,8 +219,92 @@ PLANT = SHARED + (
     ),
 )
 
-TRACKER = SHARED + (
-    Spec("integral", False, "Estimate a constant disturbance of the momenta and compensate it."),
+HARDWARE = (
+    Spec(
+        "source",
+        "simulation",
+        "simulation: states are stamped k * step_s, all are answered. hardware: stamps of any "
+        "clock, states may be late, lost, noisy or split; nothing is commanded until ~/arm.",
+        choices=("simulation", "hardware"),
+    ),
+    Spec(
+        "hardware.start",
+        "first_state",
+        "Whether the reference starts with the first state after arming, or after ~/start.",
+        choices=("first_state", "service"),
+    ),
+    Spec("hardware.armed", False, "Whether the tracker is armed from the start."),
+    Spec(
+        "hardware.estimator",
+        "kalman",
+        "How states are made of measurements: kalman, an extended Kalman filter on the model; or "
+        "none, the last measurement alone.",
+        choices=("kalman", "none"),
+    ),
+    Spec(
+        "hardware.noise",
+        1e-3,
+        "Standard deviation of measured configurations, m and rad.",
+        minimum=1e-9,
+    ),
+    Spec(
+        "hardware.acceleration",
+        1.0,
+        "Accelerations by forces that the model does not know, m/s^2 and rad/s^2.",
+        minimum=1e-9,
+    ),
+    Spec(
+        "hardware.compensate_delay",
+        True,
+        "Whether commands are for the state that the model expects when they act. The delay is "
+        "measured: states must be stamped by the clock of the tracker's host.",
+    ),
+    Spec(
+        "hardware.actuation_s",
+        0.0,
+        "Time from the sending of a command to its effect in s.",
+        minimum=0.0,
+    ),
+    Spec(
+        "hardware.max_age_s",
+        0.0,
+        "Oldest state that is used, by the tracker's clock, in s; 0 is any.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.silence_s",
+        0.5,
+        "Disarm after so many seconds without a state that can be used; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.error",
+        0.0,
+        "Disarm where a number of the configuration's error is larger, m or rad; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.saturation_s",
+        0.0,
+        "Disarm where an input is saturated for longer, in s; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.command",
+        "none",
+        "What is commanded after a disarming: none, or zero at every state.",
+        choices=("none", "zero"),
+    ),
+)
+
+TRACKER = (
+    SHARED
+    + (
+        Spec(
+            "integral", False, "Estimate a constant disturbance of the momenta and compensate it."
+        ),
+    )
+    + HARDWARE
 )
 
 DISPLAY = SHARED + (
@@ -298,8 +384,8 @@ class Parameters:
 
     def __getitem__(self, name: str) -> Any:
         value, default = self._node.get_parameter(name).value, self._specs[name].default
-        if isinstance(default, tuple):
-            return tuple(value)
+        if isinstance(default, (tuple, float)):
+            return type(default)(value)
         return [item for item in value if item] if isinstance(default, list) else value
 
 

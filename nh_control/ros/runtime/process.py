@@ -27,6 +27,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.runs.node_process import WRONG_USE
 
 
 class UsageError(ValueError):
@@ -35,7 +36,7 @@ class UsageError(ValueError):
 
 class Exit:
     """The request to end the process, from a signal or from any thread; the first error that came
-    with it is raised in the main thread.
+    with it is raised in the main thread, and the first `code` is the exit code.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class Exit:
         os.set_blocking(self._write, False)
         self._interrupts = True
         self.error: BaseException | None = None
+        self.code = 0
 
     def install(self) -> None:
         """Take over SIGINT and SIGTERM: the first ends a start with SystemExit(0), all others only
@@ -69,9 +71,9 @@ class Exit:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
-    def request(self, error: BaseException | None = None) -> None:
+    def request(self, error: BaseException | None = None, code: int = 0) -> None:
         """End the process; from any thread."""
-        self.error = self.error or error
+        self.error, self.code = self.error or error, self.code or code
         try:
             os.write(self._write, b"\0")
         except BlockingIOError:
@@ -97,7 +99,8 @@ def run(
 ) -> int:
     """Run a component in a node of this name until SIGINT, SIGTERM or `Exit.request`.
 
-    Returns the exit code: 0, or 2 with a log line for a UsageError. Raises what a thread raised.
+    Returns the exit code: 0 or that of the request, or WRONG_USE with a log line for a UsageError.
+    Raises what a thread raised.
     """
     exit_ = Exit()
     exit_.install()
@@ -115,14 +118,14 @@ def run(
         _work(node, inbox, component, exit_)
     except UsageError as error:
         get_logger(name).fatal(str(error))
-        return 2
+        return WRONG_USE
     finally:
         exit_.ignore()
         # rclpy.try_shutdown would put signal handlers of its own
         rclpy.utilities.get_default_context().try_shutdown()
     if exit_.error is not None:
         raise exit_.error
-    return 0
+    return exit_.code
 
 
 def _create_node(name: str) -> Node:

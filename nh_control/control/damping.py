@@ -1,0 +1,56 @@
+"""Inputs that bring a motion to rest as far as they can."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.tracking import input_limits
+from nh_control.discrete.system import DiscreteSystem
+
+REACHED = 1e-9
+"""Part of the largest effect of an input below which a combination of inputs has none."""
+
+
+def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarray:
+    """Input (nu), within the limits, that takes away the part of the momenta that inputs reach, in
+    about `time_s`.
+
+    `u = -(h / time_s) argmin_w |rho + B w|^2` in the metric of the kinetic energy, with B the
+    derivative of the momenta by the inputs over a step; prescribed coordinates stay. Raises
+    ValueError for a time that is not positive and StepFailed where there is no step.
+    """
+    if not time_s > 0:
+        raise ValueError(f"damping needs a time > 0, got {time_s} s")
+    n, nv = dsys.system.n_rho, dsys.system.space.nv
+    idle, forces = dsys.idle(x), dsys.system.nu
+    rest = dsys.state(dsys.configuration(x), np.zeros(dsys.system.space.nw))
+    root = np.linalg.cholesky(_energy_metric(dsys, rest, slice(nv, nv + n))).T
+    B = dsys.linearize(x, idle).B[nv : nv + n, :forces]
+    rho = dsys.local(rest, x)[nv : nv + n]
+    stop = np.linalg.lstsq(root @ B, root @ rho, rcond=REACHED)[0]
+    u = idle.copy()
+    u[:forces] -= min(1.0, dsys.h / time_s) * stop
+    limits = input_limits(dsys)
+    return np.clip(u, limits[:, 0], limits[:, 1])
+
+
+def _energy_metric(dsys: DiscreteSystem, rest: np.ndarray, momenta: slice) -> np.ndarray:
+    """Matrix of the kinetic energy `e^T G e / 2` of momenta e, in local coordinates at a state of
+    rest.
+    """
+    n = momenta.stop - momenta.start
+
+    def energy(e: np.ndarray) -> float:
+        dx = np.zeros(dsys.ndx)
+        dx[momenta] = e
+        return dsys.energy(dsys.retract(rest, dx)) - dsys.energy(rest)
+
+    units = np.eye(n)
+    alone = [energy(unit) for unit in units]
+    return np.array(
+        [
+            [energy(a + b) - alone[i] - alone[j] for j, b in enumerate(units)]
+            for i, a in enumerate(units)
+        ]
+    )

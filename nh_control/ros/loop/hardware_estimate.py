@@ -1,0 +1,122 @@
+"""States from what hardware measures, at its own times and with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from nh_control.control.estimation import Belief, KalmanFilter
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.input_history import steps_of
+from nh_control.ros.loop.step_clock import NANOSECONDS
+
+Inputs = Iterable[tuple[np.ndarray, float]]
+"""Inputs (nu) in turn, each with the time (s) for which it acts."""
+
+
+def predict(dsys: DiscreteSystem, x: np.ndarray, inputs: Inputs) -> np.ndarray:
+    """State (nx) after the inputs have acted on a state x (nx); raises StepFailed."""
+    for u, duration_s in inputs:
+        for step in steps_of(dsys, duration_s):
+            x = step.step(x, u)
+    return x
+
+
+class MeasuredState:
+    """The state of the last measurement alone; without velocities, that of the mean velocity since
+    the one before, and of the `expected` state's velocity at the first.
+    """
+
+    def __init__(self, dsys: DiscreteSystem):
+        self._dsys = dsys
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last measurement."""
+        self._last: tuple[int, np.ndarray] | None = None
+
+    def state(
+        self,
+        time_ns: int,
+        q: Sequence[float],
+        v: Sequence[float] | None,
+        inputs: Inputs,
+        expected: np.ndarray,
+    ) -> np.ndarray:
+        """State (nx) at a time from configuration q (nq) and velocity v (nw) or None."""
+        dsys, here = self._dsys, np.array(q)
+        if v is not None:
+            velocity = np.asarray(v)
+        elif self._last is None:
+            velocity = dsys.velocity(expected)
+        else:
+            elapsed_s = (time_ns - self._last[0]) / NANOSECONDS
+            velocity = -dsys.system.space.velocity(here, self._last[1]) / elapsed_s
+        self._last = time_ns, here
+        return dsys.state(here, velocity)
+
+
+class FilteredState:
+    """The estimate of an extended Kalman filter on the model, with the inputs that acted between
+    two measurements, whenever these were made.
+
+    Configurations are measured with noise of the standard deviation `noise` (m, rad); forces that
+    the model does not know change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
+    `W = (acceleration h)^2 G G^T` a step, G the momenta of unit velocities. Measured velocities
+    are used at the first state only; without them it has those of the `expected` one. Raises
+    ValueError for noise or acceleration <= 0.
+    """
+
+    def __init__(self, dsys: DiscreteSystem, noise: float, acceleration: float):
+        if not (noise > 0 and acceleration > 0):
+            raise ValueError(
+                f"a filter needs noise > 0 and acceleration > 0, got {noise} and {acceleration}"
+            )
+        self._dsys, self._noise, self._acceleration = dsys, noise, acceleration
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all."""
+        self._known: tuple[KalmanFilter, Belief] | None = None
+
+    def state(
+        self,
+        time_ns: int,
+        q: Sequence[float],
+        v: Sequence[float] | None,
+        inputs: Inputs,
+        expected: np.ndarray,
+    ) -> np.ndarray:
+        """State (nx) at a time from configuration q (nq) and velocity v (nw) or None; raises
+        StepFailed.
+        """
+        if self._known is None:
+            velocity = self._dsys.velocity(expected) if v is None else np.asarray(v)
+            kalman, belief = self._begin(np.asarray(q), velocity, known=v is not None)
+        else:
+            kalman, before = self._known
+            belief = kalman.update(self._predicted(kalman, before, inputs), q)
+        self._known = kalman, belief
+        return belief.x
+
+    def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> tuple[KalmanFilter, Belief]:
+        dsys, n = self._dsys, self._dsys.system.space.nv
+        x = dsys.state(q, v)
+        units = np.eye(dsys.system.space.nw)
+        momenta = np.array([dsys.local(x, dsys.state(q, v + unit)) for unit in units]).T
+        unknown = momenta @ momenta.T
+        change = (self._acceleration * dsys.h) ** 2
+        V = self._noise**2 * np.eye(n)
+        kalman = KalmanFilter(dsys, change * unknown, V)
+        P = (change if known else 1.0) * unknown
+        P[:n, :n] += V
+        return kalman, Belief(x, P)
+
+    def _predicted(self, kalman: KalmanFilter, belief: Belief, inputs: Inputs) -> Belief:
+        for u, duration_s in inputs:
+            for step in steps_of(self._dsys, duration_s):
+                lin = step.linearize(belief.x, u)
+                W = step.h / self._dsys.h * kalman.W
+                belief = Belief(lin.x1, lin.A @ belief.P @ lin.A.T + W)
+        return belief

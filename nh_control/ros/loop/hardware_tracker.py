@@ -1,0 +1,171 @@
+"""Commands for hardware: states come at any time, late, without velocities and with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from nh_control.control import Command, DisturbanceEstimate
+from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.hardware_estimate import Inputs, predict
+from nh_control.ros.loop.input_history import InputHistory
+from nh_control.ros.loop.step_clock import NANOSECONDS
+
+
+class StateRefused(ValueError):
+    """A state that cannot be used; the message says why."""
+
+
+class Estimate(Protocol):
+    """Makes states of measurements, see `hardware_estimate`."""
+
+    def state(
+        self,
+        time_ns: int,
+        q: Sequence[float],
+        v: Sequence[float] | None,
+        inputs: Inputs,
+        expected: np.ndarray,
+    ) -> np.ndarray: ...
+
+    def reset(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """`actuation_s`: from the sending of a command to its effect; `max_age_s`: of a state that is
+    used, by the tracker's clock, 0 for any; `compensate`: whether commands are for the state that
+    is expected when they act.
+    """
+
+    actuation_s: float = 0.0
+    max_age_s: float = 0.0
+    compensate: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command with the state x (nx) and the target (nx) it is for, at step k and `age_s` after
+    the state was measured.
+    """
+
+    command: Command
+    x: np.ndarray
+    target: np.ndarray
+    step: int
+    age_s: float
+
+
+class HardwareTracker:
+    """Commands along a sequence of references, which starts at a time of the states' clock.
+
+    At the time t after the start the gains and inputs are those of the closest step k, and the
+    reference is between it and its neighbour k', `a = (t - k h) / (k' h - k h)`,
+    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the state that is given to the sequence
+    has the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With
+    compensation x is the state that the model expects when the command acts, under the inputs
+    that act until then. Before the start the reference's first state is the target.
+    """
+
+    def __init__(self, sequence: ReferenceSequence, estimate: Estimate, timing: Timing):
+        self.sequence, self.timing = sequence, timing
+        self._estimate, self._dsys = estimate, sequence.dsys
+        self._idle = self._dsys.idle(sequence.target(0))
+        self._inputs = InputHistory(self._idle)
+        self.start_ns: int | None = None
+        self.uncompensated = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all states and inputs, and the start."""
+        self._estimate.reset()
+        self._inputs.clear()
+        self.start_ns, self.last_ns, self._step = None, -1, -1
+        self._memory: DisturbanceEstimate | None = None
+
+    def start(self, time_ns: int) -> None:
+        """The reference starts at this time."""
+        self.start_ns = time_ns
+
+    def answer(
+        self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
+    ) -> Answer:
+        """Command for configuration q (nq) and velocity v (nw) or None that were measured at a
+        time, while the tracker's clock shows `now_ns`.
+
+        Raises StateRefused for one that is not newer than the last or too old, and StepFailed
+        where the model cannot follow.
+        """
+        self._check(time_ns, now_ns)
+        here = self._time(time_ns)
+        expected = self._target(here)
+        began = self.last_ns if self.last_ns >= 0 else time_ns
+        x = self._estimate.state(time_ns, q, v, self._inputs.between(began, time_ns), expected)
+        self.last_ns = time_ns
+        age_s = (now_ns - time_ns) / NANOSECONDS
+        ahead_s = max(0.0, age_s) + self.timing.actuation_s if self.timing.compensate else 0.0
+        acts = here + ahead_s
+        if ahead_s:
+            x = self._ahead(x, time_ns, round(ahead_s * NANOSECONDS))
+        return Answer(*self._command(x, acts), age_s)
+
+    def sent(self, u: np.ndarray, now_ns: int) -> None:
+        """The input u (nu) was sent."""
+        self._inputs.add(now_ns + round(self.timing.actuation_s * NANOSECONDS), u)
+
+    def silent(self, now_ns: int) -> None:
+        """Nothing is sent any more."""
+        self.sent(self._idle, now_ns)
+
+    def _check(self, time_ns: int, now_ns: int) -> None:
+        age_s = (now_ns - time_ns) / NANOSECONDS
+        if time_ns <= self.last_ns:
+            raise StateRefused(
+                f"stamped {(self.last_ns - time_ns) / NANOSECONDS:.3g} s before the last state"
+            )
+        if self.timing.max_age_s and abs(age_s) > self.timing.max_age_s:
+            when = "old" if age_s > 0 else "in the future"
+            raise StateRefused(
+                f"{abs(age_s):.3g} s {when} by this node's clock, more than max_age_s = "
+                f"{self.timing.max_age_s:g} s: are the clocks the same?"
+            )
+
+    def _time(self, time_ns: int) -> float:
+        """Seconds since the start, 0 before it."""
+        if self.start_ns is None:
+            return 0.0
+        return max(0.0, (time_ns - self.start_ns) / NANOSECONDS)
+
+    def _target(self, time_s: float) -> np.ndarray:
+        k = self._step_of(time_s)
+        here, after = self.sequence.target(k), time_s / self._dsys.h - k
+        if after == 0.0:
+            return here
+        side = -1 if after < 0 and k > self.sequence.first else 1
+        way = self._dsys.local(here, self.sequence.target(k + side))
+        return self._dsys.retract(here, side * after * way)
+
+    def _step_of(self, time_s: float) -> int:
+        return max(self.sequence.first, round(time_s / self._dsys.h))
+
+    def _ahead(self, x: np.ndarray, time_ns: int, ahead_ns: int) -> np.ndarray:
+        try:
+            return predict(self._dsys, x, self._inputs.between(time_ns, time_ns + ahead_ns))
+        except StepFailed:
+            self.uncompensated += 1
+            return x
+
+    def _command(
+        self, x: np.ndarray, time_s: float
+    ) -> tuple[Command, np.ndarray, np.ndarray, int]:
+        k, target = self._step_of(time_s), self._target(time_s)
+        shifted = self._dsys.retract(self.sequence.target(k), self._dsys.local(target, x))
+        if self._memory is not None and k != self._step + 1:
+            self._memory = replace(self._memory, predicted=None)
+        command = self.sequence.command(k, shifted, self._memory)
+        self._memory, self._step = (None if self.start_ns is None else command.memory), k
+        return command, x, target, k

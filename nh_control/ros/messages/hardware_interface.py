@@ -1,0 +1,173 @@
+"""States of hardware on topics, arming and starting by services, commands out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import TimeoutError as CallTimeout
+from typing import TypeVar
+
+import numpy as np
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.arming import Arming
+from nh_control.ros.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.messages.state_reader import MeasurementReader
+from nh_control.ros.runtime.inbox import Inbox
+
+Reply = TypeVar("Reply", SetBool.Response, Trigger.Response)
+
+QUEUE = 10
+
+
+class HardwareInterface:
+    """Answers measurements with commands once `~/arm` has been called, from the reference's start:
+    the first state after that, or the first after `~/start`.
+
+    `send(u, k, stamp)` publishes a command (nu) that answers the state of a stamp (ns) with the
+    reference at step k. While it is not armed, states are estimated and reported, and nothing is
+    sent; after a disarming, with `zero_after`, inputs of no force. `tick` is to be called now and
+    then, in the inbox's thread.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        codecs: Sequence[Codec],
+        tracker: HardwareTracker,
+        arming: Arming,
+        report: TrackerReport,
+        send: Callable[[np.ndarray | None, int, int], None],
+        start_by_service: bool,
+        zero_after: bool,
+    ):
+        self._node, self._inbox, self._tracker = node, inbox, tracker
+        self._arming, self._report, self._send = arming, report, send
+        self._by_service, self._zero_after = start_by_service, zero_after
+        self._asked_to_start = False
+        dsys = tracker.sequence.dsys
+        self._nv, self._idle = dsys.system.space.nv, dsys.idle(tracker.sequence.target(0))
+        self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
+        self._v = [0.0] * dsys.system.space.nw
+        self._reader = MeasurementReader(
+            inbox, codecs, self._on_state, self._refused, self._on_jump, QUEUE, dsys.h
+        )
+        node.create_service(SetBool, "~/arm", self._on_arm)
+        node.create_service(Trigger, "~/start", self._on_start)
+        self._tell()
+
+    @property
+    def now_ns(self) -> int:
+        """Stamp of the last state."""
+        return self._tracker.last_ns
+
+    def tick(self) -> None:
+        """Notice that nothing comes."""
+        if self._arming.armed:
+            self._arming.refused(time.monotonic())
+            self._notice_disarming()
+
+    def _on_state(self, stamp: int) -> None:
+        arrived, now_ns = time.perf_counter(), self._node.get_clock().now().nanoseconds
+        tracker, arming = self._tracker, self._arming
+        ready = arming.armed and (self._asked_to_start or not self._by_service)
+        if ready and tracker.start_ns is None:
+            tracker.start(stamp)
+        try:
+            moving = self._reader.read(self._q, self._v)
+            answer = tracker.answer(stamp, self._q, self._v if moving else None, now_ns)
+        except (ConversionError, StateRefused) as reason:
+            self._refused(str(reason))
+            return
+        except StepFailed as reason:
+            self._disarm(f"the model cannot follow the states: {reason}")
+            return
+        command = answer.command
+        self._report.computed(answer.step, answer.x, answer.target, command, 0)
+        if arming.armed:
+            arming.observe(
+                time.monotonic(), command.error[: self._nv], bool(command.saturated.any())
+            )
+            self._notice_disarming()
+        self._out(answer, stamp)
+        self._report.answered(time.perf_counter() - arrived)
+        self._tell(answer)
+
+    def _out(self, answer: Answer, stamp: int) -> None:
+        if self._arming.armed:
+            u = answer.command.u
+        elif self._zero_after and self._arming.disarmed:
+            u = self._idle
+        else:
+            return
+        self._send(u, answer.step, stamp)
+        self._tracker.sent(u, self._node.get_clock().now().nanoseconds)
+
+    def _refused(self, reason: str) -> None:
+        self._report.refuse(reason)
+        self.tick()
+
+    def _on_jump(self, seconds: float) -> None:
+        self._disarm(f"the states' time jumped back by {seconds:.3g} s")
+        self._tracker.reset()
+
+    def _disarm(self, reason: str) -> None:
+        self._report.refuse(reason)
+        self._arming.disarm(reason)
+        self._notice_disarming()
+
+    def _notice_disarming(self) -> None:
+        """What a disarming means beside that nothing is sent."""
+        if not self._arming.armed and self._tracker.start_ns is not None:
+            self._node.get_logger().error(f"disarmed: {self._arming.reason}")
+            self._tracker.silent(self._node.get_clock().now().nanoseconds)
+            self._tracker.start_ns, self._asked_to_start = None, False
+            self._tell()
+
+    def _tell(self, answer: Answer | None = None) -> None:
+        arming, tracker = self._arming, self._tracker
+        values: dict[str, object] = {
+            "armed": arming.armed,
+            "disarmings": arming.disarmed,
+            "started": tracker.start_ns is not None,
+            "states_not_compensated": tracker.uncompensated,
+        }
+        if answer is not None:
+            values["state_age_ms"] = answer.age_s * 1e3
+        self._report.add(values, "" if arming.armed else f"disarmed: {arming.reason}")
+
+    # In the executor's thread --------------------------------------------------------------------
+
+    def _on_arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        def change() -> None:
+            if request.data:
+                self._arming.arm()
+            else:
+                self._arming.disarm("by request")
+                self._notice_disarming()
+            self._tell()
+
+        return self._answered(change, response)
+
+    def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        def change() -> None:
+            self._asked_to_start = True
+
+        return self._answered(change, response)
+
+    def _answered(
+        self, change: Callable[[], None], response: SetBool.Response
+    ) -> SetBool.Response:
+        try:
+            self._inbox.call(change)
+            response.success = True
+            response.message = "armed" if self._arming.armed else "disarmed"
+        except CallTimeout:
+            response.success, response.message = False, "the tracker did not answer in time"
+        return response

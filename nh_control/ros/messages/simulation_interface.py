@@ -1,0 +1,147 @@
+"""States of a simulation on topics, every one answered with a command of its stamp."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+
+from nh_control.control import DisturbanceEstimate
+from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.ros.loop.state_estimate import StateEstimate
+from nh_control.ros.loop.step_clock import StepClock
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.state_codecs import Codec
+from nh_control.ros.messages.state_reader import StateReader
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.listeners import listeners
+
+QUEUE = 10
+MATCHED_S = 1.0
+"""How long an answer may wait until it reaches all that listen, among them a recorder."""
+
+
+class SimulationInterface:
+    """Waits for the messages of a state, all of one stamp, and answers with a command of this
+    stamp: `send(u, k, stamp)` publishes it, or the last one again for None.
+
+    The step of the reference is that of the stamp, so the tracker may start at any time, and a
+    plant that starts again is followed from its start: `started_anew` is called. A state that is
+    published again gets the same answer again.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        codecs: Sequence[Codec],
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        publisher: Publisher,
+        send: Callable[[np.ndarray | None, int, int], None],
+        started_anew: Callable[[], None],
+    ):
+        self._node, self._inbox, self._patient = node, inbox, True
+        self._sequence, self._dsys, self._report = sequence, sequence.dsys, report
+        self._publisher, self._send, self._started_anew = publisher, send, started_anew
+        self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
+        space = self._dsys.system.space
+        self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
+        self._answered: tuple[int, list[float]] | None = None
+        self._memory: DisturbanceEstimate | None = None
+        self._u = np.zeros(self._dsys.nu)
+        self._states = StateReader(inbox, codecs, self._on_state, QUEUE)
+
+    @property
+    def now_ns(self) -> int:
+        """Stamp of the last state."""
+        return self._clock.stamp(self._sequence.step)
+
+    def tick(self) -> None:
+        """Nothing is to be done without a state."""
+
+    def _on_state(self, stamp: int) -> None:
+        """Answer the state of this stamp."""
+        k = self._clock.step(stamp)
+        if k is None:
+            self._report.refuse(
+                f"stamp {stamp * 1e-9:.9f} s is that of no step of {self._dsys.h:g} s: give both "
+                f"nodes the same step_s; hardware has a clock of its own, source:=hardware"
+            )
+            return
+        if k < self._last:
+            self._start_anew()
+        if self._last in (-1, k):
+            self._await_listeners()  # a first or repeated state: the run has not begun, or waits
+        arrived = time.perf_counter()
+        try:
+            measurement = self._measure(k)
+        except ConversionError as error:
+            self._report.refuse(str(error))
+            return
+        u = None
+        if (k, measurement) != self._answered:
+            u = self._respond(k, has_velocity=len(measurement) > len(self._q))
+            self._answered = k, measurement
+        self._send(u, k, stamp)
+        self._report.answered(time.perf_counter() - arrived)
+
+    def _await_listeners(self) -> None:
+        """Wait until all known listeners hear the commands; if one has not been matched in time,
+        never again: it may be incompatible.
+        """
+        deadline = time.monotonic() + MATCHED_S
+        while (
+            self._patient
+            and not self._inbox.closed
+            and listeners(self._node, self._publisher) is None
+        ):
+            if time.monotonic() > deadline:
+                self._patient = False
+                topic = self._publisher.topic_name
+                self._node.get_logger().warning(
+                    f"a subscription of {topic} was not matched in {MATCHED_S:g} s: is its "
+                    f"quality of service incompatible?"
+                )
+            time.sleep(1e-3)
+
+    @property
+    def _last(self) -> int:
+        return -1 if self._answered is None else self._answered[0]
+
+    def _measure(self, k: int) -> list[float]:
+        """Read the present messages into configuration and velocity; returns their numbers,
+        without velocities if there are none.
+        """
+        if self._answered is None:
+            self._q[:] = self._dsys.configuration(self._sequence.target(k)).tolist()
+        has_velocities = self._states.read(self._q, self._v)
+        return self._q + self._v if has_velocities else self._q[:]
+
+    def _respond(self, k: int, has_velocity: bool) -> np.ndarray:
+        """Input (nu) for the measured state at step k."""
+        if k == self._last:
+            self._forget()
+        elif k > self._last + 1 and self._memory is not None:
+            self._memory = DisturbanceEstimate(self._memory.disturbance)
+        target = self._sequence.target(k)
+        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
+        command = self._sequence.command(k, x, self._memory)
+        self._memory, self._u = command.memory, command.u
+        self._report.computed(k, x, target, command, self._estimate.approximated)
+        return command.u
+
+    def _forget(self) -> None:
+        """Nothing is known of earlier steps."""
+        self._answered, self._memory, self._u = None, None, np.zeros(self._dsys.nu)
+        self._estimate.reset()
+
+    def _start_anew(self) -> None:
+        """The run has started again, and so does the sequence."""
+        self._forget()
+        self._sequence.reset()
+        self._started_anew()

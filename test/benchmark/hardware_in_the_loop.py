@@ -1,0 +1,118 @@
+"""Tracking errors on emulated hardware, with and without filter and compensation of the delay.
+
+Without ROS and without waiting: the robots of `test/ros/hardware_emulator.py` and the tracker's
+logic for hardware meet in simulated time, with the emulator's delays, jitter, noise and losses,
+drawn anew. Prints a table: largest error of the position, m, and of it over the last second.
+
+    python test/benchmark/hardware_in_the_loop.py [RUNS]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+
+import hardware_emulator as emulator  # noqa: E402
+from test_nodes_hardware import CASES, initial, place  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.discrete.results import StepFailed  # noqa: E402
+from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState  # noqa: E402
+from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
+    HardwareTracker,
+    StateRefused,
+    Timing,
+)
+from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
+
+THINKING_S = 1e-3
+"""From a state's arrival to its command's."""
+
+
+def flight(name, reference, seconds, estimator, compensate, seed):
+    """Errors (m) of the position over a run."""
+    scenario = scenarios.get(name)
+    dsys = scenario.model()
+    motion = scenario.reference(dsys, reference)
+    estimate = FilteredState(dsys, 1e-3, 1.0) if estimator == "kalman" else MeasuredState(dsys)
+    sequence = ReferenceSequence(scenario.tracker(dsys, motion))
+    tracker = HardwareTracker(sequence, estimate, Timing(compensate=compensate))
+    rng = np.random.default_rng(seed)
+    robot = emulator.Emulator(
+        emulator.ROBOTS[name](), initial(name, dsys, motion.states[0]), dsys.h, rng, 1.0
+    )
+    shown = codecs(scenario, dsys)
+    q, v = list(dsys.configuration(motion.states[0])), [0.0] * dsys.system.space.nw
+    step, now, events = round(dsys.h * 1e9), robot.zero, []
+    tracker.start(now)
+    robot.u, robot.at = dsys.idle(motion.states[0]), now
+    for k in range(round(seconds / dsys.h)):
+        at = now + k * step
+        if rng.random() > emulator.LOSS:
+            spread = emulator.DELAY_SPREAD_S * rng.uniform(-1, 1)
+            events.append((at, "measure", at + round((emulator.DELAY_S + spread) * 1e9)))
+    rows = []
+    while events:
+        events.sort(key=lambda event: event[0])
+        at, what, more = events.pop(0)
+        robot.advance(at)
+        if what == "measure":
+            rows.append(np.concatenate([[(at - now) * 1e-9], robot.state]))
+            stamp = at + round(emulator.JITTER_S * 1e9 * rng.normal())
+            events.append((more, "arrive", (stamp, robot.robot.messages(robot.state, rng))))
+        elif what == "arrive":
+            stamp, messages = more
+            read(shown, messages, q, v)
+            try:
+                command = tracker.answer(stamp, q, None, at).command
+            except (StateRefused, StepFailed):
+                continue
+            sent = at + round(THINKING_S * 1e9)
+            tracker.sent(command.u, sent)
+            events.append((sent, "act", command.u))
+        else:
+            robot.u = more
+    rows = np.array(rows)
+    steps = np.minimum(np.round(rows[:, 0] / dsys.h).astype(int), len(motion))
+    wanted = np.array([initial(name, dsys, motion.states[j]) for j in steps])
+    (at, _), (there, _) = place(name, rows[:, 1:]), place(name, wanted)
+    return np.linalg.norm(at - there, axis=1)
+
+
+def read(shown, messages, q, v):
+    """Put the parts of a state together."""
+    for codec in shown:
+        parts = [m for m in messages if isinstance(m, codec.message_type)]
+        if isinstance(codec, JointCodec):
+            joined = type(parts[0])()
+            joined.name = [name for part in parts for name in part.name]
+            joined.position = [value for part in parts for value in part.position]
+            parts = [joined]
+        codec.read(parts[0], q, v)
+
+
+def main():
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    print("| robot | estimator | delay compensated | largest error | over the last second |")
+    print("|---|---|---|---|---|")
+    for name, reference, seconds, _ in CASES:
+        for estimator in ("none", "kalman"):
+            for compensate in (False, True):
+                found = []
+                for seed in np.random.SeedSequence().generate_state(runs):
+                    error = flight(name, reference, seconds, estimator, compensate, seed)
+                    found.append((error.max(), error[-100:].max()))
+                worst, last = np.max(found, axis=0)
+                answer = "yes" if compensate else "no"
+                print(
+                    f"| `{name}` | {estimator} | {answer} | {worst:.4f} | {last:.4f} |", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

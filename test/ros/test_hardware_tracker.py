@@ -1,0 +1,196 @@
+"""Commands for hardware, without ROS: estimates at any time, compensation of delays, arming."""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.ros.loop.arming import Arming, Limits
+from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState, predict
+from nh_control.ros.loop.hardware_tracker import HardwareTracker, StateRefused, Timing
+from nh_control.ros.loop.input_history import InputHistory
+
+WALL = 1_790_000_000_000_000_000
+
+
+@pytest.fixture(scope="module")
+def cart():
+    """The cart pole's model, and a tracker along its swing up."""
+    scenario = scenarios.get("cart_pole")
+    dsys = scenario.model()
+    return dsys, scenario.tracker(dsys, scenario.reference(dsys))
+
+
+def ns(seconds):
+    return WALL + round(seconds * 1e9)
+
+
+# --- inputs --------------------------------------------------------------------------------------
+
+
+def test_inputs_act_from_their_times_and_a_later_one_takes_the_place_of_what_was_to_come():
+    history = InputHistory(np.array([0.0]))
+    history.add(ns(1.0), np.array([1.0]))
+    history.add(ns(2.0), np.array([2.0]))
+    history.add(ns(1.5), np.array([3.0]))
+    pieces = [(u[0], round(s, 9)) for u, s in history.between(ns(0.25), ns(3.0))]
+    assert pieces == [(0.0, 0.75), (1.0, 0.5), (3.0, 1.5)]
+    assert [(u[0], round(s, 9)) for u, s in history.between(ns(1.6), ns(1.7))] == [(3.0, 0.1)]
+    assert list(history.between(ns(2.0), ns(2.0))) == []
+
+
+def test_states_are_predicted_over_whole_steps_and_a_part(cart):
+    dsys, _ = cart
+    x, u = dsys.state([0.1, 0.3], [0.2, -0.5]), np.array([1.5])
+    expected = dsys.with_step(0.004).step(dsys.step(dsys.step(x, u), u), u)
+    np.testing.assert_array_equal(predict(dsys, x, [(u, 0.024)]), expected)
+
+
+# --- estimates -----------------------------------------------------------------------------------
+
+
+def motion(dsys, times, force):
+    """Configurations and velocities of the model at times, under a force."""
+    x, at, found = dsys.state([0.0, 0.4], [0.3, -1.0]), 0.0, []
+    for t in times:
+        x = predict(dsys, x, [(np.array([force]), t - at)])
+        at = t
+        found.append((dsys.configuration(x), dsys.velocity(x), x))
+    return found
+
+
+def test_the_filter_finds_velocities_at_irregular_times_from_noisy_positions(cart):
+    dsys, _ = cart
+    rng = np.random.default_rng(3)
+    times = np.cumsum(rng.uniform(0.002, 0.025, 300))
+    force, errors = 2.0, {}
+    for name, estimate in (
+        ("filter", FilteredState(dsys, 1e-3, 0.1)),
+        ("none", MeasuredState(dsys)),
+    ):
+        before, wrong = 0.0, []
+        for t, (q, v, x) in zip(times, motion(dsys, times, force)):
+            noisy = q + 1e-3 * rng.normal(size=2)
+            guess = estimate.state(ns(t), noisy, None, [(np.array([force]), t - before)], x)
+            before = t
+            wrong.append(dsys.velocity(guess) - v)
+        errors[name] = np.sqrt(np.mean(np.square(wrong[100:])))
+    assert errors["filter"] < 0.02 and errors["none"] > 5 * errors["filter"]
+
+
+def test_a_filter_needs_positive_noise(cart):
+    with pytest.raises(ValueError, match="noise > 0 and acceleration > 0, got 0"):
+        FilteredState(cart[0], 0.0, 1.0)
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def test_on_the_reference_at_any_time_the_command_is_the_reference_s(cart):
+    dsys, tracker = cart
+    reference = tracker.reference
+    hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())
+    hardware.start(ns(0.0))
+    for k in (0, 40, 41):
+        x = reference.states[k]
+        answer = hardware.answer(
+            ns(k * dsys.h), dsys.configuration(x), dsys.velocity(x), ns(k * dsys.h)
+        )
+        assert answer.step == k
+        np.testing.assert_allclose(answer.command.u, reference.inputs[k], atol=1e-5)
+    middle = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())
+    middle.start(ns(0.0))
+    half = dsys.with_step(dsys.h / 2).step(reference.states[60], reference.inputs[60])
+    answer = middle.answer(ns(60.5 * dsys.h), dsys.configuration(half), dsys.velocity(half), 0)
+    assert np.abs(answer.command.error).max() < 5e-4  # between steps it is of second order
+
+
+def test_with_compensation_the_command_is_for_the_state_when_it_acts(cart):
+    """A state on the reference that is 1.4 steps old, with the reference's inputs sent since."""
+    dsys, tracker = cart
+    reference, k, h = tracker.reference, 60, dsys.h
+    x = reference.states[k]
+    answers = {}
+    for compensate in (False, True):
+        timing = Timing(compensate=compensate)
+        hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), timing)
+        hardware.start(ns(0.0))
+        for j in (k, k + 1):
+            hardware.sent(reference.inputs[j], ns(j * h))
+        at = ns((k + 1.4) * h)
+        answers[compensate] = hardware.answer(
+            ns(k * h), dsys.configuration(x), dsys.velocity(x), at
+        )
+    assert answers[True].step == k + 1 and answers[False].step == k
+    np.testing.assert_allclose(answers[True].command.u, reference.inputs[k + 1], atol=0.05)
+    assert np.abs(answers[True].command.error).max() < 5e-4
+
+
+def test_states_out_of_order_and_too_old_are_refused(cart):
+    dsys, tracker = cart
+    timing = Timing(max_age_s=0.1)
+    hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), timing)
+    q, v = [0.0, 0.0], [0.0, 0.0]
+    hardware.answer(ns(1.0), q, v, ns(1.01))
+    with pytest.raises(StateRefused, match="stamped 0.5 s before the last state"):
+        hardware.answer(ns(0.5), q, v, ns(1.02))
+    with pytest.raises(StateRefused, match="0.5 s old by this node's clock"):
+        hardware.answer(ns(1.5), q, v, ns(2.0))
+    with pytest.raises(StateRefused, match="0.9 s in the future by this node's clock"):
+        hardware.answer(ns(2.9), q, v, ns(2.0))
+
+
+# --- arming --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_armed_unasked_and_a_request_disarms():
+    arming = Arming(Limits())
+    assert not arming.armed and arming.reason == "not armed yet"
+    arming.disarm("by request")
+    assert arming.disarmed == 0
+    arming.arm()
+    assert arming.armed and arming.reason == ""
+    arming.disarm("by request")
+    assert not arming.armed and arming.reason == "by request" and arming.disarmed == 1
+
+
+def test_every_limit_disarms_with_its_reason():
+    quiet = Arming(Limits(silence_s=0.5), armed=True)
+    quiet.observe(10.0, np.zeros(2), False)
+    quiet.refused(10.5)
+    assert quiet.armed
+    quiet.refused(10.6)
+    assert not quiet.armed and "no state that can be used for 0.6 s" in quiet.reason
+
+    far = Arming(Limits(error=0.2), armed=True)
+    far.observe(0.0, np.array([0.1, -0.2]), False)
+    assert far.armed
+    far.observe(0.1, np.array([0.1, -0.21]), False)
+    assert not far.armed and "tracking error 0.21 is beyond 0.2" in far.reason
+
+    nan = Arming(Limits(error=0.2), armed=True)
+    nan.observe(0.0, np.array([np.nan]), False)
+    assert not nan.armed
+
+    weak = Arming(Limits(saturation_s=0.3), armed=True)
+    for t, saturated in ((0.0, True), (0.2, True), (0.25, False), (0.5, True), (0.54, True)):
+        weak.observe(t, np.zeros(1), saturated)
+        assert weak.armed
+    weak.observe(0.6, np.zeros(1), True)
+    assert not weak.armed and "saturated for 0.35 s" in weak.reason
+
+
+def test_arming_again_forgets_what_was_before():
+    arming = Arming(Limits(silence_s=0.5), armed=True)
+    arming.observe(0.0, np.zeros(1), False)
+    arming.refused(1.0)
+    arming.arm()
+    arming.refused(100.0)
+    assert arming.armed
+
+
+@pytest.mark.parametrize("name", ["silence_s", "error", "saturation_s"])
+def test_limits_are_numbers_that_are_not_negative(name):
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"limit {name} must be >= 0 and finite"):
+            Limits(**{name: value})

@@ -1,0 +1,169 @@
+"""Launch files as processes: how a launch ends, whatever ends it. Needs `launch`, and a workspace
+in which this package is installed and sourced.
+"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+file, *given = sys.argv[1:]
+arguments = [tuple(text.split(":=", 1)) for text in given]
+service = LaunchService(argv=given, noninteractive=True)
+source = AnyLaunchDescriptionSource(file)
+included = IncludeLaunchDescription(source, launch_arguments=arguments)
+service.include_launch_description(LaunchDescription([included]))
+sys.exit(service.run())
+"""
+"""What `ros2 launch FILE ARGUMENTS` does."""
+END_S = 60.0
+
+
+def installed() -> bool:
+    if not all(importlib.util.find_spec(name) for name in ("launch", "launch_ros")):
+        return False
+    from ament_index_python import get_packages_with_prefixes
+
+    return "nh_control" in get_packages_with_prefixes()
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not installed(), reason="launch, or this package sourced, is missing"),
+]
+
+
+class Launch:
+    """A running launch file in a group of processes."""
+
+    def __init__(self, domain, folder, *arguments):
+        self.log = folder / "launch.log"
+        environment = {
+            **os.environ,
+            "ROS_DOMAIN_ID": str(domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(folder / "log"),
+        }
+        file = str(ROOT / "launch" / "snakeboard.launch.py")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", RUN, file, *arguments],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def wait_for(self, text, count=1):
+        """Wait until the output has a text so often."""
+        deadline = time.monotonic() + END_S
+        while self.text.count(text) < count:
+            assert time.monotonic() < deadline and self.process.poll() is None, self.text
+            time.sleep(0.05)
+
+    @property
+    def text(self):
+        return self.log.read_text()
+
+    def node(self, name):
+        """Process number of a node."""
+        lines = [line for line in self.text.splitlines() if "process started with pid" in line]
+        (found,) = [line for line in lines if f"[{name}-" in line]
+        return int(found.split("pid [")[1].rstrip("]"))
+
+    def left(self):
+        """Processes of the launch that still run."""
+        group = self.process.pid
+        listed = subprocess.run(["ps", "-eo", "sid,stat,args"], capture_output=True, text=True)
+        rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
+        return [row[2] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
+
+    def wait(self):
+        """The exit code, once nothing is left."""
+        code, deadline = self.process.wait(END_S), time.monotonic() + 20
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not self.left()
+        return code
+
+
+@pytest.fixture
+def launch(domain, tmp_path):
+    """Return f(arguments) -> Launch; nothing is left behind."""
+    started = []
+
+    def start(*arguments):
+        started.append(Launch(domain, tmp_path, *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        try:
+            os.killpg(one.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+FAST = ("speed_factor:=0", "lockstep:=True", "on_finish:=exit", "duration_s:=1.0")
+
+
+def test_a_run_without_rviz_and_robot_model_says_so_and_ends_well(launch):
+    run = launch(*FAST)
+    assert run.wait() == 0, run.text
+    assert "rviz2 is not installed" in run.text or "rviz2-" in run.text
+
+
+def test_a_refused_parameter_is_an_exit_code(launch):
+    run = launch("headless:=true", "plant_m:=-1")
+    assert run.wait() != 0
+    assert "the plant ended with exit code 2" in run.text
+
+
+def test_a_killed_plant_ends_the_launch_with_an_exit_code(launch):
+    run = launch("headless:=true")
+    run.wait_for("[tracker]: model")
+    os.kill(run.node("plant"), signal.SIGKILL)
+    assert run.wait() != 0, run.text
+    assert "the plant ended with exit code -9" in run.text
+
+
+def test_a_killed_tracker_comes_back_and_the_snakeboard_survives_in_the_meantime(launch):
+    run = launch("headless:=true", "duration_s:=12.0")
+    run.wait_for("[tracker]: model")
+    time.sleep(2.0)
+    os.kill(run.node("tracker"), signal.SIGKILL)
+    run.wait_for("[tracker]: model", 2)
+    assert run.wait() != 0, run.text
+    _, _, back = run.text.partition("exit code -9")
+    absent, again, _ = back.partition("[tracker]: model")
+    assert again and "failed" not in absent
+    assert "the tracker ended with exit code -9" in run.text
+
+
+def test_a_killed_display_does_not_stop_the_run_but_is_told(launch):
+    run = launch("on_finish:=exit", "duration_s:=3.0", "rviz:=false")
+    run.wait_for("[tracker]: model")
+    os.kill(run.node("display"), signal.SIGKILL)
+    assert run.wait() != 0, run.text
+    assert "300 steps done" in run.text and "the display ended with exit code -9" in run.text
+
+
+@pytest.mark.parametrize("text", ["process started", "reference 'parking', 1480"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_the_launch(launch, number, text):
+    run = launch("rviz:=false")
+    run.wait_for(text)
+    run.process.send_signal(number)
+    code = run.wait()
+    assert code == 0 or number != signal.SIGINT or text == "process started", run.text
