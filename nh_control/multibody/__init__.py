@@ -36,14 +36,18 @@ from nh_control.multibody.frames import (
     Frame,
     Limits,
     Mimic,
+    cylindrical,
     fixed,
     floating,
     planar,
     prismatic,
     revolute,
     spherical,
+    universal,
 )
+from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point
+from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, transfer
 from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
@@ -53,6 +57,7 @@ __all__ = [
     "Damper",
     "Distance",
     "Frame",
+    "JointConstraint",
     "JointDamper",
     "JointInput",
     "JointSpring",
@@ -67,11 +72,16 @@ __all__ = [
     "UrdfError",
     "WORLD",
     "Wrench",
+    "cylindrical",
     "fixed",
     "floating",
+    "joint_reactions",
     "load_urdf",
+    "maximal_coordinates",
     "planar",
     "prismatic",
     "revolute",
     "spherical",
+    "transfer",
+    "universal",
 ]
