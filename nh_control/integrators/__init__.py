@@ -6,6 +6,8 @@ from nh_control.integrators import (
     energy_collocation,
     geometric_nonholonomic,
     gonzalez_full,
+    index_one,
+    lie_group,
     lobatto,
     projected_gauss,
     reduced,
@@ -38,6 +40,8 @@ FAMILIES = (
     energy_collocation,
     composition,
     runge_kutta,
+    lie_group,
+    index_one,
 )
 
 INTEGRATORS = Registry()

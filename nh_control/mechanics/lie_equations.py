@@ -5,6 +5,7 @@ and a field of algebra elements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import casadi as ca
 
@@ -47,14 +48,18 @@ class LieEquations:
     ):
         if reason := refuses(system):
             raise ValueError(f"{system.name} {reason}; use an integrator that takes it")
-        self.system = system
+        self.system, self.baumgarte = system, baumgarte
         self.action = state_action(system, coordinates)
+
+    @cached_property
+    def field(self) -> ca.Function:
+        """`f(x, u, p)`."""
+        system, n = self.system, self.system.space.nq
         x, u = ca.SX.sym("x", self.action.nx), ca.SX.sym("u", system.nu)
-        p = system.parameter_symbols
-        q, rho = x[: system.space.nq], x[system.space.nq :]
-        field = _Field(system, q, rho, u, baumgarte).algebra()
-        self.field = ca.Function(
-            "field", [x, u, p], [ca.densify(field)], ["x", "u", "p"], ["f"], {"cse": True}
+        value = _Field(system, x[:n], x[n:], u, self.baumgarte).algebra()
+        arguments = [x, u, system.parameter_symbols]
+        return ca.Function(
+            "field", arguments, [ca.densify(value)], ["x", "u", "p"], ["f"], {"cse": True}
         )
 
 
@@ -141,7 +146,7 @@ class _Field:
         for factor, q, w in self._factors:
             action, part = _pose(factor), slope[q]
             if action:
-                turning = action.group.coadjoint(self._v[w], self._p[w])
+                turning = action.group.ad_star(self._v[w], self._p[w])
                 part = action.generator(self._q[q]).T @ part + turning
             pulled.append(part)
         return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._turning
