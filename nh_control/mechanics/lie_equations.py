@@ -33,11 +33,11 @@ class LieEquations:
     multipliers of velocity constraints have dropped out, and lam are those for which `Dh v` stays
     zero: index one. The velocity is the one next to the momentum's that keeps the constraints, see
     `System.inertia`; with `baumgarte` (alpha, beta) it is the momentum's own, and lam makes
-    `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep their normal part zero by the action of SE(3),
-    `f = (q x v, q x (rho' - (q . k) v))`, k the momentum before its projection. Kinetic energies
-    must be positive on the admissible velocities. `field(x, u, p)` is a CasADi function of state,
-    input and the system's parameters, `action` acts on x. Raises ValueError for what `refuses`
-    names.
+    `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep
+    their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
+    momentum before its projection. Kinetic energies must be positive on the admissible velocities.
+    `field(x, u, p)` is a CasADi function of state, input and the system's parameters, `action`
+    acts on x. Raises ValueError for what `refuses` names.
     """
 
     def __init__(
