@@ -159,7 +159,7 @@ def three_ways(_: Progress) -> Outcome:
         ),
         Statement(
             "beyond",
-            "index 1, stabilized or not, the variational integrator and joint coordinates give one "
+            "index 1, stabilized or not, variational integrators and joint coordinates give one "
             "motion",
             f"fourth order, after 0.5 s: {max(errors.values()):.0e} m from the reference; the "
             f"chaotic double pendulum {chaotic:.0e} m",
