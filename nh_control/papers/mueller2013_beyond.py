@@ -210,8 +210,10 @@ def _draw_ways(found: Mapping[str, Mapping[str, Result]]) -> Figure:
                 *at, marker, color=color, fillstyle="none", markersize=5, label=TITLES[name]
             )
         panel.set(xscale="log", xlabel=label)
+        panel.margins(x=0.08)
     panels[0].set_yticks(range(len(names)), names)
-    panels[2].legend(fontsize=7, loc="lower left")
+    examples = panels[2].get_legend_handles_labels()
+    figure.legend(*examples, fontsize=7, loc="outside upper right", ncols=len(found))
     return figure
 
 
