@@ -8,7 +8,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
@@ -38,17 +38,12 @@ def index_one(
     """
     equations = _equations(system, name, baumgarte)
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
-
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
         return _moved(equations, table, q, rho, u, h)
 
-    return DiscreteSystem(system, h, Method(name, 0, residual, readout))
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
 
 
 def projected_index_one(
@@ -66,11 +61,6 @@ def projected_index_one(
     equations = _equations(system, name, (0.0, 0.0))
     n = system.n_rho
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
-
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
@@ -82,7 +72,7 @@ def projected_index_one(
         matrix, momentum, basis, _ = system.inertia(q1, p)
         return q1, gradients(q1, basis @ factorized(matrix)(momentum))[1]
 
-    return DiscreteSystem(system, h, Method(name, 0, residual, readout))
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
 
 
 def _equations(system: System, name: str, baumgarte: tuple[float, float]) -> LieEquations:
