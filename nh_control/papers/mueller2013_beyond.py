@@ -169,7 +169,7 @@ def three_ways(_: Progress) -> Outcome:
         Statement(
             "beyond",
             "the variational integrator keeps the constraints, and its energy error does not grow",
-            f"top, 5 s: |E/E0 - 1| at most {halves[0]:.2e} in the first half, {halves[1]:.2e} in "
+            f"top, 3 s: |E/E0 - 1| at most {halves[0]:.2e} in the first half, {halves[1]:.2e} in "
             "the second",
             halves[1] < 1.05 * halves[0],
             "second order: its error is larger than what the methods of fourth order lose here",

@@ -78,7 +78,7 @@ def example(name: str) -> Example:
 
 def _top() -> Example:
     model = box_top()
-    return Example(model, model.configuration(), np.array([0, 20 * PI, 10 * PI]), 5.0, {"box": 1})
+    return Example(model, model.configuration(), np.array([0, 20 * PI, 10 * PI]), 3.0, {"box": 1})
 
 
 def _pendulum() -> Example:
@@ -95,7 +95,7 @@ def _pair() -> Example:
     first, second = np.array([0.0, 0.0, -10.0]), np.array([1.0, -1.0, 2 * PI])
     velocity = -(np.cross(second, arm) + np.cross(first, arm)) / 2
     v = np.concatenate([first, velocity, second - first])
-    return Example(model, model.configuration(), v, 5.0, {"second": 1})
+    return Example(model, model.configuration(), v, 3.0, {"second": 1})
 
 
 def _loop() -> Example:
