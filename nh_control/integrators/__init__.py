@@ -6,6 +6,7 @@ from nh_control.integrators import (
     energy_collocation,
     geometric_nonholonomic,
     gonzalez_full,
+    index_one,
     lie_group,
     lie_poisson,
     lobatto,
@@ -46,6 +47,7 @@ FAMILIES = (
     runge_kutta,
     lie_group,
     lie_poisson,
+    index_one,
 )
 
 INTEGRATORS = Registry()

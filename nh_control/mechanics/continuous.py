@@ -80,10 +80,13 @@ class ContinuousSystem:
         the constraints are singular.
         """
         t = self._evaluate(q, v, u)
-        zero = np.zeros((len(t["constraint"]),) * 2)
-        matrix = np.block([[t["mass"], -t["constraint"].T], [t["constraint"], zero]])
-        rates = newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))
-        return (t["frame"] @ rates[: self.system.space.nv] + t["frame_rate"])[:, 0]
+        return (t["frame"] @ _rates(t)[: self.system.space.nv] + t["frame_rate"])[:, 0]
+
+    def multipliers(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
+        """Multipliers lam (m + n_holonomic) of the constraints in the same equations: `C^T lam`
+        are the generalized forces that the constraints exert. Raises as `acceleration` does.
+        """
+        return _rates(self._evaluate(q, v, u))[self.system.space.nv :, 0]
 
     def _evaluate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike) -> dict[str, np.ndarray]:
         for value, name, size in (
@@ -97,3 +100,10 @@ class ContinuousSystem:
                 )
         values = self.terms(q=np.asarray(q), v=np.asarray(v), u=np.asarray(u, dtype=float))
         return {name: np.asarray(value) for name, value in values.items()}
+
+
+def _rates(t: dict[str, np.ndarray]) -> np.ndarray:
+    """(y', lam), as a column."""
+    zero = np.zeros((len(t["constraint"]),) * 2)
+    matrix = np.block([[t["mass"], -t["constraint"].T], [t["constraint"], zero]])
+    return newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))

@@ -31,17 +31,24 @@ class LieEquations:
     `v = X s + c`,
     `rho' = X^T (T^T (dL/dq + Dh^T lam) + ad*_v p + f) + (X')^T p`,  T = generator(q), where
     multipliers of velocity constraints have dropped out, and lam are those for which `Dh v` stays
-    zero: index one. Momenta of unit vectors keep their normal part zero by the action of SE(3),
-    `f = (q x v, q x (rho' - (q . k) v))`, k the momentum before its projection. Kinetic energies
-    must be positive on the admissible velocities. `field(x, u, p)` is a CasADi function of state,
-    input and the system's parameters, `action` acts on x. Raises ValueError for what `refuses`
-    names.
+    zero: index one. The velocity is the one next to the momentum's that keeps the constraints, see
+    `System.inertia`; with `baumgarte` (alpha, beta) it is the momentum's own, and lam makes
+    `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep
+    their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
+    momentum before its projection. Kinetic energies must be positive on the admissible velocities.
+    `field(x, u, p)` is a CasADi function of state, input and the system's parameters, `action`
+    acts on x. Raises ValueError for what `refuses` names.
     """
 
-    def __init__(self, system: System, coordinates: str = "exp"):
+    def __init__(
+        self,
+        system: System,
+        coordinates: str = "exp",
+        baumgarte: tuple[float, float] | None = None,
+    ):
         if reason := refuses(system):
             raise ValueError(f"{system.name} {reason}; use an integrator that takes it")
-        self.system = system
+        self.system, self.baumgarte = system, baumgarte
         self.action = state_action(system, coordinates)
 
     @cached_property
@@ -49,9 +56,11 @@ class LieEquations:
         """`f(x, u, p)`."""
         system, n = self.system, self.system.space.nq
         x, u = ca.SX.sym("x", self.action.nx), ca.SX.sym("u", system.nu)
-        value = ca.densify(_Field(system, x[:n], x[n:], u).algebra())
+        value = _Field(system, x[:n], x[n:], u, self.baumgarte).algebra()
         arguments = [x, u, system.parameter_symbols]
-        return ca.Function("field", arguments, [value], ["x", "u", "p"], ["f"], {"cse": True})
+        return ca.Function(
+            "field", arguments, [ca.densify(value)], ["x", "u", "p"], ["f"], {"cse": True}
+        )
 
 
 def state_action(system: System, coordinates: str = "exp") -> ProductAction:
@@ -82,13 +91,25 @@ def refuses(system: System) -> str:
 class _Field:
     """The field at the symbols q, rho and u, made of the velocity, its momentum and the rates."""
 
-    def __init__(self, system: System, q: ca.SX, rho: ca.SX, u: ca.SX):
-        self._system, self._q = system, q
+    def __init__(
+        self,
+        system: System,
+        q: ca.SX,
+        rho: ca.SX,
+        u: ca.SX,
+        baumgarte: tuple[float, float] | None,
+    ):
+        self._system, self._q, self._baumgarte = system, q, baumgarte
         self._factors = [(f, [*at], [*w]) for f, at, w in simple_factors(system.space)]
         self._basis, self._particular, self._kept = _stored_basis(system, q)
         mass, momentum, x, c = system.inertia(q, rho)
-        self._solve = _factorized(mass)
-        y = self._solve(momentum)
+        self._solve = factorized(mass)
+        n = system.n_rho
+        if baumgarte is None:
+            y = self._solve(momentum)
+        else:
+            own = factorized(mass[:n, :n])(momentum[:n])
+            y = ca.vertcat(own, ca.SX(system.n_holonomic, 1))
         self._x, self._v = x[:, : system.n_rho], x @ y + c
         self._s = self._v[self._kept] if self._kept else y[: system.n_rho]
         self._slope, self._p = system.gradients(q, self._v)
@@ -131,8 +152,8 @@ class _Field:
         return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._turning
 
     def _multipliers(self) -> ca.SX:
-        """lam (n_holonomic) for which `Dh v` has no rate: with `v' = X y' + w`,
-        `M y' - (Dh X)^T lam = X^T (...),  Dh X y' = -g`.
+        """lam (n_holonomic) for which `Dh v` has no rate, or that of `baumgarte`: with
+        `v' = X y' + w`, `M y' - (Dh X)^T lam = X^T (...),  Dh X y' = -g`.
         """
         system, q = self._system, self._q
         v, s = ca.SX.sym("v", system.space.nw), ca.SX.sym("s", self._s.shape[0])
@@ -145,6 +166,9 @@ class _Field:
         )
         rates = [ca.jtimes(what, at, along) for what in (momentum, sliding)]
         p_rate, g = ca.substitute(rates, [v], [self._v])
+        if self._baumgarte is not None:
+            alpha, beta = self._baumgarte
+            g += 2 * alpha * ca.substitute(sliding, v, self._v) + beta**2 * system.holonomic(q)
         frame = system.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
         force = frame.T @ (self._rate(self._slope) - self._turning) - self._x.T @ p_rate
         return -self._solve(ca.vertcat(force, -g))[system.n_rho :]
@@ -189,7 +213,7 @@ def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
     return basis, c, kept
 
 
-def _factorized(matrix: ca.SX) -> Callable[[ca.SX], ca.SX]:
+def factorized(matrix: ca.SX) -> Callable[[ca.SX], ca.SX]:
     """Solves with a symmetric matrix whose factors exist without pivoting."""
     d, upper, order = ca.ldl(ca.sparsify(matrix), False)
     return lambda b: ca.ldl_solve(ca.densify(b), d, upper, order)

@@ -19,6 +19,13 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     model = midpoint(crane.system, h=0.01)
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
+
+The same in maximal coordinates, every body free and the joints constraints, on a configuration
+space of its own, of a model without joint springs, dampers and inputs:
+
+    free = maximal_coordinates(model, {"cart": "SO3xR3", "pole": "SE3"})
+    q, v = transfer(model, model.configuration(), model.velocity(), free)
+    rkmk = INTEGRATORS["rkmk4_projected"].make(free.system, h=0.01)
 """
 
 from nh_control.multibody.bodies import Body
@@ -36,14 +43,18 @@ from nh_control.multibody.frames import (
     Frame,
     Limits,
     Mimic,
+    cylindrical,
     fixed,
     floating,
     planar,
     prismatic,
     revolute,
     spherical,
+    universal,
 )
+from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point
+from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, transfer
 from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
@@ -53,6 +64,7 @@ __all__ = [
     "Damper",
     "Distance",
     "Frame",
+    "JointConstraint",
     "JointDamper",
     "JointInput",
     "JointSpring",
@@ -67,11 +79,16 @@ __all__ = [
     "UrdfError",
     "WORLD",
     "Wrench",
+    "cylindrical",
     "fixed",
     "floating",
+    "joint_reactions",
     "load_urdf",
+    "maximal_coordinates",
     "planar",
     "prismatic",
     "revolute",
     "spherical",
+    "transfer",
+    "universal",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
-from nh_control.geometry.spaces import SE2, Rn, Space
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
 from nh_control.numerics.expressions import Vector
 
@@ -19,6 +19,8 @@ WORLD = "world"
 """Name of the root frame, which does not move."""
 ORIGIN = (0.0, 0.0, 0.0)
 UNTURNED = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+CONFIGURATION_SPACES = ("SE3", "SO3xR3")
+"""Of a body that moves freely."""
 
 
 class Joint(ABC):
@@ -118,13 +120,26 @@ class Spherical(Joint):
 
 @dataclass(frozen=True)
 class Floating(Joint):
-    """Any motion, on SE(3)."""
+    """Any motion, on "SE3" with velocities in the frame's axes, or on "SO3xR3" with the linear
+    velocity in the axes of the placement, `v = p'` [mueller2013 2].
+    """
 
-    def space(self, coordinate: str) -> SE3:
-        return SE3(f"{coordinate}_")
+    configuration_space: str = "SE3"
+
+    def space(self, coordinate: str) -> Space:
+        if self.configuration_space == "SE3":
+            return SE3(f"{coordinate}_")
+        position = Rn(
+            *(f"{coordinate}_{c}" for c in "xyz"),
+            velocity_names=tuple(f"{coordinate}_v_{c}" for c in "xyz"),
+        )
+        return Product(SO3(f"{coordinate}_"), position)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        return Motion(quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6])
+        turn, position, omega, linear = quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6]
+        if self.configuration_space == "SE3":
+            return Motion(turn, position, omega, linear)
+        return Motion(turn, position, omega, turn.T @ linear, outer_v=linear)
 
 
 @dataclass(frozen=True)
@@ -161,7 +176,8 @@ NO_LIMITS = Limits()
 class Frame:
     """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by
     its joint, whose coordinates are named after `coordinate` (the frame's name by default). Make
-    one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`."""
+    one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`; `universal` and
+    `cylindrical` make two."""
 
     name: str
     parent: str
@@ -270,9 +286,44 @@ def floating(
     at: Vector = ORIGIN,
     rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
+    space: str = "SE3",
 ) -> Frame:
-    """A frame that moves freely; unit quaternion and position, body velocity (omega, v)."""
-    return Frame(name, parent, Floating(), at, rotation, coordinate)
+    """A frame that moves freely; unit quaternion and position, angular velocity in its axes, and
+    linear velocity in its axes on the `space` "SE3", in those of its placement on "SO3xR3"; raises
+    ValueError for another space.
+    """
+    if space not in CONFIGURATION_SPACES:
+        raise ValueError(
+            f"frame {name!r}: unknown space {space!r} of a floating frame, choose one of "
+            f"{', '.join(CONFIGURATION_SPACES)}"
+        )
+    return Frame(name, parent, Floating(space), at, rotation, coordinate)
+
+
+def universal(
+    name: str,
+    parent: str = WORLD,
+    axes: tuple[str | Vector, str | Vector] = ("x", "y"),
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+) -> tuple[Frame, Frame]:
+    """Two frames: `<name>_cross` turns about the first axis, the frame itself about the second one
+    through the same point.
+    """
+    cross = revolute(f"{name}_cross", parent, axes[0], at, rotation)
+    return cross, revolute(name, cross.name, axes[1])
+
+
+def cylindrical(
+    name: str,
+    parent: str = WORLD,
+    axis: str | Vector = "z",
+    at: Vector = ORIGIN,
+    rotation: ArrayLike = UNTURNED,
+) -> tuple[Frame, Frame]:
+    """Two frames: `<name>_slide` slides along an axis, the frame itself turns about it."""
+    slide = prismatic(f"{name}_slide", parent, axis, at, rotation)
+    return slide, revolute(name, slide.name, axis)
 
 
 def plane_axes(axis: np.ndarray) -> np.ndarray:

@@ -170,6 +170,14 @@ class Kinematics:
         velocity = motion.v + ca.cross(motion.omega, ca.SX(constant(at)))
         return velocity if axes == "body" else motion.R @ velocity
 
+    def speed_square(self, point: Point | str) -> ca.SX:
+        """`|velocity|^2` of a point, in the axes in which it is the smaller expression."""
+        frame, at = _of(point)
+        motion = self.motion(frame)
+        if motion.outer_v is not None and not any(at):
+            return ca.sumsqr(motion.outer_v)
+        return ca.sumsqr(self.velocity(point, "body"))
+
     def angular_velocity(self, point: Point | str, axes: str = "world") -> ca.SX:
         """Angular velocity (3) of a point's frame in the axes of the world, or of the frame for
         "body".

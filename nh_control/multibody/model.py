@@ -158,7 +158,7 @@ class Multibody:
         energy = ca.SX(0)
         for part in self.masses:
             motion, inertia = k.motion(part.frame), constant(part.inertia)
-            energy += part.mass / 2 * ca.sumsqr(k.velocity(Point(part.frame, part.center), "body"))
+            energy += part.mass / 2 * k.speed_square(Point(part.frame, part.center))
             energy += ca.dot(motion.omega, inertia @ motion.omega) / 2
         return energy
 

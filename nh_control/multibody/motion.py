@@ -66,12 +66,15 @@ def rotation_about(axis: np.ndarray, angle: ca.SX) -> ca.SX:
 class Motion:
     """Pose of a frame in another, rotation `R` (3, 3) and position `p` (3), and its velocity
     relative to that other in its own axes, angular `omega` (3) and linear `v` (3); expressions
-    with structural zeros."""
+    with structural zeros. `outer_v` is the linear velocity in the other's axes where it is known
+    without turning `v` back.
+    """
 
     R: ca.SX
     p: ca.SX
     omega: ca.SX
     v: ca.SX
+    outer_v: ca.SX | None = None
 
     @staticmethod
     def rest(rotation: ArrayLike | None = None, position: ArrayLike | None = None) -> Motion:
@@ -95,7 +98,13 @@ class Motion:
             self.p + self.R @ r.p,
             r.R.T @ self.omega + r.omega,
             r.R.T @ carried + r.v,
+            self.R @ r.outer_v if r.outer_v is not None and self.is_at_rest else None,
         )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the velocities are zero whatever the coordinates."""
+        return self.omega.nnz() == 0 and self.v.nnz() == 0
 
     def point(self, offset: ArrayLike) -> ca.SX:
         """Position (3) in the outer frame of a point given in this one."""

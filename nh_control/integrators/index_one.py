@@ -1,0 +1,125 @@
+"""Runge-Kutta-Munthe-Kaas methods on holonomic constraints in index-1 form, as they are or
+stabilized [mueller2013 4].
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import casadi as ca
+
+from nh_control.discrete.method import Gradients, Method, no_residual
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.integrators.lie_group import lie_step
+from nh_control.integrators.lie_tableaux import TABLES, Table
+from nh_control.integrators.registry import Integrator, first_of, if_constrained
+from nh_control.mechanics.lie_equations import LieEquations, factorized, refuses
+from nh_control.mechanics.system import System
+
+RATE = 10.0
+"""Rate (1/s) at which Baumgarte's stabilization damps a violation unless another is given."""
+PROJECTIONS = 2
+"""Newton's steps that put a configuration back onto its constraints."""
+
+
+def index_one(
+    system: System,
+    h: float,
+    table: Table = TABLES["rkmk4"],
+    baumgarte: tuple[float, float] = (0.0, 0.0),
+    name: str = "rkmk4_index_one",
+) -> DiscreteSystem:
+    """A Lie group method on `[M, -C^T; C, 0] (v', lam) = (F, -C' v - 2 alpha C v - beta^2 h)`,
+    C = Dh, with the velocity of the state's own momentum [mueller2013 (3), (36), (37)].
+
+    Without `baumgarte` (alpha, beta), in 1/s, nothing holds h = 0 but its second derivative, and
+    errors of h and of h' add up. Nothing is solved, n_z = 0. Raises ValueError for systems that
+    `if_unfit` names a reason for.
+    """
+    equations = _equations(system, name, baumgarte)
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        return _moved(equations, table, q, rho, u, h)
+
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
+
+
+def projected_index_one(
+    system: System, h: float, table: Table = TABLES["rkmk4"], name: str = "rkmk4_projected"
+) -> DiscreteSystem:
+    """The same, followed by a projection, orthogonal in the mass metric, of the configuration and
+    then of the momentum: two of Newton's steps
+    `q <- retract(q, d),  [M, Dh^T; Dh, 0] (d, mu) = (0, -h)`, and the momentum of the velocity
+    next to its own that keeps the constraints, `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
+
+    A step violates h by O(h^5), the first of the two leaves the square of it, the second its
+    fourth power: round-off. Nothing is iterated, n_z = 0, and derivatives are those of the whole.
+    Raises ValueError as `index_one` does.
+    """
+    equations = _equations(system, name, (0.0, 0.0))
+    n = system.n_rho
+
+    def readout(
+        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX]:
+        q1, p = _moved(equations, table, q, rho, u, h)
+        for _ in range(PROJECTIONS):
+            solve = factorized(system.inertia(q1, p)[0])
+            violation = ca.vertcat(ca.SX(n, 1), -system.holonomic(q1))
+            q1 = system.space.retract(q1, solve(violation)[:n])
+        matrix, momentum, basis, _ = system.inertia(q1, p)
+        return q1, gradients(q1, basis @ factorized(matrix)(momentum))[1]
+
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
+
+
+def _equations(system: System, name: str, baumgarte: tuple[float, float]) -> LieEquations:
+    if reason := if_unfit(system):
+        raise ValueError(f"{name}: {system.name} {reason}; use midpoint, or rkmk4")
+    return LieEquations(system, baumgarte=baumgarte)
+
+
+def _moved(
+    equations: LieEquations, table: Table, q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """(q, p) after a step without projection."""
+    p, n = equations.system.parameter_symbols, q.shape[0]
+    at = ca.vertcat(q, rho)
+    end, _ = lie_step(table.main, equations.action, lambda x: equations.field(x, u, p), at, h)
+    return end[:n], end[n:]
+
+
+def _without_constraints(system: System) -> str:
+    return "" if system.n_holonomic else "has no holonomic constraints"
+
+
+def _on_spheres(system: System) -> str:
+    return "" if system.space.nw == system.space.nv else "has unit vectors"
+
+
+if_unfit = first_of(refuses, if_constrained, _without_constraints, _on_spheres)
+"""Refuses all but systems with holonomic constraints on Lie groups."""
+
+INTEGRATORS = tuple(
+    Integrator(
+        name=name,
+        make=make,
+        order=4,
+        symmetric=False,
+        explicit=True,
+        preserves=preserves,
+        refuses=if_unfit,
+        source="mueller2013 (3), (36), (37)",
+    )
+    for name, make, preserves in (
+        ("rkmk4_index_one", index_one, ("the manifold",)),
+        (
+            "rkmk4_baumgarte",
+            partial(index_one, baumgarte=(RATE, RATE), name="rkmk4_baumgarte"),
+            ("the manifold",),
+        ),
+        ("rkmk4_projected", projected_index_one, ("the manifold", "holonomic constraints")),
+    )
+)

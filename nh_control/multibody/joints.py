@@ -1,0 +1,117 @@
+"""Joints as constraints between two frames, whose motions need not be those of a tree: they hold
+floating bodies together, and close loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.frames import UNTURNED, plane_axes
+from nh_control.multibody.kinematics import Kinematics, Point
+from nh_control.multibody.motion import constant, unit_vector
+from nh_control.numerics.expressions import Vector
+
+ALL, ACROSS, ALONG = (0, 1, 2), (0, 1), (2,)
+ALIGNED, LOCKED = ((0, 2), (1, 2)), ((0, 1), (0, 2), (1, 2))
+
+HELD = {
+    "spherical": (ALL, ()),
+    "revolute": (ALL, ALIGNED),
+    "universal": (ALL, ()),
+    "cylindrical": (ACROSS, ALIGNED),
+    "prismatic": (ACROSS, LOCKED),
+    "planar": (ALONG, ALIGNED),
+    "fixed": (ALL, LOCKED),
+}
+"""What every kind of joint holds, in the right-handed axes (0, 1, 2) of which 2 is the joint's:
+components of the distance of its points that vanish, and pairs of an axis of a and one of b that
+stay normal to each other."""
+
+
+@dataclass(frozen=True)
+class JointConstraint(Constraint):
+    """A joint of one of the kinds HELD between points a and b (a `Point` or a frame's name): b's
+    frame moves in a's as the frame of a tree moves in its parent.
+
+    `rotation` (3, 3) are b's axes in a's where the joint is at zero, `axis` is in b's axes. With
+    S = R_a^T R_b the rows are components of `R_a^T (p_b - p_a)`, those of the world `p_b - p_a`
+    where all three vanish, and `e_i . S e_j`. A universal joint turns about `axis`, fixed in a,
+    and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at zero.
+    Raises ValueError for an unknown kind and for parallel axes.
+    """
+
+    kind: str
+    a: Point | str
+    b: Point | str
+    axis: str | Vector = "z"
+    rotation: ArrayLike = UNTURNED
+    second_axis: str | Vector = "x"
+
+    def __post_init__(self) -> None:
+        if self.kind not in HELD:
+            raise ValueError(
+                f"constraint {self.name!r}: unknown kind of joint {self.kind!r}, choose one of "
+                f"{', '.join(HELD)}"
+            )
+        if self.kind == "universal" and not np.cross(*self._universal_axes).any():
+            raise ValueError(
+                f"constraint {self.name!r}: the two axes of a universal joint must not be "
+                f"parallel, both are {self.second_axis}"
+            )
+
+    def residual(self, k: Kinematics) -> ca.SX:
+        turn_a, distance = k.rotation(self.a), k.position(self.b) - k.position(self.a)
+        if len(self._positions.T) < 3:
+            distance = (turn_a @ constant(self._positions)).T @ distance
+        turns = [
+            ca.dot(turn_a @ constant(at_a), k.rotation(self.b) @ constant(at_b)) - cosine
+            for at_a, at_b, cosine in self._directions
+        ]
+        return ca.vertcat(distance, *turns)
+
+    def wrench(self, k: Kinematics, multipliers: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Force (3, N) on b's body at its point and torque (3, N m) about it that the joint
+        exerts, in the axes of the world, for the multipliers of the residual's rows.
+
+        `sum lam_i R_a e_i` and `sum lam (R_b e_j) x (R_a e_i)`.
+        """
+        n, turn_a = self._positions.shape[1], k.rotation(self.a)
+        force, torque = multipliers[:n], ca.SX.zeros(3)
+        if n < 3:
+            force = turn_a @ constant(self._positions) @ force
+        for i, (at_a, at_b, _) in enumerate(self._directions):
+            lever = ca.cross(k.rotation(self.b) @ constant(at_b), turn_a @ constant(at_a))
+            torque += multipliers[n + i] * lever
+        return force, torque
+
+    @cached_property
+    def _axes(self) -> np.ndarray:
+        """The axes (3, 3) in b's, the joint's own last."""
+        axis = unit_vector(self.axis, f"constraint {self.name!r}")
+        return np.column_stack([plane_axes(axis), axis])
+
+    @property
+    def _positions(self) -> np.ndarray:
+        """Directions (3, n), in a's axes, in which the points do not part."""
+        return np.asarray(self.rotation) @ self._axes[:, list(HELD[self.kind][0])]
+
+    @property
+    def _directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Directions in a's axes and in b's, and the cosine of the angle that they keep."""
+        turn = np.asarray(self.rotation)
+        if self.kind == "universal":
+            first, second = self._universal_axes
+            return [(turn @ first, second, float(first @ second))]
+        pairs = HELD[self.kind][1]
+        return [(turn @ self._axes[:, i], self._axes[:, j], 0.0) for i, j in pairs]
+
+    @property
+    def _universal_axes(self) -> tuple[np.ndarray, np.ndarray]:
+        where = f"constraint {self.name!r}"
+        return unit_vector(self.axis, where), unit_vector(self.second_axis, where)

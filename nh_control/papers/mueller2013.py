@@ -1,0 +1,25 @@
+"""[mueller2013]: is there an optimal choice of configuration space for Lie group integration
+schemes applied to constrained MBS?
+"""
+
+from __future__ import annotations
+
+from nh_control.papers import mueller2013_beyond
+from nh_control.papers.mueller2013_figures import FIGURES
+from nh_control.papers.paper import Experiment, Paper
+
+PAPER = Paper(
+    "mueller2013",
+    "Müller, Terze: Is there an optimal choice of configuration space for Lie group integration "
+    "schemes applied to constrained MBS?",
+    (
+        *(Experiment(*figure) for figure in FIGURES),
+        Experiment("joints", "joints of all kinds", mueller2013_beyond.joints),
+        Experiment("mixed", "a space for every body", mueller2013_beyond.mixed_spaces),
+        Experiment(
+            "ways",
+            "stabilization, the variational integrator and joint coordinates side by side",
+            mueller2013_beyond.three_ways,
+        ),
+    ),
+)

@@ -1,0 +1,156 @@
+"""The four examples of [mueller2013 5] and their motions: in maximal coordinates on either
+configuration space, by any method, and in joint coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+import casadi as ca
+import numpy as np
+
+from nh_control.integrators import INTEGRATORS
+from nh_control.integrators.index_one import index_one
+from nh_control.integrators.lie_tableaux import munthe_kaas
+from nh_control.multibody import Multibody, maximal_coordinates, transfer
+from nh_control.systems.linkages import (
+    LINK,
+    box_top,
+    double_pendulum,
+    floating_pair,
+    three_bar_loop,
+)
+
+STEP_S = 1e-3
+METHOD = "rkmk4_index_one"
+SECOND_ORDER = "rkmk2_index_one"
+HEUN = munthe_kaas("rkmk2", 2, ((0, 0), (1, 0)), (1 / 2, 1 / 2))
+METHODS = {name: one.make for name, one in INTEGRATORS.items()} | {
+    SECOND_ORDER: partial(index_one, table=HEUN, name=SECOND_ORDER)
+}
+"""The integrators, and (37) with Heun's tableau of second order."""
+SPACES = {"SE3": "SE(3)", "SO3xR3": "SO(3) × R³"}
+PI = np.pi
+
+
+@dataclass(frozen=True)
+class Example:
+    """A system in joint coordinates and where it starts; `joints` are the numbers of the paper's
+    joints by the names of constraints.
+    """
+
+    model: Multibody
+    q: np.ndarray
+    v: np.ndarray
+    duration: float
+    joints: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """At `times` the violation g (N, rows) of every joint by name, and the total energy (N), of
+    the momenta as the method leaves them; `poses` (N, nq) are the bodies'.
+    """
+
+    times: np.ndarray
+    violation: dict[str, np.ndarray]
+    energy: np.ndarray
+    poses: np.ndarray
+
+    def largest(self, joint: str = "") -> float:
+        """Largest component of the violation, of a joint or of all."""
+        chosen = [self.violation[joint]] if joint else self.violation.values()
+        return max(float(np.abs(g).max()) for g in chosen)
+
+    @property
+    def energy_error(self) -> np.ndarray:
+        """`E / E0 - 1`."""
+        return self.energy / self.energy[0] - 1
+
+
+@cache
+def example(name: str) -> Example:
+    """One of "top", "pendulum", "pair" and "loop", from the paper's start where it gives one."""
+    return {"top": _top, "pendulum": _pendulum, "pair": _pair, "loop": _loop}[name]()
+
+
+def _top() -> Example:
+    model = box_top()
+    return Example(model, model.configuration(), np.array([0, 20 * PI, 10 * PI]), 3.0, {"box": 1})
+
+
+def _pendulum() -> Example:
+    """omega_10 and omega_20 are those of the bodies, whose axes are parallel at the start."""
+    model = double_pendulum()
+    upper, lower = np.array([10.0, 0.0, 0.0]), PI * np.array([10.0, 10.0, 20.0])
+    v = np.concatenate([upper, lower - upper])
+    return Example(model, model.configuration(), v, 2.0, {"upper": 1, "lower": 2})
+
+
+def _pair() -> Example:
+    """The centre of mass is at rest, which the paper does not say."""
+    model, arm = floating_pair(), np.array([LINK[0] / 2, 0.0, 0.0])
+    first, second = np.array([0.0, 0.0, -10.0]), np.array([1.0, -1.0, 2 * PI])
+    velocity = -(np.cross(second, arm) + np.cross(first, arm)) / 2
+    v = np.concatenate([first, velocity, second - first])
+    return Example(model, model.configuration(), v, 3.0, {"second": 1})
+
+
+def _loop() -> Example:
+    """The triangle swings about its base at 10 rad/s, and the bars spin about their axes as fast
+    as omega_20 of the double pendulum; the paper gives no start.
+    """
+    model = three_bar_loop()
+    q = model.configuration()
+    poses = model.poses(q)
+    left, right = poses["left"].rotation, poses["right"].rotation
+    swing = np.array([10.0, 0.0, 0.0])
+    first = left.T @ swing + [10 * PI, 0.0, 0.0]
+    second = right.T @ swing + [20 * PI, 0.0, 0.0]
+    v = np.concatenate([first, second - right.T @ left @ first])
+    return Example(model, q, v, 2.0, {"left": 1, "right": 2, "base": 3})
+
+
+@cache
+def maximal(name: str, spaces: str | tuple[tuple[str, str], ...]) -> Multibody:
+    """An example in maximal coordinates, on one space or on pairs of frame and space."""
+    return maximal_coordinates(
+        example(name).model, spaces if isinstance(spaces, str) else dict(spaces)
+    )
+
+
+@cache
+def motion(
+    name: str,
+    spaces: str | tuple[tuple[str, str], ...],
+    method: str = METHOD,
+    h: float = STEP_S,
+    duration: float = 0.0,
+    kept: int = 1000,
+) -> Motion:
+    """A run of an example in maximal coordinates, for its own duration if none is given, of which
+    about `kept` states are looked at.
+    """
+    case, model = example(name), maximal(name, spaces)
+    q, v = transfer(case.model, case.q, case.v, model)
+    dsys = METHODS[method](model.system, h)
+    steps = round((duration or case.duration) / h)
+    every = max(1, steps // kept)
+    run = dsys.simulate(dsys.state(q, v), steps=steps // every * every, every=every)
+    return measured(model, run.times, run.states)
+
+
+def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> Motion:
+    """What a run of a model in maximal coordinates, whose mass matrix is constant, shows."""
+    system, nq = model.system, model.space.nq
+    q, v, _ = system.symbols
+    look = ca.Function("look", [q, v], [system.energy(q, v), system.holonomic(q)])
+    momenta = states[:, nq:]
+    velocities = np.linalg.solve(model.mass_matrix(states[0, :nq]), momenta.T)
+    energy, h = (np.asarray(value).T for value in look(states[:, :nq].T, velocities))
+    rows = [len(g) for g in model.constraint_residuals(states[0, :nq]).values()]
+    parts = np.split(h, np.cumsum(rows)[:-1], axis=1)
+    violation = {c.name: part for c, part in zip(model.constraints, parts)}
+    return Motion(times, violation, energy[:, 0], states[:, :nq])

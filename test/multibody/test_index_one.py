@@ -1,0 +1,194 @@
+"""Methods on index-1 equations: order, exact derivatives, what becomes of a violation."""
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from differences import jacobian  # noqa: E402
+
+from nh_control.integrators import INTEGRATORS
+from nh_control.integrators.index_one import RATE, index_one, projected_index_one
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.multibody import Point, maximal_coordinates, transfer
+from nh_control.numerics import compiled
+from nh_control.systems import linkages, pendulum, snakeboard
+from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
+
+METHODS = ("rkmk4_index_one", "rkmk4_baumgarte", "rkmk4_projected")
+SPACES = {"upper": "SE3", "lower": "SO3xR3"}
+DURATION = 0.2
+START = np.array([4.0, 2.0, -3.0, 5.0, -2.0, 6.0])
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Every method a few times: compiling takes longer than running."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+@cache
+def pendulum_on_both():
+    """The double pendulum, its first body on SE(3), the other on SO(3) x R^3, and a start."""
+    model = linkages.double_pendulum()
+    maximal = maximal_coordinates(model, SPACES)
+    return model, maximal, *transfer(model, model.configuration(), START, maximal)
+
+
+@cache
+def made(method):
+    _, maximal, q, v = pendulum_on_both()
+    dsys = INTEGRATORS[method].make(maximal.system, 0.1)
+    return dsys, dsys.state(q, v)
+
+
+def model_of(method, h):
+    dsys, x = made(method)
+    return dsys.with_step(h), x
+
+
+@cache
+def reference():
+    """Phase in maximal coordinates at the end, by DOP853 in joint coordinates."""
+    model, maximal, _, _ = pendulum_on_both()
+    equations, space = ContinuousSystem(model.system), model.space
+
+    def rates(t, y):
+        q, v = y[: space.nq], y[space.nq :]
+        turns = [
+            np.array([[-b, -c, -d], [a, -d, c], [d, a, -b], [-c, b, a]]) / 2 @ w
+            for (a, b, c, d), w in zip(q.reshape(2, 4), v.reshape(2, 3))
+        ]
+        unit = np.concatenate([part / np.linalg.norm(part) for part in q.reshape(2, 4)])
+        return np.concatenate([*turns, equations.acceleration(unit, v)])
+
+    start = np.concatenate([model.configuration(), START])
+    end = solve_ivp(rates, (0, DURATION), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    q = np.concatenate([part / np.linalg.norm(part) for part in end[:8].reshape(2, 4)])
+    return transfer(model, q, end[8:], maximal)
+
+
+def ends(maximal, q):
+    points = [Point(f"{f}_centre", at) for f in SPACES for at in (0.1 * np.eye(3)).tolist()]
+    return np.array([maximal.point(q, point) for point in points])
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["rkmk4_projected", *(pytest.param(name, marks=pytest.mark.slow) for name in METHODS[:2])],
+)
+def test_fourth_order_in_configuration_and_velocity(method):
+    maximal, counts = pendulum_on_both()[1], (10, 14, 20, 28)
+    q, v = reference()
+    mass = maximal.mass_matrix(q)
+    errors = []
+    for n in counts:
+        dsys, x = model_of(method, DURATION / n)
+        x = dsys.simulate(x, n).states[-1]
+        velocity = np.linalg.solve(mass, x[14:])
+        places = np.linalg.norm(ends(maximal, x[:14]) - ends(maximal, q))
+        errors.append([places, np.linalg.norm(velocity - v)])
+    slopes = np.polyfit(np.log(counts), -np.log(errors), 1)[0]
+    assert np.all(slopes > 3.7), (slopes, errors)
+    assert np.max(errors[-1]) < 1e-3
+
+
+@cache
+def top(method):
+    model = linkages.box_top()
+    maximal = maximal_coordinates(model, "SO3xR3")
+    dsys = INTEGRATORS[method].make(maximal.system, 0.02)
+    return dsys, dsys.state(*transfer(model, model.configuration(), START[:3], maximal))
+
+
+@pytest.mark.parametrize(
+    ("made", "method"),
+    [
+        (top, "rkmk4_projected"),
+        *(pytest.param(top, method, marks=pytest.mark.slow) for method in METHODS[:2]),
+        pytest.param(made, "rkmk4_projected", marks=pytest.mark.slow),
+    ],
+)
+def test_derivatives_are_exact(made, method):
+    """Also off the constraints."""
+    dsys, x = made(method)
+    dsys = dsys.with_step(0.02)
+    off = dsys.retract(x, 1e-2 * np.random.default_rng(0).normal(size=dsys.ndx))
+    linear = dsys.linearize(off)
+    differences = jacobian(
+        lambda d: dsys.local(linear.x1, dsys.step(dsys.retract(off, d))), dsys.ndx, 2e-3
+    )
+    np.testing.assert_allclose(linear.A, differences, atol=1e-9 * np.abs(linear.A).max())
+
+
+def violation(maximal, x):
+    """h and its rate at a state."""
+    system = maximal.system
+    h = np.concatenate(list(maximal.constraint_residuals(x[:14]).values()))
+    slope = system.value(system.holonomic_slope(system.symbols[0]), x[:14])
+    return h, slope @ np.linalg.solve(maximal.mass_matrix(x[:14]), x[14:])
+
+
+@pytest.mark.parametrize(("method", "rate"), [("rkmk4_index_one", 0.0), ("rkmk4_baumgarte", RATE)])
+def test_a_violation_obeys_its_equation(method, rate):
+    """`h'' + 2 rate h' + rate^2 h = 0` along the motion."""
+    maximal = pendulum_on_both()[1]
+    dsys, x = model_of(method, DURATION / 100)
+    rng = np.random.default_rng(0)
+    x = dsys.retract(x, 1e-3 * rng.normal(size=dsys.ndx))
+    h0, rate0 = violation(maximal, x)
+    h1, rate1 = violation(maximal, dsys.simulate(x, 100).states[-1])
+    decay, slope = np.exp(-rate * DURATION), rate0 + rate * h0
+    assert np.abs(h0).min() > 1e-5 and np.abs(rate0).min() > 1e-5
+    np.testing.assert_allclose(h1, decay * (h0 + slope * DURATION), atol=1e-6)
+    expected = decay * (slope - rate * (h0 + slope * DURATION))
+    np.testing.assert_allclose(rate1, expected, atol=1e-5)
+
+
+def test_a_projection_keeps_poses_and_velocities():
+    """Onto the nearest: what it takes off the momentum is an impulse of the constraints."""
+    maximal = pendulum_on_both()[1]
+    dsys, x = model_of("rkmk4_projected", 2e-3)
+    free, _ = model_of("rkmk4_index_one", 2e-3)
+    off = dsys.retract(x, 1e-4 * np.random.default_rng(1).normal(size=dsys.ndx))
+    assert np.abs(violation(maximal, dsys.step(off))).max() < 1e-13
+    states = dsys.simulate(x, 200).states
+    assert max(np.abs(violation(maximal, x)[0]).max() for x in states[::20]) < 1e-15
+    assert max(np.abs(violation(maximal, x)[1]).max() for x in states[::20]) < 1e-13
+    plain, kept = free.step(off), dsys.step(off)
+    system = maximal.system
+    slope = system.value(system.holonomic_slope(system.symbols[0]), kept[:14])
+    change = kept[14:] - plain[14:]
+    impulse = np.linalg.lstsq(slope.T, change, rcond=None)[0]
+    assert np.linalg.norm(change) > 1e-5
+    np.testing.assert_allclose(slope.T @ impulse, change, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_baumgartes_rates_are_the_users():
+    maximal, q, v = pendulum_on_both()[1:]
+    dsys = index_one(maximal.system, 2e-3, baumgarte=(40.0, 50.0), name="fast")
+    x = dsys.retract(dsys.state(q, v), 1e-3 * np.ones(dsys.ndx))
+    h0, h1 = (violation(maximal, s)[0] for s in dsys.simulate(x, 200).states[[0, -1]])
+    assert np.abs(h1).max() < 1e-4 * np.abs(h0).max()
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (pendulum, "pendulum has no holonomic constraints; use midpoint, or rkmk4"),
+        (snakeboard, "snakeboard has velocity constraints"),
+        (
+            lambda: spherical_pendulum(SphericalPendulumParameters()),
+            "has no holonomic constraints",
+        ),
+    ],
+)
+def test_other_systems_are_refused(system, message):
+    for make in (index_one, projected_index_one):
+        with pytest.raises(ValueError, match=message):
+            make(system(), 0.1)

@@ -1,0 +1,243 @@
+"""Maximal coordinates: joints as constraints, against the same systems in joint coordinates."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from transforms3d.euler import euler2mat
+from transforms3d.quaternions import mat2quat
+
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.multibody import (
+    WORLD,
+    Body,
+    JointConstraint,
+    JointDamper,
+    Multibody,
+    Point,
+    Spring,
+    Wrench,
+    cylindrical,
+    fixed,
+    floating,
+    joint_reactions,
+    maximal_coordinates,
+    planar,
+    prismatic,
+    revolute,
+    spherical,
+    transfer,
+    universal,
+)
+from nh_control.systems import linkages
+
+TILT = euler2mat(0.3, -0.8, 0.5)
+TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T
+AXIS = (1.0, -2.0, 0.5)
+DEGREES = {
+    "spherical": 3,
+    "revolute": 1,
+    "prismatic": 1,
+    "universal": 2,
+    "cylindrical": 2,
+    "planar": 3,
+}
+
+
+def joined(kind, name, parent, **where):
+    """The frames of a joint of a kind."""
+    make = {
+        "spherical": lambda: spherical(name, parent, **where),
+        "revolute": lambda: revolute(name, parent, AXIS, **where),
+        "prismatic": lambda: prismatic(name, parent, AXIS, **where),
+        "planar": lambda: planar(name, parent, AXIS, **where),
+        "universal": lambda: universal(name, parent, ("x", (0.2, 1.0, 0.0)), **where),
+        "cylindrical": lambda: cylindrical(name, parent, AXIS, **where),
+    }
+    made = make[kind]()
+    return made if isinstance(made, tuple) else (made,)
+
+
+def chain(kind):
+    """Two bodies on joints of a kind, one on the ground, one on the other, with a spring and a
+    wrench between points.
+    """
+    return Multibody(
+        f"two_{kind}",
+        frames=[
+            fixed("wall", at=(0.1, 0.2, 0.3), rotation=TILT),
+            *joined(kind, "inner", "wall", at=(0.3, 0.0, 0.1), rotation=TILT.T @ TILT.T),
+            fixed("flange", "inner", at=(0.0, 0.2, 0.0), rotation=TILT),
+            *joined(kind, "outer", "flange", at=(0.2, 0.1, -0.2)),
+        ],
+        bodies=[
+            Body("inner", 1.5, center=(0.1, 0.0, -0.2), inertia=TENSOR),
+            Body("flange", 0.3, center=(0.0, 0.1, 0.0)),
+            Body("outer", 0.8, center=(0.0, 0.3, 0.1), inertia=TENSOR / 3),
+        ],
+        elements=[Spring("wall", Point("outer", (0.1, 0.0, 0.0)), 20.0, rest_length=0.3)],
+        inputs=[Wrench("wind", Point("outer", (0.1, 0.2, 0.3)), axes="world")],
+    )
+
+
+def moving(model, seed=3):
+    rng = np.random.default_rng(seed)
+    space = model.space
+    q = space.retract(space.origin, rng.uniform(-0.8, 0.8, space.nv))
+    return q, rng.normal(size=space.nw)
+
+
+def rate_of_transferred_velocity(model, maximal, q, v, u, s=1e-4):
+    """V' of the motion in joint coordinates, by a central difference."""
+    a = ContinuousSystem(model.system).acceleration(q, v, u)
+    ends = [
+        transfer(model, model.space.retract(q, t * v + t**2 / 2 * a), v + t * a, maximal)[1]
+        for t in (s, -s)
+    ]
+    return (ends[0] - ends[1]) / (2 * s)
+
+
+@pytest.mark.parametrize("kind", DEGREES)
+def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
+    model = chain(kind)
+    maximal = maximal_coordinates(model, {"inner": "SE3", "outer": "SO3xR3"})
+    q, v = moving(model)
+    q1, v1 = transfer(model, q, v, maximal)
+    assert maximal.system.n_holonomic == 12 - 2 * DEGREES[kind] == 12 - model.space.nv
+    system = maximal.system
+    slope = system.value(system.holonomic_slope(system.symbols[0]), q1)
+    assert np.linalg.svd(slope, compute_uv=False)[-1] > 1e-2
+    assert max(np.abs(h).max() for h in maximal.constraint_residuals(q1).values()) < 1e-14
+    np.testing.assert_allclose(slope @ v1, 0, atol=1e-13)
+    for frame in ("inner", "flange", "outer"):
+        np.testing.assert_allclose(maximal.point(q1, frame), model.point(q, frame), atol=1e-14)
+    u = np.random.default_rng(1).normal(size=6)
+    expected = rate_of_transferred_velocity(model, maximal, q, v, u)
+    found = ContinuousSystem(system).acceleration(q1, v1, u)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_fixed_joint_and_its_constraint_hold_all_six():
+    weld = JointConstraint("weld", "fixed", Point(WORLD, (1.0, 0.0, 0.0)), "box", rotation=TILT)
+    model = Multibody(
+        "held", [floating("box")], [Body("box", 1.0, inertia=TENSOR)], constraints=[weld]
+    )
+    q = np.array([*mat2quat(TILT), 1.0, 0.0, 0.0])
+    assert np.abs(model.constraint_residuals(q)["weld"]).max() < 1e-14
+    slope = model.system.value(model.system.holonomic_slope(model.system.symbols[0]), q)
+    assert slope.shape == (6, 6) and np.linalg.matrix_rank(slope) == 6
+
+
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
+def test_mass_matrices_are_constant_in_both_spaces(space):
+    """Also where a frame's origin is not its centre of mass, and several bodies move with it."""
+    system = maximal_coordinates(chain("revolute"), space).system
+    q, v, _ = system.symbols
+    mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
+    assert not ca.depends_on(mass, q)
+
+
+def test_the_velocities_are_those_of_the_spaces():
+    model = linkages.box_top()
+    q = np.array([*mat2quat(TILT)])
+    omega = np.array([0.3, -1.0, 2.0])
+    arm = np.array([0.5, 0.0, 0.0])
+    for space, expected in (
+        ("SE3", np.cross(omega, arm)),
+        ("SO3xR3", TILT @ np.cross(omega, arm)),
+    ):
+        maximal = maximal_coordinates(model, space)
+        q1, v1 = transfer(model, q, omega, maximal)
+        np.testing.assert_allclose(v1, [*omega, *expected], atol=1e-15)
+        np.testing.assert_allclose(q1[4:], TILT @ arm, atol=1e-15)
+
+
+def test_reactions_carry_the_weight_and_balance_the_motion():
+    """Newton's and Euler's equations of every body under the reactions that are reported."""
+    model = chain("revolute")
+    maximal = maximal_coordinates(model, "SO3xR3")
+    q, v = transfer(model, *moving(model), maximal)
+    u = np.zeros(6)
+    a = ContinuousSystem(maximal.system).acceleration(q, v, u)
+    reactions = joint_reactions(maximal, q, v, u)
+    outer, spring_at = maximal.masses[1], maximal.point(q, Point("outer", (0.1, 0.0, 0.0)))
+    line = maximal.point(q, "wall") - spring_at
+    spring = 20.0 * (1 - 0.3 / np.linalg.norm(line)) * line
+    force, torque = reactions["outer"]
+    expected = outer.mass * (a[9:12] + [0, 0, 9.81]) - spring
+    np.testing.assert_allclose(force, expected, atol=1e-10)
+    turn, centre = maximal.pose(q, "outer").rotation, maximal.point(q, "outer_centre")
+    omega = v[6:9]
+    moment = outer.inertia @ a[6:9] + np.cross(omega, outer.inertia @ omega)
+    expected = turn @ moment - np.cross(spring_at - centre, spring)
+    expected -= np.cross(maximal.point(q, "outer") - centre, force)
+    np.testing.assert_allclose(torque, expected, atol=1e-10)
+    assert abs(torque @ turn @ np.array(AXIS)) < 1e-10  # a free axis takes no torque
+
+
+def test_the_reaction_of_a_hanging_body_points_up():
+    model = linkages.double_pendulum()
+    q = model.configuration()
+    q[:4] = mat2quat(euler2mat(0.0, np.pi / 2, 0.0))
+    maximal = maximal_coordinates(model)
+    reactions = joint_reactions(maximal, *transfer(model, q, model.velocity(), maximal))
+    np.testing.assert_allclose(reactions["upper"][0], [0, 0, 5.4 * 9.81], atol=1e-12)
+    np.testing.assert_allclose(reactions["lower"][0], [0, 0, 2.7 * 9.81], atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "repeated"), [("revolute", 3), ("spherical", 1)])
+def test_dependent_constraints_are_named(kind, repeated):
+    """A plane four-bar linkage: the last pin of the revolute joints need hold two rows only."""
+    model = Multibody(
+        "four_bar",
+        frames=[
+            revolute("crank", axis="y"),
+            revolute("coupler", "crank", axis="y", at=(0.2, 0.0, 0.0)),
+            revolute("rocker", "coupler", axis="y", at=(0.4, 0.0, 0.0)),
+        ],
+        bodies=[Body(name, 1.0, inertia=TENSOR) for name in ("crank", "coupler", "rocker")],
+        constraints=[
+            JointConstraint(
+                "pin",
+                kind,
+                Point(WORLD, (0.5, 0.0, 0.0)),
+                Point("rocker", (0.3, 0.0, 0.0)),
+                axis="y",
+            )
+        ],
+    )
+    q, v = model.configuration({"crank": 0.4, "coupler": 1.0}), model.velocity()
+    with pytest.raises(ValueError, match=f"of the rows of {{'pin': {repeated}}} so many"):
+        transfer(model, q, v, maximal_coordinates(model))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: maximal_coordinates(m, "SE2"), "unknown configuration space 'SE2'"),
+        (lambda m: maximal_coordinates(m, {"leg": "SE3"}), r"no moving bodies on \['leg'\]"),
+        (lambda m: floating("x", space="R6"), "unknown space 'R6' of a floating frame"),
+        (
+            lambda m: JointConstraint("c", "screw", "inner", "outer"),
+            "unknown kind of joint 'screw', choose one of spherical",
+        ),
+        (
+            lambda m: JointConstraint("c", "universal", "a", "b", axis="x", second_axis="x"),
+            "two axes of a universal joint must not be parallel",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change(chain("revolute"))
+
+
+def test_coordinates_of_joints_that_are_gone_are_refused():
+    frames = [revolute("arm"), revolute("hand", "arm", at=(0.3, 0.0, 0.0))]
+    bodies = [Body(f.name, 1.0, inertia=TENSOR) for f in frames]
+    model = Multibody("arm", frames, bodies, elements=[JointDamper("hand", 0.1)])
+    with pytest.raises(ValueError, match=r"no coordinates of joints, but \['hand'\]"):
+        maximal_coordinates(model)
+    massless = [revolute("arm"), prismatic("hand", "arm", axis="x")]
+    model = Multibody("reach", massless, [Body("hand", 1.0, (0.3, 0.0, 0.0), TENSOR)])
+    with pytest.raises(ValueError, match="no body on 'arm', between the joints of"):
+        maximal_coordinates(model)

@@ -1,0 +1,108 @@
+"""The claims of [mueller2013]: at reduced length, and the whole paper."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nh_control.multibody import joint_reactions, transfer
+from nh_control.numerics import compiled
+from nh_control.numerics.progress import Progress
+from nh_control.papers import PAPERS
+from nh_control.papers import mueller2013_beyond as beyond
+from nh_control.papers import mueller2013_figures as figures
+from nh_control.papers.mueller2013_runs import SECOND_ORDER, example, maximal, motion
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Every model a few times: compiling takes longer than running."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def test_the_top_has_the_printed_energy():
+    assert motion("top", "SE3", duration=0.01).energy[0] == pytest.approx(13972.39895, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "grounded", "between"),
+    [
+        ("pendulum", ("upper",), ("lower",)),
+        pytest.param("top", ("box",), (), marks=pytest.mark.slow),
+        pytest.param("pair", (), ("second",), marks=pytest.mark.slow),
+    ],
+)
+def test_se3_keeps_the_constraints_of_grounded_bodies_alone(name, grounded, between):
+    group, product = (motion(name, space, duration=0.25) for space in ("SE3", "SO3xR3"))
+    for joint in grounded:
+        assert group.largest(joint) < 1e-13
+        assert product.largest(joint) > 1e-8
+    for joint in between:
+        assert group.largest(joint) > 1e-12
+        assert 1 / 4 < product.largest(joint) / group.largest(joint) < 4
+    energies = [np.abs(run.energy_error).max() for run in (group, product)]
+    assert 1 / 4 < energies[1] / energies[0] < 4
+
+
+@pytest.mark.slow
+def test_the_energy_drift_of_the_top_by_a_method_of_second_order():
+    """Two orders of magnitude as the paper says; a method of fourth order does not show them."""
+    second, fourth = (
+        {s: motion("top", s, method, duration=0.1) for s in ("SE3", "SO3xR3")}
+        for method in (SECOND_ORDER, "rkmk4_index_one")
+    )
+    assert 50 < figures._ratio(second, 0.1) < 80
+    assert 2 < figures._ratio(fourth, 0.1) < 4
+
+
+def slow_but(*quick):
+    return [
+        kind if kind in quick else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in beyond.GROUNDED
+    ]
+
+
+@pytest.mark.parametrize("kind", slow_but("revolute", "universal"))
+def test_motion_subgroups_are_kept(kind):
+    for space, kept in beyond.SUBGROUPS.items():
+        largest = beyond.grounded(kind, space, steps=50, h=4e-3).largest()
+        assert (largest < 1e-13) == (kind in kept)
+        assert kind in kept or largest > 1e-9
+
+
+def test_every_body_on_a_space_of_its_own():
+    run = motion("pendulum", beyond.MIXED, duration=0.25)
+    assert run.largest("upper") < 1e-14 < 1e-8 < run.largest("lower")
+
+
+def test_the_loop_starts_with_all_joints_at_rest_relative_to_each_other():
+    """Both bars turn about the ground's joints, and their ends move alike."""
+    case, model = example("loop"), maximal("loop", "SE3")
+    q, v = transfer(case.model, case.q, case.v, model)
+    system = model.system
+    slope = system.value(system.holonomic_slope(system.symbols[0]), q)
+    np.testing.assert_allclose(slope @ v, 0, atol=1e-14)
+    weight = sum(part.mass for part in model.masses) * 9.81
+    rest = joint_reactions(model, q, np.zeros_like(v))
+    assert rest["left"][0][2] + rest["base"][0][2] == pytest.approx(weight, rel=1e-12)
+
+
+@pytest.mark.parametrize("number", ["1", "4", "8", "11"])
+def test_the_models_are_drawn(number):
+    outcome = PAPERS["mueller2013"].experiment(number).compute(Progress())
+    assert outcome.draw().axes and outcome.numbers["kinetic_energy"] > 0
+
+
+@pytest.mark.slow
+def test_the_whole_paper(tmp_path):
+    from nh_control.cli import main
+
+    assert main(["paper", "mueller2013", "--output", str(tmp_path / "out")]) == 0
+    table = (tmp_path / "out" / "table.md").read_text()
+    missed = [line for line in table.splitlines() if "| NO |" in line]
+    assert len(missed) == 1 and "if its method is the classical one of fourth order" in missed[0]
+    assert table.count("| yes |") == 18
+    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
+    ways = numbers["ways"]
+    assert all(ways[name]["SO(3) × R³, projected"]["violation"] < 1e-14 for name in ways)
+    assert all(ways[name]["SE(3), variational"]["violation"] < 1e-14 for name in ways)
