@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -41,6 +41,17 @@ class GeometricGains(Parameters):
     k_w: float = parameter(5.0, "1/s", "link rates")
     k_R: float = parameter(100.0, "N m", "attitude")
     k_O: float = parameter(3.0, "N m s", "body rates")
+
+
+class WantedThrusts(NamedTuple):
+    """Of every quadrotor, a column each: thrust (3, n) in N, z up, and for the attitude along it
+    its quaternion (4, n), body rates (3, n) and their derivatives (3, n).
+    """
+
+    forces: ca.SX
+    attitudes: ca.SX
+    omegas: ca.SX
+    omega_dots: ca.SX
 
 
 class GeometricController:
@@ -90,29 +101,55 @@ def _control_law(
 ) -> Functions:
     """Inputs u (4 n) as a function of the path's jet (21), the configuration (nq) and the velocity
     (nw), both as in `quadrotor_payload`.
-
-    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`, and
-    `w_i = q_i x q_i'` is in the inertial frame.
     """
     jet = ca.SX.sym("jet", 3 * (ORDER + 1))
     q, v = ca.SX.sym("q", 3 + 7 * p.n), ca.SX.sym("v", 3 + 6 * p.n)
     y, attitudes, links = split_configuration(q, p.n)
     y_dot, omegas, rates = split_velocity(v, p.n)
-    directions = [-flip(link) for link in links]
-    spins = [ca.cross(a, -flip(rate)) for a, rate in zip(directions, rates)]
-    path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
-    wanted = _force_law(p, formation, gains)(
-        ca.vertcat(*path, flip(y), flip(y_dot), *directions, *spins)
+    spins = [ca.cross(link, rate) for link, rate in zip(links, rates)]
+    wanted = wanted_thrusts(p, formation, gains, jet, (y, y_dot, links, spins))
+    u = quadrotor_inputs(p, gains, wanted, attitudes, omegas)
+    return Functions(
+        "quadrotor_payload_geometric",
+        [ca.Function("law", [jet, q, v], [u], ["jet", "q", "v"], ["u"])],
     )
-    inputs = []
+
+
+def wanted_thrusts(
+    p: QuadrotorPayloadParameters,
+    formation: Formation,
+    gains: GeometricGains,
+    jet: ca.SX,
+    motion: tuple[ca.SX, ca.SX, Sequence[ca.SX], Sequence[ca.SX]],
+) -> WantedThrusts:
+    """The thrust vectors that take the payload along a path with this jet (21), from its motion:
+    position y (3), velocity (3), link directions and inertial angular velocities (n of 3 each).
+
+    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`.
+    """
+    y, y_dot, links, spins = motion
+    path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
+    directions = [-flip(link) for link in links]
+    state = ca.vertcat(*path, flip(y), flip(y_dot), *directions, *map(flip, spins))
+    return WantedThrusts(*_force_law(p, formation, gains)(state))
+
+
+def quadrotor_inputs(
+    p: QuadrotorPayloadParameters,
+    gains: GeometricGains,
+    wanted: WantedThrusts,
+    attitudes: Sequence[ca.SX],
+    omegas: Sequence[ca.SX],
+) -> ca.SX:
+    """Thrusts and moments (4 n) of quadrotors with attitudes (n unit quaternions) and body rates
+    (n of 3): each thrust is what the wanted one has along the body's z.
+    """
+    out = []
     for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
         force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted)
         thrust = ca.dot(force, quaternion.rotate(attitude, ca.SX([0, 0, 1])))
-        inputs += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
-    return Functions(
-        "quadrotor_payload_geometric",
-        [ca.Function("law", [jet, q, v], [ca.vertcat(*inputs)], ["jet", "q", "v"], ["u"])],
-    )
+        out += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
+    return ca.vertcat(*out)
 
 
 def _moment(
