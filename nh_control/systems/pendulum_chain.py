@@ -6,10 +6,81 @@ from collections.abc import Sequence
 
 import casadi as ca
 
+from nh_control.geometry.homogeneous import ProductAction, TangentDirections
+from nh_control.mechanics import parametric
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
 
 E3 = ca.DM([0, 0, 1])
 """Up."""
+
+
+def pendulum_chain(
+    parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """The chain of `spherical_pendulum` as `x' = generator(x) f` under SE(3)^N, from its
+    Lagrangian: x = (q_1, w_1, ..., q_N, w_N) on (TS^2)^N with inertial angular velocities w_i,
+    `q_i' = w_i x q_i`, and `f_i = (w_i, q_i x w_i')` [celledoni2021 5.2].
+
+    The field is `f(x, u, p)` of the state (6 N), no inputs and the numbers p of the parameters.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x, q, w = _states(len(parameters.masses))
+    turned = [ca.cross(q_i, a) for q_i, a in zip(q, angular_accelerations(q, w, p))]
+    return _action(len(q), "w"), _field(x, numbers, w, turned)
+
+
+def pendulum_chain_momenta(
+    parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """The chain from its Hamiltonian: x = (q_1, pi_1, ..., q_N, pi_N) on (T*S^2)^N, momenta
+    `pi = R(q) w`, and `f_i = (dH/dpi_i, dH/dq_i)` [celledoni2021 5.2], the other way around than
+    printed (corrected).
+
+    `dH/dpi_i = w_i = q_i x (v_i - v_{i-1}) / L_i` with v_i = (P_i - P_{i+1}) / m_i the velocities
+    of the masses, and `dH/dq_i = w_i x L_i P_i + g L_i (sum_{j >= i} m_j) e3`; the field's
+    arguments are those of `pendulum_chain`.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x, q, pi = _states(len(parameters.masses))
+    linear = linear_momenta(q, pi, p)
+    beyond = [*linear[1:], ca.SX(3, 1)]
+    velocities = [(P - after) / m for P, after, m in zip(linear, beyond, p.masses)]
+    before = [ca.SX(3, 1), *velocities[:-1]]
+    w = [
+        ca.cross(q_i, v - v0) / l for q_i, v, v0, l in zip(q, velocities, before, p.lengths)
+    ]
+    carried, slopes = ca.SX(0), []
+    for i in reversed(range(len(q))):
+        carried += p.masses[i]
+        weight = p.g * carried * E3
+        slopes.append(p.lengths[i] * (ca.cross(w[i], linear[i]) + weight))
+    return _action(len(q), "pi"), _field(x, numbers, w, slopes[::-1])
+
+
+def _states(n: int) -> tuple[ca.SX, list[ca.SX], list[ca.SX]]:
+    """x (6 n) and its parts, one pair for each link."""
+    x = ca.SX.sym("x", 6 * n)
+    return (
+        x,
+        [x[6 * i : 6 * i + 3] for i in range(n)],
+        [x[6 * i + 3 : 6 * i + 6] for i in range(n)],
+    )
+
+
+def _action(n: int, second: str) -> ProductAction:
+    pairs = [
+        [f"link{i + 1}_{c}" for c in ("x", "y", "z", *(f"{second}_{c}" for c in "xyz"))]
+        for i in range(n)
+    ]
+    return ProductAction(*map(TangentDirections, pairs))
+
+
+def _field(
+    x: ca.SX, numbers: ca.SX, turning: Sequence[ca.SX], pushing: Sequence[ca.SX]
+) -> ca.Function:
+    f = ca.vertcat(*(part for pair in zip(turning, pushing) for part in pair))
+    at, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
+    return ca.Function("field", at, [f], names, ["f"], {"cse": True})
 
 
 def link_tensions(
