@@ -5,6 +5,7 @@ and a field of algebra elements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import casadi as ca
 
@@ -42,12 +43,15 @@ class LieEquations:
             raise ValueError(f"{system.name} {reason}; use an integrator that takes it")
         self.system = system
         self.action = state_action(system, coordinates)
+
+    @cached_property
+    def field(self) -> ca.Function:
+        """`f(x, u, p)`."""
+        system, n = self.system, self.system.space.nq
         x, u = ca.SX.sym("x", self.action.nx), ca.SX.sym("u", system.nu)
-        p = system.parameter_symbols
-        field = _Field(system, x[: system.space.nq], x[system.space.nq :], u).algebra()
-        self.field = ca.Function(
-            "field", [x, u, p], [ca.densify(field)], ["x", "u", "p"], ["f"], {"cse": True}
-        )
+        value = ca.densify(_Field(system, x[:n], x[n:], u).algebra())
+        arguments = [x, u, system.parameter_symbols]
+        return ca.Function("field", arguments, [value], ["x", "u", "p"], ["f"], {"cse": True})
 
 
 def state_action(system: System, coordinates: str = "exp") -> ProductAction:
