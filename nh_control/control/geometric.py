@@ -44,14 +44,16 @@ class GeometricGains(Parameters):
 
 
 class WantedThrusts(NamedTuple):
-    """Of every quadrotor, a column each: thrust (3, n) in N, z up, and for the attitude along it
-    its quaternion (4, n), body rates (3, n) and their derivatives (3, n).
+    """Of every quadrotor, a column each, z up: thrust (3, n) in N, and for the attitude along it
+    its quaternion (4, n), body rates (3, n) and their derivatives (3, n); and the link direction
+    (3, n) of the formation, from the payload to the quadrotor.
     """
 
     forces: ca.SX
     attitudes: ca.SX
     omegas: ca.SX
     omega_dots: ca.SX
+    links: ca.SX
 
 
 class GeometricController:
@@ -146,7 +148,7 @@ def quadrotor_inputs(
     """
     out = []
     for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
-        force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted)
+        force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted[:4])
         thrust = ca.dot(force, quaternion.rotate(attitude, ca.SX([0, 0, 1])))
         out += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
     return ca.vertcat(*out)
@@ -177,8 +179,7 @@ def _moment(
 def _force_law(
     p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
 ) -> ca.Function:
-    """Wanted thrust vectors in our frame (3, n), and for the attitudes along them quaternions (4,
-    n), body rates (3, n) and their derivatives (3, n).
+    """The parts of `WantedThrusts`.
 
     The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are
     derivatives along the motion of s under these forces, for which `y'' = g e3 + a` exactly:
@@ -217,7 +218,7 @@ def _force_law(
         )
         return ca.jtimes(expression, s, flow)
 
-    forces, spin_rates = [], []
+    forces, links, spin_rates = [], [], []
     for i, l in enumerate(p.lengths):
         q_d = frame @ ca.DM(r[i])
         q_d_dot = rate(q_d)  # q_d and q_d' do not depend on w, so their rates need no w'
@@ -230,6 +231,7 @@ def _force_law(
             - ca.dot(q[i], w_d) * ca.cross(w[i], q[i])
             + _across(q[i], w_d_dot)
         )
+        links.append(-flip(q_d))
         forces.append(along + m * l * ca.cross(q[i], turn) + m * _across(q[i], a))
         spin_rates.append(ca.cross(q[i], a - forces[i] / m) / l)
     attitudes = [least_rotation(normalize(flip(u))) for u in forces]
@@ -238,7 +240,7 @@ def _force_law(
         for R in attitudes
     ]
     omega_dots = [rate(omega, spin_rates) for omega in omegas]
-    columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots)
+    columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots, links)
     return ca.Function("forces", [s], [ca.horzcat(*column) for column in columns], {"cse": True})
 
 
