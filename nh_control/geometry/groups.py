@@ -51,7 +51,7 @@ class LieGroup(ABC):
         """[u, v] (dim)."""
 
     @abstractmethod
-    def coadjoint(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
         """ad*_u mu (dim), `<ad*_u mu, v> = <mu, [u, v]>`."""
 
     @abstractmethod
@@ -61,6 +61,14 @@ class LieGroup(ABC):
     @abstractmethod
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
         """Ad_g v (dim)."""
+
+    @abstractmethod
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        """Ad*_{g^{-1}} mu (dim), `<Ad*_{g^{-1}} mu, Ad_g v> = <mu, v>`: an action of g."""
+
+    @abstractmethod
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        """dexp_u(v) (dim) [celledoni2021 (7)]: `g' g^{-1}` of g = exp(u) with u' = v."""
 
     def dtau_inverse_left(self, u: ca.SX, v: ca.SX) -> ca.SX:
         """`u'` (dim) of a motion g = tau(u) with `g^{-1} g' = v`."""
@@ -89,13 +97,19 @@ class Vectors(LieGroup):
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return ca.SX(self.dim, 1)
 
-    def coadjoint(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
         return ca.SX(self.dim, 1)
 
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
         return g + k
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
+        return v
+
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        return mu
+
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return v
 
 
@@ -127,7 +141,7 @@ class Rotations(LieGroup):
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return ca.cross(u, v)
 
-    def coadjoint(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
         return ca.cross(mu, u)
 
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
@@ -135,6 +149,13 @@ class Rotations(LieGroup):
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
         return quaternion.rotate(g, v)
+
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        return quaternion.rotate(g, mu)
+
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        square, turned = ca.sumsqr(u), ca.cross(u, v)
+        return v + versine(square) * turned + sine_defect(square) * ca.cross(u, turned)
 
     def settle(self, g: ca.SX) -> ca.SX:
         return g / ca.sqrt(ca.sumsqr(g))
@@ -158,7 +179,7 @@ class PlanarMotions(LieGroup):
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return se2.ad(u) @ v
 
-    def coadjoint(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
         return se2.ad(u).T @ mu
 
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
@@ -166,6 +187,13 @@ class PlanarMotions(LieGroup):
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
         return se2.adjoint(g) @ v
+
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        return se2.adjoint(se2.between(g, ca.SX.zeros(3))).T @ mu
+
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        square, moved = u[0] ** 2, se2.ad(u) @ v
+        return v + versine(square) * moved + sine_defect(square) * (se2.ad(u) @ moved)
 
 
 class Motions(LieGroup):
@@ -202,27 +230,15 @@ class Motions(LieGroup):
             )
         if self.coordinates == "second":
             bent = o - turned / 2 + tangent_coefficient(square) * ca.cross(w, turned)
-            return ca.vertcat(bent, b - ca.cross(o, a))
+            return ca.vertcat(bent, b + ca.cross(o, a))
         slope = ca.dot(w, a) * tangent_slope(square)
         return _series_of_ad(u, v, -1 / 2, 0, tangent_coefficient(square), slope)
-
-    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """dexp_u(v) (6), whose inverse `dtau_inverse` is for "exp"."""
-        square, rho = ca.sumsqr(u[:3]), ca.dot(u[:3], u[3:])
-        return _series_of_ad(
-            u,
-            v,
-            versine(square),
-            rho * versine_slope(square),
-            sine_defect(square),
-            rho * sine_defect_slope(square),
-        )
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         w, a, o, b = u[:3], u[3:], v[:3], v[3:]
         return ca.vertcat(ca.cross(w, o), ca.cross(w, b) + ca.cross(a, o))
 
-    def coadjoint(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
         turning, pushing = mu[:3], mu[3:]
         return ca.vertcat(
             ca.cross(turning, u[:3]) + ca.cross(pushing, u[3:]), ca.cross(pushing, u[:3])
@@ -235,6 +251,21 @@ class Motions(LieGroup):
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
         turned, pushed = quaternion.rotate(g[:4], v[:3]), quaternion.rotate(g[:4], v[3:])
         return ca.vertcat(turned, pushed + ca.cross(g[4:], turned))
+
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        turning, pushing = (quaternion.rotate(g[:4], part) for part in (mu[:3], mu[3:]))
+        return ca.vertcat(turning + ca.cross(g[4:], pushing), pushing)
+
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        square, rho = ca.sumsqr(u[:3]), ca.dot(u[:3], u[3:])
+        return _series_of_ad(
+            u,
+            v,
+            versine(square),
+            rho * versine_slope(square),
+            sine_defect(square),
+            rho * sine_defect_slope(square),
+        )
 
     def settle(self, g: ca.SX) -> ca.SX:
         return ca.vertcat(g[:4] / ca.sqrt(ca.sumsqr(g[:4])), g[4:])

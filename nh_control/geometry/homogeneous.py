@@ -40,9 +40,12 @@ class HomogeneousSpace(ABC):
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         """[u, v] (dim), with which the flows of two generators commute."""
 
-    @abstractmethod
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """u' (dim) of a motion `x = tau(u) . x0` with `x' = generator(x) v`."""
+        """u' (dim) of a motion `x = tau(u) . x0` with `x' = generator(x) v`.
+
+        Unless a space knows better it is the series of exp, to all terms of BERNOULLI.
+        """
+        return self.dexp_inverse_series(u, v, len(BERNOULLI))
 
     def generator(self, x: ca.SX) -> ca.SX:
         """Derivative of `act(v, x)` at v = 0, (nx, dim)."""
@@ -89,10 +92,17 @@ class Translations(HomogeneousSpace):
 
 
 class GroupAction(HomogeneousSpace):
-    """An action whose algebra is that of `group`, from the left."""
+    """A left action of a `group` on points stored in numbers with `names`."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
         self.group, self.names, self.dim = group, tuple(names), group.dim
+
+    @abstractmethod
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
+        """g . x (nx) of a group element g."""
+
+    def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
+        return self.apply(self.group.tau(v), x)
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return self.group.bracket(u, v)
@@ -102,7 +112,7 @@ class GroupAction(HomogeneousSpace):
 
 
 class FromLeft(GroupAction):
-    """A group on itself, `tau(v) x`: f is the velocity in the frame at rest, x' x^{-1}."""
+    """A group on itself, `g x`: f is the velocity in the frame at rest, x' x^{-1}."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
         super().__init__(group, names)
@@ -112,18 +122,18 @@ class FromLeft(GroupAction):
                 f"got {self.names}"
             )
 
-    def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
-        return self.group.multiply(self.group.tau(v), x)
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
+        return self.group.multiply(g, x)
 
     def settle(self, x: ca.SX) -> ca.SX:
         return self.group.settle(x)
 
 
 class FromRight(FromLeft):
-    """A group on itself, `x tau(v)`: f is the body velocity, x^{-1} x'."""
+    """A group on itself, `x g`: f is the body velocity, x^{-1} x'."""
 
-    def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
-        return self.group.multiply(x, self.group.tau(v))
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
+        return self.group.multiply(x, g)
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return self.group.bracket(v, u)
@@ -138,8 +148,8 @@ class Directions(GroupAction):
     def __init__(self, names: Sequence[str] = ("x", "y", "z"), coordinates: str = "exp"):
         super().__init__(Rotations(coordinates), names)
 
-    def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
-        return quaternion.rotate(self.group.tau(v), x)
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
+        return quaternion.rotate(g, x)
 
     def settle(self, x: ca.SX) -> ca.SX:
         return x / ca.sqrt(ca.sumsqr(x))
@@ -159,14 +169,22 @@ class TangentDirections(GroupAction):
     ):
         super().__init__(Motions(coordinates), names)
 
-    def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
-        g = self.group.tau(v)
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         q, w = (quaternion.rotate(g[:4], part) for part in (x[:3], x[3:]))
         return ca.vertcat(q, w + ca.cross(g[4:], q))
 
     def settle(self, x: ca.SX) -> ca.SX:
         q = x[:3] / ca.sqrt(ca.sumsqr(x[:3]))
         return ca.vertcat(q, x[3:] - ca.dot(q, x[3:]) * q)
+
+
+class Coadjoint(GroupAction):
+    """A group on the dual of its algebra, `Ad*_{g^{-1}} mu`, so `mu' = -ad*_f mu`: steps stay on
+    the coadjoint orbit [celledoni2021 3.3].
+    """
+
+    def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
+        return self.group.coadjoint(g, x)
 
 
 class ProductAction(HomogeneousSpace):

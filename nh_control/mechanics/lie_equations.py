@@ -125,7 +125,7 @@ class _Field:
         for factor, q, w in self._factors:
             action, part = _pose(factor), slope[q]
             if action:
-                turning = action.group.coadjoint(self._v[w], self._p[w])
+                turning = action.group.ad_star(self._v[w], self._p[w])
                 part = action.generator(self._q[q]).T @ part + turning
             pulled.append(part)
         return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._turning
