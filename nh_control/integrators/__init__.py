@@ -7,28 +7,33 @@ from nh_control.integrators import (
     geometric_nonholonomic,
     gonzalez_full,
     lie_group,
+    lie_poisson,
     lobatto,
     projected_gauss,
     reduced,
     runge_kutta,
     semi_implicit,
+    symplectic_lie_group,
     variational,
     variational_gauss,
 )
 from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
 from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.gonzalez_full import gonzalez_f
+from nh_control.integrators.lie_poisson import lie_mean_value, lie_midpoint
 from nh_control.integrators.lobatto import nprk, spark
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
 from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
 from nh_control.integrators.semi_implicit import si_dla
+from nh_control.integrators.symplectic_lie_group import slgi
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
 
 FAMILIES = (
     variational,
     variational_gauss,
+    symplectic_lie_group,
     reduced,
     geometric_nonholonomic,
     semi_implicit,
@@ -40,6 +45,7 @@ FAMILIES = (
     composition,
     runge_kutta,
     lie_group,
+    lie_poisson,
 )
 
 INTEGRATORS = Registry()
@@ -55,6 +61,8 @@ __all__ = [
     "gonzalez_f",
     "implicit_midpoint",
     "itoh_abe",
+    "lie_mean_value",
+    "lie_midpoint",
     "mean_value",
     "midpoint",
     "nonholonomic_gauss",
@@ -64,5 +72,6 @@ __all__ = [
     "rdp",
     "shake",
     "si_dla",
+    "slgi",
     "spark",
 ]
