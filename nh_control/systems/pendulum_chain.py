@@ -46,9 +46,7 @@ def pendulum_chain_momenta(
     beyond = [*linear[1:], ca.SX(3, 1)]
     velocities = [(P - after) / m for P, after, m in zip(linear, beyond, p.masses)]
     before = [ca.SX(3, 1), *velocities[:-1]]
-    w = [
-        ca.cross(q_i, v - v0) / l for q_i, v, v0, l in zip(q, velocities, before, p.lengths)
-    ]
+    w = [ca.cross(q_i, v - v0) / l for q_i, v, v0, l in zip(q, velocities, before, p.lengths)]
     carried, slopes = ca.SX(0), []
     for i in reversed(range(len(q))):
         carried += p.masses[i]
@@ -116,9 +114,7 @@ def angular_accelerations(
     return out
 
 
-def momenta(
-    q: Sequence[ca.SX], w: Sequence[ca.SX], p: SphericalPendulumParameters
-) -> list[ca.SX]:
+def momenta(q: Sequence[ca.SX], w: Sequence[ca.SX], p: SphericalPendulumParameters) -> list[ca.SX]:
     """`pi_i = -hat(q_i)^2 dL/dw_i = (R(q) w)_i = L_i q_i x P_i` (N of 3), P_i the linear momentum
     of all masses from i on [celledoni2021 5.2].
     """

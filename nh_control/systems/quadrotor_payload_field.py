@@ -65,9 +65,7 @@ def quadrotor_payload_field(
     numbers, p = parametric.symbolic(parameters)
     x, u = ca.SX.sym("x", 6 + 13 * n), ca.SX.sym("u", 4 * n)
     s = split(x, n)
-    forces = [
-        quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(s.attitudes)
-    ]
+    forces = [quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(s.attitudes)]
     v_dot, w_dots = accelerations(p, s.links, s.spins, forces)
     inertia, parts = ca.vertcat(p.Jx, p.Jy, p.Jz), [s.v, v_dot]
     for i, (R, omega) in enumerate(zip(s.attitudes, s.omegas)):
@@ -96,9 +94,7 @@ def accelerations(
         mass += m * q @ q.T
         along += q * (ca.dot(q, force) + m * l * ca.sumsqr(w))
     proper = ca.solve(mass, along)
-    w_dots = [
-        ca.cross(q, force / m - proper) / l for q, force, l in zip(links, forces, p.lengths)
-    ]
+    w_dots = [ca.cross(q, force / m - proper) / l for q, force, l in zip(links, forces, p.lengths)]
     return proper - p.g * E3, w_dots
 
 
