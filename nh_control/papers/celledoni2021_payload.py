@@ -2,148 +2,35 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
-import casadi as ca
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from nh_control.control.geometric import GeometricGains, quadrotor_inputs, wanted_thrusts
-from nh_control.control.paths import ORDER
 from nh_control.figures.style import AXES, DASHED, RUN, SERIES, TARGET, positive
-from nh_control.geometry.homogeneous import ProductAction, TangentDirections, Translations
-from nh_control.mechanics import parametric
-from nh_control.numerics.compiled import Functions
 from nh_control.numerics.progress import Progress
+from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import measure
-from nh_control.papers.celledoni2021_flow import (
-    METHODS,
-    ORDERS,
-    Problem,
-    Steps,
-    Untouched,
-    plot_orders,
-)
+from nh_control.papers.celledoni2021_flow import ORDERS, plot_orders
 from nh_control.papers.paper import Outcome, Statement
-from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
-from nh_control.systems.quadrotor_payload_field import (
-    accelerations,
-    quadrotor_payload_field,
-    split,
-)
 
-PARAMETERS, GAINS = QuadrotorPayloadParameters(), GeometricGains()
-FORMATION = Formation(np.pi / 6, azimuth=-np.pi / 2)
-"""r_i = (+-sin 30 deg, 0, cos 30 deg), s_d = (0, -1, 0)."""
-DURATION_S, STEP_S = 5.0, 0.01
 ORDER_STEPS = (250, 500, 1000, 2000, 4000)
-SHOWN_S = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
-TILT = np.radians(80)
-LINKS = np.array([[-np.sin(TILT), 0, np.cos(TILT)], [np.sin(TILT), 0, np.cos(TILT)]])
-START_Y = np.array([-2.0, 0.0, 0.0])
+SHOWN_S = (0.0, 0.6, 0.8, 1.0, 1.3, 2.0, 3.0, 4.0, 5.0)
 CHOSEN = (
     "z up here, the paper's e3 is along gravity, its q_i are ours turned around; w_i in the "
     "inertial frame; y_d = (t - 2.5, 0, 7 - (t - 2.5)^2)"
 )
 
 
-class Motion(NamedTuple):
-    """Along a run: times (N), payload positions y (N, 3), link directions q (N, 2, 3) and angular
-    velocities w (N, 2, 3).
-    """
-
-    times: np.ndarray
-    y: np.ndarray
-    q: np.ndarray
-    w: np.ndarray
-
-
-def wanted(t: np.ndarray) -> np.ndarray:
-    """y_d (N, 3) at times (N)."""
-    return np.stack([t - 2.5, 0 * t, 7 - (t - 2.5) ** 2], axis=-1)
-
-
-def _jet(t: ca.SX) -> ca.SX:
-    """y_d and its derivatives (21)."""
-    y = [ca.vertcat(t - 2.5, 0, 7 - (t - 2.5) ** 2)]
-    for _ in range(ORDER):
-        y.append(ca.jacobian(y[-1], t))
-    return ca.densify(ca.vertcat(*y))
-
-
-def without_attitudes() -> Problem:
-    """The paper's simplified model, thrusts in any direction: x = (y, v, q_1, w_1, q_2, w_2, t)
-    under R^6 x SE(3)^2 x R, with the geometric controller and time as a state.
-    """
-    action = ProductAction(
-        Translations(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z"))),
-        TangentDirections(),
-        TangentDirections(),
-        Translations("time"),
-    )
-    x = ca.SX.sym("x", action.nx)
-    y, v, q, w, t = x[:3], x[3:6], [x[6:9], x[12:15]], [x[9:12], x[15:18]], x[18]
-    thrusts = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (y, v, q, w)).forces
-    v_dot, w_dots = accelerations(PARAMETERS, q, w, [thrusts[:, 0], thrusts[:, 1]])
-    turned = [part for a in zip(w, map(ca.cross, q, w_dots)) for part in a]
-    x0 = np.concatenate([START_Y, np.zeros(3), np.ravel(np.hstack([LINKS, 0 * LINKS])), [0.0]])
-    return _problem("payload_thrusts", action, x, ca.vertcat(v, v_dot, *turned, 1), x0)
-
-
-def with_attitudes() -> Problem:
-    """The whole model on T R^3 x (T SO(3))^2 x (T S^2)^2, x as in `quadrotor_payload_field` and
-    time: thrusts along the bodies' z, attitudes controlled by moments.
-    """
-    system, field = quadrotor_payload_field(PARAMETERS)
-    action = ProductAction(*system.factors, Translations("time"))
-    x = ca.SX.sym("x", action.nx)
-    s, t = split(x, 2), x[-1]
-    thrusts = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (s.y, s.v, s.links, s.spins))
-    u = quadrotor_inputs(PARAMETERS, GAINS, thrusts, s.attitudes, s.omegas)
-    f = ca.vertcat(field(x[:-1], u, parametric.values(PARAMETERS)), 1)
-    upright = np.tile([1.0, 0, 0, 0, 0, 0, 0], 2)
-    x0 = np.concatenate(
-        [START_Y, np.zeros(3), upright, np.ravel(np.hstack([LINKS, 0 * LINKS])), [0.0]]
-    )
-    return _problem("payload_attitudes", action, x, f, x0)
-
-
-def _problem(name: str, action: ProductAction, x: ca.SX, f: ca.SX, x0: np.ndarray) -> Problem:
-    at, names = [x, ca.SX.sym("u", 0), ca.SX.sym("p", 0)], ["x", "u", "p"]
-    field = ca.Function("field", at, [ca.densify(f)], names, ["f"], {"cse": True})
-    return Problem(name, action, field, np.zeros(0), x0)
-
-
-@lru_cache(maxsize=1)
-def methods() -> tuple[Problem, Steps]:
-    """The simplified model and its steps by all methods, which leave points as they are."""
-    problem = without_attitudes()
-    untouched = problem.on(Untouched)
-    table = {name: (method, untouched) for name, method in METHODS.items()}
-    table |= {"RKMK5": ("rkmk54", untouched), "RK4": ("rkmk4", problem.flat)}
-    return problem, Steps("celledoni2021_payload", table)
-
-
-@lru_cache(maxsize=2)
-def run(method: str = "RKMK4") -> Motion:
-    """The simplified model from rest to the parabola."""
-    problem, steps = methods()
-    states = steps.run(method, problem, STEP_S, round(DURATION_S / STEP_S))
-    pairs = states[:, 6:18].reshape(-1, 2, 6)
-    return Motion(states[:, 18], states[:, :3], pairs[..., :3], pairs[..., 3:])
-
-
 def figure_13(_: Progress) -> Outcome:
     """Orders on the controlled system."""
-    problem, steps = methods()
-    end = problem.accurate(np.array([0.0, DURATION_S]))[-1]
-    h = DURATION_S / np.array(ORDER_STEPS)
+    problem, steps = model.methods()
+    end = problem.accurate(np.array([0.0, model.DURATION_S]))[-1]
+    h = model.DURATION_S / np.array(ORDER_STEPS)
     names = ("Lie-Euler", "Lie-Euler-Heun", "RKMK3", "RKMK4", "RKMK4, two commutators", "CF4")
     found = {
         name: np.array(
             [
-                np.linalg.norm(steps.run(name, problem, DURATION_S / n, n)[-1] - end)
+                np.linalg.norm(steps.run(name, problem, model.DURATION_S / n, n)[-1] - end)
                 for n in ORDER_STEPS
             ]
         )
@@ -157,7 +44,7 @@ def figure_13(_: Progress) -> Outcome:
         axes = figure.add_subplot()
         plot_orders(axes, h, found, (1, 2, 3, 4))
         axes.legend(fontsize=7)
-        axes.set_title(f"Two quadrotors and a payload, error at t = {DURATION_S:g} s")
+        axes.set_title(f"Two quadrotors and a payload, error at t = {model.DURATION_S:g} s")
         return figure
 
     statement = Statement(
@@ -174,18 +61,20 @@ def figure_13(_: Progress) -> Outcome:
 
 def figure_14(_: Progress) -> Outcome:
     """Snapshots."""
-    motion = run()
-    quads = motion.y[:, None] + np.array(PARAMETERS.lengths)[:, None] * motion.q
-    lengths = np.linalg.norm(quads - motion.y[:, None], axis=2)
-    defect = float(np.abs(lengths - PARAMETERS.lengths).max())
+    motion = model.run()
+    quads = motion.y[:, None] + np.array(model.PARAMETERS.lengths)[:, None] * motion.q
+    tensions = model.tensions(motion)
+    p = model.PARAMETERS
+    share = p.payload_mass * (p.g - 2) / (2 * np.cos(model.FORMATION.angle))
+    off = float(np.abs(tensions[-1] - share).max())
 
     def draw() -> Figure:
-        figure = Figure(figsize=(6.4, 5.4), layout="constrained")
-        axes = figure.add_subplot(projection="3d")
-        axes.plot(*wanted(motion.times).T, **DASHED, label="desired")
+        figure = Figure(figsize=(8.6, 5.4), layout="constrained")
+        axes = figure.add_subplot(1, 2, 1, projection="3d")
+        axes.plot(*model.wanted(motion.times).T, **DASHED, label="desired")
         axes.plot(*motion.y.T, color=RUN, label="payload")
         for time in SHOWN_S:
-            k = round(time / STEP_S)
+            k = round(time / model.STEP_S)
             ends = np.array([quads[k, 0], motion.y[k], quads[k, 1]])
             axes.plot(*ends.T, color=TARGET, linewidth=1)
             axes.scatter(*ends[[0, 2]].T, color=SERIES[1:3], s=14, depthshade=False)
@@ -193,23 +82,32 @@ def figure_14(_: Progress) -> Outcome:
         axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", aspect="equal")
         axes.set_title("Two quadrotors carry a payload")
         axes.view_init(12, -65)
+        axes.yaxis.set_major_locator(MaxNLocator(2))
         axes.legend(fontsize=7)
+        force = figure.add_subplot(1, 2, 2, xlabel="time (s)", ylabel="tension (N)")
+        for i, color in enumerate(SERIES[1:3]):
+            force.plot(motion.times, tensions[:, i], color=color, label=f"link {i + 1}")
+        force.axhline(0, color=TARGET, linewidth=0.8)
+        force.set(title="Tensions of the links")
+        force.legend(fontsize=7)
         return figure
 
     statement = Statement(
-        "6.2, Figs. 12, 14",
-        "quadrotors at the ends of rigid links, L = (0.6, 0.8)",
-        f"lengths are kept to {defect:.0e} m",
-        defect < 1e-12,
+        "6, Figs. 12, 14",
+        "the links between the quadrotors and the payload are rigid",
+        f"tensions from {tensions.min():.1f} N to {tensions.max():.1f} N: cables would stay taut; "
+        f"at the end m_y (g - 2) / (2 cos 30 deg) to {off:.0e} N",
+        tensions.min() > 0 and off < 1e-3,
         CHOSEN,
     )
-    return Outcome(draw, {"largest_change_of_length_m": defect}, (statement,))
+    numbers = {"tensions_n": {"least": tensions.min(), "largest": tensions.max()}}
+    return Outcome(draw, numbers, (statement,))
 
 
 def figure_15(_: Progress) -> Outcome:
     """Components of the payload's position."""
-    motion = run()
-    target = wanted(motion.times)
+    motion = model.run()
+    target = model.wanted(motion.times)
 
     def draw() -> Figure:
         figure = Figure(figsize=(7.4, 4.6), layout="constrained")
@@ -237,8 +135,10 @@ def figure_15(_: Progress) -> Outcome:
 
 def figure_16(_: Progress) -> Outcome:
     """Deviation of the payload, also with attitudes."""
-    motion, whole = run(), _whole()
-    error, error_whole = (np.linalg.norm(m.y - wanted(m.times), axis=1) for m in (motion, whole))
+    motion, whole = model.run(), model.run_with_attitudes()
+    error, error_whole = (
+        np.linalg.norm(m.y - model.wanted(m.times), axis=1) for m in (motion, whole)
+    )
 
     def draw() -> Figure:
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
@@ -249,20 +149,21 @@ def figure_16(_: Progress) -> Outcome:
         axes.legend(fontsize=7)
         return figure
 
-    at = {t: float(error[round(t / STEP_S)]) for t in (0.5, DURATION_S)}
+    at = {t: float(error[round(t / model.STEP_S)]) for t in (0.5, model.DURATION_S)}
+    last, gains = at[model.DURATION_S], model.GAINS
     statements = (
         Statement(
             "6.2, Fig. 16",
             "the point mass asymptotically follows the desired trajectory",
-            f"the deviation falls from {at[0.5]:.2g} m (t = 0.5 s) to {at[DURATION_S]:.0e} m "
-            f"(t = {DURATION_S:g} s)",
-            at[DURATION_S] < 1e-4,
+            f"the deviation falls from {at[0.5]:.2g} m (t = 0.5 s) to {last:.0e} m "
+            f"(t = {model.DURATION_S:g} s)",
+            last < 1e-4,
             f"gains k_y = 12, k_yd = 5, k_q = 16, k_w = 5; {CHOSEN}",
         ),
         Statement(
             "6.2",
             "the full dynamics can be integrated once attitude controllers are available",
-            f"with k_R = {GAINS.k_R:g} N m, k_O = {GAINS.k_O:g} N m s the deviation is "
+            f"with k_R = {gains.k_R:g} N m, k_O = {gains.k_O:g} N m s the deviation is "
             f"{error_whole.max():.2g} m at most and {error_whole[-1]:.0e} m at the end",
             float(error_whole[-1]) < 1e-3,
             "not in the paper; RKMK4 on T R^3 x (T SO(3))^2 x (T S^2)^2, h = 1/400 s",
@@ -272,19 +173,9 @@ def figure_16(_: Progress) -> Outcome:
     return Outcome(draw, numbers, statements)
 
 
-@lru_cache(maxsize=1)
-def _whole(h: float = 0.0025) -> Motion:
-    """The whole model by RKMK4."""
-    problem = with_attitudes()
-    steps = Steps("celledoni2021_payload_attitudes", {"RKMK4": ("rkmk4", problem)})
-    states = steps.run("RKMK4", problem, h, round(DURATION_S / h))
-    pairs = states[:, 20:32].reshape(-1, 2, 6)
-    return Motion(states[:, 32], states[:, :3], pairs[..., :3], pairs[..., 3:])
-
-
 def figure_17(_: Progress) -> Outcome:
     """Direction errors of the links."""
-    motion = run()
+    motion = model.run()
     error = _direction_errors(motion)
 
     def draw() -> Figure:
@@ -305,21 +196,14 @@ def figure_17(_: Progress) -> Outcome:
     return Outcome(draw, {"last_direction_errors": error[-1].tolist()}, (statement,))
 
 
-def _direction_errors(motion: Motion) -> np.ndarray:
+def _direction_errors(motion: model.Motion) -> np.ndarray:
     """|q_id x q_i| (N, 2)."""
-    problem, steps = methods()
-    x = ca.SX.sym("x", len(problem.x0))
-    parts = x[:3], x[3:6], [x[6:9], x[12:15]], [x[9:12], x[15:18]]
-    links = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(x[18]), parts).links
-    compiled = Functions("celledoni2021_links", [ca.Function("links", [x], [links])])
-    states = steps.run("RKMK4", problem, STEP_S, len(motion.times) - 1)
-    desired = np.array([compiled("links", state)[0].T for state in states])
-    return np.linalg.norm(np.cross(desired, motion.q), axis=2)
+    return np.linalg.norm(np.cross(model.controlled(motion)[1], motion.q), axis=2)
 
 
 def figure_18(_: Progress) -> Outcome:
     """Norms of the links' directions."""
-    runs = {name: run(name) for name in ("RKMK4", "RK4")}
+    runs = {name: model.run(name) for name in ("RKMK4", "RK4")}
     defect = {name: np.abs(1 - np.sum(m.q**2, axis=2)) for name, m in runs.items()}
     product = {name: np.abs(np.sum(m.q * m.w, axis=2)) for name, m in runs.items()}
     worst = {name: float(d.max()) for name, d in defect.items()}
@@ -345,7 +229,7 @@ def figure_18(_: Progress) -> Outcome:
         "6.2, Fig. 18",
         "the norms of q_1, q_2 are preserved",
         f"RKMK4: {worst['RKMK4']:.0e}, q . w {tangent['RKMK4']:.0e}; RK4: {worst['RK4']:.0e}, "
-        f"{tangent['RK4']:.0e} (h = {STEP_S:g} s)",
+        f"{tangent['RK4']:.0e} (h = {model.STEP_S:g} s)",
         worst["RKMK4"] < 1e-13 and worst["RK4"] > 1e3 * worst["RKMK4"],
         "states as the steps give them, without normalization",
     )

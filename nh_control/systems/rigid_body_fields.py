@@ -106,7 +106,7 @@ def heavy_top_quadratic(
 def _top(x: ca.SX, pull: ca.SX, p: HeavyTopParameters) -> ca.SX:
     """(omega, Gamma0 x pull + pi x omega) (6), pull = M g l Q chi in N m."""
     omega = _spin(x, p)
-    return ca.vertcat(omega, ca.cross(UP, pull) + ca.cross(x[4:7], omega))
+    return ca.vertcat(omega, ca.cross(ca.SX(UP), pull) + ca.cross(x[4:7], omega))
 
 
 def _spin(x: ca.SX, p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
