@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.geometry.groups import LieGroup
+from nh_control.geometry.groups import Blocks, LieGroup
 
 
 class Cotangent(LieGroup):
@@ -26,6 +26,11 @@ class Cotangent(LieGroup):
                 f"Cotangent: needs a group with coordinates 'exp', got {group.coordinates!r}"
             )
         self.group, self.dim, self.n = group, 2 * group.dim, group.n + group.dim
+
+    @property
+    def blocks(self) -> Blocks:
+        n = self.group.n
+        return (*self.group.blocks, *(tuple(n + i for i in b) for b in self.group.algebra_blocks))
 
     def tau(self, v: ca.SX) -> ca.SX:
         x, y = self._split(v)

@@ -5,6 +5,7 @@ are made of.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TypeAlias
 
 import casadi as ca
 
@@ -17,6 +18,8 @@ from nh_control.geometry.smooth import (
     versine,
     versine_slope,
 )
+
+Blocks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LieGroup(ABC):
@@ -37,6 +40,16 @@ class LieGroup(ABC):
                 f"{self.kinds}"
             )
         self.coordinates = coordinates
+
+    @property
+    def blocks(self) -> Blocks:
+        """Places of the stored numbers that are one vector, see `HomogeneousSpace`."""
+        return (tuple(range(self.n)),)
+
+    @property
+    def algebra_blocks(self) -> Blocks:
+        """The same of the algebra's numbers and its dual's."""
+        return (tuple(range(self.dim)),)
 
     @abstractmethod
     def tau(self, v: ca.SX) -> ca.SX:
@@ -87,6 +100,14 @@ class Vectors(LieGroup):
     def __init__(self, n: int, coordinates: str = "exp"):
         super().__init__(coordinates)
         self.dim = self.n = n
+
+    @property
+    def blocks(self) -> Blocks:
+        return tuple((i,) for i in range(self.n))
+
+    @property
+    def algebra_blocks(self) -> Blocks:
+        return self.blocks
 
     def tau(self, v: ca.SX) -> ca.SX:
         return v
@@ -170,6 +191,14 @@ class PlanarMotions(LieGroup):
         super().__init__(coordinates)
         self._map = se2.RETRACTIONS["ccsk" if coordinates == "second" else coordinates]
 
+    @property
+    def blocks(self) -> Blocks:
+        return (0,), (1, 2)
+
+    @property
+    def algebra_blocks(self) -> Blocks:
+        return self.blocks
+
     def tau(self, v: ca.SX) -> ca.SX:
         return self._map.tau(v)
 
@@ -206,6 +235,14 @@ class Motions(LieGroup):
     """
 
     dim, n = 6, 7
+
+    @property
+    def blocks(self) -> Blocks:
+        return (0, 1, 2, 3), (4, 5, 6)
+
+    @property
+    def algebra_blocks(self) -> Blocks:
+        return (0, 1, 2), (3, 4, 5)
 
     def tau(self, v: ca.SX) -> ca.SX:
         w, a = v[:3], v[3:]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import casadi as ca
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.groups import LieGroup, Motions, PlanarMotions, Rotations
+from nh_control.geometry.groups import Blocks, LieGroup, Motions, PlanarMotions, Rotations
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
@@ -31,6 +31,13 @@ class HomogeneousSpace(ABC):
     def nx(self) -> int:
         """Numbers that store a point."""
         return len(self.names)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Places of the stored numbers that belong together as one vector of one unit, like those
+        of a direction or of a quaternion: errors are measured relative to its length.
+        """
+        return (tuple(range(self.nx)),)
 
     @abstractmethod
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
@@ -78,6 +85,10 @@ class Translations(HomogeneousSpace):
     def __init__(self, *names: str):
         self.names, self.dim = names, len(names)
 
+    @property
+    def blocks(self) -> Blocks:
+        return tuple((i,) for i in range(self.nx))
+
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
         return x + v
 
@@ -121,6 +132,10 @@ class FromLeft(GroupAction):
                 f"{type(self).__name__}: {type(group).__name__} needs {group.n} names, "
                 f"got {self.names}"
             )
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.group.blocks
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return self.group.multiply(g, x)
@@ -169,6 +184,10 @@ class TangentDirections(GroupAction):
     ):
         super().__init__(Motions(coordinates), names)
 
+    @property
+    def blocks(self) -> Blocks:
+        return (0, 1, 2), (3, 4, 5)
+
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         q, w = (quaternion.rotate(g[:4], part) for part in (x[:3], x[3:]))
         return ca.vertcat(q, w + ca.cross(g[4:], q))
@@ -182,6 +201,10 @@ class Coadjoint(GroupAction):
     """A group on the dual of its algebra, `Ad*_{g^{-1}} mu`, so `mu' = -ad*_f mu`: steps stay on
     the coadjoint orbit [celledoni2021 3.3].
     """
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.group.algebra_blocks
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return self.group.coadjoint(g, x)
@@ -216,6 +239,11 @@ class ProductAction(HomogeneousSpace):
         for f in self.factors:
             yield f, [v[at : at + f.dim] for v in vectors]
             at += f.dim
+
+    @property
+    def blocks(self) -> Blocks:
+        parts = ((at, b) for f, at in zip(self.factors, self.places) for b in f.blocks)
+        return tuple(tuple(at[i] for i in b) for at, b in parts)
 
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
         x1 = ca.SX(self.nx, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import casadi as ca
@@ -10,19 +9,15 @@ import casadi as ca
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.homogeneous import HomogeneousSpace
-from nh_control.integrators.lie_tableaux import (
-    TABLES,
-    CommutatorFree,
-    Exponentials,
-    MuntheKaas,
-    Table,
+from nh_control.integrators.lie_stages import (
+    Field,
+    commutator_free_stages,
+    munthe_kaas_stages,
 )
+from nh_control.integrators.lie_tableaux import TABLES, CommutatorFree, MuntheKaas, Table
 from nh_control.integrators.registry import Integrator
-from nh_control.integrators.stages import weighted
 from nh_control.mechanics.lie_equations import LieEquations, refuses
 from nh_control.mechanics.system import System
-
-Field = Callable[[ca.SX], ca.SX]
 
 
 def lie_step(
@@ -39,48 +34,18 @@ def lie_step(
 def _munthe_kaas(
     table: MuntheKaas, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
-    """`k_i = dtau^{-1}_{u_i}(h f(tau(u_i) . x)),  u_i = sum_j a_ij k_j`, at the end
-    `tau(sum b_i k_i) . x` [celledoni2021 (6)]; with brackets in the place of dtau^{-1}.
-    """
-    slopes: list[ca.SX] = []
-
-    def moved(weights: Sequence[float], stage: int) -> ca.SX:
-        u = weighted(weights, slopes)
-        for c, i, j in table.brackets[stage] if table.brackets else ():
-            u += c * action.bracket(slopes[i], slopes[j])
-        return u
-
-    for i, row in enumerate(table.a):
-        if not i:
-            slopes.append(h * field(x))
-            continue
-        u = moved(row, i)
-        slope = h * field(action.act(u, x))
-        slopes.append(slope if table.brackets else action.dtau_inverse(u, slope))
-    ends = [moved(table.b, len(slopes))]
-    if table.b_hat:
-        ends.append(moved(table.b_hat, len(slopes)))
-    x1, *embedded = (action.settle(action.act(u, x)) for u in ends)
+    stages = munthe_kaas_stages(table, action, field, x, h, field(x))
+    weights = [table.b, *([table.b_hat] if table.b_hat else [])]
+    x1, *embedded = (action.settle(action.act(stages.end(b), x)) for b in weights)
     return x1, embedded[0] if embedded else None
 
 
 def _commutator_free(
     table: CommutatorFree, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
-    """`x_i = tau(h sum_k w_k f_k) ... . x_base,  f_i = f(x_i)` [celledoni2021 2.2]."""
-    points, slopes = [x], [h * field(x)]
-
-    def moved(way: Exponentials) -> ca.SX:
-        point = points[way.base]
-        for row in way.rows:
-            point = action.act(weighted(row, slopes), point)
-        return point
-
-    for way in table.stages:
-        points.append(moved(way))
-        slopes.append(h * field(points[-1]))
-    hat = None if table.embedded is None else action.settle(moved(table.embedded))
-    return action.settle(moved(table.end)), hat
+    stages = commutator_free_stages(table, action, field, x, h, field(x))
+    hat = None if table.embedded is None else action.settle(stages.moved(table.embedded))
+    return action.settle(stages.moved(table.end)), hat
 
 
 def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") -> DiscreteSystem:

@@ -1,0 +1,174 @@
+"""Adaptive runs of Lie group methods, with the interface of `scipy.integrate.solve_ivp`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+from numpy.typing import ArrayLike
+
+from nh_control.integrators import lie_pairs
+from nh_control.integrators.adaptive_results import Solution
+from nh_control.integrators.adaptive_run import Request, Run
+from nh_control.integrators.events import UserEvent, declared_events, event_expression
+from nh_control.integrators.lie_problem import Equations, Input, lie_problem
+from nh_control.numerics.adaptive import AdaptiveSteps
+from nh_control.numerics.compiled import Functions
+
+
+def solve_ivp(
+    equations: Equations,
+    t_span: Sequence[float],
+    x0: ArrayLike,
+    u: Input = (),
+    method: str = "rkmk54",
+    t_eval: ArrayLike | None = None,
+    dense_output: bool = False,
+    events: UserEvent | Sequence[UserEvent] | None = None,
+    rtol: float = 1e-6,
+    atol: ArrayLike = 1e-9,
+    first_step: float | None = None,
+    max_step: float = math.inf,
+) -> Solution:
+    """Integrate `x' = generator(x) f(t, x)` from x0 (nx) at t_span[0] to t_span[1] with steps of
+    variable size that stay on the manifold; arguments and result as `scipy.integrate.solve_ivp`.
+
+    See `AdaptiveIntegrator`, which this makes and runs once: for many runs, make one and keep it.
+    """
+    integrator = AdaptiveIntegrator(equations, method, u if callable(u) else None, events)
+    held = () if callable(u) else u
+    return integrator.solve(
+        t_span, x0, held, t_eval, dense_output, rtol, atol, first_step, max_step
+    )
+
+
+class AdaptiveIntegrator:
+    """An embedded pair of Lie group methods on a problem, compiled once for many runs: `solve`.
+
+    `equations` are a `System`, its `LieEquations` (states (q, rho)), or a pair of an action and a
+    field f(t, x), a function of CasADi expressions that gives an algebra element. `u` may be a
+    function u(t, x) of such expressions, for a system. Where the time is used it is one more
+    number of the state, on which R^1 acts.
+
+    `method` is a key of `METHODS`: "rkmk54" and "rkmk853" of Dormand and Prince, the
+    commutator-free "cf32", "cf32_third_stage" and "cf43".
+
+    `events` are functions g(t, x) whose zeros are wanted, with SciPy's attributes `terminal` and
+    `direction`: of CasADi expressions, looked at in the native loop, or of numbers where they have
+    the attribute `numeric = True`, called at every step's end after some steps. A zero at the
+    start of the run is none. Two zeros of one event within a step are not seen; `max_step` helps.
+
+    The error of a step is the difference of x1 and the embedded solution in the stored numbers,
+    to first order a tangent vector: on unit vectors the angle, on quaternions half of it. It is
+    relative to vectors as a whole, `s_i = atol_i + rtol |block of i|`, as `blocks` of the action
+    says, so it does not depend on the frame: a direction or a quaternion counts as 1, numbers of
+    R^n each by itself as with SciPy. See `numerics.adaptive` for the control of steps.
+
+    Between steps the solution is `tau(v(theta)) . x` with a polynomial v of the algebra: of degree
+    4 and 7 for the methods of Dormand and Prince (their own curves), Hermite's cubic for others.
+
+    Raises ValueError for an unknown method, and as `LieEquations` and `declared_events` do.
+    """
+
+    def __init__(
+        self,
+        equations: Equations,
+        method: str = "rkmk54",
+        u: Any = None,
+        events: UserEvent | Sequence[UserEvent] | None = None,
+    ):
+        if method not in METHODS:
+            raise ValueError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+        self.method, self._pair = method, METHODS[method]
+        self.problem = lie_problem(equations, () if u is None else u)
+        self.events = tuple(declared_events(events))
+        t, (x, u, p) = ca.SX.sym("t"), self._symbols
+        values = event_expression(self.events, t, x[: self.problem.nx])
+        self._symbolic_events = ca.Function("nh_events", [t, x, u, p], [values])
+
+    def solve(
+        self,
+        t_span: Sequence[float],
+        x0: ArrayLike,
+        u: ArrayLike = (),
+        t_eval: ArrayLike | None = None,
+        dense_output: bool = False,
+        rtol: float = 1e-6,
+        atol: ArrayLike = 1e-9,
+        first_step: float | None = None,
+        max_step: float = math.inf,
+    ) -> Solution:
+        """One run from x0 (nx) under inputs u (nu) that are held; atol is one number or (nx).
+
+        A failure is no exception but `status` -1 with the solution so far. Raises ValueError for
+        values that do not fit.
+        """
+        problem = self.problem
+        request = Request.checked(
+            problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step
+        )
+        between = dense_output or t_eval is not None or bool(self.events)
+        steps, evaluations = self._dense_steps if between else self._steps
+        run = Run(request, problem, steps, self._functions, self.events, self._pair.order)
+        return run.solution(evaluations)
+
+    @cached_property
+    def _steps(self) -> tuple[AdaptiveSteps, int]:
+        return self._compiled(False)
+
+    @cached_property
+    def _dense_steps(self) -> tuple[AdaptiveSteps, int]:
+        return self._compiled(True)
+
+    def _compiled(self, dense: bool) -> tuple[AdaptiveSteps, int]:
+        """The steps, and how often each trial evaluates the field."""
+        action, pair, evaluations = self.problem.action, self._pair, 0
+        x, u, p = self._symbols
+        f, h, theta = ca.SX.sym("f", action.dim), ca.SX.sym("h"), ca.SX.sym("theta")
+
+        def field(x: ca.SX) -> ca.SX:
+            nonlocal evaluations
+            evaluations += 1
+            return self.problem.field(x, u, p)
+
+        one = lie_pairs.trial(pair, action, field, x, f, h, dense)
+        outputs = [ca.densify(v) for v in (one.x1, one.f1, one.errors, one.dense)]
+        curve = ca.SX.sym("curve", one.dense.numel())
+        between = lie_pairs.point(pair, action, x, curve, theta) if dense else x
+        functions = (
+            ca.Function("nh_trial", [x, f, u, p, h], outputs),
+            ca.Function("nh_point", [x, curve, theta], [ca.densify(between)]),
+            self._symbolic_events,
+        )
+        name = f"{self.problem.name}_{self.method}"
+        return AdaptiveSteps(name, *functions, self.problem.blocks, pair.order), evaluations
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """State, inputs and parameters."""
+        function = self.problem.field
+        return tuple(ca.SX.sym(name, function.size1_in(k)) for k, name in enumerate("xup"))
+
+    @cached_property
+    def _functions(self) -> Functions:
+        """`nh_start(x, f, u, p, h)`, the field and the rate of x at `tau(h f) . x`,
+        `nh_settle(x)` and the events.
+        """
+        action, (x, u, p) = self.problem.action, self._symbols
+        f, h = ca.SX.sym("f", action.dim), ca.SX.sym("h")
+        moved = action.act(h * f, x)
+        there = self.problem.field(moved, u, p)
+        rate = ca.densify(action.generator(moved) @ there)
+        functions = [
+            ca.Function("nh_start", [x, f, u, p, h], [there, rate]),
+            ca.Function("nh_settle", [x], [ca.densify(action.settle(x))]),
+            self._symbolic_events,
+        ]
+        return Functions(f"{self.problem.name}_start", functions)
+
+
+METHODS = lie_pairs.pairs()
+"""Embedded pairs by name."""

@@ -1,0 +1,86 @@
+"""Stages of a Lie group method, symbolically."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from nh_control.geometry.homogeneous import HomogeneousSpace
+from nh_control.integrators.lie_tableaux import CommutatorFree, Exponentials, MuntheKaas
+from nh_control.integrators.stages import weighted
+
+Field = Callable[[ca.SX], ca.SX]
+
+
+@dataclass(frozen=True)
+class MuntheKaasStages:
+    """`k_i = dtau^{-1}_{u_i}(h f_i),  f_i = f(tau(u_i) . x),  u_i = sum_j a_ij k_j`
+    [celledoni2021 (6)]; with brackets in the place of dtau^{-1}.
+    """
+
+    table: MuntheKaas
+    action: HomogeneousSpace
+    x: ca.SX
+    fields: list[ca.SX]
+    slopes: list[ca.SX]
+
+    def sum(self, weights: Sequence[float], stage: int) -> ca.SX:
+        """u_i of a stage, or of an end for i = s, with its weights."""
+        u = weighted(weights, self.slopes)
+        for c, i, j in self.table.brackets[stage] if self.table.brackets else ():
+            u += c * self.action.bracket(self.slopes[i], self.slopes[j])
+        return u
+
+    def end(self, weights: Sequence[float]) -> ca.SX:
+        """u of an end."""
+        return self.sum(weights, len(self.table.a))
+
+
+def munthe_kaas_stages(
+    table: MuntheKaas, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX, f: ca.SX
+) -> MuntheKaasStages:
+    """Stages of a step h from x (nx), where the field is f (dim)."""
+    stages = MuntheKaasStages(table, action, x, [f], [h * f])
+    for i in range(1, len(table.a)):
+        u = stages.sum(table.a[i], i)
+        stages.fields.append(field(action.act(u, x)))
+        slope = h * stages.fields[-1]
+        stages.slopes.append(slope if table.brackets else action.dtau_inverse(u, slope))
+    return stages
+
+
+@dataclass(frozen=True)
+class CommutatorFreeStages:
+    """`x_i = tau(h sum_k w_k f_k) ... . x_base,  f_i = f(x_i)` [celledoni2021 2.2], and the slopes
+    h f_i.
+    """
+
+    table: CommutatorFree
+    action: HomogeneousSpace
+    points: list[ca.SX]
+    slopes: list[ca.SX]
+
+    def moved(self, way: Exponentials) -> ca.SX:
+        """End of a way."""
+        point = self.points[way.base]
+        for row in way.rows:
+            point = self.action.act(weighted(row, self.slopes), point)
+        return point
+
+    def exponents(self, way: Exponentials) -> list[ca.SX]:
+        """Algebra elements of a way from the start of the step on."""
+        before = self.exponents(self.table.stages[way.base - 1]) if way.base else []
+        return [*before, *(weighted(row, self.slopes) for row in way.rows)]
+
+
+def commutator_free_stages(
+    table: CommutatorFree, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX, f: ca.SX
+) -> CommutatorFreeStages:
+    """Stages of a step h from x (nx), where the field is f (dim)."""
+    stages = CommutatorFreeStages(table, action, [x], [h * f])
+    for way in table.stages:
+        stages.points.append(stages.moved(way))
+        stages.slopes.append(h * field(stages.points[-1]))
+    return stages
