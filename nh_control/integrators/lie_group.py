@@ -53,8 +53,14 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
     unit vectors move by their groups, so they stay what they are; energy and momenta drift.
 
     Nothing is solved, n_z = 0. Inputs are held over a step. `coordinates` are those of the groups,
-    "exp", "cay" or "second". Raises ValueError for systems that `refuses` names a reason for.
+    "exp", or for Munthe-Kaas methods with dtau^{-1} "cay" or "second", too. Raises ValueError for
+    systems that `refuses` names a reason for, and for coordinates that cost the method its order.
     """
+    if coordinates != "exp" and table.needs_exp:
+        raise ValueError(
+            f"{table.name}: needs the exponential, whose flows it composes, got coordinates "
+            f"{coordinates!r}; use rkmk3, rkmk4 or rkmk5"
+        )
     equations, main = LieEquations(system, coordinates), table.main
 
     def residual(
@@ -84,7 +90,7 @@ INTEGRATORS = tuple(
         order=table.order,
         symmetric=False,
         explicit=True,
-        preserves=("the manifold",),
+        preserves=("the manifold", "velocity constraints at the nodes"),
         refuses=refuses,
         source=table.source,
     )
