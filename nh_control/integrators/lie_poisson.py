@@ -11,8 +11,7 @@ import numpy as np
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import tangents
-from nh_control.geometry.coadjoint import if_no_group, transported
+from nh_control.geometry.arcs import Arcs, carried, if_unknown
 from nh_control.integrators.registry import (
     Integrator,
     Refusal,
@@ -44,8 +43,8 @@ def lie_midpoint(system: System, h: float) -> DiscreteSystem:
     """
 
     def mean(p0: ca.SX, p1: ca.SX, eta: ca.SX) -> ca.SX:
-        space = system.space
-        return (transported(space, eta / 2, p0) + transported(space, -eta / 2, p1)) / 2
+        there, back = carried(system.space, eta / 2, p0), carried(system.space, -eta / 2, p1)
+        return (there + back) / 2
 
     return _transporting(system, h, "lie_midpoint", 1, mean, refuses)
 
@@ -78,26 +77,27 @@ def _transporting(
     """
     if reason := refusal(system):
         raise ValueError(f"{name}: {system.name} {reason}; use nonholonomic_midpoint")
-    space, rule = system.space.with_retraction("exp"), [*zip(*gauss(points))]
+    space = system.space
+    rule = [(float(c), float(b)) for c, b in zip(*gauss(points))]
 
     def after(q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
-        """p1."""
-        p1 = transported(space, h * v, p)
+        """p1, all impulses carried back to the start first."""
         for c, b in rule:
-            g = space.retract(q, float(c) * h * v)
-            slope = tangents(space, g, lambda g: g).T @ gradients(g, v)[0]
-            impulse = float(b) * h * (slope + system.generalized_force(g, v, u))
-            p1 += transported(space, float(1 - c) * h * v, impulse)
-        return p1
+            at = Arcs(space, q, h * v, c)
+            slope = at.slope(gradients(at.point, v)[0])
+            impulse = b * h * (slope + system.generalized_force(at.point, v, u))
+            p += carried(space, -c * h * v, impulse)
+        return carried(space, h * v, p)
 
     def residual(q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
+        middle = Arcs(space, q, h * v, 0.5)
         p1 = after(q, p, u, v, h, gradients)
-        return mean(p, p1, h * v) - gradients(space.retract(q, h / 2 * v), v)[1]
+        return mean(p, p1, h * v) - gradients(middle.point, v)[1]
 
     def readout(
         q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
-        return space.retract(q, h * v), after(q, p, u, v, h, gradients)
+        return Arcs(space, q, h * v, 0.0).end, after(q, p, u, v, h, gradients)
 
     return DiscreteSystem(system, h, Method(name, space.nv, residual, readout))
 
@@ -115,11 +115,7 @@ def _if_mass_turns(system: System) -> str:
     return ""
 
 
-def _if_spherical(system: System) -> str:
-    return if_no_group(system.space)
-
-
-refuses = first_of(if_constrained, if_combined, _if_spherical)
+refuses = first_of(if_constrained, if_combined, lambda system: if_unknown(system.space))
 """Refuses constraints, prescribed coordinates and spaces that are no Lie groups."""
 
 _refuses_mean_value = first_of(refuses, _if_mass_turns)
