@@ -93,9 +93,7 @@ class Problem:
     @cached_property
     def rate(self) -> Callable[[float, np.ndarray], np.ndarray]:
         """Right-hand side x'(t, x) for ODE solvers, compiled."""
-        flat = self.flat.field
-        run = Functions(f"{self.name}_rate", [ca.Function("rate", *_arguments(flat))])
-        call = run.direct("rate")
+        call = self.flat.compiled().direct("field")
         call.inputs[1][:] = self.numbers
 
         def rate(_: float, x: np.ndarray) -> np.ndarray:
@@ -104,6 +102,12 @@ class Problem:
             return call.outputs[0][:, 0].copy()
 
         return rate
+
+    def compiled(self) -> Functions:
+        """`field(x, p)`."""
+        x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
+        f = ca.Function("field", [x, p], [self.field(x, ca.SX(0, 1), p)], ["x", "p"], ["f"])
+        return Functions(f"{self.name}_field", [f])
 
     def accurate(
         self, times: np.ndarray, tolerance: float = TIGHTEST, solver: str = "DOP853"
@@ -118,11 +122,6 @@ class Problem:
         if not run.success:
             raise RuntimeError(f"{self.name} by {solver} at {tolerance}: {run.message}")
         return run.y.T
-
-
-def _arguments(field: ca.Function) -> tuple[list[ca.SX], list[ca.SX], list[str], list[str]]:
-    x, p = ca.SX.sym("x", field.size1_in(0)), ca.SX.sym("p", field.size1_in(2))
-    return [x, p], [field(x, ca.SX(0, 1), p)], ["x", "p"], ["rate"]
 
 
 class Steps:
