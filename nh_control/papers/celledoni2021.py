@@ -17,9 +17,7 @@ PAPER = Paper(
         Experiment("rigid_body", "coadjoint orbits, Example 1", celledoni2021_top.rigid_body),
         Experiment("2", "the heavy top by symplectic methods", celledoni2021_top.figure_2),
         Experiment("3", "its energy over 6000 steps", celledoni2021_top.figure_3),
-        Experiment(
-            "heavy_top", "its three formulations, 3.4", celledoni2021_top.heavy_top_orders
-        ),
+        Experiment("heavy_top", "its three formulations, 3.4", celledoni2021_top.heavy_top_orders),
         Experiment("4", "a chain of three pendulums", celledoni2021_pendulums.figure_4),
         Experiment("5", "orders on two pendulums", celledoni2021_pendulums.figure_5),
         Experiment("6", "unit vectors stay so", celledoni2021_pendulums.figure_6),

@@ -4,7 +4,7 @@ accurate ones by SciPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -148,6 +148,18 @@ class Steps:
             call.run()
             states[k + 1] = call.inputs[0][:] = call.outputs[0][:, 0]
         return states
+
+    def errors(
+        self,
+        method: str,
+        problem: Problem,
+        end: np.ndarray,
+        duration: float,
+        counts: Sequence[int],
+    ) -> np.ndarray:
+        """Euclidean distances of the last states from the accurate one, for numbers of steps."""
+        runs = [self.run(method, problem, duration / n, n)[-1] for n in counts]
+        return np.array([np.linalg.norm(x - end) for x in runs])
 
 
 def _step(name: str, table: Table, problem: Problem) -> ca.Function:

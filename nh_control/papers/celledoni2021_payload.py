@@ -10,7 +10,7 @@ from nh_control.figures.style import AXES, DASHED, RUN, SERIES, TARGET, positive
 from nh_control.numerics.progress import Progress
 from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import measure
-from nh_control.papers.celledoni2021_flow import ORDERS, plot_orders
+from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, plot_orders
 from nh_control.papers.paper import Outcome, Statement
 
 ORDER_STEPS = (250, 500, 1000, 2000, 4000)
@@ -26,15 +26,8 @@ def figure_13(_: Progress) -> Outcome:
     problem, steps = model.methods()
     end = problem.accurate(np.array([0.0, model.DURATION_S]))[-1]
     h = model.DURATION_S / np.array(ORDER_STEPS)
-    names = ("Lie-Euler", "Lie-Euler-Heun", "RKMK3", "RKMK4", "RKMK4, two commutators", "CF4")
     found = {
-        name: np.array(
-            [
-                np.linalg.norm(steps.run(name, problem, model.DURATION_S / n, n)[-1] - end)
-                for n in ORDER_STEPS
-            ]
-        )
-        for name in names
+        name: steps.errors(name, problem, end, model.DURATION_S, ORDER_STEPS) for name in METHODS
     }
     slopes = {name: measure.slopes(h, e) for name, e in found.items()}
     middle = {name: float(s[1]) for name, s in slopes.items()}

@@ -119,12 +119,7 @@ def figure_5(_: Progress) -> Outcome:
     end = problem.accurate(np.array([0.0, ORDER_S]))[-1]
     h = ORDER_S / np.array(ORDER_STEPS)
     found = {
-        name: np.array(
-            [
-                np.linalg.norm(steps.run(name, problem, ORDER_S / n, n)[-1] - end)
-                for n in ORDER_STEPS
-            ]
-        )
+        name: steps.errors(name, problem, end, ORDER_S, ORDER_STEPS)
         for name in (*METHODS, "RKMK4, series")
     }
     slopes = {name: measure.slopes(h, e) for name, e in found.items()}

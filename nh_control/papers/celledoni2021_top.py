@@ -211,9 +211,8 @@ def heavy_top_orders(_: Progress) -> Outcome:
     apart = float(np.abs(np.array(gammas) - ends["coadjoint"][3:]).max())
     h, slopes, found = ORDER_S / np.array(ORDER_STEPS), {}, {}
     for name, (_m, problem) in table.items():
-        runs = [steps.run(name, problem, ORDER_S / n, n)[-1] for n in ORDER_STEPS]
-        end = ends[name.split(", ")[-1]]
-        found[name] = np.array([np.linalg.norm(x - end) for x in runs])
+        end = ends[name.rsplit(", ", 1)[-1]]
+        found[name] = steps.errors(name, problem, end, ORDER_S, ORDER_STEPS)
         slopes[name] = measure.slopes(h, found[name])
     off = max(abs(s[-1] - ORDERS[name.rsplit(", ", 1)[0]]) for name, s in slopes.items())
     casimirs = _casimirs(steps, problems["coadjoint"])

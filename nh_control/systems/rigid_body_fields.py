@@ -115,7 +115,7 @@ def _spin(x: ca.SX, p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
 
 
 def _inertia(p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
-    return ca.vertcat(p.Jx, p.Jy, p.Jz)
+    return ca.SX(ca.vertcat(p.Jx, p.Jy, p.Jz))
 
 
 def _field(x: ca.SX, numbers: ca.SX, f: ca.SX) -> ca.Function:
