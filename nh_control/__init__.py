@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.integrators import midpoint as midpoint
     from nh_control.integrators import nonholonomic_midpoint as nonholonomic_midpoint
     from nh_control.integrators import rdp as rdp
+    from nh_control.integrators.adaptive import solve_ivp as solve_ivp
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
@@ -54,6 +55,7 @@ _HOMES = {
     "midpoint": "integrators",
     "nonholonomic_midpoint": "integrators",
     "rdp": "integrators",
+    "solve_ivp": "integrators.adaptive",
     "DiscreteSystem": "discrete.system",
     "StepFailed": "discrete.results",
     "Trajectory": "discrete.trajectory",

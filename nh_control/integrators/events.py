@@ -13,9 +13,14 @@ from scipy.optimize import brentq
 
 from nh_control.integrators.adaptive_results import DenseOutput
 from nh_control.numerics.adaptive import crossings
+from nh_control.numerics.expressions import lost
 
 UserEvent: TypeAlias = Callable[[Any, Any], Any]
 """g(t, x)."""
+REMEDY = (
+    "write it with CasADi's functions instead of those of math, or set `numeric = True` on a "
+    "function that needs numbers"
+)
 ACCURACY = 4 * float(np.finfo(float).eps)
 """Of the times of events, relative and in s."""
 
@@ -67,10 +72,9 @@ def _expression(k: int, event: Event, t: ca.SX, x: ca.SX) -> ca.SX:
     try:
         value = ca.SX(event.g(t, x))
     except Exception as error:
-        raise ValueError(
-            f"event {k}: g(t, x) fails on CasADi expressions ({error}); write it with CasADi's "
-            f"functions, or set `numeric = True` on a function that needs numbers"
-        ) from error
+        raise ValueError(f"event {k}: g(t, x) fails on CasADi expressions; {REMEDY}") from error
+    if lost(value):
+        raise ValueError(f"event {k}: g(t, x) gives NaN on CasADi expressions; {REMEDY}")
     if value.numel() != 1:
         raise ValueError(f"event {k}: g(t, x) must be one number, got shape {value.shape}")
     return ca.densify(value)
@@ -104,7 +108,7 @@ def located(
             return ends[t] if t in ends else evaluate(k, t, way(t))
 
         found.append(Found(float(brentq(g, a, b, xtol=ACCURACY, rtol=ACCURACY)), k))
-    return sorted(found, key=lambda one: one.t, reverse=way.times[-1] < way.times[0])
+    return sorted(found, key=lambda one: one.t, reverse=bool(way.times[-1] < way.times[0]))
 
 
 def until_terminal(

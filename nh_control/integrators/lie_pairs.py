@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-from numpy.polynomial import polynomial
 from scipy.integrate import DOP853, RK45
 
 from nh_control.geometry.homogeneous import HomogeneousSpace
@@ -26,6 +25,7 @@ from nh_control.integrators.lie_tableaux import (
     Weights,
     munthe_kaas,
 )
+from nh_control.numerics.expressions import Graph
 
 CUBIC = 3
 """Degree of Hermite's curve."""
@@ -36,8 +36,8 @@ class Pair:
     """A table with an embedded method; errors are of order `order` + 1 in h.
 
     Munthe-Kaas tables may have the weights `second` of one more embedded method, and the `curve`
-    `u(theta) = sum_ij curve_ij k_i theta^(j + 1)` with `tau(u(theta)) . x` between the ends, for
-    which stages with the rows `more` follow those of the table.
+    `u(theta) = sum_ij curve_ij k_i B_j(theta)` with `tau(u(theta)) . x` between the ends and B_j
+    from `basis`, for which stages with the rows `more` follow those of the table.
     """
 
     table: MuntheKaas | CommutatorFree
@@ -58,19 +58,19 @@ class Trial:
     (embedded methods, nx), and what `point` takes of the way between.
     """
 
-    x1: ca.SX
-    f1: ca.SX
-    errors: ca.SX
-    dense: ca.SX
+    x1: Graph
+    f1: Graph
+    errors: Graph
+    dense: Graph
 
 
 def trial(
     pair: Pair,
     action: HomogeneousSpace,
     field: Field,
-    x: ca.SX,
-    f: ca.SX,
-    h: ca.SX,
+    x: Graph,
+    f: Graph,
+    h: Graph,
     dense: bool,
 ) -> Trial:
     """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim); without
@@ -82,11 +82,11 @@ def trial(
     x1 = stages.moved(pair.table.end)
     f1 = field(x1)
     error = stages.moved(pair.table.embedded) - x1
-    curve = _hermite_after(stages, pair.table, h * f1) if dense else ca.SX(0, 1)
+    curve = _hermite_after(stages, pair.table, h * f1) if dense else type(x)(0, 1)
     return Trial(action.settle(x1), f1, error.T, curve)
 
 
-def point(pair: Pair, action: HomogeneousSpace, x: ca.SX, dense: ca.SX, theta: ca.SX) -> ca.SX:
+def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: Graph) -> Graph:
     """The point at a fraction theta of a step from x, by what `trial` gave as `dense`: elements
     that are passed through in proportion to theta, and the coefficients of a polynomial.
     """
@@ -94,8 +94,19 @@ def point(pair: Pair, action: HomogeneousSpace, x: ca.SX, dense: ca.SX, theta: c
     columns = ca.reshape(dense, action.dim, first + pair.degree)
     for i in range(first):
         x = action.act(theta * columns[:, i], x)
-    powers = ca.vertcat(*(theta ** (j + 1) for j in range(pair.degree)))
-    return action.settle(action.act(columns[:, first:] @ powers, x))
+    return action.settle(
+        action.act(columns[:, first:] @ ca.vertcat(*basis(theta, pair.degree)), x)
+    )
+
+
+def basis(theta: Graph, degree: int) -> list[Graph]:
+    """Polynomials of degree 1, 2, ...: `theta, theta (1 - theta), theta^2 (1 - theta), ...`; all
+    but the first are zero at both ends.
+    """
+    found = [theta]
+    for k in range(1, degree):
+        found.append(found[-1] * (1 - theta if k % 2 else theta))
+    return found
 
 
 def _munthe_kaas(
@@ -103,9 +114,9 @@ def _munthe_kaas(
     table: MuntheKaas,
     action: HomogeneousSpace,
     field: Field,
-    x: ca.SX,
-    f: ca.SX,
-    h: ca.SX,
+    x: Graph,
+    f: Graph,
+    h: Graph,
     dense: bool,
 ) -> Trial:
     s = len(table.a)
@@ -118,7 +129,7 @@ def _munthe_kaas(
     hats = [b for b in (table.b_hat, pair.second) if b]
     errors = ca.horzcat(*(action.act(stages.end(b), x) - x1 for b in hats)).T
     if not dense:
-        return Trial(action.settle(x1), f1, errors, ca.SX(0, 1))
+        return Trial(action.settle(x1), f1, errors, type(x)(0, 1))
     if pair.curve is not None:
         columns = ca.horzcat(*stages.slopes) @ ca.sparsify(ca.DM(pair.curve))
     else:
@@ -126,12 +137,12 @@ def _munthe_kaas(
     return Trial(action.settle(x1), f1, errors, ca.vec(columns))
 
 
-def _hermite(start: ca.SX, u: ca.SX, end: ca.SX) -> ca.SX:
+def _hermite(start: Graph, u: Graph, end: Graph) -> Graph:
     """Coefficients (dim, 3) of the cubic from 0 to u with these slopes."""
-    return ca.horzcat(start, 3 * u - 2 * start - end, start + end - 2 * u)
+    return ca.horzcat(u, start - u, 2 * u - start - end)
 
 
-def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: ca.SX) -> ca.SX:
+def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: Graph) -> Graph:
     """Elements v_1 ... v_{r-1} and Hermite's cubic v(theta) of the curve
     `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x` through both ends with the slopes of
     the field there (at the end, for coordinates that are not "exp", up to order 3).
@@ -141,14 +152,14 @@ def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: ca.
     """
     action = stages.action
     *before, v = stages.exponents(table.end)
-    start, w = stages.slopes[0], ca.SX(action.dim, 1)
+    start, w = stages.slopes[0], 0 * v
     for element in before:
         start, w = start - element, element + _carried(action, element, w)
     slope = action.dtau_inverse(v, end) - action.dtau_inverse(-v, w)
     return ca.vertcat(*before, ca.vec(_hermite(start, v, slope)))
 
 
-def _carried(action: HomogeneousSpace, v: ca.SX, w: ca.SX) -> ca.SX:
+def _carried(action: HomogeneousSpace, v: Graph, w: Graph) -> Graph:
     """Ad_{exp(v)} w, up to v^3."""
     total, power = w, w
     for k in range(1, 4):
@@ -169,27 +180,22 @@ def _dormand_prince_853() -> Pair:
         "rkmk853", 8, a, b, b - DOP853.E5, 5, source="celledoni2021 4.1, Dormand and Prince"
     )
     more = [tuple(map(float, row[:n])) for n, row in enumerate(DOP853.A_EXTRA, s + 1)]
-    return Pair(table, 7, tuple(map(float, b - DOP853.E3)), tuple(more), _curve_853(b))
+    return Pair(table, 7, tuple(map(float, b - DOP853.E3)), tuple(more), _curve(b, DOP853.D))
 
 
-def _curve_853(b: np.ndarray) -> np.ndarray:
-    """Coefficients (16, 7) of `u = theta (F0 + (1 - theta) (F1 + theta (F2 + ...)))` with
-    `F0 = sum b_i k_i,  F1 = k_0 - F0,  F2 = 2 F0 - k_0 - k_12,  F3 ... = sum D_i k_i`.
+def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Coefficients (s, degree) for weights b and rows `more` (degree - 3, s): Hermite's cubic with
+    the slopes k_0 and that of the last stage of b, which is the end, and what is added to it.
     """
-    n = DOP853.D.shape[1]
-    total, start, end = np.zeros((3, n))
+    total, start, end = np.zeros((3, more.shape[1]))
     total[: len(b)], start[0], end[len(b) - 1] = b, 1, 1
-    parts = [total, start - total, 2 * total - start - end, *DOP853.D]
-    curve, basis = np.zeros((n, len(parts))), np.ones(1)
-    for k, part in enumerate(parts):
-        basis = polynomial.polymul(basis, [1, -1] if k % 2 else [0, 1])
-        curve[:, : len(basis) - 1] += np.outer(part, basis[1:])
-    return curve
+    return np.column_stack([total, start - total, 2 * total - start - end, *more])
 
 
 def pairs() -> dict[str, Pair]:
     """All pairs by name."""
     embedded = {name: t for name, t in TABLES.items() if t.embedded_order}
     found = {name: Pair(t, min(t.order, t.embedded_order)) for name, t in embedded.items()}
-    found["rkmk54"] = replace(found["rkmk54"], curve=RK45.P)
+    fourth = RK45.P[:, 3:].T  # of theta^4, which only the last of `basis` has
+    found["rkmk54"] = replace(found["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))
     return {**found, "rkmk853": _dormand_prince_853()}

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, Translations
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import lost
 
 UserField: TypeAlias = Callable[[Any, Any], Any]
 """f(t, x) of CasADi expressions: an algebra element, as one expression or a list of them."""
@@ -80,7 +81,12 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
 
 def _vector(value: Any, size: int, what: str) -> ca.SX:
     """The user's value as one column; raises ValueError for another size."""
-    column = ca.vertcat(*value) if isinstance(value, (list, tuple)) else ca.SX(value)
+    column = ca.SX(ca.vertcat(*value) if isinstance(value, (list, tuple)) else value)
     if column.shape != (size, 1):
         raise ValueError(f"{what} must have shape ({size},), got {column.shape}")
+    if lost(column):
+        raise ValueError(
+            f"{what} gives NaN on CasADi expressions; write it with CasADi's functions instead of "
+            f"those of math"
+        )
     return ca.densify(column)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import casadi as ca
-
 from nh_control.geometry.homogeneous import HomogeneousSpace
 from nh_control.integrators.lie_tableaux import CommutatorFree, Exponentials, MuntheKaas
 from nh_control.integrators.stages import weighted
+from nh_control.numerics.expressions import Graph
 
-Field = Callable[[ca.SX], ca.SX]
+Field = Callable[[Graph], Graph]
 
 
 @dataclass(frozen=True)
@@ -22,24 +21,24 @@ class MuntheKaasStages:
 
     table: MuntheKaas
     action: HomogeneousSpace
-    x: ca.SX
-    fields: list[ca.SX]
-    slopes: list[ca.SX]
+    x: Graph
+    fields: list[Graph]
+    slopes: list[Graph]
 
-    def sum(self, weights: Sequence[float], stage: int) -> ca.SX:
+    def sum(self, weights: Sequence[float], stage: int) -> Graph:
         """u_i of a stage, or of an end for i = s, with its weights."""
         u = weighted(weights, self.slopes)
         for c, i, j in self.table.brackets[stage] if self.table.brackets else ():
             u += c * self.action.bracket(self.slopes[i], self.slopes[j])
         return u
 
-    def end(self, weights: Sequence[float]) -> ca.SX:
+    def end(self, weights: Sequence[float]) -> Graph:
         """u of an end."""
         return self.sum(weights, len(self.table.a))
 
 
 def munthe_kaas_stages(
-    table: MuntheKaas, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX, f: ca.SX
+    table: MuntheKaas, action: HomogeneousSpace, field: Field, x: Graph, h: Graph, f: Graph
 ) -> MuntheKaasStages:
     """Stages of a step h from x (nx), where the field is f (dim)."""
     stages = MuntheKaasStages(table, action, x, [f], [h * f])
@@ -59,24 +58,24 @@ class CommutatorFreeStages:
 
     table: CommutatorFree
     action: HomogeneousSpace
-    points: list[ca.SX]
-    slopes: list[ca.SX]
+    points: list[Graph]
+    slopes: list[Graph]
 
-    def moved(self, way: Exponentials) -> ca.SX:
+    def moved(self, way: Exponentials) -> Graph:
         """End of a way."""
         point = self.points[way.base]
         for row in way.rows:
             point = self.action.act(weighted(row, self.slopes), point)
         return point
 
-    def exponents(self, way: Exponentials) -> list[ca.SX]:
+    def exponents(self, way: Exponentials) -> list[Graph]:
         """Algebra elements of a way from the start of the step on."""
         before = self.exponents(self.table.stages[way.base - 1]) if way.base else []
         return [*before, *(weighted(row, self.slopes) for row in way.rows)]
 
 
 def commutator_free_stages(
-    table: CommutatorFree, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX, f: ca.SX
+    table: CommutatorFree, action: HomogeneousSpace, field: Field, x: Graph, h: Graph, f: Graph
 ) -> CommutatorFreeStages:
     """Stages of a step h from x (nx), where the field is f (dim)."""
     stages = CommutatorFreeStages(table, action, [x], [h * f])

@@ -11,6 +11,7 @@ from numpy.polynomial import legendre
 
 from nh_control.discrete.method import Gradients
 from nh_control.integrators.coordinates import Coordinates
+from nh_control.numerics.expressions import Graph
 from nh_control.numerics.quadrature import gauss, integrals
 
 
@@ -44,9 +45,10 @@ def _adjoint(b: np.ndarray, a: np.ndarray) -> np.ndarray:
     return b * (1 - a.T / b[:, None])
 
 
-def weighted(weights: Iterable[float], vectors: Sequence[ca.SX]) -> ca.SX:
+def weighted(weights: Iterable[float], vectors: Sequence[Graph]) -> Graph:
     """`sum_j weights_j vectors_j`."""
-    return sum((float(w) * v for w, v in zip(weights, vectors) if w), ca.SX(*vectors[0].shape))
+    zero = type(vectors[0])(*vectors[0].shape)
+    return sum((float(w) * v for w, v in zip(weights, vectors) if w), zero)
 
 
 @dataclass(frozen=True)

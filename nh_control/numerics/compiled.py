@@ -82,10 +82,15 @@ class Native:
         path = compiler()
         if path is not None:
             functions = [_by_rows(f) for f in functions]
-            level = "-O2" if sum(f.n_instructions() for f in functions) <= SMALL else "-O1"
+            level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
             self.library, self.path = _load(
                 name, _source(functions) + more_c, (path, level, *FLAGS)
             )
+
+
+def _instructions(f: ca.Function) -> int:
+    """Instructions of a function and of those that it calls."""
+    return sum(each.n_instructions() for each in (f, *f.find_functions()))
 
 
 def _source(functions: Sequence[ca.Function]) -> str:

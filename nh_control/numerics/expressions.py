@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -18,3 +19,10 @@ Vector: TypeAlias = np.ndarray | Sequence[float]
 """Numbers where expressions may stand instead; NumPy's `ArrayLike` takes CasADi's expressions for
 arrays.
 """
+
+
+def lost(value: ca.SX) -> bool:
+    """Whether there is a constant NaN in an expression: what Python's `math` makes of symbols."""
+    f = ca.Function("value", ca.symvar(value), [value])
+    constants = (k for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST)
+    return any(math.isnan(f.instruction_constant(k)) for k in constants)

@@ -1,0 +1,358 @@
+"""Adaptive runs of Lie group methods: SciPy's on R^n step for step, tolerances, the manifold,
+curves between steps, failures, the same run in Python and C.
+"""
+
+import math
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import casadi as ca
+import lie_cases
+import numpy as np
+import pytest
+import scipy.integrate
+
+import nh_control as nh
+from nh_control.geometry.groups import Motions, PlanarMotions, Rotations
+from nh_control.geometry.homogeneous import (
+    Directions,
+    FromLeft,
+    FromRight,
+    ProductAction,
+    TangentDirections,
+    Translations,
+)
+from nh_control.integrators import lie_pairs
+from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
+from nh_control.mechanics.reduced import ReducedEquations
+from nh_control.numerics import compiled
+from nh_control.systems.rigid_body import heavy_top
+
+SCIPY = {"rkmk54": "RK45", "rkmk853": "DOP853"}
+LINE = Translations("x", "v")
+SECONDS = 2.0
+RATES = np.array([0.5, 2.0, -1.0])
+
+
+def van_der_pol(t, y):
+    return [y[1], 3 * (1 - y[0] ** 2) * y[1] - y[0] + 0.3 * ca.sin(t)]
+
+
+@cache
+def integrator(method: str) -> AdaptiveIntegrator:
+    return AdaptiveIntegrator(top(), method)
+
+
+@cache
+def top() -> nh.System:
+    return heavy_top(lie_cases.MILD_TOP)
+
+
+@cache
+def start() -> np.ndarray:
+    p = lie_cases.MILD_TOP
+    q = top().space.retract(top().space.origin, np.array([0.3, -0.2, 0.5]))
+    return np.concatenate([q, np.array([p.Jx, p.Jy, p.Jz]) * RATES])
+
+
+@cache
+def reference() -> np.ndarray:
+    """The state after SECONDS by DOP853 on equations that know no group."""
+    p, equations = lie_cases.MILD_TOP, ReducedEquations(top())
+    w = equations.start(start()[:4], RATES)
+    run = scipy.integrate.solve_ivp(
+        equations.rates(), (0, SECONDS), w, "DOP853", rtol=3e-14, atol=1e-15
+    )
+    q, v = equations.phase(run.y[:, -1])
+    return np.concatenate([q, np.array([p.Jx, p.Jy, p.Jz]) * v])
+
+
+def test_it_is_a_name_of_the_package():
+    run = nh.solve_ivp(top(), (0, 0.1), start())
+    assert run.success and run.status == 0 and run.y.shape == (7, len(run.t))
+
+
+@pytest.mark.parametrize("method", SCIPY)
+@pytest.mark.parametrize("span", [(0.0, 20.0), (20.0, 0.0)])
+def test_on_vectors_it_is_scipys_solver_step_for_step(method, span):
+    y0 = [2.0, 0.0] if span[0] == 0 else [0.2, 0.1]
+    tolerances = {"rtol": 1e-7, "atol": 1e-8, "max_step": 0.9}
+    run = nh.solve_ivp((LINE, van_der_pol), span, y0, method=method, **tolerances)
+    numbers = lambda t, y: [float(v) for v in van_der_pol(t, y)]  # noqa: E731
+    other = scipy.integrate.solve_ivp(numbers, span, y0, SCIPY[method], **tolerances)
+    assert run.nfev == other.nfev and run.naccepted == len(run.t) - 1 == len(other.t) - 1
+    assert run.nrejected > 0
+    assert np.allclose(run.t, other.t, rtol=0, atol=1e-5)  # round-off in the errors
+    assert np.allclose(run.y, other.y, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_error_follows_the_tolerance(method):
+    levels = (1e-4, 1e-6) if METHODS[method].order == 2 else (1e-5, 1e-7, 1e-9)
+    errors, steps = [], []
+    for tol in levels:
+        run = integrator(method).solve((0, SECONDS), start(), rtol=tol, atol=tol)
+        errors.append(abs(run.y[:, -1] - reference()).max())
+        steps.append(run.naccepted)
+    assert (np.array(errors) < 60 * np.array(levels)).all(), errors
+    growth = (levels[0] / levels[-1]) ** (1 / (METHODS[method].order + 1))
+    assert 0.5 * growth < steps[-1] / steps[0] < 1.5 * growth
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_estimate_is_the_embedded_methods_error(method):
+    """Its order is that of the pair, and the main method's error is smaller."""
+    pair, problem = METHODS[method], integrator(method).problem
+    x, f, h = ca.SX.sym("x", 7), ca.SX.sym("f", 6), ca.SX.sym("h")
+    p = problem.parameters
+    one = lie_pairs.trial(
+        pair, problem.action, lambda x: problem.field(x, [], p), x, f, h, dense=False
+    )
+    step = ca.Function("step", [x, f, h], [one.x1, one.errors])
+    sizes, true, estimated, main = (0.16, 0.08, 0.04, 0.02), [], [], []
+    fine = integrator("rkmk853")
+    for size in sizes:
+        x1, errors = step(start(), problem.field(start(), [], p), size)
+        exact = fine.solve((0, size), start(), rtol=1e-13, atol=1e-14).y[:, -1]
+        x1, e = np.asarray(x1)[:, 0], np.asarray(errors)[0]
+        true.append(np.linalg.norm(x1 + e - exact))
+        estimated.append(np.linalg.norm(e))
+        main.append(np.linalg.norm(x1 - exact))
+    effectivity = np.array(estimated) / true
+    assert (abs(effectivity[-2:] - 1) < 0.15).all(), effectivity
+    order = 5 if method == "rkmk853" else pair.order  # the last row's, of the first embedded one
+    slope = np.polyfit(np.log(sizes), np.log(estimated), 1)[0]
+    assert abs(slope - order - 1) < 0.35, slope
+    assert main[-1] < 0.3 * true[-1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_curves_between_steps_stay_on_the_manifold_with_the_order_of_their_degree(method):
+    """One step each, its middle and its ends."""
+    sizes, errors = np.array([0.4, 0.28, 0.2, 0.14]) / (1 if method == "rkmk853" else 4), []
+    one = integrator(method)
+    for size in sizes:
+        run = one.solve((0, size), start(), dense_output=True, rtol=1e3, atol=1e3, first_step=size)
+        assert run.naccepted == 1
+        times = np.linspace(0, size, 9)
+        exact = integrator("rkmk853").solve(
+            (0, size), start(), t_eval=times, rtol=1e-13, atol=1e-14, max_step=size / 8
+        )
+        points = run.sol(times)
+        assert abs(np.linalg.norm(points[:4], axis=0) - 1).max() < 1e-15
+        assert np.allclose(points[:, [0, -1]], run.y, rtol=0, atol=2e-15)
+        errors.append(abs(points - exact.y).max())
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert slope > METHODS[method].degree + 1 - 0.4, (slope, errors)
+
+
+def test_the_curve_follows_the_field_from_step_to_step():
+    """Its slope is continuous."""
+    run = integrator("rkmk54").solve((0, SECONDS), start(), dense_output=True, rtol=1e-8)
+    h = 1e-7
+    t = run.t[1:-1]
+    before = (run.sol(t) - run.sol(t - h)) / h
+    after = (run.sol(t + h) - run.sol(t)) / h
+    assert abs(after - before).max() < 1e-5
+
+
+def test_times_that_are_asked_for_and_one_time():
+    times = np.linspace(0, SECONDS, 201)
+    asked = integrator("rkmk853").solve((0, SECONDS), start(), t_eval=times, dense_output=True)
+    free = integrator("rkmk853").solve((0, SECONDS), start(), dense_output=True)
+    assert np.array_equal(asked.t, times)
+    assert np.array_equal(asked.y, free.sol(times))
+    assert np.array_equal(asked.sol(0.3), free.sol([0.3])[:, 0])
+    assert free.sol.t_min == 0 and free.sol.t_max == SECONDS
+    for wrong in (-0.1, SECONDS + 0.1, np.nan, [[0.1]]):
+        with pytest.raises(ValueError, match="known for times from 0 to 2"):
+            free.sol(wrong)
+
+
+def test_a_run_of_no_time():
+    run = integrator("rkmk54").solve((1.0, 1.0), start(), dense_output=True)
+    assert run.success and run.naccepted == 0 and np.array_equal(run.t, [1.0])
+    assert np.allclose(run.sol(1.0), start())
+
+
+@pytest.mark.slow
+def test_a_million_steps_stay_on_the_manifold():
+    run = integrator("cf32").solve((0, 1000.0), start(), rtol=1e-3, max_step=1e-3)
+    assert run.naccepted >= 1_000_000
+    assert abs(np.linalg.norm(run.y[:4], axis=0) - 1).max() < 5e-16
+
+
+def test_the_python_loop_takes_the_same_steps(monkeypatch):
+    options = {"rtol": 1e-7, "dense_output": True}
+    hit = lambda t, x: x[1] - 0.2  # noqa: E731
+    for method in ("rkmk853", "cf43"):
+        native = AdaptiveIntegrator(top(), method, events=hit)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "compiler", lambda: None)
+            python = AdaptiveIntegrator(top(), method, events=hit)
+            a = python.solve((0, 0.3), start(), **options)
+            points = a.sol(np.linspace(0, 0.3, 7))
+        b = native.solve((0, 0.3), start(), **options)
+        assert (a.naccepted, a.nrejected, a.nfev) == (b.naccepted, b.nrejected, b.nfev)
+        assert np.allclose(a.t, b.t, rtol=1e-12) and np.allclose(a.y, b.y, rtol=0, atol=1e-13)
+        assert np.allclose(points, b.sol(np.linspace(0, 0.3, 7)), rtol=0, atol=1e-13)
+        assert np.allclose(a.t_events[0], b.t_events[0], rtol=0, atol=1e-12)
+
+
+def test_large_fields_are_called_with_the_same_result(monkeypatch):
+    whole = integrator("rkmk853").solve((0, 0.5), start(), rtol=1e-8)
+    monkeypatch.setattr("nh_control.integrators.adaptive.INLINE", 0)
+    for method in ("rkmk853", "cf43"):
+        run = AdaptiveIntegrator(top(), method).solve((0, 0.5), start(), rtol=1e-8)
+        whole = integrator(method).solve((0, 0.5), start(), rtol=1e-8)
+        assert np.allclose(run.t, whole.t) and np.allclose(run.y, whole.y, rtol=0, atol=1e-13)
+
+
+def test_threads_share_an_integrator():
+    one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
+    starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
+    alone = [one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y for x in starts]
+    with ThreadPoolExecutor(4) as pool:
+        among = list(
+            pool.map(lambda x: one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y, starts)
+        )
+    assert all(np.array_equal(a, b) for a, b in zip(alone, among))
+
+
+@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+def test_other_threads_run_meanwhile(monkeypatch):
+    """With an interval of ten seconds Python takes no thread's turn away: one that waits goes on
+    only when the running one gives it up.
+    """
+    monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", 400_000)
+    one, running, finished = integrator("rkmk54"), threading.Event(), threading.Event()
+
+    def work():
+        running.set()
+        one.solve((0, 300.0), start(), rtol=1e-9, max_step=1e-3)
+        finished.set()
+
+    thread, interval = threading.Thread(target=work), sys.getswitchinterval()
+    sys.setswitchinterval(10.0)
+    try:
+        thread.start()
+        running.wait()
+        assert not finished.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+# --- fields of the user --------------------------------------------------------------------------
+
+
+def test_a_field_of_time_on_the_sphere():
+    """q' = f(t) x q about one axis: by hand the angle is the integral of f."""
+    run = nh.solve_ivp(
+        (Directions(), lambda t, q: [0, 0, ca.cos(t)]), (0, 3.0), [1.0, 0, 0], rtol=1e-10
+    )
+    angle = np.sin(run.t)
+    assert np.allclose(run.y, [np.cos(angle), np.sin(angle), 0 * angle], rtol=0, atol=1e-9)
+
+
+def test_inputs_that_are_held_and_inputs_as_functions():
+    body = lie_cases.SYSTEMS["rigid_body"]()
+    x0 = np.concatenate([body.space.origin, [0.1, 0.2, 0.3]])
+    held = nh.solve_ivp(body, (0, 1), x0, u=[0.3, -0.1, 0.2], rtol=1e-9)
+    same = nh.solve_ivp(body, (0, 1), x0, u=lambda t, x: [0.3, -0.1, 0.2], rtol=1e-9)
+    assert np.allclose(held.y[:, -1], same.y[:, -1], rtol=0, atol=1e-13)
+    braked = nh.solve_ivp(body, (0, 1), x0, u=lambda t, x: -2 * t * x[4:], rtol=1e-10, atol=1e-12)
+    size = np.linalg.norm(braked.y[4:, -1]) / np.linalg.norm(x0[4:])
+    assert abs(size - np.exp(-1)) < 1e-9
+
+
+def test_other_parameters_of_a_system():
+    other = top().with_parameters(g=3.0)
+    run = nh.solve_ivp(other, (0, 1), start(), rtol=1e-9)
+    energy = [other.numeric.energy(x[:4], RATES) for x in run.y.T[:1]]
+    assert len(energy) == 1
+    assert abs(run.y[:, -1] - nh.solve_ivp(top(), (0, 1), start(), rtol=1e-9).y[:, -1]).max() > 0.1
+
+
+# --- errors relative to blocks -------------------------------------------------------------------
+
+ACTIONS = {
+    "translations": (LINE, [1, 1]),
+    "directions": (Directions(), [3]),
+    "tangent directions": (TangentDirections(), [3, 3]),
+    "poses": (FromRight(Motions(), tuple("abcdefg")), [4, 3]),
+    "planar": (FromLeft(PlanarMotions(), tuple("abc")), [1, 2]),
+    "product": (
+        ProductAction(
+            FromRight(Rotations(), tuple("abcd")),
+            Translations(*"efg"),
+            places=[range(3, 7), range(3)],
+        ),
+        [4, 1, 1, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_every_number_is_in_one_block(name):
+    action, sizes = ACTIONS[name]
+    assert [len(block) for block in action.blocks] == sizes
+    assert sorted(i for block in action.blocks for i in block) == list(range(action.nx))
+
+
+def test_steps_do_not_depend_on_the_frame():
+    """A turn about the vertical changes the quaternion's numbers, not the motion."""
+    turn, q = np.array([np.cos(0.7), 0, 0, np.sin(0.7)]), start()[:4]
+    w, v = q[0], q[1:]
+    turned = np.r_[turn[0] * w - turn[1:] @ v, turn[0] * v + w * turn[1:] + np.cross(turn[1:], v)]
+    runs = [
+        integrator("rkmk54").solve((0, SECONDS), np.r_[at, start()[4:]], rtol=1e-7)
+        for at in (q, turned)
+    ]
+    assert np.allclose(runs[0].t, runs[1].t, rtol=0, atol=1e-6)
+
+
+# --- failures and errors -------------------------------------------------------------------------
+
+
+def test_a_singularity_ends_the_run_with_what_was_reached():
+    run = nh.solve_ivp((Translations("y"), lambda t, y: y**2), (0, 2), [1.0], dense_output=True)
+    assert run.status == -1 and not run.success
+    assert "steps became too small at t = 1" in run.message and "singularity" in run.message
+    assert abs(run.t[-1] - 1) < 1e-4 and run.y.shape == (1, len(run.t))
+    assert abs(run.sol(0.5)[0] - 2) < 1e-4
+
+
+def test_a_field_that_is_not_finite_ends_the_run():
+    run = nh.solve_ivp((Translations("y"), lambda t, y: -ca.log(1 - t)), (0, 2), [0.0])
+    assert run.status == -1 and "not finite" in run.message
+    assert abs(run.t[-1] - 1) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"method": "RK45"}, "unknown method 'RK45', choose one of .*rkmk54"),
+        ({"x0": [1.0, 0]}, "x0 must be 7 finite numbers"),
+        ({"x0": [2.0, 0, 0, 0, 0, 0, 0]}, "not on the manifold"),
+        ({"x0": [np.nan] * 7}, "x0 must be 7 finite numbers"),
+        ({"t_span": (0, np.inf)}, "t_span must be 2 finite numbers"),
+        ({"u": [1.0]}, "u must be 0 finite numbers"),
+        ({"rtol": 1e-15}, "rtol must be at least 2.2e-14"),
+        ({"atol": 0.0}, "atol must be positive"),
+        ({"atol": [1e-9] * 3}, "atol must be 7 finite numbers"),
+        ({"first_step": -0.1}, "first_step must be positive"),
+        ({"first_step": 5.0}, "no longer than the time span"),
+        ({"max_step": 0.0}, "max_step must be positive"),
+        ({"t_eval": [0.1, 0.1]}, "t_eval must be a row of times"),
+        ({"t_eval": [0.5, 3.0]}, "from 0 to 1"),
+        ({"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])}, r"f\(t, x\) gives NaN"),
+        ({"equations": (LINE, lambda t, x: x[0])}, r"must have shape \(2,\), got \(1, 1\)"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(change, words):
+    arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start(), **change}
+    with pytest.raises(ValueError, match=words):
+        nh.solve_ivp(**arguments)
