@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.homogeneous import HomogeneousSpace
 from nh_control.integrators.lie_stages import (
@@ -63,11 +63,6 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
         )
     equations, main = LieEquations(system, coordinates), table.main
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
-
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
@@ -77,7 +72,8 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
         )
         return end[: system.space.nq], end[system.space.nq :]
 
-    return DiscreteSystem(system, h, Method(table.name, 0, residual, readout))
+    name = NAMES.get(table.name, table.name)
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
 
 
 NAMES = {"rkmk54": "rkmk5", "cf32": "cf3", "cf32_third_stage": "cf3_third_stage", "cf43": "cf4"}
