@@ -320,7 +320,7 @@ def _trial_s(n: int, repeats: int = 5) -> float:
     return min(found)
 
 
-def right_hand_side_s(n: int, evaluations: int = 1000, repeats: int = 5) -> float:
+def right_hand_side_s(n: int, evaluations: int = 200, repeats: int = 20) -> float:
     """Seconds of one evaluation of a chain's field by the compiled function, the least of several
     measurements.
     """
