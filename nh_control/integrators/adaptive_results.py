@@ -43,7 +43,7 @@ class DenseOutput:
         if at.ndim > 1 or not ((self.t_min <= at) & (at <= self.t_max)).all():
             raise ValueError(
                 f"the solution is known for times from {self.t_min:g} to {self.t_max:g}, one or a "
-                f"row of them, got {t}"
+                f"row of them, got {t!r}"
             )
         flat = np.atleast_1d(at)
         forward = 1.0 if self.times[-1] >= self.times[0] else -1.0

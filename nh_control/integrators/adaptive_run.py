@@ -61,7 +61,7 @@ class Request:
         absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
         absolute = _numbers(where, "atol", absolute, problem.nx)
         if not (absolute > 0).all():
-            raise ValueError(f"{where}: atol must be positive, got {atol}")
+            raise ValueError(f"{where}: atol must be positive, got {atol!r}")
         if not LEAST_RTOL <= rtol < math.inf:
             raise ValueError(f"{where}: rtol must be at least {LEAST_RTOL:.2g}, got {rtol}")
         if not max_step > 0:
@@ -83,7 +83,7 @@ class Request:
 def _numbers(where: str, what: str, value: ArrayLike, n: int) -> np.ndarray:
     array = np.asarray(value, dtype=float)
     if array.shape != (n,) or not np.isfinite(array).all():
-        raise ValueError(f"{where}: {what} must be {n} finite numbers, shape ({n},), got {value}")
+        raise ValueError(f"{where}: {what} must be {n} finite numbers, got {value!r}")
     return array.copy()
 
 
@@ -94,7 +94,7 @@ def _sorted_times(where: str, t_eval: ArrayLike, t0: float, t1: float) -> np.nda
     if not np.all(inside) or (forward * np.diff(times) <= 0).any():
         raise ValueError(
             f"{where}: t_eval must be a row of times from {t0:g} to {t1:g} in their order, got "
-            f"{t_eval}"
+            f"{t_eval!r}"
         )
     return times
 

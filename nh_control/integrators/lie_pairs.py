@@ -22,6 +22,7 @@ from nh_control.integrators.lie_tableaux import (
     TABLES,
     CommutatorFree,
     MuntheKaas,
+    Table,
     Weights,
     munthe_kaas,
 )
@@ -33,23 +34,30 @@ CUBIC = 3
 
 @dataclass(frozen=True)
 class Pair:
-    """A table with an embedded method; errors are of order `order` + 1 in h.
+    """A table with an embedded method (ValueError without one); errors are of order `order` + 1
+    in h.
 
     Munthe-Kaas tables may have the weights `second` of one more embedded method, and the `curve`
     `u(theta) = sum_ij curve_ij k_i B_j(theta)` with `tau(u(theta)) . x` between the ends and B_j
     from `basis`, for which stages with the rows `more` follow those of the table.
     """
 
-    table: MuntheKaas | CommutatorFree
+    table: Table
     order: int
     second: Weights | None = None
     more: tuple[Weights, ...] = ()
     curve: np.ndarray | None = None
 
+    def __post_init__(self) -> None:
+        if not self.table.embedded_order:
+            raise ValueError(
+                f"{self.table.name} has no embedded method, from which a step's error is estimated"
+            )
+
     @property
     def degree(self) -> int:
         """Degree of the curve."""
-        return CUBIC if self.curve is None else self.curve.shape[1]
+        return CUBIC if self.curve is None else len(self.curve[0])
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ def trial(
     stages = commutator_free_stages(pair.table, action, field, x, h, f)
     x1 = stages.moved(pair.table.end)
     f1 = field(x1)
-    error = stages.moved(pair.table.embedded) - x1
+    error = stages.moved(pair.table.embedded or pair.table.end) - x1
     curve = _hermite_after(stages, pair.table, h * f1) if dense else type(x)(0, 1)
     return Trial(action.settle(x1), f1, error.T, curve)
 
@@ -91,7 +99,7 @@ def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: G
     that are passed through in proportion to theta, and the coefficients of a polynomial.
     """
     first = dense.numel() // action.dim - pair.degree
-    columns = ca.reshape(dense, action.dim, first + pair.degree)
+    columns: Graph = ca.reshape(dense, action.dim, first + pair.degree)
     for i in range(first):
         x = action.act(theta * columns[:, i], x)
     return action.settle(
@@ -192,10 +200,14 @@ def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
     return np.column_stack([total, start - total, 2 * total - start - end, *more])
 
 
+def pair_of(table: Table) -> Pair:
+    """The pair of a table with an embedded method; raises ValueError for another."""
+    return Pair(table, min(table.order, table.embedded_order))
+
+
 def pairs() -> dict[str, Pair]:
     """All pairs by name."""
-    embedded = {name: t for name, t in TABLES.items() if t.embedded_order}
-    found = {name: Pair(t, min(t.order, t.embedded_order)) for name, t in embedded.items()}
+    found = {name: pair_of(table) for name, table in TABLES.items() if table.embedded_order}
     fourth = RK45.P[:, 3:].T  # of theta^4, which only the last of `basis` has
     found["rkmk54"] = replace(found["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))
     return {**found, "rkmk853": _dormand_prince_853()}

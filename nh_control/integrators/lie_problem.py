@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -44,7 +45,7 @@ class LieProblem:
         """Number of inputs that are held."""
         return int(self.field.size1_in(1))
 
-    @property
+    @cached_property
     def blocks(self) -> Sequence[Sequence[int]]:
         """Places of the numbers in which errors are measured."""
         return self.action.blocks[: len(self.action.blocks) - self.timed]
@@ -61,14 +62,15 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
         equations = LieEquations(equations)
     t = ca.SX.sym("t")
     if isinstance(equations, LieEquations):
-        system, action = equations.system, equations.action
+        system = equations.system
+        action: HomogeneousSpace = equations.action
         x, held = ca.SX.sym("x", action.nx), ca.SX.sym("u", system.nu)
         inputs = _vector(u(t, x), system.nu, f"{system.name}: u(t, x)") if callable(u) else held
         p, values = system.parameter_symbols, system.parameter_values
         name, f = system.name, equations.field(x, inputs, p)
         held = ca.SX(0, 1) if callable(u) else held
     else:
-        action, field = equations
+        action, field = equations[0], equations[1]
         x, held, p, values = ca.SX.sym("x", action.nx), ca.SX(0, 1), ca.SX(0, 1), np.zeros(0)
         name, f = "field", _vector(field(t, x), action.dim, "the field f(t, x)")
     timed = bool(ca.depends_on(f, t))

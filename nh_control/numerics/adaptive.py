@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -44,6 +44,9 @@ ARRAYS = (
     *("X", "F", "U", "P", "X1", "F1", "ERRORS", "DENSE", "CONTROL", "ATOL"),
     *("DIRECTIONS", "LIMITS", "SEEN", "TIMES", "STATES", "CURVES", "VALUES"),
 )
+
+Blocks: TypeAlias = Sequence[Sequence[int]]
+"""Places of numbers, block by block."""
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong)
 _POINTS = ctypes.CFUNCTYPE(None, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
@@ -88,7 +91,7 @@ class AdaptiveSteps:
         trial: ca.Function,
         point: ca.Function,
         events: ca.Function,
-        blocks: Sequence[Sequence[int]],
+        blocks: Blocks,
         order: int,
     ):
         self._functions = (trial, point, events)
@@ -160,7 +163,7 @@ class AdaptiveSteps:
 class _Loop:
     """native/adaptive.c in Python."""
 
-    def __init__(self, call: Functions, arrays: Arrays, blocks: Sequence[int], exponent: float):
+    def __init__(self, call: Functions, arrays: Arrays, blocks: Blocks, exponent: float):
         self._call, self._a = call, arrays
         self._blocks, self._exponent = blocks, exponent
 
@@ -243,7 +246,7 @@ def weighted_error(
     points: Sequence[np.ndarray],
     atol: np.ndarray,
     rtol: float,
-    blocks: Sequence[Sequence[int]],
+    blocks: Blocks,
 ) -> float:
     """Root of the mean of `(e_i / (atol_i + rtol max |x_b|))^2`, the largest of the points x, see
     above; summed in the order in which native/adaptive.c does.

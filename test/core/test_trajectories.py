@@ -2,11 +2,9 @@
 with their step, other threads running meanwhile.
 """
 
-import sys
-import threading
-
 import numpy as np
 import pytest
+import threads
 
 from nh_control.discrete import simulation
 from nh_control.discrete.results import StepFailed
@@ -118,27 +116,10 @@ def test_wrong_arguments_are_refused(board, arguments, words):
 
 @NATIVE
 def test_other_threads_run_meanwhile():
-    """With an interval of ten seconds Python takes no thread's turn away: one that waits goes on
-    only when the running one gives it up.
-    """
     dsys = oscillator()
-    x, running, finished = dsys.state([1.0], [0.0]), threading.Event(), threading.Event()
+    x = dsys.state([1.0], [0.0])
     dsys.step(x)
-
-    def work():
-        running.set()
-        dsys.simulate(x, 1_000_000, every=1_000_000)
-        finished.set()
-
-    thread, interval = threading.Thread(target=work), sys.getswitchinterval()
-    sys.setswitchinterval(10.0)
-    try:
-        thread.start()
-        running.wait()
-        assert not finished.is_set()
-    finally:
-        sys.setswitchinterval(interval)
-        thread.join()
+    assert threads.gives_way(lambda: dsys.simulate(x, 1_000_000, every=1_000_000))
 
 
 def test_inputs_may_lie_in_memory_by_columns(board):

@@ -3,8 +3,6 @@ curves between steps, failures, the same run in Python and C.
 """
 
 import math
-import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -13,6 +11,7 @@ import lie_cases
 import numpy as np
 import pytest
 import scipy.integrate
+import threads
 
 import nh_control as nh
 from nh_control.geometry.groups import Motions, PlanarMotions, Rotations
@@ -26,6 +25,7 @@ from nh_control.geometry.homogeneous import (
 )
 from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
+from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.numerics import compiled
 from nh_control.systems.rigid_body import heavy_top
@@ -223,26 +223,26 @@ def test_threads_share_an_integrator():
 
 @pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 def test_other_threads_run_meanwhile(monkeypatch):
-    """With an interval of ten seconds Python takes no thread's turn away: one that waits goes on
-    only when the running one gives it up.
-    """
     monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", 400_000)
-    one, running, finished = integrator("rkmk54"), threading.Event(), threading.Event()
+    one = integrator("rkmk54")
+    one.solve((0, 0.1), start())
+    assert threads.gives_way(lambda: one.solve((0, 300.0), start(), rtol=1e-9, max_step=1e-3))
 
-    def work():
-        running.set()
-        one.solve((0, 300.0), start(), rtol=1e-9, max_step=1e-3)
-        finished.set()
 
-    thread, interval = threading.Thread(target=work), sys.getswitchinterval()
-    sys.setswitchinterval(10.0)
-    try:
-        thread.start()
-        running.wait()
-        assert not finished.is_set()
-    finally:
-        sys.setswitchinterval(interval)
-        thread.join()
+def test_a_tableau_of_the_user():
+    """Bogacki and Shampine's, which has Hermite's curve and its end as the last stage."""
+    a = np.zeros((4, 4))
+    a[1, 0], a[2, 1], a[3, :3] = 1 / 2, 3 / 4, scipy.integrate.RK23.B
+    b = [*scipy.integrate.RK23.B, 0]
+    table = munthe_kaas("rkmk32", 3, a, b, b + scipy.integrate.RK23.E, 2)
+    tolerances = {"rtol": 1e-5, "atol": 1e-7, "t_eval": np.linspace(0, 8, 30)}
+    run = nh.solve_ivp((LINE, van_der_pol), (0, 8), [2.0, 0.0], method=table, **tolerances)
+    numbers = lambda t, y: [float(v) for v in van_der_pol(t, y)]  # noqa: E731
+    other = scipy.integrate.solve_ivp(numbers, (0, 8), [2.0, 0.0], "RK23", **tolerances)
+    assert run.nfev == other.nfev
+    assert np.allclose(run.y, other.y, rtol=0, atol=1e-7)
+    with pytest.raises(ValueError, match="rkmk4 has no embedded method"):
+        nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"])
 
 
 # --- fields of the user --------------------------------------------------------------------------

@@ -105,28 +105,30 @@ def check_order(run, table, coordinates="exp"):
         assert abs(slowest - table.order) <= 0.05 * (table.order + 1), found
 
 
-def methods(default=("heavy top",)):
+def cases(names, default):
+    """All motions with all methods; the first motion by the methods `default`, the others slow."""
     for run in MOTIONS:
-        marks = () if run in default else pytest.mark.slow
-        yield from (pytest.param(run, name, marks=marks) for name in TABLES)
+        for name in names:
+            often = run == MOTIONS[0] and name in default
+            yield pytest.param(run, name, marks=() if often else pytest.mark.slow)
 
 
 # --- orders --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("run, name", list(methods()))
+@pytest.mark.parametrize("run, name", list(cases(TABLES, TABLES)))
 def test_order_in_configuration_and_momenta(run, name, monkeypatch):
     interpreted(monkeypatch)
     check_order(run, TABLES[name])
 
 
-@pytest.mark.parametrize("run, name", [case for case in methods() if case.values[1] in PAIRS])
+@pytest.mark.parametrize("run, name", list(cases(PAIRS, ("cf43",))))
 def test_order_of_embedded_methods(run, name, monkeypatch):
     interpreted(monkeypatch)
     check_order(run, TABLES[name].embedded_method)
 
 
-@pytest.mark.parametrize("name", ("rkmk4", "rkmk54"))
+@pytest.mark.parametrize("name", ("rkmk4", pytest.param("rkmk54", marks=pytest.mark.slow)))
 @pytest.mark.parametrize("coordinates", ("cay", "second"))
 def test_order_in_other_coordinates(coordinates, name, monkeypatch):
     interpreted(monkeypatch)
@@ -217,7 +219,7 @@ def times(turn, q):
 
 # --- derivatives ---------------------------------------------------------------------------------
 
-FEW = (("rigid_body", "rkmk4"), ("pendulum_1", "cf43"))
+FEW = (("rigid_body", "cf43"), ("pendulum_1", "rkmk4_two_commutators"))
 DERIVED = [
     *FEW,
     *(
