@@ -222,12 +222,9 @@ def times(turn, q):
 FEW = (("rigid_body", "cf43"), ("pendulum_1", "rkmk4_two_commutators"))
 DERIVED = [
     *FEW,
-    *(
-        (name, table)
-        for name in ("heavy_top", "pendulum_2", "floating_body_exp")
-        for table in TABLES
-    ),
-    ("payload", "cf43"),
+    *(("heavy_top", table) for table in TABLES),
+    *(("floating_body_exp", table) for table in ("cf32", "rkmk54")),
+    *(("pendulum_2", table) for table in ("cf32_third_stage", "cf43", "rkmk54")),
     ("payload", "rkmk4"),
 ]
 
