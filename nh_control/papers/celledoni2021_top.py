@@ -20,11 +20,11 @@ from nh_control.numerics.progress import Progress
 from nh_control.papers import measure
 from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, Problem, Steps, plot_orders
 from nh_control.papers.paper import Outcome, Statement
+from nh_control.systems.kaluza_klein_top import kaluza_klein_top, momentum_of_y
 from nh_control.systems.rigid_body import (
     HeavyTopParameters,
     RigidBodyParameters,
     heavy_top,
-    heavy_top_larger_group,
 )
 from nh_control.systems.rigid_body_fields import (
     heavy_top_coadjoint,
@@ -37,8 +37,6 @@ TOP = HeavyTopParameters()
 UPRIGHT, UP = np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 RATE = np.array([0.0, 150.0, -4.61538])
 MOMENTUM = RATE * [TOP.Jx, TOP.Jy, TOP.Jz]
-CONSTANT = -TOP.M * TOP.g * TOP.l * np.array(TOP.chi)
-"""p of the larger group."""
 SHOWN_STEP_S, SHOWN_S = 0.002, 1.0
 LONG_STEP_S, LONG_STEPS = 0.01, 6000
 ORDER_S, ORDER_STEPS = 0.1, (160, 320, 640, 1280, 2560)
@@ -51,14 +49,14 @@ GRAVITY = (
 
 def symplectic(h: float) -> dict[str, tuple[DiscreteSystem, np.ndarray]]:
     """The symplectic methods of Fig. 2, each with its start."""
-    top, larger = heavy_top(TOP), heavy_top_larger_group(TOP)
+    top, larger = heavy_top(TOP), kaluza_klein_top(TOP)
     on_top = {
         f"SLGI, θ = {theta}": INTEGRATORS[name].make(top, h)
         for theta, name in (("0", "slgi_0"), ("1/2", "slgi_half"), ("1", "slgi_1"))
     }
     out = {name: (dsys, dsys.state(UPRIGHT, RATE)) for name, dsys in on_top.items()}
     kk = INTEGRATORS["slgi_half"].make(larger, h)
-    v = np.concatenate([RATE, CONSTANT - UP])
+    v = np.concatenate([RATE, momentum_of_y(TOP) - UP])
     out["SLGIKK, θ = 1/2"] = kk, kk.state(np.concatenate([UPRIGHT, np.zeros(3)]), v)
     return out
 
@@ -71,7 +69,7 @@ def formulations() -> dict[str, Problem]:
     x0 = {
         "cotangent": start,
         "coadjoint": np.concatenate([MOMENTUM, UP]),
-        "quadratic": np.concatenate([start, CONSTANT, np.zeros(3)]),
+        "quadratic": np.concatenate([start, momentum_of_y(TOP), np.zeros(3)]),
     }
     fields = {
         "cotangent": heavy_top_cotangent(TOP),

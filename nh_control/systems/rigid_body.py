@@ -10,7 +10,6 @@ import numpy as np
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Vector
@@ -83,22 +82,6 @@ def heavy_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
         space=SO3(),
         lagrangian=lambda q, v, p: (
             _spin(v, p) - p.M * p.g * p.l * quaternion.rotate(q, ca.vertcat(*p.chi))[2]
-        ),
-        parameters=parameters,
-    )
-
-
-def heavy_top_larger_group(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
-    """The top on SO(3) x R^3 with a quadratic Hamiltonian [celledoni2021 (25)-(32)],
-    `L = omega^T J omega / 2 + |x' + R^T e3|^2 / 2`: where the momentum of x, `x' + R^T e3`, is
-    `-M g l chi`, which stays so, R moves as that of `heavy_top`; no inputs.
-    """
-    return System(
-        name="heavy_top_larger_group",
-        space=Product(SO3(), Rn("x", "y", "z")),
-        lagrangian=lambda q, v, p: (
-            _spin(v[:3], p)
-            + ca.sumsqr(v[3:] + quaternion.rotate_back(q[:4], ca.SX([0, 0, 1]))) / 2
         ),
         parameters=parameters,
     )

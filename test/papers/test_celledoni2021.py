@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+from nh_control.mechanics import parametric
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import celledoni2021_chains as chains
 from nh_control.papers import celledoni2021_pendulums as pendulums
-from nh_control.papers.celledoni2021_flow import Steps, Untouched
+from nh_control.papers import celledoni2021_top as top
+from nh_control.papers.celledoni2021_flow import Problem, Steps, Untouched
+from nh_control.systems.rigid_body_fields import rigid_body_momentum
 
 PAPER = PAPERS["celledoni2021"]
 FAST = ("rigid_body", "4", "9", "11")
@@ -40,6 +43,30 @@ def test_two_pendulums_stay_on_the_manifold_without_any_projection():
     assert np.abs(1 - np.sum(q * q, axis=2)).max() < 1e-13
     assert np.abs(np.sum(q * w, axis=2)).max() < 1e-13
     assert np.ptp(q[..., 1]) > 1  # the motion is not in a plane
+
+
+@pytest.mark.slow
+def test_a_million_steps_stay_on_the_manifold_and_classical_ones_do_not():
+    problem = pendulums.chain(2, start=pendulums.IN_SPACE[:2])
+    steps = Steps("million", {"RKMK4": ("rkmk4", problem), "RK4": ("rkmk4", problem.flat)})
+    worst = {}
+    for method in ("RKMK4", "RK4"):
+        states = steps.run(method, problem, 0.005, 1_000_000).reshape(-1, 2, 6)
+        q, w = np.split(states, 2, axis=2)
+        norms, products = np.sum(q * q, axis=2), np.sum(q * w, axis=2)
+        worst[method] = np.abs(1 - norms).max(), np.abs(products).max()
+    assert worst["RKMK4"][0] < 1e-15 and worst["RKMK4"][1] < 1e-14
+    assert min(worst["RK4"]) > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table, kept", [("rkmk4", 1e-13), ("rkmk54", 1e-13), ("cf43", 1e-12)])
+def test_a_million_steps_stay_on_the_coadjoint_orbit(table, kept):
+    action, field = rigid_body_momentum(top.FREE)
+    mu = np.array([1.0, 1.5, -0.8])
+    problem = Problem("orbit", action, field, parametric.values(top.FREE), mu)
+    states = Steps("orbit", {"it": (table, problem)}).run("it", problem, 0.1, 1_000_000)
+    assert np.abs(np.linalg.norm(states, axis=1) / np.linalg.norm(mu) - 1).max() < kept
 
 
 @pytest.mark.slow
