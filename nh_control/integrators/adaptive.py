@@ -35,6 +35,7 @@ def solve_ivp(
     atol: ArrayLike = 1e-9,
     first_step: float | None = None,
     max_step: float = math.inf,
+    p: ArrayLike | None = None,
 ) -> Solution:
     """Integrate `x' = generator(x) f(t, x)` from x0 (nx) at t_span[0] to t_span[1] with steps of
     variable size that stay on the manifold; arguments and result as `scipy.integrate.solve_ivp`.
@@ -44,7 +45,7 @@ def solve_ivp(
     integrator = AdaptiveIntegrator(equations, method, u if callable(u) else None, events)
     held = () if callable(u) else u
     return integrator.solve(
-        t_span, x0, held, t_eval, dense_output, rtol, atol, first_step, max_step
+        t_span, x0, held, t_eval, dense_output, rtol, atol, first_step, max_step, p
     )
 
 
@@ -52,9 +53,9 @@ class AdaptiveIntegrator:
     """An embedded pair of Lie group methods on a problem, compiled once for many runs: `solve`.
 
     `equations` are a `System`, its `LieEquations` (states (q, rho)), or a pair of an action and a
-    field f(t, x), a function of CasADi expressions that gives an algebra element. `u` may be a
-    function u(t, x) of such expressions, for a system. Where the time is used it is one more
-    number of the state, on which R^1 acts.
+    field: a function f(t, x) of CasADi expressions that gives an algebra element, or a
+    `ca.Function` f(x, u, p) of state, inputs and parameters. `u` may be a function u(t, x) of
+    expressions. Where the time is used it is one more number of the state, on which R^1 acts.
 
     `method` is a key of `METHODS`: "rkmk54" and "rkmk853" of Dormand and Prince, the
     commutator-free "cf32", "cf32_third_stage" and "cf43"; or a table with an embedded method, such
@@ -102,15 +103,17 @@ class AdaptiveIntegrator:
         atol: ArrayLike = 1e-9,
         first_step: float | None = None,
         max_step: float = math.inf,
+        p: ArrayLike | None = None,
     ) -> Solution:
-        """One run from x0 (nx) under inputs u (nu) that are held; atol is one number or (nx).
+        """One run from x0 (nx) under inputs u (nu) that are held; atol is one number or (nx), p are
+        the values of the parameters (those of the system by default).
 
         A failure is no exception but `status` -1 with the solution so far. Raises ValueError for
         values that do not fit.
         """
         problem = self.problem
         request = Request.checked(
-            problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step
+            problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step, p
         )
         between = dense_output or t_eval is not None or bool(self.events)
         steps, evaluations = self._dense_steps if between else self._steps

@@ -33,6 +33,7 @@ class Request:
     t1: float
     x0: np.ndarray
     u: np.ndarray
+    p: np.ndarray
     t_eval: np.ndarray | None
     dense_output: bool
     rtol: float
@@ -53,11 +54,14 @@ class Request:
         atol: ArrayLike,
         first_step: float | None,
         max_step: float,
+        p: ArrayLike | None,
     ) -> Request:
         """The request, with the problem named where a value does not fit (ValueError)."""
         where = problem.name
         span = _numbers(where, "t_span", t_span, 2)
         x, held = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
+        own = np.zeros(0) if problem.parameters is None else problem.parameters
+        numbers = _numbers(where, "p", own if p is None else p, problem.n_p)
         absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
         absolute = _numbers(where, "atol", absolute, problem.nx)
         if not (absolute > 0).all():
@@ -76,7 +80,8 @@ class Request:
             x, absolute = np.append(x, t0), np.append(absolute, 1.0)
         at = None if t_eval is None else _sorted_times(where, t_eval, t0, t1)
         return cls(
-            t0, t1, x, held, at, bool(dense_output), float(rtol), absolute, first_step, max_step
+            *(t0, t1, x, held, numbers, at, bool(dense_output)),
+            *(float(rtol), absolute, first_step, max_step),
         )
 
 
@@ -143,7 +148,7 @@ class Run:
         r, steps = self._request, self._steps
         arrays = Arrays(steps.sizes, ROOM)
         arrays.x[:] = self._settled(r.x0)
-        arrays.u[:], arrays.p[:], arrays.atol[:] = r.u, self._problem.parameters, r.atol
+        arrays.u[:], arrays.p[:], arrays.atol[:] = r.u, r.p, r.atol
         arrays.f[:], rate = self._rate(arrays, arrays.f, 0.0)
         size = r.first_step or self._first_step(arrays, rate)
         arrays.control[:] = r.t0, r.t1, size, r.max_step, r.rtol, 0.0

@@ -18,7 +18,7 @@ from nh_control.numerics.expressions import lost
 
 UserField: TypeAlias = Callable[[Any, Any], Any]
 """f(t, x) of CasADi expressions: an algebra element, as one expression or a list of them."""
-Equations: TypeAlias = System | LieEquations | tuple[HomogeneousSpace, UserField]
+Equations: TypeAlias = System | LieEquations | tuple[HomogeneousSpace, UserField | ca.Function]
 Input: TypeAlias = ArrayLike | Callable[[Any, Any], Any]
 """Numbers that are held over the run, or a function u(t, x) of CasADi expressions."""
 
@@ -26,13 +26,14 @@ Input: TypeAlias = ArrayLike | Callable[[Any, Any], Any]
 @dataclass(frozen=True)
 class LieProblem:
     """`x' = generator(x) field(x, u, p)`, without inputs where they are functions; the last number
-    of x is the time where the field depends on it (`timed`).
+    of x is the time where the field depends on it (`timed`). Parameters have values where a system
+    gives them.
     """
 
     name: str
     action: HomogeneousSpace
     field: ca.Function
-    parameters: np.ndarray
+    parameters: np.ndarray | None
     timed: bool
 
     @property
@@ -45,6 +46,11 @@ class LieProblem:
         """Number of inputs that are held."""
         return int(self.field.size1_in(1))
 
+    @property
+    def n_p(self) -> int:
+        """Number of parameters."""
+        return int(self.field.size1_in(2))
+
     @cached_property
     def blocks(self) -> Sequence[Sequence[int]]:
         """Places of the numbers in which errors are measured."""
@@ -52,33 +58,55 @@ class LieProblem:
 
 
 def lie_problem(equations: Equations, u: Input) -> LieProblem:
-    """The problem of a system, of its `LieEquations`, or of an action and a field f(t, x).
+    """The problem of a system, of its `LieEquations`, or of an action and a field.
 
     A field or input that depends on the time gets it as one more number of the state, with the
     rate 1. Raises ValueError for a field or an input of a wrong size, and for systems that
     `LieEquations` refuses.
     """
-    if isinstance(equations, System):
-        equations = LieEquations(equations)
-    t = ca.SX.sym("t")
-    if isinstance(equations, LieEquations):
-        system = equations.system
-        action: HomogeneousSpace = equations.action
-        x, held = ca.SX.sym("x", action.nx), ca.SX.sym("u", system.nu)
-        inputs = _vector(u(t, x), system.nu, f"{system.name}: u(t, x)") if callable(u) else held
-        p, values = system.parameter_symbols, system.parameter_values
-        name, f = system.name, equations.field(x, inputs, p)
-        held = ca.SX(0, 1) if callable(u) else held
+    name, action, field, values = _parts(equations)
+    t, x = ca.SX.sym("t"), ca.SX.sym("x", action.nx)
+    held, p = ca.SX(0, 1), ca.SX(0, 1)
+    if isinstance(field, ca.Function):
+        _check(name, action, field)
+        n_u, p = field.size1_in(1), ca.SX.sym("p", field.size1_in(2))
+        if callable(u):
+            f = field(x, _vector(u(t, x), n_u, f"{name}: u(t, x)"), p)
+        else:
+            held = ca.SX.sym("u", n_u)
+            f = field(x, held, p)
+    elif callable(u):
+        raise ValueError(f"{name}: f(t, x) has no inputs, but u(t, x) is given; write it into f")
     else:
-        action, field = equations[0], equations[1]
-        x, held, p, values = ca.SX.sym("x", action.nx), ca.SX(0, 1), ca.SX(0, 1), np.zeros(0)
-        name, f = "field", _vector(field(t, x), action.dim, "the field f(t, x)")
+        f = _vector(field(t, x), action.dim, "the field f(t, x)")
     timed = bool(ca.depends_on(f, t))
     if timed:
         action, x = ProductAction(action, Translations("t")), ca.vertcat(x, t)
         f = ca.vertcat(f, 1)
-    function = ca.Function("field", [x, held, p], [f], {"cse": True})
+    function = ca.Function("field", [x, held, p], [ca.densify(f)], {"cse": True})
     return LieProblem(name, action, function, values, timed)
+
+
+def _parts(
+    equations: Equations,
+) -> tuple[str, HomogeneousSpace, ca.Function | UserField, np.ndarray | None]:
+    """Name, action, field and values of the parameters."""
+    if isinstance(equations, System):
+        equations = LieEquations(equations)
+    if isinstance(equations, LieEquations):
+        system = equations.system
+        return system.name, equations.action, equations.field, system.parameter_values
+    action, field = equations
+    return "field", action, field, None
+
+
+def _check(name: str, action: HomogeneousSpace, field: ca.Function) -> None:
+    sizes = [field.size1_in(k) for k in range(field.n_in())]
+    if len(sizes) != 3 or sizes[0] != action.nx or field.size_out(0) != (action.dim, 1):
+        raise ValueError(
+            f"{name}: expected a function f(x, u, p) from {action.nx} numbers x to {action.dim}, "
+            f"got {field}"
+        )
 
 
 def _vector(value: Any, size: int, what: str) -> ca.SX:

@@ -268,12 +268,30 @@ def test_inputs_that_are_held_and_inputs_as_functions():
     assert abs(size - np.exp(-1)) < 1e-9
 
 
-def test_other_parameters_of_a_system():
+def test_a_function_of_inputs_and_parameters():
+    """One compilation for all values; those of a system can be given, too."""
+    q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
+    field = ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
+    one = AdaptiveIntegrator((Directions(), field))
+    driven = AdaptiveIntegrator((Directions(), field), u=lambda t, x: 3 * t**2)
+    for rate, more in ((1.0, 0.0), (0.5, -2.0)):
+        for run, angle in (
+            (one.solve((0, 1), [1.0, 0, 0], u=[0.4], p=[rate, more]), 0.4 * rate + more),
+            (driven.solve((0, 1), [1.0, 0, 0], p=[rate, more]), rate + more),
+        ):
+            end = [np.cos(angle), np.sin(angle), 0]
+            assert np.allclose(run.y[:, -1], end, rtol=0, atol=1e-6)
     other = top().with_parameters(g=3.0)
-    run = nh.solve_ivp(other, (0, 1), start(), rtol=1e-9)
-    energy = [other.numeric.energy(x[:4], RATES) for x in run.y.T[:1]]
-    assert len(energy) == 1
-    assert abs(run.y[:, -1] - nh.solve_ivp(top(), (0, 1), start(), rtol=1e-9).y[:, -1]).max() > 0.1
+    given = integrator("rkmk54").solve((0, 1), start(), p=other.parameter_values)
+    assert np.array_equal(given.y, nh.solve_ivp(other, (0, 1), start()).y)
+    with pytest.raises(ValueError, match="p must be 2 finite numbers"):
+        one.solve((0, 1), [1.0, 0, 0], u=[0.4])
+    with pytest.raises(
+        ValueError, match=r"expected a function f\(x, u, p\) from 2 numbers x to 2"
+    ):
+        AdaptiveIntegrator((LINE, field))
+    with pytest.raises(ValueError, match=r"f\(t, x\) has no inputs, but u\(t, x\) is given"):
+        nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0])
 
 
 # --- errors relative to blocks -------------------------------------------------------------------
