@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -41,6 +41,19 @@ class GeometricGains(Parameters):
     k_w: float = parameter(5.0, "1/s", "link rates")
     k_R: float = parameter(100.0, "N m", "attitude")
     k_O: float = parameter(3.0, "N m s", "body rates")
+
+
+class WantedThrusts(NamedTuple):
+    """Of every quadrotor, a column each, z up: thrust (3, n) in N, and for the attitude along it
+    its quaternion (4, n), body rates (3, n) and their derivatives (3, n); and the link direction
+    (3, n) of the formation, from the payload to the quadrotor.
+    """
+
+    forces: ca.SX
+    attitudes: ca.SX
+    omegas: ca.SX
+    omega_dots: ca.SX
+    links: ca.SX
 
 
 class GeometricController:
@@ -90,29 +103,55 @@ def _control_law(
 ) -> Functions:
     """Inputs u (4 n) as a function of the path's jet (21), the configuration (nq) and the velocity
     (nw), both as in `quadrotor_payload`.
-
-    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`, and
-    `w_i = q_i x q_i'` is in the inertial frame.
     """
     jet = ca.SX.sym("jet", 3 * (ORDER + 1))
     q, v = ca.SX.sym("q", 3 + 7 * p.n), ca.SX.sym("v", 3 + 6 * p.n)
     y, attitudes, links = split_configuration(q, p.n)
     y_dot, omegas, rates = split_velocity(v, p.n)
-    directions = [-flip(link) for link in links]
-    spins = [ca.cross(a, -flip(rate)) for a, rate in zip(directions, rates)]
-    path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
-    wanted = _force_law(p, formation, gains)(
-        ca.vertcat(*path, flip(y), flip(y_dot), *directions, *spins)
-    )
-    inputs = []
-    for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
-        force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted)
-        thrust = ca.dot(force, quaternion.rotate(attitude, ca.SX([0, 0, 1])))
-        inputs += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
+    spins = [ca.cross(link, rate) for link, rate in zip(links, rates)]
+    wanted = wanted_thrusts(p, formation, gains, jet, (y, y_dot, links, spins))
+    u = quadrotor_inputs(p, gains, wanted, attitudes, omegas)
     return Functions(
         "quadrotor_payload_geometric",
-        [ca.Function("law", [jet, q, v], [ca.vertcat(*inputs)], ["jet", "q", "v"], ["u"])],
+        [ca.Function("law", [jet, q, v], [u], ["jet", "q", "v"], ["u"])],
     )
+
+
+def wanted_thrusts(
+    p: QuadrotorPayloadParameters,
+    formation: Formation,
+    gains: GeometricGains,
+    jet: ca.SX,
+    motion: tuple[ca.SX, ca.SX, Sequence[ca.SX], Sequence[ca.SX]],
+) -> WantedThrusts:
+    """The thrust vectors that take the payload along a path with this jet (21), from its motion:
+    position y (3), velocity (3), link directions and inertial angular velocities (n of 3 each).
+
+    The paper's link directions point from the quadrotors to the payload, `q_i <- -flip(q_i)`.
+    """
+    y, y_dot, links, spins = motion
+    path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
+    directions = [-flip(link) for link in links]
+    state = ca.vertcat(*path, flip(y), flip(y_dot), *directions, *map(flip, spins))
+    return WantedThrusts(*_force_law(p, formation, gains)(state))
+
+
+def quadrotor_inputs(
+    p: QuadrotorPayloadParameters,
+    gains: GeometricGains,
+    wanted: WantedThrusts,
+    attitudes: Sequence[ca.SX],
+    omegas: Sequence[ca.SX],
+) -> ca.SX:
+    """Thrusts and moments (4 n) of quadrotors with attitudes (n unit quaternions) and body rates
+    (n of 3): each thrust is what the wanted one has along the body's z.
+    """
+    out = []
+    for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):
+        force, attitude_d, omega_d, omega_d_dot = (w[:, i] for w in wanted[:4])
+        thrust = ca.dot(force, quaternion.rotate(attitude, ca.SX([0, 0, 1])))
+        out += [thrust, _moment(p, gains, attitude, omega, attitude_d, omega_d, omega_d_dot)]
+    return ca.vertcat(*out)
 
 
 def _moment(
@@ -140,8 +179,7 @@ def _moment(
 def _force_law(
     p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
 ) -> ca.Function:
-    """Wanted thrust vectors in our frame (3, n), and for the attitudes along them quaternions (4,
-    n), body rates (3, n) and their derivatives (3, n).
+    """The parts of `WantedThrusts`.
 
     The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are
     derivatives along the motion of s under these forces, for which `y'' = g e3 + a` exactly:
@@ -180,7 +218,7 @@ def _force_law(
         )
         return ca.jtimes(expression, s, flow)
 
-    forces, spin_rates = [], []
+    forces, links, spin_rates = [], [], []
     for i, l in enumerate(p.lengths):
         q_d = frame @ ca.DM(r[i])
         q_d_dot = rate(q_d)  # q_d and q_d' do not depend on w, so their rates need no w'
@@ -193,6 +231,7 @@ def _force_law(
             - ca.dot(q[i], w_d) * ca.cross(w[i], q[i])
             + _across(q[i], w_d_dot)
         )
+        links.append(-flip(q_d))
         forces.append(along + m * l * ca.cross(q[i], turn) + m * _across(q[i], a))
         spin_rates.append(ca.cross(q[i], a - forces[i] / m) / l)
     attitudes = [least_rotation(normalize(flip(u))) for u in forces]
@@ -201,7 +240,7 @@ def _force_law(
         for R in attitudes
     ]
     omega_dots = [rate(omega, spin_rates) for omega in omegas]
-    columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots)
+    columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots, links)
     return ca.Function("forces", [s], [ca.horzcat(*column) for column in columns], {"cse": True})
 
 

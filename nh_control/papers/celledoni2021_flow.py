@@ -1,0 +1,189 @@
+"""Motions of [celledoni2021] with constant steps by its methods and by classical ones, and
+accurate ones by SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
+from scipy.integrate import solve_ivp
+
+from nh_control.figures.style import SERIES, TARGET
+from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, Translations
+from nh_control.integrators.lie_group import lie_step
+from nh_control.integrators.lie_tableaux import TABLES, Table
+from nh_control.numerics.compiled import Functions
+from nh_control.papers.measure import MARKERS
+
+TIGHTEST = 1e-13
+METHODS = {
+    "Lie-Euler": "lie_euler",
+    "Lie-Euler-Heun": "lie_euler_heun",
+    "RKMK3": "rkmk3",
+    "RKMK4": "rkmk4",
+    "RKMK4, two commutators": "rkmk4_two_commutators",
+    "CF4": "cf43",
+}
+"""What the figures call the methods of constant steps."""
+ORDERS = {
+    "Lie-Euler": 1,
+    "Lie-Euler-Heun": 2,
+    "RKMK3": 3,
+    "RKMK4": 4,
+    "RKMK4, two commutators": 4,
+    "RKMK4, series": 4,
+    "CF4": 4,
+    "RKMK5": 5,
+}
+
+
+class Untouched(ProductAction):
+    """A product that leaves points as the step gave them: what the methods themselves keep."""
+
+    def settle(self, x: ca.SX) -> ca.SX:
+        return x
+
+
+class Truncated(ProductAction):
+    """A product with dexp^{-1} cut off before ad^5: exact enough for order 5."""
+
+    def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        return self.dexp_inverse_series(u, v)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`x' = generator(x) f(x, p)` from x0 at t = 0 with the numbers p of its parameters."""
+
+    name: str
+    action: HomogeneousSpace
+    field: ca.Function
+    numbers: np.ndarray
+    x0: np.ndarray
+
+    def on(self, kind: type[ProductAction]) -> Problem:
+        """The same under another kind of product of the same actions."""
+        if not isinstance(self.action, ProductAction):
+            raise TypeError(f"{self.name}: expected a product of actions, got {self.action}")
+        action = kind(*self.action.factors, places=self.action.places)
+        return Problem(self.name, action, self.field, self.numbers, self.x0)
+
+    @property
+    def flat(self) -> Problem:
+        """The same in R^nx, that is without its geometry: Munthe-Kaas methods are the classical
+        ones there.
+        """
+        x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
+        rate = self.action.generator(x) @ self.field(x, ca.SX(0, 1), p)
+        at = [x, ca.SX.sym("u", 0), p]
+        return Problem(
+            self.name,
+            Translations(*self.action.names),
+            ca.Function("field", at, [ca.densify(rate)], ["x", "u", "p"], ["f"], {"cse": True}),
+            self.numbers,
+            self.x0,
+        )
+
+    @cached_property
+    def rate(self) -> Callable[[float, np.ndarray], np.ndarray]:
+        """Right-hand side x'(t, x) for ODE solvers, compiled."""
+        call = self.flat.compiled().direct("field")
+        call.inputs[1][:] = self.numbers
+
+        def rate(_: float, x: np.ndarray) -> np.ndarray:
+            call.inputs[0][:] = x
+            call.run()
+            return call.outputs[0][:, 0].copy()
+
+        return rate
+
+    def compiled(self) -> Functions:
+        """`field(x, p)`."""
+        x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
+        f = ca.Function("field", [x, p], [self.field(x, ca.SX(0, 1), p)], ["x", "p"], ["f"])
+        return Functions(f"{self.name}_field", [f])
+
+    def accurate(
+        self, times: np.ndarray, tolerance: float = TIGHTEST, solver: str = "DOP853"
+    ) -> np.ndarray:
+        """States (N, nx) at times (N) by one of SciPy's solvers, in R^nx; raises RuntimeError
+        where it gives up.
+        """
+        span = (0.0, float(times[-1]))
+        run = solve_ivp(
+            self.rate, span, self.x0, solver, t_eval=times, rtol=tolerance, atol=tolerance
+        )
+        if not run.success:
+            raise RuntimeError(f"{self.name} by {solver} at {tolerance}: {run.message}")
+        return run.y.T
+
+
+class Steps:
+    """Steps of methods on problems, compiled together: each name has its table and its problem,
+    all of them with the same number of parameters.
+    """
+
+    def __init__(self, name: str, methods: Mapping[str, tuple[str, Problem]]):
+        functions = []
+        for k, (table, problem) in enumerate(methods.values()):
+            functions.append(_step(f"step{k}", TABLES[table].main, problem))
+        compiled = Functions(name, functions)
+        self._calls = {m: compiled.direct(f"step{k}") for k, m in enumerate(methods)}
+
+    def run(self, method: str, problem: Problem, h: float, steps: int) -> np.ndarray:
+        """States (steps + 1, nx) of a problem that differs from the method's in its numbers
+        alone.
+        """
+        call = self._calls[method]
+        states = np.empty((steps + 1, len(problem.x0)))
+        states[0] = call.inputs[0][:] = problem.x0
+        call.inputs[1][:], call.inputs[2][:] = h, problem.numbers
+        for k in range(steps):
+            call.run()
+            states[k + 1] = call.inputs[0][:] = call.outputs[0][:, 0]
+        return states
+
+    def errors(
+        self,
+        method: str,
+        problem: Problem,
+        end: np.ndarray,
+        duration: float,
+        counts: Sequence[int],
+    ) -> np.ndarray:
+        """Euclidean distances of the last states from the accurate one, for numbers of steps."""
+        runs = [self.run(method, problem, duration / n, n)[-1] for n in counts]
+        return np.array([np.linalg.norm(x - end) for x in runs])
+
+
+def _step(name: str, table: Table, problem: Problem) -> ca.Function:
+    x, h = ca.SX.sym("x", problem.action.nx), ca.SX.sym("h")
+    p = ca.SX.sym("p", len(problem.numbers))
+    end, _ = lie_step(table, problem.action, lambda y: problem.field(y, ca.SX(0, 1), p), x, h)
+    return ca.Function(name, [x, h, p], [end], ["x", "h", "p"], ["x1"], {"cse": True})
+
+
+def plot_orders(
+    axes: Axes, h: np.ndarray, found: dict[str, np.ndarray], orders: tuple[int, ...]
+) -> None:
+    """Errors of methods of several orders over the step size, with a line for each order."""
+    for i, (name, error) in enumerate(found.items()):
+        style = {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % 7]}
+        axes.loglog(
+            h, error, label=name, linewidth=1.0, fillstyle="none", markersize=8 - 0.7 * i, **style
+        )
+    for order in orders:
+        nearest = min(
+            found.values(), key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order)
+        )
+        line = 0.4 * nearest[-1] * (h / h[-1]) ** order
+        axes.loglog(h, line, ":", color=TARGET, linewidth=0.9)
+        axes.text(1.06 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
+    axes.set(xlabel="step h (s)", ylabel="error at the end", xlim=(0.85 * h[-1], 1.25 * h[0]))
+    axes.xaxis.set_minor_formatter(NullFormatter())

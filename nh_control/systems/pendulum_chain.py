@@ -1,0 +1,166 @@
+"""The N-fold spherical pendulum as a field on (TS^2)^N and on (T*S^2)^N, in time linear in N."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+
+from nh_control.geometry.homogeneous import ProductAction, TangentDirections
+from nh_control.mechanics import parametric
+from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
+
+E3 = ca.DM([0, 0, 1])
+"""Up."""
+
+
+def pendulum_chain(
+    parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """The chain of `spherical_pendulum` as `x' = generator(x) f` under SE(3)^N, from its
+    Lagrangian: x = (q_1, w_1, ..., q_N, w_N) on (TS^2)^N with inertial angular velocities w_i,
+    `q_i' = w_i x q_i`, and `f_i = (w_i, q_i x w_i')` [celledoni2021 5.2].
+
+    The field is `f(x, u, p)` of the state (6 N), no inputs and the numbers p of the parameters.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x, q, w = _states(len(parameters.masses))
+    turned = [ca.cross(q_i, a) for q_i, a in zip(q, angular_accelerations(q, w, p))]
+    return _action(len(q), "w"), _field(x, numbers, w, turned)
+
+
+def pendulum_chain_momenta(
+    parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """The chain from its Hamiltonian: x = (q_1, pi_1, ..., q_N, pi_N) on (T*S^2)^N, momenta
+    `pi = R(q) w`, and `f_i = (dH/dpi_i, dH/dq_i)` [celledoni2021 5.2], the other way around than
+    printed (corrected).
+
+    `dH/dpi_i = w_i = q_i x (v_i - v_{i-1}) / L_i` with v_i = (P_i - P_{i+1}) / m_i the velocities
+    of the masses, and `dH/dq_i = w_i x L_i P_i + g L_i (sum_{j >= i} m_j) e3`; the field's
+    arguments are those of `pendulum_chain`.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x, q, pi = _states(len(parameters.masses))
+    linear = linear_momenta(q, pi, p)
+    beyond = [*linear[1:], ca.SX(3, 1)]
+    velocities = [(P - after) / m for P, after, m in zip(linear, beyond, p.masses)]
+    before = [ca.SX(3, 1), *velocities[:-1]]
+    w = [ca.cross(q_i, v - v0) / l for q_i, v, v0, l in zip(q, velocities, before, p.lengths)]
+    carried, slopes = ca.SX(0), []
+    for i in reversed(range(len(q))):
+        carried += p.masses[i]
+        weight = p.g * carried * E3
+        slopes.append(p.lengths[i] * (ca.cross(w[i], linear[i]) + weight))
+    return _action(len(q), "pi"), _field(x, numbers, w, slopes[::-1])
+
+
+def _states(n: int) -> tuple[ca.SX, list[ca.SX], list[ca.SX]]:
+    """x (6 n) and its parts, one pair for each link."""
+    x = ca.SX.sym("x", 6 * n)
+    return (
+        x,
+        [x[6 * i : 6 * i + 3] for i in range(n)],
+        [x[6 * i + 3 : 6 * i + 6] for i in range(n)],
+    )
+
+
+def _action(n: int, second: str) -> ProductAction:
+    pairs = [
+        [f"link{i + 1}_{c}" for c in ("x", "y", "z", *(f"{second}_{c}" for c in "xyz"))]
+        for i in range(n)
+    ]
+    return ProductAction(*map(TangentDirections, pairs))
+
+
+def _field(
+    x: ca.SX, numbers: ca.SX, turning: Sequence[ca.SX], pushing: Sequence[ca.SX]
+) -> ca.Function:
+    f = ca.vertcat(*(part for pair in zip(turning, pushing) for part in pair))
+    at, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
+    return ca.Function("field", at, [f], names, ["f"], {"cse": True})
+
+
+def link_tensions(
+    q: Sequence[ca.SX], w: Sequence[ca.SX], p: SphericalPendulumParameters
+) -> list[ca.SX]:
+    """Tensions (N) in N of the links, from directions q_i (3) and inertial angular velocities w_i
+    (3), normal to q_i.
+
+    Newton's law of mass i, `m_i a_i = -m_i g e3 - s_i q_i + s_{i+1} q_{i+1}`, along a rigid link,
+    `q_i . (a_i - a_{i-1}) = -L_i |w_i|^2`, a_0 = 0, is
+        (1/m_i + 1/m_{i-1}) s_i - (q_i . q_{i+1}) s_{i+1} / m_i - (q_{i-1} . q_i) s_{i-1} / m_{i-1}
+            = L_i |w_i|^2,
+    and for the first link, without m_0, `= L_1 |w_1|^2 - g q_1 . e3`.
+    """
+    right = [l * ca.sumsqr(w_i) for l, w_i in zip(p.lengths, w)]
+    right[0] -= p.g * q[0][2]
+    return _along_the_chain(q, right, p)
+
+
+def angular_accelerations(
+    q: Sequence[ca.SX], w: Sequence[ca.SX], p: SphericalPendulumParameters
+) -> list[ca.SX]:
+    """`w_i' = q_i x (a_i - a_{i-1}) / L_i` (N of 3), the solution of `R(q) w' = ...`
+    [celledoni2021 5.2] without its dense matrix.
+    """
+    s = link_tensions(q, w, p)
+    out = []
+    for i, (q_i, l) in enumerate(zip(q, p.lengths)):
+        pull = s[i - 1] * q[i - 1] / p.masses[i - 1] if i else -p.g * E3
+        if i + 1 < len(q):
+            pull += s[i + 1] * q[i + 1] / p.masses[i]
+        out.append(ca.cross(q_i, pull) / l)
+    return out
+
+
+def momenta(q: Sequence[ca.SX], w: Sequence[ca.SX], p: SphericalPendulumParameters) -> list[ca.SX]:
+    """`pi_i = -hat(q_i)^2 dL/dw_i = (R(q) w)_i = L_i q_i x P_i` (N of 3), P_i the linear momentum
+    of all masses from i on [celledoni2021 5.2].
+    """
+    velocity, linear = ca.SX(3, 1), []
+    for q_i, w_i, m, l in zip(q, w, p.masses, p.lengths):
+        velocity = velocity + l * ca.cross(w_i, q_i)
+        linear.append(m * velocity)
+    for i in reversed(range(len(q) - 1)):
+        linear[i] += linear[i + 1]
+    return [l * ca.cross(q_i, P) for q_i, l, P in zip(q, p.lengths, linear)]
+
+
+def linear_momenta(
+    q: Sequence[ca.SX], pi: Sequence[ca.SX], p: SphericalPendulumParameters
+) -> list[ca.SX]:
+    """P_i (N of 3) of momenta pi_i on T*S^2: `pi_i x q_i / L_i` across the link, and along it what
+    keeps the links rigid, by the same tridiagonal equations as the tensions.
+    """
+    across = [ca.cross(pi_i, q_i) / l for pi_i, q_i, l in zip(pi, q, p.lengths)]
+    right = []
+    for i, q_i in enumerate(q):
+        pull = ca.SX(3, 1)
+        if i:
+            pull += across[i - 1] / p.masses[i - 1]
+        if i + 1 < len(q):
+            pull += across[i + 1] / p.masses[i]
+        right.append(ca.dot(q_i, pull))
+    along = _along_the_chain(q, right, p)
+    return [a + s * q_i for a, s, q_i in zip(across, along, q)]
+
+
+def _along_the_chain(
+    q: Sequence[ca.SX], right: Sequence[ca.SX], p: SphericalPendulumParameters
+) -> list[ca.SX]:
+    """Solve the tridiagonal equations of the links, `(1/m_i + 1/m_{i-1}) s_i - c_i s_{i+1} / m_i -
+    c_{i-1} s_{i-1} / m_{i-1} = right_i` with `c_i = q_i . q_{i+1}`, by elimination (Thomas); the
+    matrix is symmetric and positive definite.
+    """
+    n = len(q)
+    side = [ca.dot(q[i], q[i + 1]) / p.masses[i] for i in range(n - 1)]
+    pivots, values = [ca.SX(1 / p.masses[0])], [right[0]]
+    for i in range(1, n):
+        factor = side[i - 1] / pivots[-1]
+        pivots.append(1 / p.masses[i] + 1 / p.masses[i - 1] - factor * side[i - 1])
+        values.append(right[i] + factor * values[-1])
+    out = [values[-1] / pivots[-1]]
+    for i in reversed(range(n - 1)):
+        out.append((values[i] + side[i] * out[-1]) / pivots[i])
+    return out[::-1]

@@ -1,0 +1,112 @@
+"""Quadrotors that carry a payload as a field on T R^3 x (T SO(3))^n x (T S^2)^n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import casadi as ca
+
+from nh_control.geometry import quaternion
+from nh_control.geometry.groups import Rotations
+from nh_control.geometry.homogeneous import (
+    FromLeft,
+    HomogeneousSpace,
+    ProductAction,
+    TangentDirections,
+    Translations,
+)
+from nh_control.mechanics import parametric
+from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
+
+E3 = ca.DM([0, 0, 1])
+"""Up."""
+
+
+class PayloadState(NamedTuple):
+    """Parts of a state: payload position y (3) and velocity v (3), attitudes R_i (unit
+    quaternions), body rates Omega_i (3), link directions q_i (3) and inertial angular velocities
+    w_i (3).
+    """
+
+    y: ca.SX
+    v: ca.SX
+    attitudes: list[ca.SX]
+    omegas: list[ca.SX]
+    links: list[ca.SX]
+    spins: list[ca.SX]
+
+
+def split(x: ca.SX, n: int) -> PayloadState:
+    """Parts of x = (y, v, R_1, Omega_1, ..., R_n, Omega_n, q_1, w_1, ..., q_n, w_n)."""
+    bodies = [x[6 + 7 * i : 13 + 7 * i] for i in range(n)]
+    links = [x[6 + 7 * n + 6 * i : 12 + 7 * n + 6 * i] for i in range(n)]
+    return PayloadState(
+        x[:3],
+        x[3:6],
+        [b[:4] for b in bodies],
+        [b[4:] for b in bodies],
+        [l[:3] for l in links],
+        [l[3:] for l in links],
+    )
+
+
+def quadrotor_payload_field(
+    parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """`quadrotor_payload` as `x' = generator(x) f` under R^6 x (SO(3) x R^3)^n x SE(3)^n
+    [celledoni2021 6.1], z up, states x as in `split`:
+    `f = (v, v', R_i Omega_i, Omega_i', w_i, q_i x w_i')`.
+
+    The field is `f(x, u, p)` of the state (6 + 13 n), inputs (T_i, M_i) per quadrotor (4 n) and
+    the numbers p of the parameters.
+    """
+    n = parameters.n
+    numbers, p = parametric.symbolic(parameters)
+    x, u = ca.SX.sym("x", 6 + 13 * n), ca.SX.sym("u", 4 * n)
+    s = split(x, n)
+    forces = [quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(s.attitudes)]
+    v_dot, w_dots = accelerations(p, s.links, s.spins, forces)
+    inertia, parts = ca.vertcat(p.Jx, p.Jy, p.Jz), [s.v, v_dot]
+    for i, (R, omega) in enumerate(zip(s.attitudes, s.omegas)):
+        moment = u[4 * i + 1 : 4 * i + 4] - ca.cross(omega, inertia * omega)
+        parts += [quaternion.rotate(R, omega), moment / inertia]
+    for q, w, w_dot in zip(s.links, s.spins, w_dots):
+        parts += [w, ca.cross(q, w_dot)]
+    names = ["x", "u", "p"]
+    field = ca.Function(
+        "field", [x, u, numbers], [ca.vertcat(*parts)], names, ["f"], {"cse": True}
+    )
+    return _action(n), field
+
+
+def accelerations(
+    p: QuadrotorPayloadParameters,
+    links: Sequence[ca.SX],
+    spins: Sequence[ca.SX],
+    forces: Sequence[ca.SX],
+) -> tuple[ca.SX, list[ca.SX]]:
+    """v' (3) and w_i' (n of 3) for world forces f_i (3) on the quadrotors, in expressions: see
+    `quadrotor_payload_continuous.accelerations` for the equations [celledoni2021 (37), (38)].
+    """
+    m, mass, along = p.quadrotor_mass, p.payload_mass * ca.SX.eye(3), ca.SX(3, 1)
+    for q, w, force, l in zip(links, spins, forces, p.lengths):
+        mass += m * q @ q.T
+        along += q * (ca.dot(q, force) + m * l * ca.sumsqr(w))
+    proper = ca.solve(mass, along)
+    w_dots = [ca.cross(q, force / m - proper) / l for q, force, l in zip(links, forces, p.lengths)]
+    return proper - p.g * E3, w_dots
+
+
+def _action(n: int) -> ProductAction:
+    quads = [f"quad{i + 1}_" for i in range(n)]
+    factors: list[HomogeneousSpace] = [
+        Translations(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z")))
+    ]
+    for quad in quads:
+        factors.append(FromLeft(Rotations(), [f"{quad}q{c}" for c in "wxyz"]))
+        factors.append(Translations(*(f"{quad}omega_{c}" for c in "xyz")))
+    for i in range(n):
+        names = [f"link{i + 1}_{c}" for c in ("x", "y", "z", "w_x", "w_y", "w_z")]
+        factors.append(TangentDirections(names))
+    return ProductAction(*factors)

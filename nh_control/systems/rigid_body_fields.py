@@ -1,0 +1,123 @@
+"""The free rigid body and the heavy top as fields: on so(3)*, se(3)*, T*SO(3) and the cotangent
+bundle of the larger group SO(3) x R^3.
+
+Every field is `f(x, u, p)` of the state, no inputs and the numbers p of the parameters. z is up:
+Gamma0 = e3, and the potential is `M g l (Q chi)_z`; with the printed Gamma0 = (0, 0, -9.81) the
+top would fall up.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from nh_control.geometry import quaternion
+from nh_control.geometry.cotangent import Cotangent
+from nh_control.geometry.groups import Motions, Rotations
+from nh_control.geometry.homogeneous import (
+    Coadjoint,
+    FromLeft,
+    HomogeneousSpace,
+    ProductAction,
+    Translations,
+)
+from nh_control.mechanics import parametric
+from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters
+
+UP = ca.DM([0, 0, 1])
+ATTITUDE = tuple(f"q{c}" for c in "wxyz")
+MOMENTUM = tuple(f"pi_{c}" for c in "xyz")
+
+
+def rigid_body_momentum(
+    parameters: RigidBodyParameters = RigidBodyParameters(),
+) -> tuple[HomogeneousSpace, ca.Function]:
+    """Euler's equations on so(3)*, the body momentum mu by the coadjoint action of SO(3):
+    `mu' = mu x I^{-1} mu`, so `f = -I^{-1} mu` [celledoni2021 Ex. 1], whose sign is corrected.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    mu = ca.SX.sym("mu", 3)
+    return Coadjoint(Rotations(), [f"mu_{c}" for c in "xyz"]), _field(
+        mu, numbers, -mu / _inertia(p)
+    )
+
+
+def rigid_body_attitude(
+    parameters: RigidBodyParameters = RigidBodyParameters(),
+) -> tuple[HomogeneousSpace, ca.Function]:
+    """Attitude Q and spatial momentum pi of a free body on T*SO(3), by multiplications of
+    SO(3) x so(3)* from the left: `Q' = hat(omega) Q`, pi' = 0, so `f = (omega, pi x omega)` with
+    `omega = Q I^{-1} Q^T pi`.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x = ca.SX.sym("x", 7)
+    omega = _spin(x, p)
+    f = ca.vertcat(omega, ca.cross(x[4:], omega))
+    return FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM)), _field(x, numbers, f)
+
+
+def heavy_top_cotangent(
+    parameters: HeavyTopParameters = HeavyTopParameters(),
+) -> tuple[HomogeneousSpace, ca.Function]:
+    """The top on T*SO(3) with spatial momenta, x = (Q, pi) [celledoni2021 (21), (22)]:
+    `f = (omega, M g l Gamma0 x Q chi + pi x omega)`. The second term transports the momentum; the
+    paper's f2 lacks it (corrected).
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x = ca.SX.sym("x", 7)
+    pull = p.M * p.g * p.l * quaternion.rotate(x[:4], ca.vertcat(*p.chi))
+    return FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM)), _field(
+        x, numbers, _top(x, pull, p)
+    )
+
+
+def heavy_top_coadjoint(
+    parameters: HeavyTopParameters = HeavyTopParameters(),
+) -> tuple[HomogeneousSpace, ca.Function]:
+    """The top on se(3)*, x = (Pi, Gamma) with body momentum Pi and the upward direction Gamma in
+    the body, by the coadjoint action of SE(3) [celledoni2021 (23), (24)]:
+    `Pi' = Pi x I^{-1} Pi + M g l Gamma x chi,  Gamma' = Gamma x I^{-1} Pi`, so
+    `f = -dH/d(Pi, Gamma)`. |Gamma| and Pi . Gamma stay what they are.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x = ca.SX.sym("x", 6)
+    f = -ca.vertcat(x[:3] / _inertia(p), p.M * p.g * p.l * ca.vertcat(*p.chi))
+    names = [f"{name}_{c}" for name in ("Pi", "Gamma") for c in "xyz"]
+    return Coadjoint(Motions(), names), _field(x, numbers, f)
+
+
+def heavy_top_quadratic(
+    parameters: HeavyTopParameters = HeavyTopParameters(),
+) -> tuple[ProductAction, ca.Function]:
+    """The top with a quadratic Hamiltonian on T*(SO(3) x R^3), x = (Q, pi, p, q) [celledoni2021
+    (29)-(32)]: `p = -M g l chi` is a momentum that stays what it is, and
+    `pi' = -Gamma0 x Q p,  q' = p - Q^T Gamma0`.
+    """
+    numbers, p = parametric.symbolic(parameters)
+    x = ca.SX.sym("x", 13)
+    attitude, momentum = x[:4], x[7:10]
+    rate = momentum - quaternion.rotate_back(attitude, ca.SX(UP))
+    pull = -quaternion.rotate(attitude, momentum)
+    f = ca.vertcat(_top(x, pull, p), ca.SX(3, 1), rate)
+    top = FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM))
+    rest = Translations(*(f"{name}_{c}" for name in "pq" for c in "xyz"))
+    return ProductAction(top, rest), _field(x, numbers, f)
+
+
+def _top(x: ca.SX, pull: ca.SX, p: HeavyTopParameters) -> ca.SX:
+    """(omega, Gamma0 x pull + pi x omega) (6), pull = M g l Q chi in N m."""
+    omega = _spin(x, p)
+    return ca.vertcat(omega, ca.cross(ca.SX(UP), pull) + ca.cross(x[4:7], omega))
+
+
+def _spin(x: ca.SX, p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
+    """`omega = Q I^{-1} Q^T pi` (3) of x = (Q, pi, ...)."""
+    return quaternion.rotate(x[:4], quaternion.rotate_back(x[:4], x[4:7]) / _inertia(p))
+
+
+def _inertia(p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
+    return ca.SX(ca.vertcat(p.Jx, p.Jy, p.Jz))
+
+
+def _field(x: ca.SX, numbers: ca.SX, f: ca.SX) -> ca.Function:
+    at, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
+    return ca.Function("field", at, [ca.densify(f)], names, ["f"], {"cse": True})

@@ -1,0 +1,90 @@
+"""The claims of [celledoni2021]: a fast representative of each kind, and every experiment."""
+
+import numpy as np
+import pytest
+
+from nh_control.mechanics import parametric
+from nh_control.numerics.progress import Progress
+from nh_control.papers import PAPERS
+from nh_control.papers import celledoni2021_chains as chains
+from nh_control.papers import celledoni2021_pendulums as pendulums
+from nh_control.papers import celledoni2021_top as top
+from nh_control.papers.celledoni2021_flow import Problem, Steps, Untouched
+from nh_control.systems.rigid_body_fields import rigid_body_momentum
+
+PAPER = PAPERS["celledoni2021"]
+FAST = ("rigid_body", "4", "9", "11")
+OVER_ALL_CHAINS = ("8", "10")
+
+
+def assert_holds(number):
+    outcome = PAPER.experiment(number).compute(Progress())
+    assert outcome.statements
+    for statement in outcome.statements:
+        assert statement.holds, (statement.where, statement.ours)
+
+
+@pytest.mark.parametrize("number", FAST)
+def test_what_the_paper_says_holds(number):
+    assert_holds(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [n for n in PAPER.numbers if n not in FAST + OVER_ALL_CHAINS])
+def test_what_else_the_paper_says_holds(number):
+    assert_holds(number)
+
+
+def test_two_pendulums_stay_on_the_manifold_without_any_projection():
+    problem = pendulums.chain(2, start=pendulums.IN_SPACE[:2])
+    steps = Steps("two", {"RKMK4": ("rkmk4", problem.on(Untouched))})
+    states = steps.run("RKMK4", problem, 0.01, 500).reshape(-1, 2, 6)
+    q, w = np.split(states, 2, axis=2)
+    assert np.abs(1 - np.sum(q * q, axis=2)).max() < 1e-13
+    assert np.abs(np.sum(q * w, axis=2)).max() < 1e-13
+    assert np.ptp(q[..., 1]) > 1  # the motion is not in a plane
+
+
+@pytest.mark.slow
+def test_a_million_steps_stay_on_the_manifold_and_classical_ones_do_not():
+    problem = pendulums.chain(2, start=pendulums.IN_SPACE[:2])
+    steps = Steps("million", {"RKMK4": ("rkmk4", problem), "RK4": ("rkmk4", problem.flat)})
+    worst = {}
+    for method in ("RKMK4", "RK4"):
+        states = steps.run(method, problem, 0.005, 1_000_000).reshape(-1, 2, 6)
+        q, w = np.split(states, 2, axis=2)
+        norms, products = np.sum(q * q, axis=2), np.sum(q * w, axis=2)
+        worst[method] = np.abs(1 - norms).max(), np.abs(products).max()
+    assert worst["RKMK4"][0] < 1e-15 and worst["RKMK4"][1] < 1e-14
+    assert min(worst["RK4"]) > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table, kept", [("rkmk4", 1e-13), ("rkmk54", 1e-13), ("cf43", 1e-12)])
+def test_a_million_steps_stay_on_the_coadjoint_orbit(table, kept):
+    action, field = rigid_body_momentum(top.FREE)
+    mu = np.array([1.0, 1.5, -0.8])
+    problem = Problem("orbit", action, field, parametric.values(top.FREE), mu)
+    states = Steps("orbit", {"it": (table, problem)}).run("it", problem, 0.1, 1_000_000)
+    assert np.abs(np.linalg.norm(states, axis=1) / np.linalg.norm(mu) - 1).max() < kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "n, length, better", [(2, 1.0, 100), (20, 1.0, 1), (10, 0.5, 10), (20, 0.25, 1000)]
+)
+def test_variable_steps_against_as_many_constant_ones(n, length, better):
+    """Figs. 8 and 10 at some N; the reference is known much better than the errors."""
+    run = chains.run(n, length)
+    variable, constant = run.errors
+    assert run.uncertainty < 0.01 * variable
+    assert variable < 1e-4
+    assert constant > better * variable
+    assert run.variable.naccepted <= run.constant.naccepted <= run.variable.naccepted + 1
+
+
+def test_the_length_of_the_links_is_an_argument_of_the_compiled_steps():
+    """One compiled method on a chain of another length, against a reference of its own."""
+    run = chains.run(2, 0.7)
+    assert run.errors[0] < 1e-4
+    assert run.variable.y[-1, -1] == 0.7
