@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import factorial
 
 import casadi as ca
+from scipy.special import bernoulli
 
 SERIES_BELOW = 0.25**2
 """a^2 below which the Taylor series is used; its first omitted term is below 1e-15 there."""
+
+SLOPE_SERIES_BELOW, SLOPE_TERMS = 1.0, 13
+"""The same for slopes, whose closed forms cancel more."""
 
 
 def _switch(
@@ -72,3 +77,40 @@ def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:
     """
     series = (1, 1 / 6, 3 / 40, 5 / 112, 35 / 1152, 63 / 2816, 231 / 13312)
     return _switch(square, lambda a: ca.atan2(a, w) / a, series, below=0.07**2)
+
+
+def versine_slope(square: ca.SX) -> ca.SX:
+    """`g'(a) / a` for g = `versine`, `(a sin(a) - 2 (1 - cos(a))) / a^4`."""
+    return _slope(
+        square,
+        lambda a: (a * ca.sin(a) - 4 * ca.sin(a / 2) ** 2) / a**4,
+        lambda k: (-1) ** k / factorial(2 * k + 2),
+    )
+
+
+def sine_defect_slope(square: ca.SX) -> ca.SX:
+    """`g'(a) / a` for g = `sine_defect`, `(a (1 - cos(a)) - 3 (a - sin(a))) / a^5`."""
+    return _slope(
+        square,
+        lambda a: (2 * a * ca.sin(a / 2) ** 2 - 3 * (a - ca.sin(a))) / a**5,
+        lambda k: (-1) ** k / factorial(2 * k + 3),
+    )
+
+
+def tangent_slope(square: ca.SX) -> ca.SX:
+    """`g'(a) / a` for g = `tangent_coefficient`,
+    `((a/2) cot(a/2) + (a/2)^2 / sin(a/2)^2 - 2) / a^4`.
+    """
+    return _slope(
+        square,
+        lambda a: (a / 2 / ca.tan(a / 2) + (a / 2 / ca.sin(a / 2)) ** 2 - 2) / a**4,
+        lambda k: float(abs(bernoulli(2 * k + 2)[-1])) / factorial(2 * k + 2),
+    )
+
+
+def _slope(
+    square: ca.SX, closed: Callable[[ca.SX], ca.SX], coefficient: Callable[[int], float]
+) -> ca.SX:
+    """`g'(a) / a` of the even function `sum_k coefficient(k) a^2k`."""
+    series = [2 * k * coefficient(k) for k in range(1, SLOPE_TERMS + 1)]
+    return _switch(square, closed, series, SLOPE_SERIES_BELOW)

@@ -6,6 +6,7 @@ from nh_control.integrators import (
     energy_collocation,
     geometric_nonholonomic,
     gonzalez_full,
+    lie_group,
     lobatto,
     projected_gauss,
     reduced,
@@ -38,6 +39,7 @@ FAMILIES = (
     energy_collocation,
     composition,
     runge_kutta,
+    lie_group,
 )
 
 INTEGRATORS = Registry()

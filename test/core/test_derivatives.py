@@ -8,7 +8,7 @@ which is of third order in h.
 
 import numpy as np
 import pytest
-from cases import COMPOSED, PAIRS, discrete, random_point, registered, without_compiler
+from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered, without_compiler
 from differences import hessian, jacobian
 
 from nh_control.discrete.results import Linearization
@@ -16,7 +16,7 @@ from nh_control.discrete.results import Linearization
 H = 0.1
 SEEDS = range(3)
 SPACING, SPACING_2 = 0.02, 0.05
-CASES = [(*pair, seed) for pair in PAIRS for seed in SEEDS] + registered(0, slow=COMPOSED)
+CASES = [(*pair, seed) for pair in PAIRS for seed in SEEDS] + registered(0, slow=OWN_DERIVATIVES)
 
 
 def local_step(dsys, x, u, x1):

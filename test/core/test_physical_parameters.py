@@ -9,7 +9,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from cases import COMPOSED, PAIRS, discrete, random_point, registered, without_compiler
+from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered, without_compiler
 from differences import derivative, second_derivative
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
@@ -60,7 +60,7 @@ def check_first(dsys, x, u):
         assert np.abs(value * lin.P[:, k] - want).max() <= tolerance, name
 
 
-@pytest.mark.parametrize("system, method", PAIRS + registered(slow=COMPOSED))
+@pytest.mark.parametrize("system, method", PAIRS + registered(slow=OWN_DERIVATIVES))
 def test_the_step_by_every_parameter(system, method, monkeypatch):
     without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)

@@ -1,0 +1,104 @@
+"""The cotangent bundle of a Lie group as a Lie group, G x g*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+
+from nh_control.geometry.groups import LieGroup
+
+
+class Cotangent(LieGroup):
+    """G x g* with `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)` [celledoni2021 (11)], whose
+    multiplications from the left act on T*G in right trivialization.
+
+    exp: `(exp(x), (dexp_{-x})^T y)` for (x, y) of the algebra; the second kind is y after exp(x),
+    `(exp(x), y)`.
+    """
+
+    kinds = ("exp", "second")
+
+    def __init__(self, group: LieGroup, coordinates: str = "exp"):
+        super().__init__(coordinates)
+        if group.coordinates != "exp":
+            raise ValueError(
+                f"Cotangent: needs a group with coordinates 'exp', got {group.coordinates!r}"
+            )
+        self.group, self.dim, self.n = group, 2 * group.dim, group.n + group.dim
+
+    def tau(self, v: ca.SX) -> ca.SX:
+        x, y = self._split(v)
+        return ca.vertcat(self.group.tau(x), self._momentum(x, y))
+
+    def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        """With mu the momentum of tau(u) and f = (f1, f2): `x' = dexp^{-1}_x f1` and
+        `mu' = f2 - ad*_{f1} mu` [celledoni2021 (12)]; for exp y' follows from
+        `y = (dexp^{-1}_{-x})^T mu`.
+        """
+        (x, y), (f1, f2) = self._split(u), self._split(v)
+        mu = self._momentum(x, y)
+        x_rate, mu_rate = self.group.dtau_inverse(x, f1), f2 - self.group.ad_star(f1, mu)
+        if self.coordinates == "second":
+            return ca.vertcat(x_rate, mu_rate)
+        at, of = (ca.SX.sym(name, self.group.dim) for name in ("x", "mu"))
+        y_ = _transposed(lambda e: self.group.dtau_inverse(-at, e), of)
+        rate = ca.jtimes(y_, ca.vertcat(at, of), ca.vertcat(x_rate, mu_rate))
+        return ca.vertcat(x_rate, ca.substitute(rate, ca.vertcat(at, of), ca.vertcat(x, mu)))
+
+    def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        (x, y), (w, z), star = self._split(u), self._split(v), self.group.ad_star
+        return ca.vertcat(self.group.bracket(x, w), star(w, y) - star(x, z))
+
+    def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+        (x, y), (a, w) = self._split(u), self._split(mu)
+        star = self.group.ad_star
+        return ca.vertcat(star(x, a) - star(w, y), -self.group.bracket(x, w))
+
+    def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
+        n = self.group.n
+        moved = g[n:] + self.group.coadjoint(g[:n], k[n:])
+        return ca.vertcat(self.group.multiply(g[:n], k[:n]), moved)
+
+    def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
+        x, y = self._split(v)
+        turned, n = self.group.adjoint(g[: self.group.n], x), self.group.n
+        return ca.vertcat(
+            turned, self.group.coadjoint(g[:n], y) + self.group.ad_star(turned, g[n:])
+        )
+
+    def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
+        """`Ad_{g^{-1}}` transposed, by `<coadjoint(g, mu), Ad_g v> = <mu, v>` with
+        Ad_g = [Ad_g, 0; ad*(.) mu_g Ad_g, Ad*_{g^{-1}}].
+        """
+        n, (a, w) = self.group.n, self._split(mu)
+        w1 = self.group.adjoint(g[:n], w)
+        return ca.vertcat(self.group.coadjoint(g[:n], a) + self.group.ad_star(w1, g[n:]), w1)
+
+    def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        x, y = self._split(u)
+        at, of = (ca.SX.sym(name, self.group.dim) for name in "xy")
+        mu = self._momentum_of_exp(at, of)
+        rate = ca.jtimes(mu, ca.vertcat(at, of), v)
+        mu, rate = ca.substitute([mu, rate], [at, of], [x, y])
+        f1 = self.group.dexp(x, v[: self.group.dim])
+        return ca.vertcat(f1, rate + self.group.ad_star(f1, mu))
+
+    def settle(self, g: ca.SX) -> ca.SX:
+        n = self.group.n
+        return ca.vertcat(self.group.settle(g[:n]), g[n:])
+
+    def _momentum(self, x: ca.SX, y: ca.SX) -> ca.SX:
+        return y if self.coordinates == "second" else self._momentum_of_exp(x, y)
+
+    def _momentum_of_exp(self, x: ca.SX, y: ca.SX) -> ca.SX:
+        return _transposed(lambda e: self.group.dexp(-x, e), y)
+
+    def _split(self, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        return v[: self.group.dim], v[self.group.dim :]
+
+
+def _transposed(linear: Callable[[ca.SX], ca.SX], y: ca.SX) -> ca.SX:
+    """`L^T y` of a square linear map."""
+    n = y.shape[0]
+    return ca.horzcat(*(linear(ca.SX.eye(n)[:, i]) for i in range(n))).T @ y

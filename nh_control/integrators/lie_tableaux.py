@@ -1,0 +1,206 @@
+"""Lie group methods as data: Runge-Kutta-Munthe-Kaas and commutator-free tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import RK45
+
+Weights: TypeAlias = tuple[float, ...]
+Bracket: TypeAlias = tuple[float, int, int]
+
+
+@dataclass(frozen=True)
+class MuntheKaas:
+    """An explicit Runge-Kutta method (a, b) of order `order` on `u' = dtau^{-1}_u(f(tau(u) . x))`
+    [celledoni2021 (6)], with weights b_hat of order `embedded_order` for a second solution.
+
+    With `brackets` the slopes are `k_i = h f_i` alone, and stage i (the end for i = s) has
+    `u_i = sum_j a_ij k_j + sum c [k_j, k_l]` over the (c, j, l) of brackets[i].
+    """
+
+    name: str
+    order: int
+    a: tuple[Weights, ...]
+    b: Weights
+    b_hat: Weights | None = None
+    embedded_order: int = 0
+    brackets: tuple[tuple[Bracket, ...], ...] | None = None
+    source: str = ""
+
+    @property
+    def main(self) -> MuntheKaas:
+        """The method without its second solution and the stages that only this one uses."""
+        s = max(i for i, weight in enumerate(self.b) if weight) + 1
+        return replace(self, a=self.a[:s], b=self.b[:s], b_hat=None, embedded_order=0)
+
+
+@dataclass(frozen=True)
+class Exponentials:
+    """`tau(h sum_i w_i f_i)` for every row w in `rows`, the first one first, on the point `base`:
+    0 is the start of the step, i the stage i.
+    """
+
+    base: int
+    rows: tuple[Weights, ...]
+
+
+@dataclass(frozen=True)
+class CommutatorFree:
+    """A commutator-free method [celledoni2021 2.2] of order `order`: `f_i` at every stage (the
+    stage 0 is the start), the end, and the end of an embedded method of order `embedded_order`.
+    """
+
+    name: str
+    order: int
+    stages: tuple[Exponentials, ...]
+    end: Exponentials
+    embedded: Exponentials | None = None
+    embedded_order: int = 0
+    source: str = ""
+
+    @property
+    def main(self) -> CommutatorFree:
+        """The method without its second solution and the stages that only this one uses."""
+        used = max(len(row) for row in self.end.rows)
+        return replace(self, stages=self.stages[: used - 1], embedded=None, embedded_order=0)
+
+
+Table: TypeAlias = MuntheKaas | CommutatorFree
+
+
+def munthe_kaas(
+    name: str,
+    order: int,
+    a: ArrayLike,
+    b: ArrayLike,
+    b_hat: ArrayLike | None = None,
+    embedded_order: int = 0,
+    source: str = "",
+) -> MuntheKaas:
+    """The table of any explicit Butcher tableau: a (s, s), b and b_hat (s).
+
+    Raises ValueError where a is not strictly lower triangular, shapes differ, or weights do not
+    add up to one.
+    """
+    a_, b_ = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    hat = b_ if b_hat is None else np.asarray(b_hat, dtype=float)
+    s = len(b_)
+    if a_.shape != (s, s) or hat.shape != (s,) or np.triu(a_).any():
+        raise ValueError(
+            f"{name}: a must be strictly lower triangular, ({s}, {s}) for the {s} weights b, got "
+            f"shape {a_.shape}"
+        )
+    if not np.allclose([b_.sum(), hat.sum()], 1, rtol=0, atol=1e-12):
+        raise ValueError(f"{name}: weights must add up to 1, got {b_.sum()} and {hat.sum()}")
+    return MuntheKaas(
+        name,
+        order,
+        tuple(tuple(map(float, row[:i])) for i, row in enumerate(a_)),
+        tuple(map(float, b_)),
+        None if b_hat is None else tuple(map(float, hat)),
+        embedded_order,
+        source=source,
+    )
+
+
+CLASSICAL = ((0, 0, 0, 0), (1 / 2, 0, 0, 0), (0, 1 / 2, 0, 0), (0, 0, 1, 0))
+CLASSICAL_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+DORMAND_PRINCE = np.vstack([np.column_stack([RK45.A, np.zeros((6, 2))]), [*RK45.B, 0]])
+"""With its seventh stage, at the end; SciPy's numbers."""
+
+HEUN_3 = ((0, 0, 0), (1 / 3, 0, 0), (0, 2 / 3, 0))
+
+RKMK = (
+    munthe_kaas("rkmk3", 3, HEUN_3, (1 / 4, 0, 3 / 4), source="celledoni2021 (6), Heun's tableau"),
+    munthe_kaas("rkmk4", 4, CLASSICAL, CLASSICAL_WEIGHTS, source="celledoni2021 (6)"),
+    MuntheKaas(
+        "rkmk4_two_commutators",
+        4,
+        ((), (1 / 2,), (0, 1 / 2), (0, 0, 1)),
+        CLASSICAL_WEIGHTS,
+        brackets=((), (), ((-1 / 8, 0, 1),), (), ((-1 / 12, 0, 3),)),
+        source="celledoni2021 2.2, from Celledoni and Owren",
+    ),
+    munthe_kaas(
+        "rkmk54",
+        5,
+        DORMAND_PRINCE,
+        (*RK45.B, 0),
+        np.append(RK45.B, 0) + RK45.E,
+        4,
+        source="celledoni2021 4.1, Dormand and Prince",
+    ),
+)
+
+
+def _free(
+    name: str,
+    order: int,
+    stages: Sequence[tuple[int, Sequence[Weights]]],
+    end: tuple[int, Sequence[Weights]],
+    embedded: tuple[int, Sequence[Weights]] | None,
+    source: str,
+) -> CommutatorFree:
+    """With an embedded method of one order less, if any."""
+    rows = [Exponentials(base, tuple(rows)) for base, rows in stages]
+    hat = None if embedded is None else Exponentials(embedded[0], tuple(embedded[1]))
+    after = Exponentials(end[0], tuple(end[1]))
+    return CommutatorFree(
+        name, order, tuple(rows), after, hat, order - 1 if embedded else 0, source
+    )
+
+
+_CF4_STAGES = ((0, ((1 / 2,),)), (0, ((0, 1 / 2),)), (1, ((-1 / 2, 0, 1),)))
+_CF4_END = (0, ((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)))
+
+COMMUTATOR_FREE = (
+    _free("lie_euler", 1, (), (0, ((1,),)), None, "celledoni2021 2.2"),
+    _free(
+        "lie_euler_heun",
+        2,
+        ((0, ((1,),)),),
+        (0, ((1 / 2, 1 / 2),)),
+        None,
+        "celledoni2021 3.4.4",
+    ),
+    _free(
+        "crouch_grossman_3",
+        3,
+        ((0, ((3 / 4,),)), (0, ((119 / 216,), (0, 17 / 108)))),
+        (0, ((13 / 51,), (0, -2 / 3), (0, 0, 24 / 17))),
+        None,
+        "celledoni2021 2.2, Crouch and Grossman",
+    ),
+    _free(
+        "cf32",
+        3,
+        ((0, ((1 / 3,),)), (0, ((0, 2 / 3),))),
+        (1, ((-1 / 12, 0, 3 / 4),)),
+        (0, ((0, 1 / 2, 1 / 2),)),
+        "celledoni2021 4.2.1, first pair",
+    ),
+    _free(
+        "cf32_third_stage",
+        3,
+        ((0, ((2 / 3,),)), (0, ((5 / 12, 1 / 4),))),
+        (2, ((-1 / 6, -1 / 2, 1),)),
+        (0, ((1 / 4, 0, 3 / 4),)),
+        "celledoni2021 4.2.1, second pair",
+    ),
+    _free(
+        "cf43",
+        4,
+        (*_CF4_STAGES, (0, ((0, 3 / 4),))),
+        _CF4_END,
+        (0, ((1 / 3,), (-1 / 9, 1 / 3, 0, 0, 4 / 9))),
+        "celledoni2021 (9), (34)",
+    ),
+)
+
+TABLES: dict[str, Table] = {table.name: table for table in (*COMMUTATOR_FREE, *RKMK)}
+"""All tables by name, pairs included."""

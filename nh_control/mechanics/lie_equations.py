@@ -1,0 +1,195 @@
+"""Equations of motion of a system as a Lie group integrator takes them: an action on its states
+and a field of algebra elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import casadi as ca
+
+from nh_control.geometry.homogeneous import (
+    GroupAction,
+    HomogeneousSpace,
+    ProductAction,
+    Translations,
+    phase_action,
+    pose_action,
+    simple_factors,
+)
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Rn, Space
+from nh_control.mechanics.system import System
+
+
+class LieEquations:
+    """`x' = generator(x) f(x, u, p)` of the states x = (q, rho) of a system, as it stores them:
+    body velocities and momentum equations, made from the Lagrangian, forces and constraints.
+
+    With v the velocity of (q, rho), `p = dL/dv` and X a basis of the admissible velocities
+    `v = X s + c`,
+    `rho' = X^T (T^T (dL/dq + Dh^T lam) + ad*_v p + f) + (X')^T p`,  T = generator(q), where
+    multipliers of velocity constraints have dropped out, and lam are those for which `Dh v` stays
+    zero: index one. Momenta of unit vectors keep their normal part zero by the action of SE(3),
+    `f = (q x v, q x (rho' - (q . k) v))`, k the momentum before its projection. Kinetic energies
+    must be positive on the admissible velocities. `field(x, u, p)` is a CasADi function of state,
+    input and the system's parameters, `action` acts on x. Raises ValueError for what `refuses`
+    names.
+    """
+
+    def __init__(self, system: System, coordinates: str = "exp"):
+        if reason := refuses(system):
+            raise ValueError(f"{system.name} {reason}; use an integrator that takes it")
+        self.system = system
+        self.action = state_action(system, coordinates)
+
+    @cached_property
+    def field(self) -> ca.Function:
+        """`f(x, u, p)`."""
+        system, n = self.system, self.system.space.nq
+        x, u = ca.SX.sym("x", self.action.nx), ca.SX.sym("u", system.nu)
+        value = ca.densify(_Field(system, x[:n], x[n:], u).algebra())
+        arguments = [x, u, system.parameter_symbols]
+        return ca.Function("field", arguments, [value], ["x", "u", "p"], ["f"], {"cse": True})
+
+
+def state_action(system: System, coordinates: str = "exp") -> ProductAction:
+    """The action on a system's states (q, rho)."""
+    space, out = system.space, system.elimination
+    names = system.state_space.names[space.nq :]
+    if not system.m or out.on_spheres:
+        return phase_action(space, names, coordinates, out.dropped)
+    actions: list[HomogeneousSpace] = []
+    places: list[range] = []
+    for factor, q, _ in simple_factors(space):
+        actions.append(pose_action(factor, coordinates))
+        places.append(q)
+    rho = range(space.nq, space.nq + len(names))
+    return ProductAction(*actions, Translations(*names), places=[*places, rho])
+
+
+def refuses(system: System) -> str:
+    """Why a system has no such equations, "" if it has."""
+    if system.prescribed:
+        return "has prescribed coordinates"
+    for factor, _, _ in simple_factors(system.space):
+        if not isinstance(factor, (Rn, SE2, SO3, SE3, S2)):
+            return f"has a {type(factor).__name__}, on which no group is known to act"
+    return ""
+
+
+class _Field:
+    """The field at the symbols q, rho and u, made of the velocity, its momentum and the rates."""
+
+    def __init__(self, system: System, q: ca.SX, rho: ca.SX, u: ca.SX):
+        self._system, self._q = system, q
+        self._factors = [(f, [*at], [*w]) for f, at, w in simple_factors(system.space)]
+        self._basis, self._particular, self._kept = _stored_basis(system, q)
+        mass, momentum, x, c = system.inertia(q, rho)
+        self._solve = _factorized(mass)
+        y = self._solve(momentum)
+        self._x, self._v = x[:, : system.n_rho], x @ y + c
+        self._s = self._v[self._kept] if self._kept else y[: system.n_rho]
+        self._slope, self._p = system.gradients(q, self._v)
+        self._force = system.generalized_force(q, self._v, u)
+        self._q_rate = self._moving(self._v)
+        constant = ca.SX.sym("p", system.space.nw)
+        turning = ca.jtimes(self._basis.T @ constant, q, self._q_rate)
+        self._turning = ca.substitute(turning, constant, self._p)
+
+    def algebra(self) -> ca.SX:
+        """f, factor by factor as `state_action` lists them."""
+        slope = self._slope
+        if self._system.n_holonomic:
+            h = self._system.holonomic(self._q)
+            slope += ca.jtimes(h, self._q, self._multipliers(), True)
+        rate = self._rate(slope)
+        if not self._kept:
+            return ca.vertcat(self._v, rate)
+        pushed, parts = self._basis.T @ self._p, []
+        place = {i: k for k, i in enumerate(self._kept)}
+        for factor, q, w in self._factors:
+            v, at = self._v[w], [place[i] for i in w if i in place]
+            if isinstance(factor, S2):
+                unit = self._q[q]
+                turned = rate[at] - ca.dot(unit, pushed[at]) * v
+                parts += [ca.cross(unit, v), ca.cross(unit, turned)]
+            else:
+                parts += [v, rate[at]]
+        return ca.vertcat(*parts)
+
+    def _rate(self, slope: ca.SX) -> ca.SX:
+        """rho' for dL/dq = slope; of unit vectors but for its normal part."""
+        pulled = []
+        for factor, q, w in self._factors:
+            action, part = _pose(factor), slope[q]
+            if action:
+                turning = action.group.ad_star(self._v[w], self._p[w])
+                part = action.generator(self._q[q]).T @ part + turning
+            pulled.append(part)
+        return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._turning
+
+    def _multipliers(self) -> ca.SX:
+        """lam (n_holonomic) for which `Dh v` has no rate: with `v' = X y' + w`,
+        `M y' - (Dh X)^T lam = X^T (...),  Dh X y' = -g`.
+        """
+        system, q = self._system, self._q
+        v, s = ca.SX.sym("v", system.space.nw), ca.SX.sym("s", self._s.shape[0])
+        bent = ca.jtimes(self._basis @ s + self._particular, q, self._q_rate)
+        w = ca.substitute(bent, s, self._s) + self._basis @ self._normal()
+        at, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
+        momentum, sliding = (
+            system.gradients(q, v)[1],
+            ca.jtimes(system.holonomic(q), q, self._moving(v)),
+        )
+        rates = [ca.jtimes(what, at, along) for what in (momentum, sliding)]
+        p_rate, g = ca.substitute(rates, [v], [self._v])
+        frame = system.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
+        force = frame.T @ (self._rate(self._slope) - self._turning) - self._x.T @ p_rate
+        return -self._solve(ca.vertcat(force, -g))[system.n_rho :]
+
+    def _normal(self) -> ca.SX:
+        """The part of s' that keeps the velocities of unit vectors tangent: -|v|^2 q."""
+        normal = ca.SX(self._system.space.nw, 1)
+        for factor, q, w in self._factors:
+            if isinstance(factor, S2):
+                normal[w] = -ca.sumsqr(self._v[w]) * self._q[q]
+        return normal[self._kept] if self._kept else ca.SX(self._s.shape[0], 1)
+
+    def _moving(self, v: ca.SX) -> ca.SX:
+        """q' of the velocity v."""
+        parts = []
+        for factor, q, w in self._factors:
+            action = _pose(factor)
+            parts.append(action.generator(self._q[q]) @ v[w] if action else v[w])
+        return ca.vertcat(*parts)
+
+
+def _pose(factor: Space) -> GroupAction | None:
+    """The action of a factor that is a group, None for what is stored like its velocities."""
+    action = None if isinstance(factor, S2) else pose_action(factor)
+    return action if isinstance(action, GroupAction) else None
+
+
+def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
+    """(X, c, kept) of `v = X s + c` with s the velocities that rho belongs to: those in the places
+    `kept`, or coordinates on a distribution if none are.
+    """
+    n, out = system.space.nw, system.elimination
+    kept = [i for i in range(n) if i not in out.dropped]
+    if not system.m:
+        return ca.SX.eye(n), ca.SX(n, 1), kept
+    c = system.space.frame(q) @ out.particular(q, ca.SX(0, 1))
+    if not out.on_spheres:
+        return system.admissible_basis(q), c, []
+    a, dropped, basis = system.constraint_matrix(q), list(out.dropped), ca.SX(n, len(kept))
+    basis[kept, :] = ca.SX.eye(len(kept))
+    basis[dropped, :] = -ca.solve(a[:, dropped], a[:, kept])
+    return basis, c, kept
+
+
+def _factorized(matrix: ca.SX) -> Callable[[ca.SX], ca.SX]:
+    """Solves with a symmetric matrix whose factors exist without pivoting."""
+    d, upper, order = ca.ldl(ca.sparsify(matrix), False)
+    return lambda b: ca.ldl_solve(ca.densify(b), d, upper, order)
