@@ -12,6 +12,7 @@ from nh_control.integrators import (
     reduced,
     runge_kutta,
     semi_implicit,
+    symplectic_lie_group,
     variational,
     variational_gauss,
 )
@@ -24,11 +25,13 @@ from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
 from nh_control.integrators.semi_implicit import si_dla
+from nh_control.integrators.symplectic_lie_group import slgi
 from nh_control.integrators.variational import midpoint, nonholonomic_midpoint
 
 FAMILIES = (
     variational,
     variational_gauss,
+    symplectic_lie_group,
     reduced,
     geometric_nonholonomic,
     semi_implicit,
@@ -64,5 +67,6 @@ __all__ = [
     "rdp",
     "shake",
     "si_dla",
+    "slgi",
     "spark",
 ]
