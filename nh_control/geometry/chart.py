@@ -44,15 +44,6 @@ def tangents(space: Space, q: ca.SX, expression: Callable[[ca.SX], ca.SX]) -> ca
     return ca.densify(ca.substitute(slope, e, ca.SX.zeros(space.nv)))
 
 
-def covector(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
-    """Derivatives by the stored numbers q (nq) of what has the derivatives f (nw) along
-    velocities: a force in the form of dL/dq.
-    """
-    q1 = ca.SX.sym("q1", space.nq)
-    work = ca.dot(space.frame(q).T @ f, space.local(q, q1))
-    return ca.substitute(ca.gradient(work, q1), q1, q)
-
-
 def bracket_form(space: Space, p: ca.SX) -> ca.SX:
     """`p . [e_i, e_j]` of the unit velocities, (nv, nv): zero on R^n, the algebra's bracket on
     left-trivialized Lie groups, `[a, b] = a x b` on SO(3).

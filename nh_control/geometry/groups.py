@@ -230,7 +230,7 @@ class Motions(LieGroup):
             )
         if self.coordinates == "second":
             bent = o - turned / 2 + tangent_coefficient(square) * ca.cross(w, turned)
-            return ca.vertcat(bent, b - ca.cross(o, a))
+            return ca.vertcat(bent, b + ca.cross(o, a))
         slope = ca.dot(w, a) * tangent_slope(square)
         return _series_of_ad(u, v, -1 / 2, 0, tangent_coefficient(square), slope)
 

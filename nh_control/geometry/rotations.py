@@ -64,10 +64,7 @@ class SO3(Space):
         self.names = tuple(f"{prefix}q{c}" for c in "wxyz")
         self.velocity_names = tuple(f"{prefix}omega_{c}" for c in "xyz")
         self._tangent_names = tuple(f"{prefix}rotation_{c}" for c in "xyz")
-        self._choose_retraction(retraction)
-
-    def _choose_retraction(self, name: str) -> None:
-        self.retraction = _choose(ROTATION_RETRACTIONS, "SO3", name)
+        self.retraction = _choose(ROTATION_RETRACTIONS, "SO3", retraction)
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -91,9 +88,6 @@ class SO3(Space):
         middle, m0, m1 = _quaternion_middle(q0, q1)
         j0, j1 = self.local_jacobians(q0, d)
         return Segment(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
-
-    def arc(self, q0: ca.SX, d: ca.SX, theta: float) -> Segment:
-        return self.segment(q0, d) if theta == 0.5 else super().arc(q0, d, theta)
 
 
 def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -128,10 +122,7 @@ class S2(Space):
         self.names = tuple(f"{prefix}{c}" for c in "xyz")
         self.velocity_names = tuple(f"{prefix}{c}_dot" for c in "xyz")
         self._tangent_names = tuple(f"{prefix}swing_{i}" for i in (1, 2))
-        self._choose_retraction(retraction)
-
-    def _choose_retraction(self, name: str) -> None:
-        self._chord, self._tangent = _choose(_SPHERE_RETRACTIONS, "S2", name)
+        self._chord, self._tangent = _choose(_SPHERE_RETRACTIONS, "S2", retraction)
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -180,25 +171,6 @@ class S2(Space):
             q1, middle, chord, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1)
         )
 
-    def arc(self, q0: ca.SX, d: ca.SX, theta: float) -> Segment:
-        """Great circles, as functions of their ends; w = |d| (q1 - q0) / |q1 - q0| at the
-        middle.
-        """
-        a, b = ca.SX.sym("a", 3), ca.SX.sym("b", 3)
-        total = a + b
-        stretch = arctan_over(ca.sumsqr(b - a) / 4, ca.sqrt(ca.sumsqr(total)) / 2)
-        point = {
-            0.0: ca.vertcat(a, _geodesic_tangent(a, b)),
-            0.5: ca.vertcat(normalize(total), stretch * (b - a)),
-            1.0: ca.vertcat(b, -_geodesic_tangent(b, a)),
-        }[theta]
-        b0 = self.frame(q0)
-        q1 = normalize(q0 + self._chord(q0, b0 @ d))
-        slopes = [ca.jacobian(point, a), ca.jacobian(point, b)]
-        (c,), (j0, j1) = (ca.substitute(f, [a, b], [q0, q1]) for f in ([point[:3]], slopes))
-        w = self.transport(q0, c, b0 @ d)
-        return Segment(q1, c, w, j0 @ b0, j1 @ self.frame(q1))
-
 
 def _stereographic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
     """q1 - q without the difference, whose round-off would be divided by h in a velocity."""
@@ -219,9 +191,9 @@ def _geodesic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
     return sinc(square) * t - square * versine(square) * q
 
 
-def _geodesic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
-    """|t| is twice the angle of the half chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| /
-    2.
+def geodesic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
+    """Tangent vector t (3) at q0 of the great circle to q1: |t| is twice the angle of the half
+    chord, whose sine is |q1 - q0| / 2 and cosine |q1 + q0| / 2.
     """
     total = q0 + q1
     half_sine_square, half_cosine_square = ca.sumsqr(q1 - q0) / 4, ca.sumsqr(total) / 4
@@ -236,7 +208,7 @@ def _geodesic_tangent(q0: ca.SX, q1: ca.SX) -> ca.SX:
 SphereMap: TypeAlias = Callable[[ca.SX, ca.SX], ca.SX]
 _SPHERE_RETRACTIONS: dict[str, tuple[SphereMap, SphereMap]] = {
     "cay": (_stereographic_chord, _stereographic_tangent),
-    "exp": (_geodesic_chord, _geodesic_tangent),
+    "exp": (_geodesic_chord, geodesic_tangent),
 }
 
 
@@ -257,10 +229,7 @@ class SE3(Space):
         self._tangent_names = tuple(f"{prefix}rotation_{c}" for c in "xyz") + tuple(
             f"{prefix}translation_{c}" for c in "xyz"
         )
-        self._choose_retraction(retraction)
-
-    def _choose_retraction(self, name: str) -> None:
-        self.retraction = _choose(ROTATION_RETRACTIONS, "SE3", name)
+        self.retraction = _choose(ROTATION_RETRACTIONS, "SE3", retraction)
 
     @property
     def tangent_names(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ two configurations.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,18 +71,6 @@ class Space(ABC):
     def origin(self) -> np.ndarray:
         """A configuration of the space, shape (nq,)."""
 
-    def with_retraction(self, name: str) -> Space:
-        """The same space with the retraction `name` in the place of its own; raises ValueError
-        where there is none of this name.
-        """
-        twin = copy.copy(self)
-        twin.__dict__.pop("_functions", None)
-        twin._choose_retraction(name)
-        return twin
-
-    def _choose_retraction(self, name: str) -> None:
-        raise ValueError(f"{type(self).__name__}: knows no retraction {name!r}")
-
     @abstractmethod
     def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX: ...
 
@@ -115,28 +102,6 @@ class Space(ABC):
         m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
         return Segment(
             self._retract(q0, d), self._middle(q0, d), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1)
-        )
-
-    def arc(self, q0: ca.SX, d: ca.SX, theta: float) -> Segment:
-        """The step d from q0 with the point `retract(q0, theta d)`, theta 0, 1/2 or 1, in the
-        place of its middle, and w the velocity there of the curve `retract(q0, t d)`.
-
-        For exponential retractions, whose curves are geodesics or one-parameter subgroups; unless
-        a space knows better the velocity is d all the way.
-        """
-        j0, j1 = self.local_jacobians(q0, d)
-        e = ca.SX.sym("e", self.nv)
-        moved = (
-            self._retract(self._retract(q0, e), theta * (d + j0 @ e)),
-            self._retract(q0, theta * (d + j1 @ e)),
-        )
-        m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
-        return Segment(
-            self._retract(q0, d),
-            self._retract(q0, theta * d),
-            d,
-            ca.vertcat(m0, j0),
-            ca.vertcat(m1, j1),
         )
 
     def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
@@ -225,9 +190,6 @@ class Rn(Space):
     def origin(self) -> np.ndarray:
         return np.zeros(self.nq)
 
-    def _choose_retraction(self, name: str) -> None:
-        """All are the sum."""
-
     def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
         return q + d
 
@@ -258,20 +220,17 @@ class SE2(Space):
         velocity_names: Sequence[str] = ("omega", "v_forward", "v_side"),
         retraction: str = "exp",
     ):
-        self._choose_retraction(retraction)
+        if retraction not in se2.RETRACTIONS:
+            raise ValueError(
+                f"SE2: unknown retraction {retraction!r}, choose one of {sorted(se2.RETRACTIONS)}"
+            )
         self.names, self.velocity_names = tuple(names), tuple(velocity_names)
         if len(self.names) != 3 or len(self.velocity_names) != 3:
             raise ValueError(
                 f"SE2: needs three names and three velocity names, got {self.names} and "
                 f"{self.velocity_names}"
             )
-
-    def _choose_retraction(self, name: str) -> None:
-        if name not in se2.RETRACTIONS:
-            raise ValueError(
-                f"SE2: unknown retraction {name!r}, choose one of {sorted(se2.RETRACTIONS)}"
-            )
-        self.retraction = se2.RETRACTIONS[name]
+        self.retraction = se2.RETRACTIONS[retraction]
 
     @property
     def tangent_names(self) -> tuple[str, ...]:
@@ -315,9 +274,6 @@ class Product(Space):
     def origin(self) -> np.ndarray:
         return np.concatenate([f.origin for f in self.factors])
 
-    def _choose_retraction(self, name: str) -> None:
-        self.factors = tuple(f.with_retraction(name) for f in self.factors)
-
     def _split(self, q: ca.SX, d: ca.SX) -> Iterator[tuple[Space, ca.SX, ca.SX]]:
         i = j = 0
         for f in self.factors:
@@ -339,12 +295,7 @@ class Product(Space):
         return ca.diagcat(*(b[0] for b in blocks)), ca.diagcat(*(b[1] for b in blocks))
 
     def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
-        return self._joined([f.segment(qf, df) for f, qf, df in self._split(q0, d)])
-
-    def arc(self, q0: ca.SX, d: ca.SX, theta: float) -> Segment:
-        return self._joined([f.arc(qf, df, theta) for f, qf, df in self._split(q0, d)])
-
-    def _joined(self, parts: Sequence[Segment]) -> Segment:
+        parts = [f.segment(qf, df) for f, qf, df in self._split(q0, d)]
         j0 = _stack([(f.nq, p.j0) for f, p in zip(self.factors, parts)])
         j1 = _stack([(f.nq, p.j1) for f, p in zip(self.factors, parts)])
         return Segment(

@@ -7,6 +7,7 @@ from nh_control.integrators import (
     geometric_nonholonomic,
     gonzalez_full,
     lie_group,
+    lie_poisson,
     lobatto,
     projected_gauss,
     reduced,
@@ -19,6 +20,7 @@ from nh_control.integrators import (
 from nh_control.integrators.discrete_gradients import gonzalez, itoh_abe, mean_value
 from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.gonzalez_full import gonzalez_f
+from nh_control.integrators.lie_poisson import lie_mean_value, lie_midpoint
 from nh_control.integrators.lobatto import nprk, spark
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
 from nh_control.integrators.reduced import rdp
@@ -43,6 +45,7 @@ FAMILIES = (
     composition,
     runge_kutta,
     lie_group,
+    lie_poisson,
 )
 
 INTEGRATORS = Registry()
@@ -58,6 +61,8 @@ __all__ = [
     "gonzalez_f",
     "implicit_midpoint",
     "itoh_abe",
+    "lie_mean_value",
+    "lie_midpoint",
     "mean_value",
     "midpoint",
     "nonholonomic_gauss",

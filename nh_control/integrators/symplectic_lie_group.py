@@ -9,10 +9,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import covector
-from nh_control.geometry.spaces import Segment
-from nh_control.integrators.discrete_lagrangian import discrete_momenta
-from nh_control.integrators.registry import Integrator, if_constrained
+from nh_control.geometry.arcs import Arcs, if_unknown
+from nh_control.integrators.registry import Integrator, first_of, if_constrained
 from nh_control.mechanics.system import System
 
 NAMES = {0.0: "slgi_0", 0.5: "slgi_half", 1.0: "slgi_1"}
@@ -31,57 +29,61 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     `dexp*_eta (p0 + Ad*_{exp(-theta eta)} k) = m + theta dexp*_{-theta eta} k`
     `p1 = Ad*_{exp(eta)} p0 + Ad*_{exp((1 - theta) eta)} k`
 
-    The unknown is v. Forces enter as f2 does, through the virtual work at g; f2 contains the
+    The unknown is v. Forces enter as f2 does, by their virtual work at g; f2 contains the
     momentum's transport, without which the method does not converge (corrected). Holonomic
-    constraints h(q1) = 0 and prescribed coordinates are as in `midpoint`; directions in S^2 move
-    on great circles, the orbits of the least rotations. For theta = 1/2 on R^n it is `midpoint`;
-    on SO(3) and SE(2), without forces, `midpoint` on the space with the retraction "exp"; other
-    retractions of `midpoint` (Cayley by default), its middle of a pose in SE(3) and of a direction,
-    and its forces, which are not pulled back from the middle to the ends, differ by O(h^3) a step.
-    Raises ValueError if the system has velocity constraints, or theta is another number.
+    constraints, `h(q1) = 0`, and prescribed coordinates are as in `midpoint`; directions in S^2
+    move on great circles, the orbits of the least rotations.
+
+    For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
+    retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions (Cayley
+    is the default in space), by its middle of a pose in SE(3) and of a direction, and by forces
+    that it does not pull back from the middle to the ends.
+    Raises ValueError for systems that `refuses` names a reason for, and for another theta.
     """
-    if system.m:
-        raise ValueError(
-            f"slgi: {system.name} has {system.m} velocity constraints; use nonholonomic_midpoint"
-        )
+    if reason := refuses(system):
+        raise ValueError(f"slgi: {system.name} {reason}; use nonholonomic_midpoint")
     if theta not in NAMES:
         raise ValueError(f"slgi: theta must be one of {tuple(NAMES)}, got {theta}")
-    space = system.space.with_retraction("exp")
-    moving = space.nv - len(system.prescribed)
+    moving = system.space.nv - len(system.prescribed)
 
-    def way(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> Segment:
+    def ends(
+        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[Arcs, ca.SX, ca.SX]:
+        """The step, and k and m at its point."""
         target = system.prescribed_part(u) - system.prescribed_part(q)
-        return space.arc(q, ca.vertcat(h * z[:moving], target), theta)
+        step = Arcs(system.space, q, ca.vertcat(h * z[:moving], target), theta)
+        v = step.w / h
+        by_numbers, m = gradients(step.point, v)
+        force = system.generalized_force(step.point, v, u[: system.nu])
+        return step, h * (step.slope(by_numbers) + force), m
 
-    def momenta(step: Segment, u: ca.SX, h: ca.SX, gradients: Gradients) -> tuple[ca.SX, ca.SX]:
-        def pushed(q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-            slope, p = gradients(q, v)
-            force = system.generalized_force(q, v, u[: system.nu])
-            return slope + covector(space, q, force), p
-
-        return discrete_momenta(pushed, h, step)
+    def start(q: ca.SX, rho: ca.SX, z: ca.SX) -> ca.SX:
+        """Momentum after the constraints' impulse."""
+        p0 = system.reduce(q, rho)
+        return p0 - system.holonomic_impulse(q, z[moving:]) if system.n_holonomic else p0
 
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> ca.SX:
-        step = way(q, u, z, h)
-        before = momenta(step, u, h, gradients)[0]
-        balance = system.reduce(q, rho) - system.admissible_tangents(q).T @ before
-        if system.n_holonomic:
-            balance -= system.holonomic_impulse(q, z[moving:])
-        return ca.vertcat(balance, system.holonomic(step.q1))
+        step, k, m = ends(q, u, z, h, gradients)
+        balance = start(q, rho, z) - step.before(k, m)[:moving]
+        return ca.vertcat(balance, system.holonomic(step.end))
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
-        step = way(q, u, z, h)
-        after = system.admissible_tangents(step.q1).T @ momenta(step, u, h, gradients)[1]
-        return step.q1, system.store(step.q1, after, system.prescribed_part(step.w) / h)
+        step, k, m = ends(q, u, z, h, gradients)
+        p0 = ca.vertcat(start(q, rho, z), ca.SX(len(system.prescribed), 1))
+        p1 = step.after(p0, k, m)[:moving]
+        return step.end, system.store(step.end, p1, system.prescribed_part(step.w) / h)
 
     n_z = moving + system.n_holonomic
     method = Method(NAMES[theta], n_z, residual, readout, range(moving, n_z))
     return DiscreteSystem(system, h, method)
 
+
+refuses = first_of(if_constrained, lambda system: if_unknown(system.space))
+"""Refuses velocity constraints, and spaces on which no group is known to act."""
 
 INTEGRATORS = tuple(
     Integrator(
@@ -91,7 +93,7 @@ INTEGRATORS = tuple(
         symmetric=theta == 0.5,
         explicit=False,
         preserves=("symplectic form", "momenta", "holonomic constraints"),
-        refuses=if_constrained,
+        refuses=refuses,
         source="celledoni2021 (15)-(17); Bogfjellmo and Marthinsen (2016)",
     )
     for theta, name in NAMES.items()

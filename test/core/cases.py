@@ -138,8 +138,8 @@ COMPOSED = tuple(name for name in INTEGRATORS if "_order" in name)
 LIE_GROUP = tuple(one.name for one in lie_group.INTEGRATORS)
 OWN_DERIVATIVES = (*COMPOSED, *LIE_GROUP)
 OWN_TESTS = (*ENERGY, *VARIATIONAL, *OWN_DERIVATIVES)
-"""Integrators that have quick tests of order and structure of their own; some of their derivatives,
-too.
+"""Integrators that have quick tests of order and structure of their own; those of two of these
+groups of their derivatives, too.
 """
 
 

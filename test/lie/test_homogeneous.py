@@ -1,0 +1,348 @@
+"""Groups are groups and actions are actions, in all coordinates: what Lie group integrators take
+for granted, on random points.
+
+Derivatives are differences of tenth order of the maps themselves.
+"""
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lie_differences import jacobian
+
+from nh_control.geometry.cotangent import Cotangent
+from nh_control.geometry.groups import Motions, PlanarMotions, Rotations, Vectors
+from nh_control.geometry.homogeneous import (
+    Coadjoint,
+    Directions,
+    FromLeft,
+    FromRight,
+    HomogeneousSpace,
+    ProductAction,
+    TangentDirections,
+    Translations,
+    phase_action,
+    pose_action,
+)
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Product, Rn, Space
+
+KINDS = ("exp", "cay", "second")
+GROUPS = {
+    "vectors": Vectors(3),
+    **{f"{c.__name__}-{k}": c(k) for c in (Rotations, PlanarMotions, Motions) for k in KINDS},
+    **{
+        f"Cotangent-{g.__name__}-{k}": Cotangent(g(), k)
+        for g in (Rotations, PlanarMotions, Motions)
+        for k in ("exp", "second")
+    },
+}
+ALL = Product(Rn("a", "b"), SO3("s_"), S2("l_"), SE2(), SE3("b_"))
+ACTIONS = {
+    **{f"left {name}": FromLeft(g, [f"g{i}" for i in range(g.n)]) for name, g in GROUPS.items()},
+    **{f"right {name}": FromRight(g, [f"g{i}" for i in range(g.n)]) for name, g in GROUPS.items()},
+    **{
+        f"coadjoint {name}": Coadjoint(g, [f"m{i}" for i in range(g.dim)])
+        for name, g in GROUPS.items()
+    },
+    **{f"directions {k}": Directions(coordinates=k) for k in KINDS},
+    **{f"tangent directions {k}": TangentDirections(coordinates=k) for k in KINDS},
+    **{f"phase {k}": phase_action(ALL, coordinates=k) for k in KINDS},
+}
+NEGATIVE = [name for name in ACTIONS if "second" not in name]
+"""Coordinates with tau(-v) = tau(v)^{-1}."""
+
+
+every_group = pytest.mark.parametrize("name", GROUPS)
+every_action = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if "Cotangent" in name else ())
+        for name in ACTIONS
+    ],
+)
+few = settings(max_examples=4)
+seeds = given(seed=st.integers(0, 2**32 - 1))
+
+
+def unit(x):
+    return x / np.linalg.norm(x)
+
+
+def element(group, rng):
+    """A seeded group element (n)."""
+    g = rng.normal(size=group.n)
+    at = {Rotations: 4, Motions: 4}.get(type(getattr(group, "group", group)))
+    g[:at] = unit(g[:at]) if at else g[:at]
+    return g
+
+
+def point(action, rng):
+    """A seeded point of the manifold."""
+    if isinstance(action, ProductAction):
+        x = np.zeros(action.nx)
+        for factor, at in zip(action.factors, action.places):
+            x[at] = point(factor, rng)
+        return x
+    if isinstance(action, FromLeft):
+        return element(action.group, rng)
+    x = rng.normal(size=action.nx)
+    if isinstance(action, (Directions, TangentDirections)):
+        x[:3] = unit(x[:3])
+        x[3:] -= x[:3] @ x[3:] * x[:3] if len(x) > 3 else 0
+    return x
+
+
+def vector(n, rng):
+    """A seeded algebra element (n) of length one: angles below those where charts end."""
+    return unit(rng.normal(size=n))
+
+
+@cache
+def group_functions(name):
+    group = GROUPS[name]
+    (u, v, mu), (g, k) = (
+        [ca.SX.sym(s, group.dim) for s in "uvm"],
+        [ca.SX.sym(s, group.n) for s in "gk"],
+    )
+    outputs = {
+        "tau": ([u], group.tau(u)),
+        "multiply": ([g, k], group.multiply(g, k)),
+        "bracket": ([u, v], group.bracket(u, v)),
+        "ad_star": ([u, mu], group.ad_star(u, mu)),
+        "adjoint": ([g, v], group.adjoint(g, v)),
+        "coadjoint": ([g, mu], group.coadjoint(g, mu)),
+        "dexp": ([u, v], group.dexp(u, v)),
+        "dtau_inverse": ([u, v], group.dtau_inverse(u, v)),
+        "settle": ([g], group.settle(g)),
+    }
+    return {key: numeric(*value) for key, value in outputs.items()}
+
+
+@cache
+def action_functions(name):
+    action = ACTIONS[name]
+    x, u, v = ca.SX.sym("x", action.nx), ca.SX.sym("u", action.dim), ca.SX.sym("v", action.dim)
+    outputs = {
+        "act": ([u, x], action.act(u, x)),
+        "generator": ([x, v], action.generator(x) @ v),
+        "bracket": ([u, v], action.bracket(u, v)),
+        "dtau_inverse": ([u, v], action.dtau_inverse(u, v)),
+        "settle": ([x], action.settle(x)),
+        "series": ([u, v], action.dexp_inverse_series(u, v, 11)),
+    }
+    return {key: numeric(*value) for key, value in outputs.items()}
+
+
+def numeric(arguments, value):
+    function = ca.Function("f", arguments, [ca.densify(value)])
+    return lambda *numbers: np.asarray(function(*numbers))[:, 0]
+
+
+def value(expression):
+    """An expression without symbols, in numbers."""
+    return np.asarray(ca.evalf(ca.SX(expression)))[:, 0]
+
+
+def close(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * (1 + np.abs(b).max(initial=0.0)))
+
+
+def slope(f):
+    """Derivative of f(e) at e = 0."""
+    return jacobian(lambda e: f(e[0]), 1, 0.01)[:, 0]
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+@every_group
+@few
+@seeds
+def test_groups_and_their_representations(name, seed):
+    """Products are associative; Ad and Ad* are representations, ad and ad* their derivatives; the
+    pairing of Ad* with Ad is invariant.
+    """
+    f, group, rng = group_functions(name), GROUPS[name], np.random.default_rng(seed)
+    (g, k, m), (u, v) = (
+        [element(group, rng) for _ in range(3)],
+        [vector(group.dim, rng) for _ in range(2)],
+    )
+    mu, times = rng.normal(size=group.dim), f["multiply"]
+    close(times(times(g, k), m), times(g, times(k, m)))
+    identity = f["tau"](np.zeros(group.dim))
+    close(times(identity, g), g), close(times(g, identity), g)
+    close(f["settle"](g), g)
+    close(f["adjoint"](times(g, k), v), f["adjoint"](g, f["adjoint"](k, v)))
+    close(f["coadjoint"](times(g, k), mu), f["coadjoint"](g, f["coadjoint"](k, mu)))
+    close([f["coadjoint"](g, mu) @ f["adjoint"](g, v)], [mu @ v])
+    close([f["ad_star"](u, mu) @ v], [mu @ f["bracket"](u, v)])
+    close(slope(lambda e: f["adjoint"](f["tau"](e * u), v)), f["bracket"](u, v), 1e-11)
+    close(slope(lambda e: f["coadjoint"](f["tau"](e * u), mu)), -f["ad_star"](u, mu), 1e-11)
+
+
+@every_group
+@few
+@seeds
+def test_brackets_are_those_of_an_algebra(name, seed):
+    f, group, rng = group_functions(name)["bracket"], GROUPS[name], np.random.default_rng(seed)
+    u, v, w = (rng.normal(size=group.dim) for _ in range(3))
+    close(f(u, v), -f(v, u))
+    close(f(u, f(v, w)) + f(v, f(w, u)) + f(w, f(u, v)), np.zeros(group.dim))
+
+
+@pytest.mark.parametrize("name", [name for name in GROUPS if name.endswith("exp")])
+@few
+@seeds
+def test_dexp_and_its_inverse(name, seed):
+    f, group, rng = group_functions(name), GROUPS[name], np.random.default_rng(seed)
+    u, v = (vector(group.dim, rng) for _ in range(2))
+    close(f["dexp"](u, f["dtau_inverse"](u, v)), v)
+    close(f["tau"](1.7 * u), f["multiply"](f["tau"](u), f["tau"](0.7 * u)))
+
+
+@few
+@seeds
+def test_the_cotangent_group_of_rotations_is_that_of_motions(seed):
+    """so(3) and its dual together have the brackets of se(3), so their closed forms agree."""
+    rng = np.random.default_rng(seed)
+    u, v = (vector(6, rng) for _ in range(2))
+    ours, motions = group_functions("Cotangent-Rotations-exp"), group_functions("Motions-exp")
+    for what in ("dtau_inverse", "bracket", "dexp"):
+        close(ours[what](u, v), motions[what](u, v))
+    close(ours["tau"](u), motions["tau"](u))
+
+
+# --- actions -------------------------------------------------------------------------------------
+
+
+@every_action
+@few
+@seeds
+def test_actions_are_actions(name, seed):
+    """The generator is the derivative at zero, points stay on the manifold, and what is there
+    already is settled.
+    """
+    f, action, rng = action_functions(name), ACTIONS[name], np.random.default_rng(seed)
+    x, u, v = point(action, rng), vector(action.dim, rng), vector(action.dim, rng)
+    close(f["act"](np.zeros(action.dim), x), x)
+    close(slope(lambda e: f["act"](e * v, x)), f["generator"](x, v), 1e-11)
+    moved = f["act"](u, x)
+    close(f["settle"](moved), moved)
+    if name in NEGATIVE:
+        close(f["act"](-u, moved), x)
+
+
+@every_action
+@few
+@seeds
+def test_coordinates_follow_their_velocity(name, seed):
+    """`d/de tau(u + e dtau^{-1}_u(v)) . x = generator(tau(u) . x) v`."""
+    f, action, rng = action_functions(name), ACTIONS[name], np.random.default_rng(seed)
+    x, u, v = point(action, rng), vector(action.dim, rng), vector(action.dim, rng)
+    rate = f["dtau_inverse"](u, v)
+    moving = slope(lambda e: f["act"](u + e * rate, x))
+    close(moving, f["generator"](f["act"](u, x), v), 1e-9)
+
+
+@every_action
+@few
+@seeds
+def test_brackets_belong_to_the_generators(name, seed):
+    """The generators' bracket `DY X - DX Y` is `-generator [u, v]`, whatever side the group
+    multiplies from.
+    """
+    f, action, rng = action_functions(name), ACTIONS[name], np.random.default_rng(seed)
+    x, u, v = point(action, rng), vector(action.dim, rng), vector(action.dim, rng)
+    generator = f["generator"]
+
+    def along(a, b):
+        """Derivative of the field of b along that of a."""
+        return slope(lambda e: generator(f["act"](e * a, x), b))
+
+    close(along(u, v) - along(v, u), -generator(x, f["bracket"](u, v)), 1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in ACTIONS if "exp" in name])
+def test_the_series_is_that_of_dexp_inverse(name):
+    """Eleven terms leave `B_12 / 12! ad_u^12`, below 1e-8 for brackets as large as those here."""
+    f, action, rng = action_functions(name), ACTIONS[name], np.random.default_rng(5)
+    u, v = vector(action.dim, rng) / 2, vector(action.dim, rng)
+    close(f["series"](u, v), f["dtau_inverse"](u, v), 1e-9)
+
+
+def test_products_of_group_elements_act_one_after_the_other():
+    rng = np.random.default_rng(2)
+    for action in ACTIONS.values():
+        if isinstance(action, ProductAction):
+            continue
+        g, k = (ca.SX(element(action.group, rng)) for _ in range(2))
+        x = ca.SX(point(action, rng))
+        both = action.apply(action.group.multiply(g, k), x)
+        first, second = (g, k) if isinstance(action, FromRight) else (k, g)
+        in_turn = action.apply(second, action.apply(first, x))
+        close(value(in_turn), value(both))
+
+
+def test_what_round_off_adds_is_taken_off():
+    action, rng = ACTIONS["phase exp"], np.random.default_rng(4)
+    x, settle = point(action, rng), action_functions("phase exp")["settle"]
+    found = settle(x + 1e-9 * rng.normal(size=len(x)))
+    close(found, x, 1e-7)
+    at = {name: i for i, name in enumerate(action.names)}
+    for names in (("s_qw", "s_qx", "s_qy", "s_qz"), ("l_x", "l_y", "l_z")):
+        assert abs(np.linalg.norm(found[[at[n] for n in names]]) - 1) <= 4e-16
+    l, p = ([at[f"{a}l_{c}{b}"] for c in "xyz"] for a, b in (("", ""), ("p_", "_dot")))
+    assert abs(found[l] @ found[p]) <= 4e-16 * np.linalg.norm(found[p])
+
+
+def test_states_are_in_the_order_of_the_package():
+    """(q, p) of a product, whatever the order of the factors of the action."""
+    action = phase_action(ALL)
+    momenta = tuple(f"p_{name}" for name in ALL.velocity_names)
+    assert action.names == (*ALL.names, *momenta)
+    assert action.dim == 4 + 6 + 6 + 6 + 12
+
+
+def test_an_action_of_ones_own_needs_two_functions():
+    """The affine group of the line, `x -> e^a x + b t`, with the series for dexp^{-1}."""
+
+    class Affine(HomogeneousSpace):
+        names, dim = ("x",), 2
+
+        def act(self, v, x):
+            stretch = ca.if_else(v[0] == 0, 1, (ca.exp(v[0]) - 1) / (v[0] + (v[0] == 0)))
+            return ca.exp(v[0]) * x + stretch * v[1]
+
+        def bracket(self, u, v):
+            return ca.vertcat(0, u[0] * v[1] - v[0] * u[1])
+
+    action = Affine()
+    u, v, x = np.array([0.3, 0.4]), np.array([0.5, -0.7]), np.array([1.2])
+    rate = value(action.dtau_inverse(ca.SX(u), ca.SX(v)))
+    act = lambda w: value(action.act(ca.SX(w), ca.SX(x)))
+    moved = act(u)
+    close(slope(lambda e: act(u + e * rate)), v[0] * moved + v[1], 1e-10)
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="unknown coordinates 'cayley'"):
+        Rotations("cayley")
+    with pytest.raises(ValueError, match="FromLeft: Rotations needs 4 names"):
+        FromLeft(Rotations(), ("a", "b"))
+    with pytest.raises(ValueError, match="places must be the numbers 0 ... 2"):
+        ProductAction(Translations("a", "b"), Translations("c"), places=[[0, 1], [1]])
+    with pytest.raises(ValueError, match="needs a group with coordinates 'exp', got 'cay'"):
+        Cotangent(Motions("cay"))
+
+    class Elsewhere(Rn.__base__):  # a space that no group is known for
+        names = velocity_names = ("a",)
+        origin = np.zeros(1)
+        _retract = _local = lambda self, a, b: a
+
+    assert issubclass(Elsewhere, Space)
+    with pytest.raises(ValueError, match="no group is known to act on a Elsewhere"):
+        pose_action(Elsewhere())
