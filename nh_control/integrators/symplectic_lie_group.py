@@ -36,7 +36,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
 
     For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
     retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions (Cayley
-    is the default in space), by its middle of a pose in SE(3) and of a direction, and by forces
+    for one), by its middle of a pose in SE(3) and of a direction, and by forces
     that it does not pull back from the middle to the ends.
     Raises ValueError for systems that `refuses` names a reason for, and for another theta.
     """

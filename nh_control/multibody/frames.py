@@ -107,10 +107,12 @@ class Planar(Joint):
 
 @dataclass(frozen=True)
 class Spherical(Joint):
-    """Rotation about a point, on SO(3)."""
+    """Rotation about a point, on SO(3) with the retraction "exp" or "cay"."""
+
+    retraction: str = "exp"
 
     def space(self, coordinate: str) -> SO3:
-        return SO3(f"{coordinate}_")
+        return SO3(f"{coordinate}_", self.retraction)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
@@ -118,10 +120,12 @@ class Spherical(Joint):
 
 @dataclass(frozen=True)
 class Floating(Joint):
-    """Any motion, on SE(3)."""
+    """Any motion, on SE(3) with the retraction "exp" or "cay"."""
+
+    retraction: str = "exp"
 
     def space(self, coordinate: str) -> SE3:
-        return SE3(f"{coordinate}_")
+        return SE3(f"{coordinate}_", self.retraction)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion(quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6])
@@ -259,9 +263,12 @@ def spherical(
     at: Vector = ORIGIN,
     rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
+    retraction: str = "exp",
 ) -> Frame:
-    """A frame that turns about its origin; unit quaternion, body angular velocity."""
-    return Frame(name, parent, Spherical(), at, rotation, coordinate)
+    """A frame that turns about its origin; unit quaternion, body angular velocity; `retraction`
+    "exp" or "cay" as of `SO3`.
+    """
+    return Frame(name, parent, Spherical(retraction), at, rotation, coordinate)
 
 
 def floating(
@@ -270,9 +277,12 @@ def floating(
     at: Vector = ORIGIN,
     rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
+    retraction: str = "exp",
 ) -> Frame:
-    """A frame that moves freely; unit quaternion and position, body velocity (omega, v)."""
-    return Frame(name, parent, Floating(), at, rotation, coordinate)
+    """A frame that moves freely; unit quaternion and position, body velocity (omega, v);
+    `retraction` "exp" or "cay" as of `SE3`.
+    """
+    return Frame(name, parent, Floating(retraction), at, rotation, coordinate)
 
 
 def plane_axes(axis: np.ndarray) -> np.ndarray:

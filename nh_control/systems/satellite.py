@@ -54,7 +54,9 @@ def axles(p: SatelliteParameters) -> ca.SX | ca.DM:
     return ca.horzcat(*(ca.vertcat(flat * np.cos(a), flat * np.sin(a), high) for a in azimuths))
 
 
-def satellite(parameters: SatelliteParameters = SatelliteParameters()) -> System:
+def satellite(
+    parameters: SatelliteParameters = SatelliteParameters(), retraction: str = "exp"
+) -> System:
     """Body with attitude R and n wheels that turn by theta about the axles a_i (columns of A),
     `L = Omega^T J Omega / 2 + sum_i j_i (a_i . Omega + theta_i')^2 / 2`.
 
@@ -73,7 +75,7 @@ def satellite(parameters: SatelliteParameters = SatelliteParameters()) -> System
 
     return System(
         name=f"satellite_{n}",
-        space=Product(SO3(), Rn(*(f"wheel{i + 1}" for i in range(n)))),
+        space=Product(SO3(retraction=retraction), Rn(*(f"wheel{i + 1}" for i in range(n)))),
         lagrangian=lagrangian,
         inputs=tuple(f"wheel{i + 1}_torque" for i in range(n)),
         input_units=("N m",) * n,
