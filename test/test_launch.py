@@ -430,7 +430,7 @@ def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launc
 
 @needs_launch
 def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
-    file = EXAMPLES / "satellite.py"
+    file = EXAMPLES / "underwater_vehicle.py"
     actions = launched("scenario", scenario=str(file))
     assert set(actions) == {"plant", "tracker", "display", "rviz2"}
     view = actions["rviz2"]["arguments"]

@@ -441,6 +441,7 @@ SHOWN = {
     },
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
+    "satellite": {"MarkerArray": "/markers"},
     "cart_pole": {"MarkerArray": "/markers"},
     **{
         name: {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}

@@ -1,5 +1,5 @@
 """The path of a run, seen as suits it: planar bodies from above, what moves in a vertical plane
-from its side, joints as stick figures, bodies in space.
+from its side, joints as stick figures, bodies in space, those that only turn side by side.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.figures import planar, spatial, sticks
+from nh_control.figures import planar, spatial, sticks, turning
 from nh_control.figures.scene import tracks
 from nh_control.runs.experiment import Result
 
@@ -22,6 +22,8 @@ def path(result: Result) -> Figure:
     )
     if experiment.scenario.body is not None:
         return planar.path(result, run, target, (0, 1))
+    if experiment.scenario.to_bodies is not None and turning.turns(run, target):
+        return turning.path(result)
     flat = len(run) == 1 and all(
         np.ptp(track[:, 1]) < FLAT_M for track in (*run.values(), *target.values())
     )

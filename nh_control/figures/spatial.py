@@ -27,6 +27,8 @@ FILL = 0.3
 """Opacity of solids."""
 BOX = 0.85
 """Part of the axes' width or height that the box takes, the rest is for labels."""
+QUANTITIES = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
+"""What is shown of a body."""
 LABELS_IN, LEGEND_IN = 0.45, 0.55
 """Heights of the labels below and of title and legend above, in inches."""
 
@@ -96,20 +98,23 @@ def states(result: Result) -> Figure:
     """
     experiment, trajectory = result.experiment, result.loop.trajectory
     run, target = (_motions(experiment, table) for table in (trajectory.states, result.targets))
-    labels = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
-    figure = Figure(figsize=(max(style.WIDTH, 3.2 * len(run)), 7.2), layout="constrained")
-    panels = figure.subplots(len(labels), len(run), sharex=True, sharey="row", squeeze=False)
+    rows = _moving_rows(run) or range(len(QUANTITIES))
+    size = (max(style.WIDTH, 3.2 * len(run)), 1.65 * len(rows) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(rows), len(run), sharex=True, sharey="row", squeeze=False)
     for column, (name, motion) in zip(panels.T, run.items()):
-        column[0].set_title(name)
-        for panel, values, expected in zip(column, motion, target[name]):
+        for panel, row in zip(column, rows):
+            values, expected = motion[row], target[name][row]
             panel.set_visible(bool(np.ptp(values, axis=0).any()))
             for color, value, reference in zip(style.AXES, values.T, expected.T):
                 panel.plot(trajectory.times, value, color=color)
                 panel.plot(trajectory.times, reference, **style.DASHED)
+        for panel in _visible(column)[:1]:
+            panel.set_title(name)
         for panel in _visible(column)[-1:]:
             panel.set_xlabel("time (s)")
             panel.tick_params(labelbottom=True)
-    for row, label in zip(panels, labels):
+    for row, label in zip(panels, [QUANTITIES[row] for row in rows]):
         for panel in _visible(row)[:1]:
             panel.set_ylabel(label)
             panel.tick_params(labelleft=True)
@@ -119,6 +124,15 @@ def states(result: Result) -> Figure:
     ]
     style.head(figure, result, [*components, Line2D([], [], **style.DASHED, label="reference")])
     return figure
+
+
+def _moving_rows(run: dict[str, tuple[np.ndarray, ...]]) -> list[int]:
+    """Which of `QUANTITIES` change, of any body."""
+    return [
+        row
+        for row in range(len(QUANTITIES))
+        if any(np.ptp(motion[row], axis=0).any() for motion in run.values())
+    ]
 
 
 def _visible(panels: Iterable[Axes]) -> list[Axes]:

@@ -109,10 +109,12 @@ class Planar(Joint):
 
 @dataclass(frozen=True)
 class Spherical(Joint):
-    """Rotation about a point, on SO(3)."""
+    """Rotation about a point, on SO(3) with the retraction "exp" or "cay"."""
+
+    retraction: str = "exp"
 
     def space(self, coordinate: str) -> SO3:
-        return SO3(f"{coordinate}_")
+        return SO3(f"{coordinate}_", self.retraction)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         return Motion(quaternion.matrix(q), ca.SX(3, 1), v, ca.SX(3, 1))
@@ -121,19 +123,21 @@ class Spherical(Joint):
 @dataclass(frozen=True)
 class Floating(Joint):
     """Any motion, on "SE3" with velocities in the frame's axes, or on "SO3xR3" with the linear
-    velocity in the axes of the placement, `v = p'` [mueller2013 2].
+    velocity in the axes of the placement, `v = p'` [mueller2013 2]; with the retraction "exp" or
+    "cay".
     """
 
+    retraction: str = "exp"
     configuration_space: str = "SE3"
 
     def space(self, coordinate: str) -> Space:
         if self.configuration_space == "SE3":
-            return SE3(f"{coordinate}_")
+            return SE3(f"{coordinate}_", self.retraction)
         position = Rn(
             *(f"{coordinate}_{c}" for c in "xyz"),
             velocity_names=tuple(f"{coordinate}_v_{c}" for c in "xyz"),
         )
-        return Product(SO3(f"{coordinate}_"), position)
+        return Product(SO3(f"{coordinate}_", self.retraction), position)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         turn, position, omega, linear = quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6]
@@ -275,9 +279,12 @@ def spherical(
     at: Vector = ORIGIN,
     rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
+    retraction: str = "exp",
 ) -> Frame:
-    """A frame that turns about its origin; unit quaternion, body angular velocity."""
-    return Frame(name, parent, Spherical(), at, rotation, coordinate)
+    """A frame that turns about its origin; unit quaternion, body angular velocity; `retraction`
+    "exp" or "cay" as of `SO3`.
+    """
+    return Frame(name, parent, Spherical(retraction), at, rotation, coordinate)
 
 
 def floating(
@@ -286,18 +293,19 @@ def floating(
     at: Vector = ORIGIN,
     rotation: ArrayLike = UNTURNED,
     coordinate: str = "",
+    retraction: str = "exp",
     space: str = "SE3",
 ) -> Frame:
     """A frame that moves freely; unit quaternion and position, angular velocity in its axes, and
-    linear velocity in its axes on the `space` "SE3", in those of its placement on "SO3xR3"; raises
-    ValueError for another space.
+    linear velocity in its axes on the `space` "SE3", in those of its placement on "SO3xR3";
+    `retraction` "exp" or "cay" as of `SE3`. Raises ValueError for another space.
     """
     if space not in CONFIGURATION_SPACES:
         raise ValueError(
             f"frame {name!r}: unknown space {space!r} of a floating frame, choose one of "
             f"{', '.join(CONFIGURATION_SPACES)}"
         )
-    return Frame(name, parent, Floating(space), at, rotation, coordinate)
+    return Frame(name, parent, Floating(retraction, space), at, rotation, coordinate)
 
 
 def universal(

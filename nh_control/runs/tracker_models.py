@@ -16,15 +16,17 @@ from nh_control.scenarios import PlantOptions, Scenario
 
 @dataclass(frozen=True)
 class TrackerModel:
-    """What a tracker on one integrator's model did: largest errors of the configuration (nv, local
-    coordinates) at the start, over the run and at its end, and the `eigenvalues` of the model's
-    closed loop over the middle third of the reference.
+    """What a tracker on one integrator's model did: largest errors of the configuration, in the
+    local coordinates that have a weight, at the start, over the run and at its end, their `rms`
+    over the second half of the run, how many steps were `saturated`, and the `eigenvalues` of the
+    model's closed loop over the middle third of the reference.
     """
 
     integrator: str
     start: float
     largest: float
     final: float
+    rms: float
     saturated: int
     eigenvalues: np.ndarray
 
@@ -69,12 +71,14 @@ def _one(
     tracker = scenario.tracker(model, target)
     x0 = scenario.perturb(model, target.states[0], scenario.perturbation)
     run = closed_loop(plant, tracker, convert(x0, model, plant), len(target), substeps)
-    errors = np.abs(run.errors[:, : model.system.space.nv]).max(axis=1)
+    weighted = np.diag(scenario.weights[0])[: model.system.space.nv] > 0
+    errors = np.abs(run.errors[:, : model.system.space.nv][:, weighted]).max(axis=1)
     return TrackerModel(
         integrator=integrator,
         start=float(errors[0]),
         largest=float(errors.max()),
         final=float(errors[-1]),
+        rms=float(np.sqrt(np.mean(errors[len(errors) // 2 :] ** 2))),
         saturated=int(run.saturated.any(axis=1).sum()),
         eigenvalues=_closed_loop_eigenvalues(tracker),
     )

@@ -30,6 +30,7 @@ from nh_control.scenarios.perturbation import (
 )
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
 from nh_control.scenarios.rolling_disk import ROLLING_DISK
+from nh_control.scenarios.satellite import SATELLITE
 from nh_control.scenarios.scenario import (
     Body,
     BodyState,
@@ -54,6 +55,7 @@ _SCENARIOS = {
         CAR,
         CHAPLYGIN_SLEIGH,
         ROLLING_DISK,
+        SATELLITE,
         from_urdf(),
     )
 }

@@ -32,6 +32,7 @@ from nh_control.scenarios.scenario import (
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
+    payload_space,
     quadrotor_payload,
     split_configuration,
     split_velocity,
@@ -124,16 +125,21 @@ def perturbed(
     momenta = model.local(np.concatenate([x[:nq], np.zeros(len(x) - nq)]), x)[nv:]
     first, second = np.zeros(model.ndx), np.zeros(model.ndx)
     first[:3] = p.position * direction
-    first[5 : 3 + 3 * n : 3] = signs[:n] * _cayley(p.heading)
+    first[5 : 3 + 3 * n : 3] = signs[:n] * p.heading
     first[nv:] = p.momentum * signs[n:] * momenta
-    second[3 : 3 + 3 * n].reshape(n, 3)[:, :2] = _cayley(p.tilt) * _unit(turns[0])
-    second[3 + 3 * n : 3 + 5 * n] = (_cayley(p.swing) * _unit(turns[1])).ravel()
-    return model.retract(model.retract(x, first), second)
+    second[3 : 3 + 3 * n].reshape(n, 3)[:, :2] = p.tilt * _unit(turns[0])
+    second[3 + 3 * n : 3 + 5 * n] = (p.swing * _unit(turns[1])).ravel()
+    for angles in (first, second):
+        x = model.retract(x, _local_of_turns(model, x, angles))
+    return x
 
 
-def _cayley(angle: float) -> float:
-    """Length of the local coordinates of a turn by `angle`, on SO(3) and on S^2."""
-    return 2 * np.tan(angle / 2)
+def _local_of_turns(model: DiscreteSystem, x: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """Local coordinates (ndx) of a change of x by rotation vectors, whatever the retraction."""
+    space, q = model.system.space, model.configuration(x)
+    by_angles = payload_space(model.system.parameters.n, "exp", "exp")
+    reached = by_angles.retract(q, turns[: space.nv])
+    return np.concatenate([space.local(q, reached), turns[space.nv :]])
 
 
 def _unit(angles: np.ndarray) -> np.ndarray:

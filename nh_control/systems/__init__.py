@@ -21,6 +21,7 @@ from nh_control.systems.roller_racer import RollerRacerParameters, roller_racer
 from nh_control.systems.rolling_ball import RollingBallParameters, rolling_ball
 from nh_control.systems.rolling_disk import RollingDiskParameters, rolling_disk
 from nh_control.systems.rotor_mixing import RotorMixing
+from nh_control.systems.satellite import SatelliteParameters, satellite
 from nh_control.systems.snakeboard import SnakeboardParameters, snakeboard
 from nh_control.systems.suslov import SuslovParameters, suslov
 
@@ -38,6 +39,7 @@ __all__ = [
     "RollingBallParameters",
     "RollingDiskParameters",
     "RotorMixing",
+    "SatelliteParameters",
     "SnakeboardParameters",
     "SuslovParameters",
     "car",
@@ -53,6 +55,7 @@ __all__ = [
     "roller_racer",
     "rolling_ball",
     "rolling_disk",
+    "satellite",
     "snakeboard",
     "suslov",
 ]

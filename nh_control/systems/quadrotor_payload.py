@@ -102,8 +102,19 @@ def split_velocity(v: T, n: int) -> tuple[T, list[T], list[T]]:
     )
 
 
+def payload_space(n: int, attitudes: str = "exp", links: str = "cay") -> Product:
+    """The space of a payload, n quadrotors and their links, with these retractions."""
+    return Product(
+        Rn("payload_x", "payload_y", "payload_z"),
+        *(SO3(f"quad{i + 1}_", attitudes) for i in range(n)),
+        *(S2(f"link{i + 1}_", links) for i in range(n)),
+    )
+
+
 def quadrotor_payload(
-    parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters(), wind: bool = False
+    parameters: QuadrotorPayloadParameters = QuadrotorPayloadParameters(),
+    wind: bool = False,
+    retraction: str = "exp",
 ) -> System:
     """Payload at y (z up), quadrotor i at `x_i = y + l_i q_i` with attitude R_i, thrust T_i along
     its body z and body torque M_i [celledoni2021 (36), (37)].
@@ -113,14 +124,9 @@ def quadrotor_payload(
     the other way and its e3 down (converted to REP-103). q = (y, R_1, ..., R_n, q_1, ..., q_n);
     inputs (T_i, M_i) per quadrotor. The links push and pull. With `wind` the inputs end with
     external forces (N, world frame) on the payload and on every quadrotor, 3 (n + 1) without
-    limits.
+    limits. `retraction` is that of the attitudes.
     """
     n = parameters.n
-    space = Product(
-        Rn("payload_x", "payload_y", "payload_z"),
-        *(SO3(f"quad{i + 1}_") for i in range(n)),
-        *(S2(f"link{i + 1}_") for i in range(n)),
-    )
 
     def lagrangian(q: ca.SX, v: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
         y, _, links = split_configuration(q, p.n)
@@ -157,7 +163,7 @@ def quadrotor_payload(
     pushed = ("payload", *quads) if wind else ()
     return System(
         name=f"quadrotor_payload_{n}" + ("_wind" if wind else ""),
-        space=space,
+        space=payload_space(n, retraction),
         lagrangian=lagrangian,
         inputs=tuple(
             f"{quad}_{name}"

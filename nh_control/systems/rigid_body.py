@@ -58,13 +58,15 @@ class HeavyTopParameters(Parameters):
             raise ValueError(f"HeavyTopParameters.chi must be a unit vector, got {self.chi}")
 
 
-def rigid_body(parameters: RigidBodyParameters = RigidBodyParameters()) -> System:
+def rigid_body(
+    parameters: RigidBodyParameters = RigidBodyParameters(), retraction: str = "exp"
+) -> System:
     """Rigid body about its center of mass with q a unit quaternion (w, x, y, z),
     `L = omega^T J omega / 2`, body angular velocity omega; inputs are body torques (N m).
     """
     return System(
         name="rigid_body",
-        space=SO3(),
+        space=SO3(retraction=retraction),
         lagrangian=lambda q, v, p: _spin(v, p),
         inputs=("torque_x", "torque_y", "torque_z"),
         input_units=("N m",) * 3,
@@ -73,13 +75,15 @@ def rigid_body(parameters: RigidBodyParameters = RigidBodyParameters()) -> Syste
     )
 
 
-def heavy_top(parameters: HeavyTopParameters = HeavyTopParameters()) -> System:
+def heavy_top(
+    parameters: HeavyTopParameters = HeavyTopParameters(), retraction: str = "exp"
+) -> System:
     """Top about a fixed point, z up: `L = omega^T J omega / 2 - M g l (R chi)_z` [celledoni2021
     4]; no inputs.
     """
     return System(
         name="heavy_top",
-        space=SO3(),
+        space=SO3(retraction=retraction),
         lagrangian=lambda q, v, p: (
             _spin(v, p) - p.M * p.g * p.l * quaternion.rotate(q, ca.vertcat(*p.chi))[2]
         ),

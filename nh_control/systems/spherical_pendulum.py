@@ -32,6 +32,7 @@ class SphericalPendulumParameters(Parameters):
 
 def spherical_pendulum(
     parameters: SphericalPendulumParameters = SphericalPendulumParameters(),
+    retraction: str = "cay",
 ) -> System:
     """Chain of massless links with unit vectors q_i (z up) and point masses at
     `r_i = sum_{j <= i} l_j q_j`, `L = sum_i m_i (|r_i'|^2 / 2 - g r_i,z)` [celledoni2021 5]; no
@@ -45,7 +46,7 @@ def spherical_pendulum(
             total = total + m * (ca.sumsqr(velocity) / 2 - p.g * height)
         return total
 
-    spaces = [S2(f"link{i + 1}_") for i in range(len(parameters.masses))]
+    spaces = [S2(f"link{i + 1}_", retraction) for i in range(len(parameters.masses))]
     return System(
         name=f"spherical_pendulum_{len(spaces)}",
         space=Product(*spaces),

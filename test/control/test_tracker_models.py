@@ -40,3 +40,22 @@ def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own():
     assert board.plant(model).method.name == model.method.name
     tracker = board.tracker(model, board.reference(model, "forward"))
     assert tracker.gains.K.shape[1:] == (2, model.ndx) and model.ndx == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["satellite", "quadrotor_payload"])
+def test_trackers_on_models_on_lie_groups_steer_one_plant_alike(name):
+    """The payload's path is harder: there the error is the model's, O(h^2) or O(h^4)."""
+    options = PlantOptions(integrator="midpoint", substeps=4)
+    step_s = {"satellite": 0.1, "quadrotor_payload": 0.04}[name]
+    variational, slgi, rkmk = track(
+        get(name), ("midpoint", "slgi_half", "rkmk4"), options=options, step_s=step_s
+    )
+    for one in (variational, slgi, rkmk):
+        assert one.final < 3e-3 * one.start and one.largest < 1.01 * one.start
+        assert one.difference(variational) < 2e-2
+    if name == "quadrotor_payload":
+        assert rkmk.rms < 0.1 * min(variational.rms, slgi.rms) and slgi.rms < 2e-4
+    else:
+        assert slgi.rms == pytest.approx(variational.rms, rel=0.02)
+        assert rkmk.rms == pytest.approx(slgi.rms, rel=1e-3)

@@ -18,9 +18,9 @@ CALLS = {
         *("--reference", "slalom", "--perturb-heading", "0.3", "--perturb-seed", "2"),
         *("--disturb", "base_link:gust:0,3,0.5,start=0.5,duration=0.5"),
     ),
-    "satellite": (
-        *("--reference", "stare", "--perturb-attitude", "0.5", "--perturb-rate", "0.02"),
-        *("--disturb", "satellite:sine:0,0,0,0.01,0,0.01,frequency=0.5"),
+    "underwater_vehicle": (
+        *("--reference", "station", "--perturb-heading", "0.5", "--perturb-position", "0.2"),
+        *("--disturb", "vehicle:sine:0,1,0,0,0,0.1,frequency=0.5"),
     ),
 }
 """Every example with an initial error, another plant or a disturbance of its own."""

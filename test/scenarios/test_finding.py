@@ -52,12 +52,12 @@ def test_installed_packages_and_modules(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(install(tmp_path))
     assert {f"my_{name}" for name in FILES} <= set(scenarios.names())
     assert set(scenarios.built_in()) == set(scenarios.names()) - {f"my_{name}" for name in FILES}
-    installed = scenarios.get("my_satellite")
-    module = scenarios.get("nh_robots.satellite:SATELLITE")
-    assert installed.name == module.name == "satellite"
-    assert installed.file == module.file == str(tmp_path / "nh_robots" / "satellite.py")
-    assert installed.origin == {"scenario": "my_satellite"}
-    assert module.origin == {"scenario": "nh_robots.satellite:SATELLITE"}
+    installed = scenarios.get("my_underwater_vehicle")
+    module = scenarios.get("nh_robots.underwater_vehicle:UNDERWATER_VEHICLE")
+    assert installed.name == module.name == "underwater_vehicle"
+    assert installed.file == module.file == str(tmp_path / "nh_robots" / "underwater_vehicle.py")
+    assert installed.origin == {"scenario": "my_underwater_vehicle"}
+    assert module.origin == {"scenario": "nh_robots.underwater_vehicle:UNDERWATER_VEHICLE"}
 
 
 def test_a_name_of_two_packages_is_refused_with_both_and_others_still_work(tmp_path, monkeypatch):

@@ -67,7 +67,7 @@ def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
     done = call("simulate", FILES[name], "--json", "--no-plots")
     assert done.returncode == 0, done.stderr
     parts = json.loads(done.stdout)["error"]["parts"]
-    wheels = {"differential_drive": "left, right", "satellite": "wheel position"}.get(name)
+    wheels = {"differential_drive": "left, right"}.get(name)
     for part, values in parts.items():
         if part != wheels and values["initial"]:
             assert values["final"] < 0.02 * values["initial"], part
@@ -109,14 +109,11 @@ def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
 
 def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
     broken = tmp_path / "broken.py"
-    text = FILES["satellite"].read_text()
+    text = FILES["underwater_vehicle"].read_text()
     wrong = {
-        "p.Jx, p.Jy": ("p.Jxx, p.Jy", "has no attribute 'Jxx'"),
-        "return model.simulate(rest(model), np.vstack": (
-            "return model.simulate(rest(model), np.hstack",
-            "ValueError",
-        ),
-        "axis /= np.linalg.norm(axis)": ("axis /= np.linalg.norm(axes)", "NameError"),
+        "p.roll, p.turn": ("p.rolling, p.turn", "has no attribute 'rolling'"),
+        "np.tile([8.0, 0.0, -2.0, 0.3]": ("np.tile([8.0, 0.0, -2.0]", "ValueError"),
+        "moved = model.retract(x, [": ("moved = model.retract(y, [", "NameError"),
     }
     for correct, (mistake, error) in wrong.items():
         broken.write_text(text.replace(correct, mistake))
@@ -271,8 +268,8 @@ def test_the_command_alone_helps_and_tells_its_version(call):
 
 
 def test_options_of_a_scenario_may_stand_before_it(call):
-    options = ("--perturb-attitude", "0.2", "--perturb-seed=3", "--duration", "0.5", "--no-plots")
-    done = call("simulate", *options, FILES["satellite"], "--json")
+    options = ("--perturb-heading", "0.2", "--perturb-seed=3", "--duration", "0.5", "--no-plots")
+    done = call("simulate", *options, FILES["underwater_vehicle"], "--json")
     assert done.returncode == 0, done.stderr
-    expected = {"attitude": 0.2, "rate": 0.0, "seed": 3}
+    expected = {"position": 0.3, "heading": 0.2, "seed": 3}
     assert json.loads(done.stdout)["perturbation"] == expected

@@ -1,0 +1,16 @@
+"""Launch a satellite that turns by reaction wheels: plant, tracker, display, rviz and, on request,
+a recording; see nh_control/ros/bringup.py for the arguments.
+"""
+
+from pathlib import Path
+
+from nh_control.ros import bringup
+
+CONFIG = (
+    Path(__file__).parents[1] / "config"
+)  # beside launch/, in the source tree and installed alike
+
+
+def generate_launch_description():
+    """Return the launch description: the arguments, then what they ask for."""
+    return bringup.description("satellite", CONFIG)

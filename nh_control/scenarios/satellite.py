@@ -1,0 +1,212 @@
+"""The satellite scenario: slews from rest to rest by reaction wheels, tracked by LQR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import casadi as ca
+import numpy as np
+from transforms3d.quaternions import axangle2quat, qmult, quat2mat
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry import quaternion
+from nh_control.integrators import midpoint
+from nh_control.mechanics.external_forces import ForceTarget, on_body
+from nh_control.mechanics.system import System
+from nh_control.scenarios.perturbation import Seeded, error_seed, initial_error
+from nh_control.scenarios.satellite_visual import WORLD, visual_model
+from nh_control.scenarios.scenario import BodyState, Joint, MonitoredOutput, Scenario
+from nh_control.systems.satellite import SatelliteParameters, axles, satellite
+
+SHARE = 0.5
+"""Share of the motors' torque that a slew uses; the rest is for feedback."""
+STILL_S = 4.0
+"""Rest after every slew."""
+
+
+@dataclass(frozen=True)
+class Slew:
+    """A turn by `angle` (rad) about an `axis` of the body, from rest to rest."""
+
+    axis: tuple[float, float, float]
+    angle: float
+
+
+MANEUVERS: dict[str, tuple[Slew, ...]] = {
+    "slew": (Slew((1.0, 2.0, 2.0), 2 * np.pi / 3),),
+    "about_face": (Slew((0.0, 0.0, 1.0), np.pi),),
+    "three_targets": (
+        Slew((0.0, 1.0, 0.0), np.pi / 4),
+        Slew((1.0, 0.0, 1.0), -np.pi / 2),
+        Slew((0.0, 1.0, 1.0), np.pi / 3),
+    ),
+}
+
+
+def momentum_split(p: SatelliteParameters) -> tuple[np.ndarray, np.ndarray]:
+    """Inertia J (3, 3) of the body, and the pseudo-inverse (n, 3) of the axles A with which
+    `h = A^+ (total - J Omega)` are the least momenta of the wheels."""
+    return np.diag([p.Jx, p.Jy, p.Jz]), np.linalg.pinv(np.asarray(axles(p)))
+
+
+def maneuver(dsys: DiscreteSystem, slews: Sequence[Slew], wheel_rate: float = 0.0) -> Trajectory:
+    """Slews one after the other with a rest after each, all wheels turning at `wheel_rate` (rad/s)
+    in the beginning: momentum that the satellite keeps, and that the wheels carry while it rests.
+
+    Every slew is about its axis by the angle of least jerk, `s^3 (10 - 15 s + 6 s^2)`, as fast as
+    `SHARE` of the torque allows without that momentum. Wheels' momenta change by `h u` in a step
+    of every method, so the inputs follow from those at the nodes, without derivatives, and what is
+    tracked is the model's own motion under them; it misses the angle by O(h^2), and it ends at
+    rest exactly where all momentum is zero.
+    """
+    p = dsys.system.parameters
+    J, least = momentum_split(p)
+    attitudes, omegas = _attitudes(p, slews, dsys.h)
+    spin = np.asarray(p.wheel_inertias) * wheel_rate
+    total = quat2mat(attitudes[0]) @ np.asarray(axles(p)) @ spin
+    of_wheels = [least @ (quat2mat(q).T @ total - J @ w) for q, w in zip(attitudes, omegas)]
+    inputs = np.diff(of_wheels, axis=0) / dsys.h
+    start = dsys.system.space.origin
+    rates = of_wheels[0] / p.wheel_inertias
+    return dsys.simulate(dsys.state(start, [0.0, 0.0, 0.0, *rates]), inputs)
+
+
+def _attitudes(
+    p: SatelliteParameters, slews: Sequence[Slew], h: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Attitudes (N + 1, 4) and angular velocities (N + 1, 3) at the nodes."""
+    J, least = momentum_split(p)
+    attitudes, omegas = [np.array([1.0, 0.0, 0.0, 0.0])], [np.zeros(3)]
+    for slew in slews:
+        axis = np.divide(slew.axis, np.linalg.norm(slew.axis))
+        hardest = np.abs(least @ J @ axis).max() * 10 / np.sqrt(3) * abs(slew.angle)
+        steps = int(np.ceil(np.sqrt(hardest / (SHARE * p.torque_limit)) / h))
+        start = attitudes[-1]
+        for s in np.arange(1, steps + 1) / steps:
+            angle = slew.angle * s**3 * (10 - 15 * s + 6 * s**2)
+            attitudes.append(qmult(start, axangle2quat(axis, angle)))
+            omegas.append(slew.angle * 30 * s**2 * (1 - s) ** 2 / (steps * h) * axis)
+        rest = round(STILL_S / h)
+        attitudes += [attitudes[-1]] * rest
+        omegas += [np.zeros(3)] * rest
+    return np.array(attitudes), np.array(omegas)
+
+
+def stare(dsys: DiscreteSystem) -> Trajectory:
+    """The same attitude for 30 s."""
+    rest = dsys.state(dsys.system.space.origin, np.zeros(3 + dsys.nu))
+    return dsys.simulate(rest, np.zeros((round(30.0 / dsys.h), dsys.nu)))
+
+
+def weights(p: SatelliteParameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """LQR weights of attitude (rad) and angular velocity (rad/s), whatever the wheels do for it,
+    `Omega = J^{-1} (total - A h)`, and a light one of the wheels' momenta against each other.
+
+    The wheels' angles are left free, and so is the total momentum, which no motor can change.
+    """
+    J, least = momentum_split(p)
+    A, n = np.asarray(axles(p)), p.n
+    rate = np.linalg.solve(J, np.hstack([np.eye(3), -A]))
+    idle = np.hstack([np.zeros((n, 3)), np.eye(n) - least @ A])
+    Q = np.zeros((6 + 2 * n, 6 + 2 * n))
+    Q[:3, :3] = np.eye(3)
+    Q[3 + n :, 3 + n :] = rate.T @ rate + 0.5 * idle.T @ idle
+    return Q, 10.0 * np.eye(n), 20 * Q
+
+
+@dataclass(frozen=True)
+class SatellitePerturbation(Seeded):
+    """The initial error of a satellite."""
+
+    attitude: float = initial_error("rad", "turn about the axis (1, 1, 1), or one that is drawn")
+    rate: float = initial_error("rad/s", "rate of the body about that axis, wheels at rest in it")
+    seed: int = error_seed()
+
+
+def perturbed(
+    model: DiscreteSystem, x: np.ndarray, perturbation: SatellitePerturbation
+) -> np.ndarray:
+    """State x (nx) turned and turning faster, the wheels' rates in the body unchanged; raises
+    ValueError for half a turn or more.
+    """
+    if abs(perturbation.attitude) >= np.pi:
+        raise ValueError(
+            f"SatellitePerturbation.attitude must be below half a turn, got "
+            f"{perturbation.attitude} rad"
+        )
+    axis = np.ones(3)
+    if perturbation.seed >= 0:
+        axis = np.random.default_rng(perturbation.seed).normal(size=3)
+    axis /= np.linalg.norm(axis)
+    q, v = model.configuration(x).copy(), model.velocity(x).copy()
+    q[:4] = qmult(q[:4], axangle2quat(axis, perturbation.attitude))
+    v[:3] += perturbation.rate * axis
+    return model.state(q, v)
+
+
+def to_bodies(_: SatelliteParameters, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:
+    """The satellite, which stays where it is; the wheels are joints."""
+    return (BodyState("satellite", WORLD, np.zeros(3), q[:4], np.zeros(3), v[:3]),)
+
+
+def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
+    """Attitude (4) and angular velocity (3) of the satellite; raises ValueError for others."""
+    if [body.frame for body in bodies] != ["satellite"]:
+        raise ValueError(f"expected the body satellite, got {[body.frame for body in bodies]}")
+    attitude = bodies[0].quaternion_wxyz
+    return np.divide(attitude, np.linalg.norm(attitude)), bodies[0].angular_velocity_body
+
+
+def on_satellite(system: System) -> tuple[ForceTarget]:
+    """The satellite may be turned from outside."""
+    return (
+        on_body(
+            system.space,
+            "satellite",
+            lambda q, p: (ca.SX.zeros(3), quaternion.matrix(q[:4])),
+            "torque in the axes of odom; a force at its center does nothing",
+        ),
+    )
+
+
+def margins(
+    parameters: SatelliteParameters,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    external: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """How much faster (rad/s) each wheel may become (n) before it is saturated."""
+    return parameters.speed_limit - np.abs(v[3:])
+
+
+NOMINAL = SatelliteParameters()
+WHEELS = tuple(f"wheel{i + 1}" for i in range(NOMINAL.n))
+
+SATELLITE = Scenario(
+    name="satellite",
+    title="Satellite slewing by reaction wheels",
+    parameters=NOMINAL,
+    make_system=satellite,
+    integrators={"midpoint": midpoint},
+    references={
+        **{name: partial(maneuver, slews=slews) for name, slews in MANEUVERS.items()},
+        "biased_slew": partial(maneuver, slews=MANEUVERS["slew"], wheel_rate=100.0),
+        "stare": stare,
+    },
+    weights=weights(NOMINAL),
+    perturbation=SatellitePerturbation(attitude=0.3, rate=0.01),
+    perturb=perturbed,
+    joints=tuple(Joint(f"{wheel}_joint", wheel) for wheel in WHEELS),
+    to_bodies=to_bodies,
+    from_bodies=from_bodies,
+    external=on_satellite,
+    monitor=MonitoredOutput(
+        "speed margin", WHEELS, "rad/s", margins, minimum=0.0, warning="a saturated wheel"
+    ),
+    visual=visual_model,
+    step_s=0.02,
+)

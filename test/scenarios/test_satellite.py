@@ -1,0 +1,208 @@
+"""The satellite with reaction wheels: its equations, its slews, and what nodes take from it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from scipy.integrate import solve_ivp
+from transforms3d.quaternions import axangle2quat, qconjugate, qmult, quat2mat
+
+from nh_control.figures import path, spatial, turning
+from nh_control.integrators import midpoint
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.scenarios import BodyState
+from nh_control.scenarios.satellite import (
+    MANEUVERS,
+    NOMINAL,
+    SATELLITE,
+    SHARE,
+    SatellitePerturbation,
+    Slew,
+    from_bodies,
+    maneuver,
+    margins,
+    momentum_split,
+    perturbed,
+    to_bodies,
+    weights,
+)
+from nh_control.systems.satellite import SatelliteParameters, axles, satellite
+
+
+def wheels(n):
+    """Parameters of a satellite with n wheels, no two alike."""
+    return SatelliteParameters(wheel_inertias=tuple(0.002 + 0.0005 * np.arange(n)))
+
+
+def angle(a, b):
+    """Angle of the rotation between unit quaternions."""
+    return 2 * np.arcsin(min(1.0, np.linalg.norm(qmult(qconjugate(a), b)[1:])))
+
+
+def total_momentum(states):
+    """Total angular momentum (N, 3) in the world's axes at states (N, nx)."""
+    n = (states.shape[1] - 7) // 2
+    return np.array([quat2mat(x[:4]) @ x[4 + n : 7 + n] for x in states])
+
+
+@pytest.fixture(scope="module")
+def nominal():
+    return SATELLITE.model()
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_no_torque_changes_the_total_momentum_and_each_changes_its_wheels(n):
+    dsys, rng = midpoint(satellite(wheels(n)), 0.05), np.random.default_rng(n)
+    x0 = dsys.state(
+        dsys.system.space.origin, [*rng.normal(size=3), *rng.uniform(-300, 300, size=n)]
+    )
+    u = rng.uniform(-0.1, 0.1, (400, n))
+    states = dsys.simulate(x0, u).states
+    assert np.ptp(total_momentum(states), axis=0).max() < 1e-12
+    h = states[:, -n:]
+    np.testing.assert_allclose(np.diff(h, axis=0), dsys.h * u, rtol=0, atol=1e-13)
+
+
+def test_a_step_solves_eulers_equations_with_wheels():
+    """`J Omega' = (J Omega + A h) x Omega - A u, h' = u` to SciPy's accuracy, error O(h^2)."""
+    p, rng = wheels(4), np.random.default_rng(2)
+    J, A = momentum_split(p)[0], np.asarray(axles(p))
+    u = rng.uniform(-0.1, 0.1, 4)
+    omega, h0 = 0.5 * rng.normal(size=3), rng.uniform(-0.3, 0.3, 4)
+
+    def rate(t, y):
+        q, w, h = y[:4], y[4:7], y[7:]
+        w_dot = np.linalg.solve(J, np.cross(J @ w + A @ h, w) - A @ u)
+        return np.r_[qmult(q, [0, *w]) / 2, w_dot, u]
+
+    exact = solve_ivp(rate, (0, 2), [1, 0, 0, 0, *omega, *h0], rtol=1e-12, atol=1e-13).y[:, -1]
+    misses = []
+    for steps in (50, 100):
+        dsys = midpoint(satellite(p), 2 / steps)
+        rates = h0 / p.wheel_inertias - A.T @ omega
+        x = dsys.state(dsys.system.space.origin, [*omega, *rates])
+        np.testing.assert_allclose(x[-4:], h0, rtol=1e-12)
+        end = dsys.simulate(x, np.tile(u, (steps, 1))).states[-1]
+        w = dsys.velocity(end)[:3]
+        misses.append([angle(exact[:4], end[:4]), np.linalg.norm(exact[4:7] - w)])
+    assert np.max(misses[1]) < 2e-3
+    np.testing.assert_allclose(np.log2(np.divide(*misses)), 2, atol=0.1)
+
+
+@pytest.mark.parametrize("name", MANEUVERS)
+def test_slews_end_at_rest_where_they_are_to_end_within_their_share_of_the_torque(name, nominal):
+    wanted = np.array([1.0, 0.0, 0.0, 0.0])
+    for slew in MANEUVERS[name]:
+        wanted = qmult(wanted, axangle2quat(slew.axis, slew.angle))
+    missed = []
+    for h in (0.02, 0.04):
+        dsys = nominal.with_step(h)
+        reference = SATELLITE.reference(dsys, name)
+        used = np.abs(reference.inputs).max() / dsys.system.parameters.torque_limit
+        assert 0.97 * SHARE < used < SHARE
+        assert np.abs(dsys.velocity(reference.states[-1])).max() < 1e-11
+        assert np.abs(total_momentum(reference.states)).max() < 1e-13
+        missed.append(angle(wanted, reference.states[-1][:4]))
+    assert missed[0] < 2e-5 and missed[0] < 0.3 * missed[1] + 1e-12
+
+
+def test_a_slew_is_about_its_axis_all_the_way(nominal):
+    axis = np.array([2.0, -1.0, 0.5])
+    reference = maneuver(nominal, [Slew(tuple(axis), -1.0)])
+    across = np.cross(reference.states[:, 1:4], axis)
+    assert np.abs(across).max() < 1e-13 and np.ptp(reference.states[:, 1]) > 0.4
+
+
+def test_wheels_that_turn_keep_their_momentum_through_a_slew(nominal):
+    reference = SATELLITE.reference(nominal, "biased_slew")
+    momentum = total_momentum(reference.states)
+    assert np.ptp(momentum, axis=0).max() < 1e-12 and momentum[0, 2] > 0.4
+    assert np.abs(nominal.velocity(reference.states[-1])[:3]).max() < 1e-5
+    assert angle(reference.states[-1][:4], axangle2quat([1, 2, 2], 2 * np.pi / 3)) < 1e-4
+
+
+SLOW = [
+    pytest.param(name, marks=[] if name == "slew" else [pytest.mark.slow])
+    for name in SATELLITE.references
+]
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_tracker_brings_it_onto_its_reference(name):
+    experiment = Experiment.make(SATELLITE, name)
+    run, wanted = experiment.run(), experiment.tracker.reference.states
+    assert run.failure is None
+    first, last = (angle(run.trajectory.states[k][:4], wanted[k][:4]) for k in (0, -1))
+    assert first == pytest.approx(0.3) and last < 0.02 * first
+
+
+def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_change():
+    """Momentum that the wheels have to carry costs nothing while the body keeps its rate."""
+    Q, _, Qf = weights(NOMINAL)
+    A, least = np.asarray(axles(NOMINAL)), momentum_split(NOMINAL)[1]
+    total = np.array([0.1, -0.2, 0.05])
+    carried = np.r_[np.zeros(3), 1.0, -2.0, 0.5, 0.1, total, least @ total]
+    assert carried @ Q @ carried < 1e-15 and np.linalg.eigvalsh(Q).min() > -1e-12
+    turning_on = np.r_[np.zeros(7), NOMINAL.Jx, 0.0, 0.0, np.zeros(4)]
+    assert turning_on @ Q @ turning_on == pytest.approx(1.0)
+    against = np.r_[np.zeros(10), 1.0, -1.0, 1.0, -1.0]
+    np.testing.assert_allclose(A @ against[-4:], 0, atol=1e-15)
+    assert against @ Q @ against == pytest.approx(2.0)
+    np.testing.assert_array_equal(Qf, 20 * Q)
+
+
+@pytest.mark.parametrize("seed", [-1, 3])
+def test_perturbation_has_the_sizes_it_names(nominal, seed):
+    v = np.array([0.1, 0.2, -0.1, 5.0, 6.0, 7.0, 8.0])
+    x = nominal.state([0.5, 0.5, 0.5, 0.5, 1.0, 2.0, 3.0, 4.0], v)
+    moved = perturbed(nominal, x, SatellitePerturbation(2.5, 0.3, seed))
+    assert angle(x[:4], moved[:4]) == pytest.approx(2.5)
+    change = nominal.velocity(moved) - v
+    assert np.linalg.norm(change[:3]) == pytest.approx(0.3)
+    np.testing.assert_allclose(change[3:], 0, atol=1e-10)
+    turn = qmult(qconjugate(x[:4]), moved[:4])[1:]
+    np.testing.assert_allclose(np.cross(turn, change[:3]), 0, atol=1e-12)
+    with pytest.raises(ValueError, match="below half a turn"):
+        perturbed(nominal, x, SatellitePerturbation(attitude=np.pi))
+
+
+def test_bodies_and_back_and_margins():
+    q, v = np.r_[axangle2quat([1, 2, 3], 2.0), np.arange(4.0)], np.arange(7.0)
+    (body,) = to_bodies(NOMINAL, q, v)
+    back = from_bodies((body,))
+    np.testing.assert_allclose(back[0], q[:4], atol=1e-15)
+    np.testing.assert_allclose(back[1], v[:3])
+    with pytest.raises(ValueError, match="expected the body satellite, got .'moon'"):
+        from_bodies((replace(body, frame="moon"),))
+    assert isinstance(body, BodyState)
+    fast = np.r_[np.zeros(3), -501.0, 500.0, 100.0, -20.0]
+    np.testing.assert_allclose(margins(NOMINAL, q, fast, None, {}), [-1, 0, 400, 480])
+
+
+def test_axles_are_spread_evenly_and_too_few_wheels_are_refused():
+    for n in (3, 4, 6):
+        A = np.asarray(axles(SatelliteParameters(wheel_inertias=(0.002,) * n)))
+        np.testing.assert_allclose(np.linalg.norm(A, axis=0), 1)
+        np.testing.assert_allclose(A @ A.T, n / 3 * np.eye(3), atol=1e-3)
+    with pytest.raises(ValueError, match="three wheels or more.*got 2"):
+        SatelliteParameters(wheel_inertias=(0.002, 0.002))
+    with pytest.raises(ValueError, match="elevation below pi/2"):
+        SatelliteParameters(elevation=1.6)
+    with pytest.raises(ValueError, match="largest inertia 20"):
+        SatelliteParameters(Jx=20.0)
+
+
+def test_what_turns_in_its_place_is_drawn_side_by_side():
+    """Eight snapshots with the run and its ghost, and no empty panels of positions."""
+    experiment = Experiment.make(SATELLITE, "slew", duration_s=3.0)
+    result = Result(experiment, experiment.run(), None, wall_s=0.1)
+    strip, states = path.path(result), spatial.states(result)
+    FigureCanvasAgg(strip).draw()
+    assert len(strip.axes) == turning.SHOWN
+    titles = [axes.get_title("center") for axes in strip.axes]
+    assert titles[0] == "0.0 s" and titles[-1] == "3.0 s"
+    for axes in strip.axes:
+        faces, ghost = axes.collections[1], axes.collections[0]
+        assert len(ghost.get_segments()) == len(faces.get_facecolor()) == 4 * 6 + 4 * (2 + 6)
+    assert [axes.get_ylabel() for axes in states.axes] == ["body z axis", "body rates (rad/s)"]
