@@ -13,7 +13,8 @@ largest row decreases relative to its size before, or to the larger of its sizes
 along the Newton direction a row may shrink more slowly than its size. A step after which the next
 correction with the same factors would be smaller than the one before passes, too (Deuflhard's
 natural test): it does not mind rows whose sizes have nothing to do with how far they are from
-zero, as those of an angle after many turns. A row that a new Jacobian no longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation and is accepted too.
+zero, as those of an angle after many turns. A row that a new Jacobian no longer shrinks below
+ACCEPT * s_i has met the round-off of its own evaluation and is accepted too.
 
 The last residual is corrected for once more, with the factors at hand and without looking at what
 is left: rows accepted at TARGET have residuals of one sign, step after step, which would add up to

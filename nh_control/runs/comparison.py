@@ -133,7 +133,7 @@ def _enough(point: WorkPoint, reference: Reference, longest_s: float) -> bool:
 
 def _whole(dsys: DiscreteSystem, motion: Motion, every: int) -> Callable[[], np.ndarray]:
     """A run of `every` steps an input in one call, which gives the last configuration."""
-    x = dsys.state(motion.q, motion.v)
+    x = dsys.state(motion.q, motion.v, motion.u[0])
     return lambda: dsys.configuration(dsys.simulate(x, motion.u, every=every).states[-1])
 
 
@@ -160,7 +160,7 @@ class Drifts:
         """By an integrator of the package; raises StepFailed."""
         motion = self._reference.motion
         dsys = integrator.make(motion.system, self._h)
-        x = dsys.state(motion.q, motion.v)
+        x = dsys.state(motion.q, motion.v, motion.u[0])
         run = dsys.simulate(x, self._inputs, every=self._every)
         return self._drift((dsys.configuration(x), dsys.velocity(x)) for x in run.states)
 
@@ -261,7 +261,10 @@ def method_table(
         dsys = integrator.make(motion.system, h)
         n = dsys.method.n_z * len(dsys.method.substeps)
         try:
-            inputs, x = motion.inputs_at(h * np.arange(steps)), dsys.state(motion.q, motion.v)
+            inputs, x = (
+                motion.inputs_at(h * np.arange(steps)),
+                dsys.state(motion.q, motion.v, motion.u[0]),
+            )
             seconds, _ = timed(partial(dsys.simulate, x, inputs))
         except StepFailed as failure:
             yield MethodRow(integrator, f"fails at h = {h:g} s: {failure.reason}", dsys.nx, n)
