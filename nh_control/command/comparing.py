@@ -15,9 +15,10 @@ from nh_control.command.running import find, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.integrators import Integrator
-    from nh_control.runs.comparison import Comparison, MethodRow, Motion
+    from nh_control.runs.comparison import Comparison, MethodRow
+    from nh_control.runs.motion import Motion
 
-DURATION_S, STEP_S = 10.0, 0.02
+STEP_S = 0.02
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
 """Errors at which processor times are printed."""
 
@@ -37,7 +38,7 @@ def add_to(commands: Any) -> None:
         help="integrators and SciPy's solvers on a scenario's motion: error against processor "
         "time, energy, constraints",
     )
-    compare.add_argument("scenario", metavar="SCENARIO", help="what moves, without inputs")
+    compare.add_argument("scenario", metavar="SCENARIO", help="what moves")
     compare.add_argument(
         "--methods",
         nargs="+",
@@ -47,13 +48,18 @@ def add_to(commands: Any) -> None:
         "order 4 and more, and nonholonomic_midpoint)",
     )
     compare.add_argument(
-        "--duration", type=float, default=DURATION_S, metavar="S", help="length in s (%(default)g)"
+        "--duration",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="length in s (default: the reference's, up to 10)",
     )
     compare.add_argument(
         "--reference",
         default="",
         metavar="NAME",
-        help="the motion goes on from this reference (default: the scenario's first)",
+        help="the motion starts like this one and has its inputs, each held for a while (default: "
+        "the scenario's first)",
     )
     _add_step(compare, "of the figure of energy and constraints")
     compare.add_argument("--output", default=None, metavar="DIR", help="folder of the results")
@@ -70,13 +76,14 @@ def _add_step(parser: Any, what: str) -> None:
 
 def _integrators(args: Namespace) -> int:
     from nh_control.integrators import INTEGRATORS
-    from nh_control.runs.comparison import MethodRow, method_table, motion_of
+    from nh_control.runs.comparison import MethodRow, method_table
+    from nh_control.runs.motion import motion_of
 
     rows: list[MethodRow] = [MethodRow(one) for one in INTEGRATORS.values()]
     if args.scenario:
         scenario = find(args.scenario)
         with usage_errors(scenario.file):
-            motion = motion_of(scenario, DURATION_S)
+            motion = motion_of(scenario)
         rows = list(_watched(method_table(INTEGRATORS, motion, args.step), len(rows)))
     if args.json:
         print(json.dumps([_values(row, bool(args.scenario)) for row in rows], indent=2))
@@ -127,7 +134,8 @@ def _compare(args: Namespace) -> int:
     from nh_control.figures import comparison as figures
     from nh_control.figures.style import save
     from nh_control.integrators import INTEGRATORS
-    from nh_control.runs.comparison import compare, motion_of
+    from nh_control.runs.comparison import compare
+    from nh_control.runs.motion import motion_of
     from nh_control.runs.output import folder
 
     scenario = find(args.scenario)

@@ -52,12 +52,12 @@ class Derived:
         s = self._system
         states, p = self._method.state_space(s), s.parameter_symbols
         x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
-        h = ca.SX.sym("h")
+        u, h = ca.SX.sym("u", s.nu), ca.SX.sym("h")
         q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
         middle, way = self._way(q, q1)
         residual = s.constraint_matrix(middle) @ way - h * s.drift(middle)
         outputs = {
-            "state": ([q, v, h], ca.vertcat(q, self._momentum(q, v, h))),
+            "state": ([q, v, u, h], ca.vertcat(q, self._momentum(q, v, u, h))),
             "energy": ([q, v], s.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
@@ -66,12 +66,12 @@ class Derived:
         functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
         return Functions(f"{s.name}_state", functions)
 
-    def _momentum(self, q: ca.SX, v: ca.SX, h: ca.SX) -> ca.SX:
+    def _momentum(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         """Stored momentum of a velocity, with the memory that the method starts with."""
         rho, method = self._system.momentum(q, v), self._method
         if method.start is None:
             return ca.vertcat(rho, ca.SX(len(method.memory), 1))
-        return ca.vertcat(rho, method.start(q, rho, h))
+        return ca.vertcat(rho, method.start(q, rho, u, h))
 
     def _way(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Where a step takes its constraints, and the mean velocity there times the step."""

@@ -28,8 +28,8 @@ class Method:
     dL/dv)`; they use the Lagrangian in no other way.
 
     A method that needs more memory than (q, rho) names it in `memory`: a state then ends with
-    these numbers, rho in both functions too, and `start(q, rho, h)` are those of a state that is
-    made from a configuration and a velocity, zero without it.
+    these numbers, rho in both functions too, and `start(q, rho, u, h)` are those of a state
+    that is made from a configuration and a velocity, for a step under u; zero without it.
 
     A composition takes steps by the fractions `substeps` of h in turn, see
     `DiscreteSystem.composed`.
@@ -41,7 +41,7 @@ class Method:
     readout: Readout
     multipliers: range = range(0)
     memory: tuple[str, ...] = ()
-    start: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None
+    start: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     substeps: tuple[float, ...] = (1.0,)
 
     def state_space(self, system: System) -> Space:

@@ -37,7 +37,9 @@ def work_precision(comparison: Comparison) -> Figure:
     panel.set_ylim(top=10.0)
     panel.set_xlabel("processor time (ms)")
     panel.set_ylabel("error of the configuration (rad, m)")
-    _finish(figure, comparison, f"{comparison.motion.duration:g} s")
+    intervals = comparison.motion.intervals
+    held = f" under {intervals} inputs in turn" if intervals > 1 else ""
+    _finish(figure, comparison, f"{comparison.motion.duration:g} s{held}")
     return figure
 
 

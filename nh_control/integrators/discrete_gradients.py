@@ -16,11 +16,12 @@ from nh_control.mechanics.distribution import BASES, Basis, change_of_basis
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
-NEAR = 1 / 8
-"""Changes below which a quotient of differences of H, which loses digits there and is 0/0 for no
-change at all, gives way to six Gauss points of dH. Their error is about (d / 4 r)^12 for a change
-d, r the distance to the singularities of H in the complex plane: round-off for d up to r/5,
-whatever the units, which no sensible step exceeds."""
+NEAR = 1 / 4
+"""Changes of a configuration (rad, m) below which a quotient of differences of H, which loses
+digits there and is 0/0 for no change at all, gives way to six Gauss points of dH. They are exact
+along momenta, in which H is quadratic, and their error along coordinates that H depends on is
+about (d / 4 r)^12 for a change d, r the distance to the singularities of H in the complex
+plane."""
 NEAR_POINTS = tuple(zip(*gauss(6)))
 TINY = 1e-30
 
@@ -45,9 +46,9 @@ def midpoint_gradient(
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
     near = sum(float(b) * (h.gradient(zeta0 + float(c) * way) - g) for c, b in NEAR_POINTS)
     far = h.energy(zeta1) - h.energy(zeta0) - ca.dot(g, way)
-    square = ca.sumsqr(way)
-    defect = ca.if_else(square < NEAR**2, ca.dot(near, way), far)
-    return g + defect / (square + TINY) * way
+    small = ca.sumsqr(way[h.curved]) < NEAR**2
+    defect = ca.if_else(small, ca.dot(near, way), far)
+    return g + defect / (ca.sumsqr(way) + TINY) * way
 
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
@@ -58,6 +59,9 @@ def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
     for i in range(zeta0.shape[0]):
         before = ca.vertcat(zeta1[:i], zeta0[i:])
         after = ca.vertcat(zeta1[: i + 1], zeta0[i + 1 :])
+        if i not in h.curved:  # H is quadratic in this one
+            entries.append(h.gradient((before + after) / 2)[i])
+            continue
         way = zeta1[i] - zeta0[i]
         small = ca.fabs(way) < NEAR
         near = sum(

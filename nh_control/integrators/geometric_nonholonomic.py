@@ -24,7 +24,7 @@ TRAPEZOID: Quadrature = ((0.0, 0.5), (1.0, 0.5))
 MIDPOINT: Quadrature = ((0.5, 1.0),)
 STARTS = ("consistent", "zero", "paper")
 
-_Start = Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
+_Start = Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX]
 _Equations = tuple[int, Callable[..., ca.SX], Callable[..., tuple[ca.SX, ca.SX]]]
 
 
@@ -51,8 +51,8 @@ def gni(
 
     `start` is sigma of a state made from (q, v): "zero" (lambda_0 = 0 of (10)), "paper"
     (p_{1/2} = p_0 + h/2 P^T f of (16), which is not the same motion, corrected), "consistent"
-    (h/2 times the multipliers of the continuous motion); without inputs, which a state does not
-    know. sigma then alternates around h/2 times the true multipliers, undamped: that is the
+    (h/2 times the multipliers of the continuous motion), under the input that `state` is given.
+    sigma then alternates around h/2 times the true multipliers, undamped: that is the
     oscillation of [kobilarov2010 6.2]. A consistent start and inputs without jumps make it small,
     but it grows as fast as the true motion settles: a sleigh's, coasting, comes to hold all energy
     (`nh_control paper kobilarov2010 --figure oscillation`). Dropping sigma would leave a method of
@@ -157,19 +157,19 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
 
 
 def _starts(space: Coordinates) -> dict[str, _Start]:
-    """sigma(q, rho, h) of the three starts, under inputs that are zero."""
-    idle, rest = ca.SX(space.system.nu, 1), ca.SX.zeros(space.n)
+    """sigma(q, rho, u, h) of the three starts."""
+    rest = ca.SX.zeros(space.n)
     gradients = space.system.gradients
 
-    def consistent(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
-        return h / 2 * space.multipliers(gradients, q, rho, idle)
+    def consistent(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
+        return h / 2 * space.multipliers(gradients, q, rho, u)
 
-    def zero(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+    def zero(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         return ca.SX(space.m, 1)
 
-    def paper(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
+    def paper(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         local, q0 = space.about(q, rest)
-        force = local.slopes(gradients, q0, local.node(q, q0, rho)[0], idle)[1]
+        force = local.slopes(gradients, q0, local.node(q, q0, rho)[0], u)[1]
         return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
 
     return {"consistent": consistent, "zero": zero, "paper": paper}

@@ -120,8 +120,8 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
         lam1 = z[n_z - len(memory) :] / h if memory else ca.SX(0, 1)
         return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
 
-    def start(q: ca.SX, rho: ca.SX, h: ca.SX) -> ca.SX:
-        return space.multipliers(system.gradients, q, rho, ca.SX.zeros(system.nu))
+    def start(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
+        return space.multipliers(system.gradients, q, rho, u)
 
     n_z = n_v + (s - 1) * space.m
     method = Method(

@@ -100,6 +100,14 @@ class LocalStructure:
         self.structure, self.chart = structure, chart
         self._n = structure.system.space.nv
 
+    @cached_property
+    def curved(self) -> list[int]:
+        """Places of the coordinates d in which H may be anything but quadratic."""
+        d = ca.SX.sym("d", self._n)
+        rho = ca.SX.sym("rho", self.structure.basis(self.chart.centre).shape[1])
+        depends = ca.which_depends(self.energy(ca.vertcat(d, rho)), d, 1, False)
+        return [i for i in range(self._n) if depends[i]]
+
     def energy(self, zeta: ca.SX) -> ca.SX:
         """H(zeta)."""
         return self.structure.energy(*self._place(zeta))

@@ -106,7 +106,7 @@ def motions(
     }
     paths, energies = {}, {}
     for name, dsys in models.items():
-        states = dsys.simulate(dsys.state(q, v), inputs).states
+        states = dsys.simulate(dsys.state(q, v, inputs[0]), inputs).states
         paths[name] = states[:, : len(q)]
         energies[name] = np.array([dsys.energy(x) for x in states])
     continuous = ContinuousSystem(plain)

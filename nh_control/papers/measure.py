@@ -24,7 +24,7 @@ def errors(
     motion = reference.motion
     out = []
     for dsys in models:
-        x = dsys.state(motion.q, motion.v)
+        x = dsys.state(motion.q, motion.v, u if np.size(u) else None)
         steps = round(motion.duration / dsys.h)
         out.append(reference.error(dsys.configuration(last(dsys, x, steps, u))))
     return np.array(out)

@@ -6,56 +6,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.registry import Integrator
-from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.mechanics.system import System
-from nh_control.scenarios.scenario import Scenario
+from nh_control.runs.motion import Flow, Motion
 
 SCIPY = ("DOP853", "RK45", "LSODA")
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
 COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
-"""Steps of the first try, how many times as many the next one takes, and how many are enough to
-give a method up that fails so far.
-"""
-SLOWER, SPARE = 8, 0.1
-"""How often a motion's velocity is halved at most, and what must stay of the distance to the end
-of the model's domain.
+"""Steps of the first try, or one for every input, how many times as many the next one takes, and
+how many for an input are enough to give a method up that fails so far.
 """
 REPEATS = 5
-
-
-@dataclass(frozen=True)
-class Motion:
-    """What integrators are compared on: from configuration q (nq) and velocity v (nw), which keeps
-    the constraints, for `duration` s under one input u (nu).
-    """
-
-    system: System
-    q: np.ndarray
-    v: np.ndarray
-    duration: float
-    u: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-    def __post_init__(self) -> None:
-        s = self.system
-        for name, size in (("q", s.space.nq), ("v", s.space.nw), ("u", s.nu)):
-            value = np.array(getattr(self, name), dtype=float)
-            if value.shape != (size,) or not np.isfinite(value).all():
-                raise ValueError(f"{s.name}: {name} must be ({size},) and finite, got {value}")
-            object.__setattr__(self, name, value)
-        if not (np.isfinite(self.duration) and self.duration > 0):
-            raise ValueError(f"{s.name}: duration must be positive, got {self.duration}")
 
 
 @dataclass(frozen=True)
@@ -87,74 +58,23 @@ class Reference:
     """
 
     def __init__(self, motion: Motion):
-        self.motion, self.equations = motion, ReducedEquations(motion.system)
+        self.motion, self._flow = motion, Flow(motion)
+        self.equations = self._flow.equations
         self.end, _ = self.solve("DOP853", TIGHTEST)
         self.uncertainty = self.error(self.solve("DOP853", 10 * TIGHTEST)[0])
 
     def solve(
-        self, solver: str, tolerance: float, times: np.ndarray | None = None
+        self, solver: str, tolerance: float, times: Sequence[float] | np.ndarray = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Last configuration, and w at the times (N, n), if there are some, by one of SciPy's
-        solvers; raises RuntimeError where it gives up.
+        """Last configuration, and w at the times (N, n), by one of SciPy's solvers; raises
+        RuntimeError where it gives up.
         """
-        m = self.motion
-        span, rates = (0.0, m.duration), self.equations.rates(m.u)
-        start = self.equations.start(m.q, m.v)
-        run = solve_ivp(
-            rates, span, start, solver, rtol=max(tolerance, 2.3e-14), atol=tolerance, t_eval=times
-        )
-        if not run.success:
-            raise RuntimeError(f"{m.system.name} by {solver} at {tolerance}: {run.message}")
-        return run.y[: m.system.space.nq, -1], run.y.T
+        end, path = self._flow.solve(solver, times, rtol=max(tolerance, 2.3e-14), atol=tolerance)
+        return end[: self.motion.system.space.nq], path
 
     def error(self, q: np.ndarray) -> float:
         """Distance of a last configuration from the reference's."""
         return float(np.linalg.norm(self.motion.system.space.local(self.end, q)))
-
-
-def motion_of(scenario: Scenario, duration: float, reference: str = "") -> Motion:
-    """The motion of a scenario's model on from the largest momentum of a reference ("": the
-    first), without inputs, at a velocity that is halved until it stays where the model holds.
-
-    Raises ValueError where coordinates are prescribed, and where no slow motion stays either.
-    """
-    model = scenario.model()
-    system = model.system
-    if system.prescribed:
-        raise ValueError(
-            f"{scenario.name}: the coordinates {system.prescribed} are prescribed, so there is no "
-            "motion by itself to compare integrators on"
-        )
-    states = scenario.reference(model, reference).states
-    x = states[np.argmax(np.linalg.norm(states[:, system.space.nq :], axis=1))]
-    q, v = model.configuration(x), model.velocity(x)
-    equations = ReducedEquations(system)
-    for halvings in range(SLOWER + 1):
-        motion = Motion(system, q, v / 2**halvings, duration, np.zeros(system.nu))
-        if _stays(motion, equations):
-            return motion
-    raise ValueError(
-        f"{scenario.name}: no motion of {duration:g} s found that stays where the model holds; "
-        "choose a shorter one"
-    )
-
-
-def _stays(motion: Motion, equations: ReducedEquations) -> bool:
-    """Whether the domain of the model is kept, with something to spare."""
-    system, start = equations.system, equations.start(motion.q, motion.v)
-    at = ca.SX.sym("q", system.space.nq)
-    domain = ca.Function("domain", [at], [system.domain_at(at)])
-    first = np.asarray(domain(motion.q))
-
-    def spare(_: float, w: np.ndarray) -> float:
-        inside = np.asarray(domain(w[: system.space.nq])) - SPARE * first
-        return float(np.min(inside, initial=1.0))
-
-    spare.terminal = True  # type: ignore[attr-defined]
-    span, rates = (0.0, motion.duration), equations.rates(motion.u)
-    seen = motion.duration / 200  # a long step would not see that it left and came back
-    run = solve_ivp(rates, span, start, "DOP853", events=spare, rtol=1e-6, max_step=seen)
-    return run.status == 0
 
 
 def work_precision(
@@ -163,18 +83,19 @@ def work_precision(
     """Points of an integrator from coarse to fine steps, until the reference's uncertainty or
     `longest_s` is reached; step sizes at which a step fails are left out.
     """
-    motion, steps, dsys = reference.motion, float(COARSEST), None
+    motion, dsys = reference.motion, None
+    each = max(1.0, COARSEST / motion.intervals)
     points: list[WorkPoint] = []
-    while not (_enough(points[-1], reference, longest_s) if points else steps > HOPELESS):
-        n = round(steps)
-        h = motion.duration / n
+    while not (_enough(points[-1], reference, longest_s) if points else each > HOPELESS):
+        steps = round(each)
+        h = motion.duration / (steps * motion.intervals)
         dsys = integrator.make(motion.system, h) if dsys is None else dsys.with_step(h)
-        steps = max(FINER * steps, n + 1)
+        each = max(FINER * each, steps + 1)
         try:
-            seconds, end = timed(_whole(dsys, motion, n))
+            seconds, end = timed(_whole(dsys, motion, steps))
         except StepFailed:
             continue
-        points.append(WorkPoint(n, seconds, reference.error(end)))
+        points.append(WorkPoint(steps * motion.intervals, seconds, reference.error(end)))
     return tuple(points)
 
 
@@ -210,12 +131,10 @@ def _enough(point: WorkPoint, reference: Reference, longest_s: float) -> bool:
     return point.seconds >= longest_s or point.error <= 3 * reference.uncertainty
 
 
-def _whole(dsys: DiscreteSystem, motion: Motion, steps: int) -> Callable[[], np.ndarray]:
-    """A run of all steps in one call, which gives the last configuration."""
-    x = dsys.state(motion.q, motion.v)
-    return lambda: dsys.configuration(
-        dsys.simulate(x, motion.u, steps=steps, every=steps).states[-1]
-    )
+def _whole(dsys: DiscreteSystem, motion: Motion, every: int) -> Callable[[], np.ndarray]:
+    """A run of `every` steps an input in one call, which gives the last configuration."""
+    x = dsys.state(motion.q, motion.v, motion.u[0])
+    return lambda: dsys.configuration(dsys.simulate(x, motion.u, every=every).states[-1])
 
 
 class Drifts:
@@ -225,11 +144,12 @@ class Drifts:
 
     def __init__(self, reference: Reference, h: float, nodes: int = 200):
         motion = reference.motion
-        steps = max(1, round(motion.duration / h))
-        self._every = max(1, steps // nodes)
-        self._reference, self._steps = reference, steps // self._every * self._every
-        self._h = motion.duration / self._steps
-        self.times = self._every * self._h * np.arange(self._steps // self._every + 1)
+        each = max(1, round(motion.duration / (h * motion.intervals)))
+        self._every = max(1, min(each, each * motion.intervals // nodes))
+        seen = each // self._every
+        self._reference, self._inputs = reference, np.repeat(motion.u, seen, axis=0)
+        self._h = motion.duration / (len(self._inputs) * self._every)
+        self.times = np.linspace(0.0, motion.duration, len(self._inputs) + 1)
         self._values = _energy_and_constraint(motion.system)
         exact = self._of_solver("DOP853", TIGHTEST)
         rest = np.array([self._values(q, 0 * v)[0] for q, v in exact])
@@ -240,8 +160,8 @@ class Drifts:
         """By an integrator of the package; raises StepFailed."""
         motion = self._reference.motion
         dsys = integrator.make(motion.system, self._h)
-        x = dsys.state(motion.q, motion.v)
-        run = dsys.simulate(x, motion.u, steps=self._steps, every=self._every)
+        x = dsys.state(motion.q, motion.v, motion.u[0])
+        run = dsys.simulate(x, self._inputs, every=self._every)
         return self._drift((dsys.configuration(x), dsys.velocity(x)) for x in run.states)
 
     def of_solver(self, solver: str, tolerance: float) -> Drift:
@@ -249,8 +169,7 @@ class Drifts:
         return self._drift(self._of_solver(solver, tolerance))
 
     def _of_solver(self, solver: str, tolerance: float) -> list[tuple[np.ndarray, np.ndarray]]:
-        times = np.minimum(self.times, self._reference.motion.duration)
-        path = self._reference.solve(solver, tolerance, times)[1]
+        path = self._reference.solve(solver, tolerance, self.times)[1]
         return [self._reference.equations.phase(w) for w in path]
 
     def _drift(self, phases: Iterable[tuple[np.ndarray, np.ndarray]]) -> Drift:
@@ -342,7 +261,11 @@ def method_table(
         dsys = integrator.make(motion.system, h)
         n = dsys.method.n_z * len(dsys.method.substeps)
         try:
-            seconds, _ = timed(_whole(dsys, motion, steps))
+            inputs, x = (
+                motion.inputs_at(h * np.arange(steps)),
+                dsys.state(motion.q, motion.v, motion.u[0]),
+            )
+            seconds, _ = timed(partial(dsys.simulate, x, inputs))
         except StepFailed as failure:
             yield MethodRow(integrator, f"fails at h = {h:g} s: {failure.reason}", dsys.nx, n)
             continue

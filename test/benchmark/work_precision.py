@@ -14,13 +14,13 @@ import numpy as np
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
 from nh_control.integrators.composition import composition
 from nh_control.runs.comparison import (
-    Motion,
     Reference,
     method_table,
     seconds_at,
     solver_precision,
     work_precision,
 )
+from nh_control.runs.motion import Motion
 from nh_control.systems import snakeboard
 from nh_control.systems.chaotic_quartic import (
     ChaoticQuarticParameters,

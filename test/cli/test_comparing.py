@@ -1,6 +1,7 @@
 """Comparisons of integrators: errors, energies and costs of a motion, and the two commands."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
-from nh_control.runs.comparison import Motion, compare, method_table, motion_of, seconds_at
-from nh_control.systems import snakeboard
+from nh_control.runs.comparison import Reference, compare, method_table, seconds_at
+from nh_control.runs.motion import Flow, Motion, motion_of
+from nh_control.systems import pendulum, snakeboard
 
 METHODS = ("midpoint", "midpoint_order4", "midpoint_order6")
 
@@ -31,7 +33,7 @@ def quartic() -> Motion:
 def test_errors_fall_with_the_order_and_energies_are_those_of_the_motion():
     motion = quartic()
     chosen = {name: INTEGRATORS[name] for name in (*METHODS, "rdp_exp")}
-    found = compare(motion, chosen, 0.02, solvers=("DOP853",), longest_s=0.03)
+    found = compare(motion, chosen, 0.02, solvers=("DOP853",), longest_s=0.015)
     assert list(found.work) == [*METHODS, "DOP853"] and "symmetry" in found.refused["rdp_exp"]
     for name in METHODS:
         points, order = found.work[name], INTEGRATORS[name].order
@@ -58,12 +60,73 @@ def test_the_table_has_numbers_or_a_reason():
     assert "symmetry" in rows["rdp_exp"].refused and rows["rdp_exp"].microseconds == 0
 
 
-def test_a_scenarios_motion_stays_in_the_domain_of_its_model():
-    motion = motion_of(scenarios.get("snakeboard"), 5.0)
-    assert motion.u.shape == (2,) and motion.duration == 5.0
-    assert abs(motion.q[1] + 5.0 * motion.v[1]) < np.pi / 2, "the trucks turn freely"
+def test_a_scenarios_motion_has_the_inputs_of_its_reference():
+    board = scenarios.get("snakeboard")
+    motion, path = motion_of(board), board.reference(board.model())
+    assert motion.u.shape == (16, 2) and motion.duration == 10.0
+    assert motion.u[[3, 7]] == pytest.approx(
+        np.array([_mean(path, k * 0.625, (k + 1) * 0.625) for k in (3, 7)])
+    )
+    with pytest.raises(ValueError, match="parking ends after 14.8 s.*motion of 20 s"):
+        motion_of(board, 20.0)
     with pytest.raises(ValueError, match="marionette.*prescribed"):
         motion_of(scenarios.get("marionette"), 1.0)
+
+
+def test_a_motion_goes_where_its_reference_goes():
+    board = scenarios.get("snakeboard")
+    path = board.reference(board.model(), "slalom")
+    flow = Flow(motion_of(board, reference="slalom"))
+    _, seen = flow.solve("DOP853", path.times[:1001:50], rtol=1e-8)
+    off = seen[:, 3:5] - path.states[:1001:50, 3:5]
+    assert np.linalg.norm(off, axis=1).max() < 0.8 < 18 < seen[-1, 3]
+
+
+def _mean(path, start, end):
+    """Mean of held inputs between two times."""
+    edges = np.clip(path.times, start, end)
+    return np.diff(edges) @ path.inputs / (end - start)
+
+
+def test_motions_whose_inputs_do_not_change_are_free():
+    coasting = motion_of(scenarios.get("rolling_disk"), 30.0, "circle")
+    assert coasting.u.shape == (1, 2) and coasting.duration == 30.0
+    resting = motion_of(scenarios.get("urdf"), 1.0)
+    assert resting.u.shape == (1, 2) and resting.v == pytest.approx([1.0, 1.0])
+
+
+def test_inputs_are_held_for_less_time_where_their_motion_leaves_the_domain():
+    """A steering that stops in half a second, on average in a second, and so beyond pi/2."""
+
+    def stopping(model):
+        inputs = np.zeros((1600, 2))
+        inputs[:50, 1] = -2 * 2.4 / 0.5
+        return model.simulate(model.state([0, 0.7, 0, 0, 0], [0, 2.0, 0, 0, 0]), inputs)
+
+    board = replace(scenarios.get("snakeboard"), references={"stopping": stopping})
+    assert len(motion_of(board, 16.0).u) == 32
+
+
+def test_order_is_that_of_the_integrator_under_inputs_in_turn():
+    u = np.array([[1.0], [-2.0], [0.5], [1.5]])
+    motion = Motion(pendulum(), [0.3], [0.0], 2.0, u)
+    assert np.array_equal(motion.inputs_at(np.array([0.0, 0.6, 1.9, 2.0])), u[[0, 1, 3, 3]])
+    reference, make = Reference(motion), INTEGRATORS["midpoint_order4"].make
+    each, errors = np.array([5, 8, 12, 18]), []
+    for steps in each:
+        dsys = make(motion.system, 0.5 / steps)
+        run = dsys.simulate(dsys.state(motion.q, motion.v), u, every=steps)
+        errors.append(reference.error(dsys.configuration(run.states[-1])))
+    assert abs(-np.polyfit(np.log(each), np.log(errors), 1)[0] - 4) <= 0.2
+    chosen = {"midpoint_order4": INTEGRATORS["midpoint_order4"]}
+    found = compare(motion, chosen, 0.1, ("DOP853",), longest_s=1e-9)
+    (point,), drift = found.work["midpoint_order4"], found.drifts["midpoint_order4"]
+    assert point.setting == 8 and len(drift.times) == 21 and drift.times[-1] == 2.0
+    assert np.abs(drift.energy).max() < 1e-3 and found.uncertainty < 1e-11
+
+
+def test_motions_are_checked():
+    motion = motion_of(scenarios.get("snakeboard"), 5.0)
     for wrong in (dict(q=[0.0]), dict(v=[np.nan] * 5), dict(duration=0.0), dict(u=[0.0])):
         with pytest.raises(ValueError, match="snakeboard: "):
             Motion(

@@ -112,6 +112,7 @@ def short_hover():
     return replace(scenarios.get("quadrotor_payload"), visual=None)
 
 
+@pytest.mark.slow
 def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, short_hover):
     run = result(
         short_hover,

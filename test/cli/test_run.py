@@ -218,6 +218,7 @@ def test_nodes_do_not_outlive_a_killed_command(tmp_path):
 
 
 @ros
+@pytest.mark.slow
 def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
     failing = ("--plant-parameter", "J=0.1", "--step", "0.1", "--lockstep", "--speed-factor", "0")
     done = nh_control(

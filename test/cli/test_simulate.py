@@ -11,6 +11,7 @@ from command import WITHOUT_ROS, nh_control
 from nh_control import scenarios
 from nh_control.cli import main
 
+pytestmark = pytest.mark.xdist_group("simulate")
 FIGURES = {"path", "states", "inputs", "energy", "error"}
 
 

@@ -33,7 +33,7 @@ from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.distribution import BASES, householder
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
-from nh_control.systems import chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
+from nh_control.systems import car, chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (5, 7, 9, 12)}
@@ -319,3 +319,17 @@ def test_energy_over_a_hundred_thousand_steps(make, method, monkeypatch):
     energies = np.array([dsys.energy(x) for x in run.states])
     limit = 5e-13 if make is gearbox else 2e-13 if INTEGRATORS[method].order > 2 else 1e-13
     assert np.abs(energies - energies[0]).max() <= limit * abs(energies[0])
+
+
+@pytest.mark.parametrize("method", ["gonzalez", "itoh_abe", "itoh_abe_symmetrized"])
+def test_quotients_of_large_energies_do_not_drown_in_round_off(method, monkeypatch):
+    """A car of 1200 kg whose steering moves little: H does not depend on how far it has gone and
+    is quadratic in its momenta, so that nothing is divided by small changes.
+    """
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    system = car()
+    dsys = INTEGRATORS[method].make(system, 0.07)
+    q, v = np.array([0.0, 0.5, 0.0, 0.0, 0.0]), np.array([5.0, -0.4, 0.3, 1.5, 0.0])
+    states = dsys.simulate(dsys.state(q, v), np.zeros((30, 2))).states
+    energy = np.array([dsys.energy(x) for x in states])
+    assert np.abs(energy / energy[0] - 1).max() <= 1e-14

@@ -11,7 +11,14 @@ import pytest
 from cases import anything, random_phase, random_point, turning_body
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, gni, midpoint, rattle, shake
+from nh_control.integrators import (
+    INTEGRATORS,
+    gni,
+    midpoint,
+    nonholonomic_midpoint,
+    rattle,
+    shake,
+)
 from nh_control.integrators.geometric_nonholonomic import MIDPOINT
 from nh_control.integrators.lobatto import nprk, spark
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
@@ -21,7 +28,7 @@ from nh_control.integrators.stages import lobatto_tables
 from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
-from nh_control.systems import cart_pole, pendulum, snakeboard
+from nh_control.systems import cart_pole, chaplygin_sleigh, pendulum, snakeboard
 
 H = 0.05
 ROUND_OFF = 1e-12
@@ -322,3 +329,21 @@ def test_forces_of_velocities_make_gni_implicit():
     damped = replace(quartic(), force=lambda q, v, u: u - 0.1 * v)
     assert gni(damped, H).method.n_z == 7
     assert "velocities" in INTEGRATORS["gni"].refuses(damped)
+
+
+@pytest.mark.parametrize("method", ["gni_implicit", "gni_midpoint"])
+def test_gni_starts_under_the_input_of_its_first_step(method, monkeypatch):
+    """Sigma is then close to h/2 times the multipliers from the first step on; without the input
+    it alternates around them, and errors are many times as large.
+    """
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    system, q, v, u = chaplygin_sleigh(), [0.2, 0.0, 0.0], [0.5, 1.0, -0.5], [1.0, 2.0]
+    fine = nonholonomic_midpoint(system, 0.002)
+    end = fine.simulate(fine.state(q, v), u, steps=1000, every=1000).states[-1]
+    dsys, off, jumps = INTEGRATORS[method].make(system, 0.05), [], []
+    for start in (dsys.state(q, v), dsys.state(q, v, u)):
+        states = dsys.simulate(start, np.tile(u, (40, 1))).states
+        off.append(np.abs(states[-1, :5] - end).max())
+        jumps.append(np.abs(np.diff(states[:, 5])).max())
+    assert off[1] < off[0] / 10 and jumps[1] < jumps[0] / 100
+    assert np.array_equal(dsys.state(q, v), dsys.state(q, v, [0.0, 0.0]))

@@ -21,6 +21,9 @@ from nh_control.systems.marionette_motion import PUBLISHED, released, tensions
 DYNAMIC, STATES = 22, 80
 
 
+pytestmark = pytest.mark.xdist_group("marionette")
+
+
 @pytest.fixture(scope="module")
 def dsys():
     return midpoint(marionette(), published.H, "left")

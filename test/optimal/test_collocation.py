@@ -35,7 +35,10 @@ def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: midpoint(pushed_ball(), 0.05), lambda: rdp(snakeboard(), 0.1, "cay")],
+    [
+        pytest.param(lambda: midpoint(pushed_ball(), 0.05), marks=pytest.mark.slow),
+        lambda: rdp(snakeboard(), 0.1, "cay"),
+    ],
     ids=["sphere", "snakeboard by rdp"],
 )
 def test_it_agrees_with_the_projection_operator_on_manifolds(make):

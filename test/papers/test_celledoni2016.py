@@ -11,6 +11,8 @@ from nh_control.papers import celledoni2016_chaotic as chaotic
 from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2016_sleigh as sleigh
 
+pytestmark = pytest.mark.xdist_group("celledoni2016")
+
 
 @pytest.fixture(scope="module")
 def compared():

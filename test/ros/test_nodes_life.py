@@ -96,6 +96,7 @@ def test_refusals_say_what_is_valid(nodes):
             assert "Traceback" not in node.log
 
 
+@pytest.mark.slow
 def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_path):
     file = tmp_path / "all.yaml"
     file.write_text(
@@ -113,7 +114,9 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
     assert [node.end(timeout_s=20) for node in started] == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(
     nodes, probe, tmp_path, number
 ):
@@ -182,6 +185,7 @@ def test_plant_finishes_and_exits_when_asked(nodes):
     assert tracker.end() == 0
 
 
+@pytest.mark.slow
 def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
     from probe import Probe, time_ns
     from sensor_msgs.msg import JointState
@@ -255,6 +259,7 @@ def test_a_node_that_is_waited_for_is_named(nodes, probe):
     assert probe.values()["step"] == "0" and probe.diagnostics["plant"].level == b"\1"
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_waiting_for_a_tracker(nodes, probe):
     plant = nodes.start("plant", LOCKSTEP)
     probe.next_state()

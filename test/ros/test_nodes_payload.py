@@ -71,6 +71,7 @@ def expected(steps: int) -> np.ndarray:
     return np.array(rows)
 
 
+@pytest.mark.slow
 def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
     from probe import body_states
 

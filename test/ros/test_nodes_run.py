@@ -68,6 +68,7 @@ def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
     assert np.abs(first - expected(300)).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_lockstep_is_identical_in_other_processes_with_another_plant(nodes, probe):
     from probe import states
 
@@ -172,6 +173,7 @@ def test_real_time_keeps_its_rate(nodes, probe):
     assert probe.paced_rate(3.0) == pytest.approx(100, rel=0.03)
 
 
+@pytest.mark.slow
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
     from probe import by_step
 

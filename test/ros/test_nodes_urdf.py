@@ -3,6 +3,7 @@ files that are no robots.
 """
 
 import numpy as np
+import pytest
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop
@@ -53,6 +54,7 @@ def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
     assert np.abs(states[-1, :2]).max() < 0.02
 
 
+@pytest.mark.slow
 def test_a_robot_on_a_floating_base_falls(nodes, probe, tmp_path):
     from nav_msgs.msg import Odometry
     from sensor_msgs.msg import MultiDOFJointState

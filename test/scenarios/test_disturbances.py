@@ -107,8 +107,9 @@ def test_what_is_written_is_read_again(text):
     assert str(read).startswith(f"{target}:{kind}:")
 
 
+LARGE = ("marionette", "quadrotor_payload", "rolling_disk")
 SLOW = [
-    pytest.param(name, marks=[pytest.mark.slow] if name == "marionette" else [])
+    pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
     for name in scenarios.built_in()
 ]
 

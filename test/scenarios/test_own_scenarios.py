@@ -44,7 +44,9 @@ def call(tmp_path, monkeypatch, capsys):
 # --- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", [n if n != "satellite" else pytest.param(n, marks=pytest.mark.slow) for n in FILES]
+)
 def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call):
     done = call("simulate", FILES[name], *CALLS[name], "--duration", "4", "--json")
     assert done.returncode == 0, done.stderr
@@ -203,15 +205,10 @@ def check_run(summary, tmp_path):
     assert np.load(folder / "results.npz")["states"].shape[0] == summary["steps"] + 1
 
 
-SLOW = [
-    pytest.param(name, marks=[] if name == "differential_drive" else [pytest.mark.slow])
-    for name in FILES
-]
-
-
 @ros
+@pytest.mark.slow
 @pytest.mark.xdist_group("nodes")
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
     check_run(run_as_nodes(FILES[name], name, tmp_path), tmp_path)
 

@@ -41,7 +41,7 @@ def error(name, method, n):
     """Largest error of (q, v) at the end after n steps, by components of the velocity's size."""
     q, v, u, (q1, v1) = motion(name)
     dsys = INTEGRATORS[method].make(system(name), END / n)
-    x = dsys.simulate(dsys.state(q, v), np.tile(u, (n, 1))).states[-1]
+    x = dsys.simulate(dsys.state(q, v, u), np.tile(u, (n, 1))).states[-1]
     off = np.concatenate(
         [system(name).space.local(q1, dsys.configuration(x)), dsys.velocity(x) - v1]
     )

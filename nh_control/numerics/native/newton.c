@@ -4,13 +4,19 @@
  *   call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r), call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain)
  *   TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS and the status codes    from newton.py. */
 
-static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
+static void magnitudes(const double *z, double *unknown)
 {
-    double unknown[N_Z], least = 0.0;
+    double least = 0.0;
     for (int j = 0; j < N_Z; ++j)
         if (fabs(z[j]) > least) least = fabs(z[j]);
     least *= SMALL;
     for (int j = 0; j < N_Z; ++j) unknown[j] = fabs(z[j]) > least ? fabs(z[j]) : least;
+}
+
+static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
+{
+    double unknown[N_Z];
+    magnitudes(z, unknown);
     for (int i = 0; i < N_Z; ++i) {
         size[i] = fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
@@ -27,6 +33,18 @@ static double relative_error(const double *r, const double *size)
         if (isnan(worst)) return worst;
     }
     return worst;
+}
+
+/* Whether the correction after a step t dz from z to trial, with the factors of that step, is smaller than dz. */
+static int natural(const double *factors, const int *pivots, const double *r, const double *z, const double *trial, const double *dz, double t)
+{
+    double after[N_Z], weights[N_Z], there[N_Z];
+    memcpy(after, r, sizeof after);
+    substitute(factors, pivots, after);
+    magnitudes(z, weights);
+    magnitudes(trial, there);
+    for (int j = 0; j < N_Z; ++j) weights[j] = weights[j] > there[j] ? weights[j] : there[j];
+    return relative_error(after, weights) < (1.0 - t / 4) * relative_error(dz, weights);
 }
 
 static int factor_copy(const double *J, double *factors, int *pivots)
@@ -86,7 +104,7 @@ static int newton(int warm, const double *x, const double *u, const double *p, d
                 row_sizes(J, trial, fixed, larger);
                 next = relative_error(r, larger);
                 for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
-                accepted = relative_error(r, larger) < enough || next <= ACCEPT;
+                accepted = relative_error(r, larger) < enough || next <= ACCEPT || (isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
             }
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
