@@ -26,6 +26,8 @@ WRITTEN = {
 """The functions that a user writes: their arguments, after which parameters p come where there are
 some, and the method of a system that calls them.
 """
+SINGULAR = 1e-14
+"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
 LONGEST = 200
 """Letters of what CasADi says that are passed on."""
 HINTS = {
@@ -41,6 +43,7 @@ ON_TIME = (
 def check(system: System) -> None:
     """Raise ValueError, or TypeError for a function of other arguments, where a system is none."""
     _require_companions(system)
+    system.nominal_configuration  # noqa: B018  (refuses a wrong one)
     _require_prescribed_last(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
     for what in WRITTEN:
@@ -153,21 +156,36 @@ def _require_freedom(system: System) -> None:
 
 
 def _require_positive(system: System, mass: ca.SX) -> None:
-    """The mass matrix on the admissible velocities must be positive definite at the origin."""
-    at = system.space.origin
+    """The mass matrix on the admissible velocities must be positive definite at the nominal
+    configuration.
+    """
+    at = system.nominal_configuration
     reduced = system.value(mass, at)
-    where = f"at q = {at.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic "
-    if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
-        raise ValueError(
-            f"{system.name}: the mass matrix on the admissible velocities is singular or not "
-            f"finite {where}energy, or constrain it"
-        )
-    if (lowest := np.linalg.eigvalsh(reduced)[0]) <= 0:
-        raise ValueError(
-            f"{system.name}: the mass matrix on the admissible velocities is not positive "
-            f"definite, its smallest eigenvalue is {lowest:.3g}, {where}energy greater than "
-            "zero: the Lagrangian is kinetic less potential energy"
-        )
+    diagonal = np.diag(reduced)
+    positive = np.isfinite(reduced).all() and (diagonal > 0).all()
+    if positive and scaled_spectrum(reduced)[0][0] > SINGULAR:
+        return
+    lowest = np.linalg.eigvalsh(reduced)[0] if np.isfinite(reduced).all() else np.nan
+    found = (
+        f"not positive definite, its smallest eigenvalue is {lowest:.3g},"
+        if lowest < -SINGULAR * np.abs(reduced).max()
+        else "singular or not finite"
+    )
+    raise ValueError(
+        f"{system.name}: the mass matrix on the admissible velocities is {found} at q = "
+        f"{at.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
+        "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
+        "give another configuration, `nominal`, where it has one"
+    )
+
+
+def scaled_spectrum(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a mass matrix with velocities scaled to unit masses,
+    `M_ij / sqrt(M_ii M_jj)`, so that units and ratios of masses do not matter.
+    """
+    scale = 1 / np.sqrt(np.diag(mass))
+    values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
+    return values, vectors
 
 
 def _require_prescribed_last(system: System) -> None:
@@ -195,20 +213,24 @@ def _require_matrix_of_q(system: System, q: ca.SX) -> None:
 
 
 def _require_independence(system: System, q: ca.SX) -> None:
-    """The constraints must be independent at the origin, where it lies in the domain."""
-    at = system.space.origin
+    """The constraints must be independent at the nominal configuration, where it lies in the
+    domain.
+    """
+    at = system.nominal_configuration
     if not system.m or not (system.value(system.domain_at(q), at) > 0).all():
         return
     a = system.value(system.constraint_matrix(q) @ system.space.frame(q), at)
     if not np.isfinite(a).all():
         raise ValueError(
-            f"{system.name}: velocity_constraint is not finite at q = {at.tolist()}: {a.tolist()}"
+            f"{system.name}: velocity_constraint is not finite at q = {at.tolist()}: "
+            f"{a.tolist()}; give another configuration, `nominal`, where it is"
         )
     if dependent := _dependent_rows(a):
         raise ValueError(
             f"{system.name}: of the {system.m} rows of velocity_constraint, counted from 0, "
             f"{dependent} depend on those before them at q = {at.tolist()}: {a.tolist()}; drop "
-            "dependent rows, or write them so that they stay independent there"
+            "dependent rows, write them so that they stay independent there, or give another "
+            "configuration, `nominal`, where they are"
         )
 
 
@@ -219,13 +241,13 @@ def _dependent_rows(a: np.ndarray) -> list[int]:
 
 
 def _require_solution(system: System, q: ca.SX, x: ca.SX) -> None:
-    """A X must vanish at the origin and at configurations around it."""
+    """A X must vanish at the nominal configuration and at others around it."""
     a = system.constraint_matrix(q)
     for d in (
         np.zeros(system.space.nv),
         *np.random.default_rng(0).normal(size=(3, system.space.nv)),
     ):
-        at = system.space.retract(system.space.origin, d)
+        at = system.space.retract(system.nominal_configuration, d)
         defect, size = (np.abs(system.value(e, at)).max(initial=0.0) for e in (a @ x, a))
         if not defect <= 1e-12 * max(1.0, size):
             raise ValueError(

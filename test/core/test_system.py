@@ -224,6 +224,54 @@ def test_a_function_of_time_is_told_how_time_is_had(changes, words):
     assert all(word in str(error.value) for word in expected), error.value
 
 
+@pytest.mark.parametrize("heavy, light", [(1e7, 1e-6), (1e-9, 1e9), (1.0, 1.0)])
+def test_units_of_the_masses_do_not_matter(heavy, light):
+    system = System("two", Rn("x", "y"), lambda q, v: (heavy * v[0] ** 2 + light * v[1] ** 2) / 2)
+    dsys = midpoint(system, 0.1)
+    x = dsys.step([0.0, 0.0, heavy, 2 * light])
+    assert np.append(x[:2], dsys.velocity(x)) == pytest.approx([0.1, 0.2, 1.0, 2.0], rel=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e12])
+def test_links_of_very_different_masses_are_a_system(ratio):
+    System(
+        "double_pendulum",
+        Rn("upper", "lower"),
+        lambda q, v: (
+            v[0] ** 2 / 2 + ratio * ca.sumsqr(v) / 2 + ratio * ca.cos(q[0] - q[1]) * v[0] * v[1]
+        ),
+    )
+
+
+def polar(**changes) -> System:
+    """A particle in the plane in polar coordinates."""
+    return System(
+        "polar",
+        Rn("r", "phi"),
+        lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
+        **changes,
+    )
+
+
+def test_coordinates_that_are_singular_at_the_origin_are_judged_elsewhere():
+    with pytest.raises(ValueError, match="singular .* q = .0.0, 0.0.: .* `nominal`"):
+        polar()
+    dsys = midpoint(polar(nominal=[1.0, 0.0]), 0.01)
+    states = dsys.simulate(dsys.state([1.0, 0.0], [0.0, 1.0]), steps=100).states
+    r, phi = states[:, 0], states[:, 1]
+    assert r * np.cos(phi) == pytest.approx(np.ones(101), abs=1e-4)
+    for wrong in ([1.0], [np.nan, 0.0], [1.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="nominal must be a configuration, 2 finite"):
+            polar(nominal=wrong)
+
+
+def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
+    turned = dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None)
+    with pytest.raises(ValueError, match="depend .* `nominal`"):
+        point(**turned)
+    assert point(**turned, nominal=[1.0, 0.0]).elimination.dependent == (1,)
+
+
 def test_time_is_had_as_the_errors_say():
     system = System(
         "swing",
