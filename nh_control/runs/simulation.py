@@ -65,7 +65,7 @@ def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np
         target.method.name,
         target.h,
     )
-    return x if same else target.state(source.configuration(x), source.velocity(x))
+    return x if same else target.measured_state(source.configuration(x), source.velocity(x))
 
 
 def closed_loop(
