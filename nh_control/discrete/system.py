@@ -299,8 +299,9 @@ class DiscreteSystem:
         )
 
     def energy(self, x: ArrayLike) -> float:
-        """Energy `v . dL/dv - L` at the node, in J."""
-        return float(self._evaluate("energy", self.configuration(x), self.velocity(x))[0])
+        """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
+        at = self.configuration(x), self.velocity(x), self.system.parameter_values
+        return float(self._code.state("energy", *at)[0][0, 0])
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""

@@ -122,7 +122,7 @@ def energy(result: Result) -> Figure:
     )
     first.set_ylabel("energy (J)")
     for panel, (label, times, residual, limit) in zip(others, residuals):
-        panel.semilogy(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
+        panel.plot(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
         panel.axhline(limit, color=style.LIMIT, linewidth=1.0)
         panel.annotate(
             f"{limit:.0e}",
@@ -133,6 +133,7 @@ def energy(result: Result) -> Figure:
             color=style.LIMIT,
         )
         panel.set_ylabel(label)
+        panel.set_yscale("log")
         panel.set_ylim(ROUND_OFF, max(10 * limit, 10 * np.nanmax(residual, initial=0.0)))
     (others or [first])[-1].set_xlabel("time (s)")
     style.head(figure, result, style.handles(first))
@@ -159,7 +160,7 @@ def error(result: Result) -> Figure:
             opened.trajectory.times,
             style.positive(result.configuration_error(opened)),
             color=style.OPEN,
-            label="open loop, same start",
+            label="open loop, same start" + " (fails)" * (opened.failure is not None),
         )
     whole.set_ylabel("configuration error (m, rad)")
     momenta = np.linalg.norm(loop.errors[:, result.experiment.model.system.space.nv :], axis=1)

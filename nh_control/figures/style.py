@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from nh_control.runs.experiment import Result
+from nh_control.runs.output import SOFTWARE
 
 RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
 SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
@@ -48,7 +49,7 @@ def save(draw: Callable[[], Figure], file: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = draw()
         FigureCanvasAgg(figure)
-        figure.savefig(file)
+        figure.savefig(file, metadata={"Software": SOFTWARE})
 
 
 def run_label(result: Result) -> str:

@@ -19,7 +19,7 @@ import yaml
 
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.output import RECORDING
+from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
 
 MESSAGES = (
     "diagnostic",
@@ -42,7 +42,6 @@ POLL_S = 0.05
 END_S = 10.0
 """How long a node may take to end after a signal, before the next stronger one."""
 TAIL = 15
-LOGS = "logs"
 _START = """
 import ctypes, os, signal, sys
 parent, name = int(sys.argv.pop(1)), sys.argv.pop(1)
@@ -148,7 +147,7 @@ def run(
     cannot go on. All nodes have ended when this returns or raises; the recorder is the last to
     end.
     """
-    file = folder / "parameters.yaml"
+    file = folder / PARAMETERS
     given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
     file.write_text(yaml.safe_dump(given, sort_keys=False))
     names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
