@@ -46,15 +46,15 @@ def check(system: System) -> None:
     system.nominal_configuration  # noqa: B018  (refuses a wrong one)
     _require_prescribed_last(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
-    for what in WRITTEN:
-        if getattr(system, what) is not None:
-            _require_arguments(system, what)
-            _require_expression(system, what)
-    q, v, u = system.symbols
+    written = {
+        what: _expression(system, what) for what in WRITTEN if getattr(system, what) is not None
+    }
+    q, v, _ = system.symbols
     _require_matrix_of_q(system, q)
-    _expect(system, "lagrangian", system.lagrangian_at(q, v), (1, 1))
-    _expect(system, "force", system.generalized_force(q, v, u), (system.space.nw, 1))
-    mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
+    _expect(system, "lagrangian", written["lagrangian"], (1, 1))
+    if "force" in written:
+        _expect(system, "force", written["force"], (system.space.nw, 1))
+    mass = ca.hessian(written["lagrangian"], v)[0]
     if ca.depends_on(mass, v):
         raise ValueError(
             f"{system.name}: the Lagrangian must be quadratic in v, but its mass matrix "
@@ -107,10 +107,11 @@ def _require_arguments(system: System, what: str) -> None:
         ) from None
 
 
-def _require_expression(system: System, what: str) -> None:
-    """Raise ValueError for a function that cannot be called with expressions, or makes NaN of
-    them, as `math.cos` does.
+def _expression(system: System, what: str) -> ca.SX:
+    """A function at the system's symbols; raises ValueError for one that cannot be called with
+    expressions, or makes NaN of them, as `math.cos` does.
     """
+    _require_arguments(system, what)
     arguments, method = WRITTEN[what]
     count = arguments.count(",") + 1
     remedy = (
@@ -129,6 +130,7 @@ def _require_expression(system: System, what: str) -> None:
             f"{system.name}: {what}({arguments}) contains NaN where an expression is "
             f"expected; {remedy}"
         )
+    return expression
 
 
 def _has_nan(expression: ca.SX) -> bool:
