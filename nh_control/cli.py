@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import sys
 
+from nh_control.command.interruption import Interruption
 from nh_control.command.usage import INTERRUPTED, PROGRAM, USAGE, UsageError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit code."""
+    interruption = Interruption()
     try:
-        from nh_control.command import arguments  # takes long enough for a Ctrl-C
+        with interruption:
+            from nh_control.command import arguments  # takes long enough for a Ctrl-C
 
-        args = arguments.parse(list(sys.argv[1:] if argv is None else argv))
-        return args.command(args)
-    except UsageError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return USAGE
-    except KeyboardInterrupt:
-        print(f"{PROGRAM}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+            args = arguments.parse(list(sys.argv[1:] if argv is None else argv))
+            args.interruption = interruption
+            return args.command(args)
+    except (Exception, KeyboardInterrupt) as error:
+        if interruption.requested or isinstance(error, KeyboardInterrupt):
+            print(f"{PROGRAM}: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        if isinstance(error, UsageError):
+            print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+            return USAGE
+        raise

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nh_control.command.usage import FAILED, INTERRUPTED, UsageError
+from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError
 from nh_control.scenarios import Scenario
 
 if TYPE_CHECKING:
@@ -47,28 +47,48 @@ def usage_errors(file: str = "") -> Iterator[None]:
 def simulate(args: Namespace) -> int:
     """Run in this process; returns the exit code."""
     from nh_control.numerics.progress import Progress
-    from nh_control.runs.experiment import Result
 
     with Progress() as progress:
         experiment = _experiment(args, progress)
         folder = _folder(args, experiment)
-        start = time.perf_counter()
-        loop = experiment.run(not args.open_loop, progress.steps("simulating", experiment.steps))
-        wall_s = time.perf_counter() - start
-        open_loop = loop if args.open_loop else experiment.run(feedback=False)
-        stopped = "" if loop.failure is None else str(loop.failure)
-        result = Result(experiment, loop, open_loop, wall_s, not args.open_loop, stopped)
+        with args.interruption.waiting():
+            result = _simulated(experiment, args, progress)
         files = _save(result, folder, args, progress)
     _report(result, files, folder, args)
-    if stopped:
-        print(f"nh_control: error: {stopped}", file=sys.stderr)
-    return FAILED if stopped else 0
+    if args.interruption.requested:
+        print(f"{PROGRAM}: interrupted; what there is, is saved", file=sys.stderr)
+        return INTERRUPTED
+    if result.stopped:
+        print(f"{PROGRAM}: error: {result.stopped}", file=sys.stderr)
+    return FAILED if result.stopped else 0
+
+
+def _simulated(experiment: Experiment, args: Namespace, progress: Progress) -> Result:
+    """The run and, for comparison, the open loop from the same start; as far as they come before
+    Ctrl-C.
+    """
+    from nh_control.runs.experiment import Result
+
+    def interrupted() -> bool:
+        return args.interruption.requested
+
+    feedback, steps = not args.open_loop, experiment.steps
+    start = time.perf_counter()
+    loop = experiment.run(feedback, progress.steps("simulating", steps), interrupted)
+    wall_s = time.perf_counter() - start
+    stopped = "" if loop.failure is None else str(loop.failure)
+    if interrupted() and len(loop.trajectory) < steps:
+        stopped = f"interrupted after {len(loop.trajectory)} of {steps} steps"
+    open_loop = experiment.run(feedback=False, stop=interrupted) if feedback else loop
+    return Result(
+        experiment, loop, None if interrupted() else open_loop, wall_s, feedback, stopped
+    )
 
 
 def run(args: Namespace) -> int:
     """Run as nodes; returns the exit code."""
     from nh_control.numerics.progress import Progress
-    from nh_control.runs import launcher
+    from nh_control.runs import launcher, output
 
     try:
         launcher.require_ros(record=not args.no_record)
@@ -108,9 +128,9 @@ def run(args: Namespace) -> int:
         _report(result, files, folder, args)
         error = error or (result.stopped if finished else "")
     else:
-        print(f"logs in {folder / launcher.LOGS}/")
+        print(f"logs in {folder / output.LOGS}/")
     if error:
-        print(f"nh_control: error: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
     return FAILED if error else 0 if finished else INTERRUPTED
 
 
@@ -168,7 +188,7 @@ def _folder(args: Namespace, experiment: Experiment) -> Path:
             args.output,
             args.overwrite,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error
 
 
@@ -177,9 +197,10 @@ def _folder(args: Namespace, experiment: Experiment) -> Path:
 
 def _save(result: Result, folder: Path, args: Namespace, progress: Progress) -> dict[str, str]:
     """Write the files of a result into the folder; returns {name: file}."""
+    from nh_control.runs import output
     from nh_control.runs.summary import summarize
 
-    files = {"results": str(folder / "results.npz"), "summary": str(folder / "summary.json")}
+    files = {"results": str(folder / output.RESULTS), "summary": str(folder / output.SUMMARY)}
     result.save(files["results"])
     Path(files["summary"]).write_text(json.dumps(summarize(result), indent=2) + "\n")
     if not args.no_plots and len(result.loop.trajectory):

@@ -5,6 +5,7 @@ and the steps' unknowns together in one nonlinear program.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -48,6 +49,7 @@ def collocate(
             f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} "
             f"inputs, expected {dsys.nx} and {dsys.nu}"
         )
+    guess = _on_manifold(dsys, guess)
     x, u, z = (
         ca.MX.sym(name, n, len(guess))
         for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
@@ -91,20 +93,24 @@ def collocate(
     )
 
 
-def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
-    """The guess's first state and the others, brought to their manifold and moved by dx, as
-    columns.
-    """
-    x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
-    retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
-    there = np.array([dsys.retract(state, np.zeros(dsys.ndx)) for state in guess.states[1:]])
+def _on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
+    """The guess with its states after the first one brought to their manifold."""
+    still = np.zeros(dsys.ndx)
+    there = np.array([dsys.state_space.retract(state, still) for state in guess.states[1:]])
     if not np.isfinite(there).all():
         k = 1 + int(np.flatnonzero(~np.isfinite(there).all(axis=1))[0])
         raise ValueError(
             f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give "
             f"one that is closer to the manifold"
         )
-    return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(there.T), dx))
+    return replace(guess, states=np.vstack([guess.states[:1], there]))
+
+
+def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
+    """The guess's first state and the others, moved by dx, as columns."""
+    x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
+    retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
+    return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(guess.states[1:].T), dx))
 
 
 def _constraints(
@@ -121,7 +127,8 @@ def _constraints(
     """
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
-    _, residual, _, readout = StepEquations(dsys.system, dsys.method, str(dsys)).step
+    equations = StepEquations(dsys.system, dsys.method, str(dsys))
+    _, residual, _, readout = equations.step
     steps = U.shape[1]
     p = ca.repmat(ca.DM(dsys.parameter_values), 1, steps)
     reached, domain = readout.map(steps)(X[:, :-1], U, Z, p)
@@ -130,7 +137,7 @@ def _constraints(
         (residual.map(steps)(X[:, :-1], U, Z, p), 0, 0),
         (local.map(steps)(X[:, 1:], reached), 0, 0),
         (_end_condition(dsys, X[:, -1], end, fixed), 0, 0),
-        (domain, 0, np.inf),
+        (domain[: equations.n_model_domain, :], 0, np.inf),
         *((X[int(i), 1:], *limits[i]) for i in limited),
     ]
     lower, upper = (

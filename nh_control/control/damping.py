@@ -24,7 +24,7 @@ def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarr
         raise ValueError(f"damping needs a time > 0, got {time_s} s")
     n, nv = dsys.system.n_rho, dsys.system.space.nv
     idle, forces = dsys.idle(x), dsys.system.nu
-    rest = dsys.state(dsys.configuration(x), np.zeros(dsys.system.space.nw))
+    rest = dsys.measured_state(dsys.configuration(x), np.zeros(dsys.system.space.nw))
     root = np.linalg.cholesky(_energy_metric(dsys, rest, slice(nv, nv + n))).T
     B = dsys.linearize(x, idle).B[nv : nv + n, :forces]
     rho = dsys.local(rest, x)[nv : nv + n]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.lqr import checked_weight
 from nh_control.control.tracking import Command, Controller
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics import states
 from nh_control.numerics.compiled import Functions
 
 
@@ -60,15 +61,23 @@ class KalmanFilter:
             )
 
     def predict(self, belief: Belief, u: ArrayLike) -> Belief:
-        """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed."""
+        """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed, and
+        ValueError for what is not finite.
+        """
+        self._require_finite(belief)
         lin = self.dsys.linearize(belief.x, u)
         return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + self.W)
 
     def update(self, belief: Belief, y: ArrayLike) -> Belief:
         """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,
         `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x.
+
+        Raises ValueError for a belief or a measurement that is not finite, and for a measured
+        configuration that is none.
         """
-        innovation, H = self._innovation(belief.x, np.asarray(y, dtype=float))
+        self._require_finite(belief)
+        y = self._measured(y)
+        innovation, H = self._innovation(belief.x, y)
         S = H @ belief.P @ H.T + self.V
         K = np.linalg.solve(S, H @ belief.P).T
         rest = np.eye(self.dsys.ndx) - K @ H
@@ -80,6 +89,19 @@ class KalmanFilter:
         """Measurement at the state x (nx) without noise."""
         return self._functions("measure", x)[0][:, 0]
 
+    def _measured(self, y: ArrayLike) -> np.ndarray:
+        if self._measurement is None:
+            return states.configuration(self.dsys, self.dsys.system.space, y)
+        return states.numbers(self.dsys, "a measurement", y, len(self.V))
+
+    def _require_finite(self, belief: Belief) -> None:
+        for what, value in (("x", belief.x), ("P", belief.P)):
+            if not np.isfinite(value).all():
+                raise ValueError(
+                    f"{self.dsys}: {what} of the belief must be finite, got "
+                    f"{np.asarray(value).tolist()}; start again from a state that is known"
+                )
+
     def _innovation(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         difference, H = self._functions("innovation", x, y)
         return difference[:, 0], H
@@ -87,7 +109,7 @@ class KalmanFilter:
     @cached_property
     def _functions(self) -> Functions:
         d = self.dsys
-        space, states = d.system.space, d.state_space
+        space, phase = d.system.space, d.state_space
         x, e, dx = ca.SX.sym("x", d.nx), ca.SX.sym("e", d.ndx), ca.SX.sym("dx", d.ndx)
         if self._measurement is None:
             expected, y = x[: space.nq], ca.SX.sym("y", space.nq)
@@ -95,10 +117,10 @@ class KalmanFilter:
         else:
             expected = ca.vertcat(self._measurement(x))
             y = ca.SX.sym("y", expected.shape[0])
-            slope = ca.jacobian(ca.vertcat(self._measurement(states.retract(x, e))), e)
+            slope = ca.jacobian(ca.vertcat(self._measurement(phase.retract(x, e))), e)
             difference, H = y - expected, ca.substitute(slope, e, ca.SX.zeros(d.ndx))
-        corrected = states.retract(x, dx)
-        carry = ca.jacobian(states.local(corrected, states.retract(x, dx + e)), e)
+        corrected = phase.retract(x, dx)
+        carry = ca.jacobian(phase.local(corrected, phase.retract(x, dx + e)), e)
         return Functions(
             f"{d.system.name}_kalman",
             [

@@ -63,6 +63,8 @@ class Derived:
             "retract": ([x, dx], states.retract(x, dx)),
             "constraint": ([x, x1, h], residual),
         }
+        if s.n_holonomic:
+            outputs["holonomic"] = ([q], s.holonomic(q))
         functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
         return Functions(f"{s.name}_state", functions)
 

@@ -12,6 +12,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Method
 from nh_control.mechanics.lagrangian import Slopes, SlopesAt
+from nh_control.mechanics.states import on_manifold
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 
@@ -59,15 +60,19 @@ class StepEquations:
         self._plain = x, u, z, p, c
         self._point = ca.Function("point", [x, u, z, p], [at])
         self._r = ca.Function("balance", [x, u, z, p, c], [r])
-        self._g = ca.Function(
-            "after", [x, u, z, p, c], [g, system.domain_at(g[: system.space.nq])]
-        )
+        nq = system.space.nq
+        domain = system.domain_at(g[:nq])
+        self.n_model_domain = domain.shape[0]
+        inside = ca.vertcat(domain, on_manifold(system.space, x[:nq]))
+        self._g = ca.Function("after", [x, u, z, p, c], [g, inside])
         self.first = cache(self._first)
         self.second = cache(self._second)
 
     @property
     def n_domain(self) -> int:
-        """Number of values that must be positive at the end of a step."""
+        """Number of values that must be positive at the end of a step: those of the model's
+        domain, `n_model_domain`, then those of a configuration that it began at.
+        """
         return self._g.size1_out(1)
 
     @cached_property

@@ -21,6 +21,8 @@ from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
+from nh_control.mechanics import states
+from nh_control.mechanics.constraints import require_consistent
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 
@@ -228,14 +230,14 @@ class DiscreteSystem:
         shape, a number of steps that is no multiple of `every` or a value that is not finite.
         """
         inputs = input_rows(self, inputs, steps, every)
-        work, states = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
+        work, table = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
         _assign(work.x, x0, self, "x0")
-        states[0] = work.x
-        status, done = self._engine.simulate(work, inputs, every, states[1:])
+        table[0] = work.x
+        status, done = self._engine.simulate(work, inputs, every, table[1:])
         if status:
             failure = self._failure(status, work)
             raise failure.at(done) if isinstance(failure, StepFailed) else failure
-        return Trajectory(every * self.h, states, inputs, self.state_names, self.inputs, name)
+        return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
 
     def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
@@ -243,6 +245,21 @@ class DiscreteSystem:
 
         A method with memory, like GNI, starts with that of the input u (nu) of the first step,
         zero unless it is given: without it the sleigh's errors by GNI are 50 times as large.
+        Quaternions and directions of few digits are normalized. Raises ValueError for other
+        numbers off their manifold or not finite, and for more than half a turn in one step;
+        NotConsistent for a configuration that does not satisfy the holonomic constraints.
+        """
+        space = self.system.space
+        q = states.configuration(self, space, q)
+        v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
+        states.require_short(self, space, v, self.h)
+        if self.system.n_holonomic:
+            require_consistent(self.system.name, q, self._evaluate("holonomic", q))
+        return self.measured_state(q, v, u)
+
+    def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+        """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
+        however far they are from the constraints. Raises ValueError for what is not finite.
         """
         forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
         return self._evaluate("state", q, v, forces, [self.h])
@@ -285,8 +302,9 @@ class DiscreteSystem:
         )
 
     def energy(self, x: ArrayLike) -> float:
-        """Energy `v . dL/dv - L` at the node, in J."""
-        return float(self._evaluate("energy", self.configuration(x), self.velocity(x))[0])
+        """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
+        at = self.configuration(x), self.velocity(x), self.system.parameter_values
+        return float(self._code.state("energy", *at)[0][0, 0])
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
@@ -351,11 +369,16 @@ class DiscreteSystem:
         return work
 
     def _failure(self, status: int, work: Workspace) -> Exception:
+        space = self.system.space
         if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
             return ValueError(
                 f"{self}: state and input must be finite, got x = {work.x.tolist()}, u = "
                 f"{work.u.tolist()}"
             )
+        try:
+            states.configuration(self, space, self.configuration(work.x))
+        except ValueError as problem:
+            return problem
         iterations, error, residual = work.info
         conditioning = Conditioning.of(work.r_z, self.method.multipliers)
         reason = newton.REASONS[status]
@@ -364,12 +387,19 @@ class DiscreteSystem:
         )
 
     def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
-        """A function of states at the parameters' values, as a vector."""
-        return self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
+        """A function of states at the parameters' values, as a vector; raises ValueError where it
+        is not finite.
+        """
+        value = self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
+        if not np.isfinite(value).all():
+            given = [np.asarray(argument).tolist() for argument in arguments]
+            raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")
+        return value
 
     def _inertia(self, x: ArrayLike) -> tuple[np.ndarray, ...]:
         n = self.nx - len(self.method.memory)
-        return self._code.inertia("inertia", np.asarray(x)[:n], self.system.parameter_values)
+        q_rho = states.numbers(self, "a state", np.asarray(x)[:n], n)
+        return self._code.inertia("inertia", q_rho, self.system.parameter_values)
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""

@@ -18,24 +18,34 @@ NEAR = 1.0
 """How many heights of its curve a limit may be away to be drawn."""
 
 
-def inputs(result: Result) -> Figure:
-    """Every input with its limits, the reference's input, and where the limits were met."""
-    model = result.experiment.model
-    columns = 1 if model.nu <= 3 else 2
-    rows = -(-model.nu // columns)
+def inputs(result: Result, page: int = 0) -> Figure:
+    """Every input with its limits, the reference's input, and where the limits were met; those of
+    one of `input_pages`.
+    """
+    pages = input_pages(result)
+    shown = pages[page]
+    columns = 1 if len(shown) <= 3 else 2
+    rows = -(-len(shown) // columns)
     figure = Figure(
         figsize=(style.WIDTH, (2.2 - 0.3 * columns) * rows + 0.6),
         layout=ConstrainedLayoutEngine(wspace=0.06),
     )
     panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
-    for i, panel in enumerate(panels[: model.nu]):
+    for i, panel in zip(shown, panels):
         _input(result, i, panel)
-    for panel in panels[model.nu :]:
+    for panel in panels[len(shown) :]:
         panel.set_visible(False)
     for panel in panels[rows - 1 :: rows]:
         panel.set_xlabel("time (s)")
-    style.head(figure, result, style.handles(*panels[: model.nu]))
+    handles = style.handles(*panels[: len(shown)])
+    style.head(figure, result, handles, style.page_note(page, len(pages)))
     return figure
+
+
+def input_pages(result: Result) -> list[list[int]]:
+    """Inputs of every page, what moves most first."""
+    inputs = result.loop.trajectory.inputs
+    return style.pages([[i] for i in range(inputs.shape[1])], np.ptp(inputs, axis=0))
 
 
 def _input(result: Result, i: int, panel: Axes) -> None:
@@ -58,7 +68,8 @@ def _input(result: Result, i: int, panel: Axes) -> None:
         markersize=4,
         label="saturated" if met.any() else None,
     )
-    panel.set_ylabel(f"{model.inputs[i].replace('_', ' ')}" + (f" ({unit})" if unit else ""))
+    label = model.inputs[i].replace("_", " ") + (f" ({unit})" if unit else "")
+    panel.set_ylabel(style.wrapped(label, 20))
     panel.margins(y=0.08)
     style.keep_readable(panel)
     notes = [f"{met.sum()} of {len(met)} steps at the limit"] * bool(met.any()) + _limits(
@@ -111,7 +122,7 @@ def energy(result: Result) -> Figure:
     )
     first.set_ylabel("energy (J)")
     for panel, (label, times, residual, limit) in zip(others, residuals):
-        panel.semilogy(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
+        panel.plot(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
         panel.axhline(limit, color=style.LIMIT, linewidth=1.0)
         panel.annotate(
             f"{limit:.0e}",
@@ -122,6 +133,7 @@ def energy(result: Result) -> Figure:
             color=style.LIMIT,
         )
         panel.set_ylabel(label)
+        panel.set_yscale("log")
         panel.set_ylim(ROUND_OFF, max(10 * limit, 10 * np.nanmax(residual, initial=0.0)))
     (others or [first])[-1].set_xlabel("time (s)")
     style.head(figure, result, style.handles(first))
@@ -148,7 +160,7 @@ def error(result: Result) -> Figure:
             opened.trajectory.times,
             style.positive(result.configuration_error(opened)),
             color=style.OPEN,
-            label="open loop, same start",
+            label="open loop, same start" + " (fails)" * (opened.failure is not None),
         )
     whole.set_ylabel("configuration error (m, rad)")
     momenta = np.linalg.norm(loop.errors[:, result.experiment.model.system.space.nv :], axis=1)

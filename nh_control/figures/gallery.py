@@ -14,7 +14,15 @@ from nh_control.figures.style import save
 from nh_control.runs.experiment import Result
 from nh_control.scenarios import Scenario
 
-Draw = Callable[[Result], Figure]
+Draw = Callable[..., Figure]
+SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
+    planar.states: planar.state_pages,
+    planar.joints: planar.joint_pages,
+    common.inputs: common.input_pages,
+}
+"""What is on every page of a figure that has several where there is much to show; they are drawn
+by `draw(result, page=i)`.
+"""
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
@@ -25,11 +33,23 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
     if scenario.body or scenario.to_bodies or scenario.visual:
         drawn["path"] = path
     drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
+    if scenario.to_bodies and scenario.joints:
+        drawn["joints"] = planar.joints
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
     if scenario.monitor is not None:
         drawn[scenario.monitor.title.replace(" ", "_")] = partial(
             common.monitored, monitor=scenario.monitor
         )
+    return drawn
+
+
+def _pages(result: Result) -> dict[str, Draw]:
+    """All figures of a run with their further pages: `states`, `states_2`, ..."""
+    drawn: dict[str, Draw] = {}
+    for name, draw in figures(result.experiment.scenario).items():
+        drawn[name] = draw
+        further = range(1, len(SPLIT[draw](result)) if draw in SPLIT else 1)
+        drawn |= {f"{name}_{i + 1}": partial(draw, page=i) for i in further}
     return drawn
 
 
@@ -40,7 +60,7 @@ def save_all(
     each.
     """
     files = {}
-    for name, draw in figures(result.experiment.scenario).items():
+    for name, draw in _pages(result).items():
         progress(name)
         file = folder / f"{name}.png"
         save(partial(draw, result), file)

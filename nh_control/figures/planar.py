@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -75,29 +77,64 @@ def path(
     return figure
 
 
-def states(result: Result) -> Figure:
-    """Every state against the reference."""
-    trajectory, targets, model = result.loop.trajectory, result.targets, result.experiment.model
+def states(result: Result, page: int = 0) -> Figure:
+    """Every state against the reference, those of one of `state_pages`."""
+    return _curves(result, state_pages(result), page)
+
+
+def state_pages(result: Result) -> list[list[int]]:
+    """States of every page, a coordinate with its momentum, what moves most first."""
+    return _pages(result, result.experiment.model.state_names)
+
+
+def joints(result: Result, page: int = 0) -> Figure:
+    """Coordinates and momenta of the joints alone against the reference, those of one of
+    `joint_pages`.
+    """
+    return _curves(result, joint_pages(result), page)
+
+
+def joint_pages(result: Result) -> list[list[int]]:
+    """States of the joints on every page."""
+    shown = {joint.coordinate for joint in result.experiment.scenario.joints}
+    names = result.experiment.model.state_names
+    return _pages(result, [name for name in names if _coordinate(name, names) in shown])
+
+
+def _coordinate(state: str, names: Sequence[str]) -> str:
+    """The coordinate whose momentum a state is, or the state itself."""
+    coordinate = state.removeprefix("p_")
+    return coordinate if coordinate in names else state
+
+
+def _pages(result: Result, shown: Sequence[str]) -> list[list[int]]:
+    names = result.experiment.model.state_names
+    moves = dict(zip(names, np.ptp(result.loop.trajectory.states, axis=0)))
+    groups: dict[str, list[int]] = {}
+    for name in shown:
+        groups.setdefault(_coordinate(name, names), []).append(names.index(name))
+    return style.pages(list(groups.values()), [moves[coordinate] for coordinate in groups])
+
+
+def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
+    """States against the reference, one panel each, two in a row."""
+    trajectory, shown, model = result.loop.trajectory, pages[page], result.experiment.model
     units = coordinate_units(result.experiment.scenario, model.system.space)
-    columns = max(2, -(-model.nx // 12))
-    rows = -(-model.nx // columns)
-    figure = Figure(
-        figsize=(max(style.WIDTH, 2.6 * columns), 1.35 * rows + 0.6), layout="constrained"
-    )
-    panels = figure.subplots(rows, columns, sharex=True, squeeze=False).T.ravel()
-    for panel, name, value, target in zip(
-        panels, model.state_names, trajectory.states.T, targets.T
-    ):
+    rows = -(-len(shown) // 2)
+    figure = Figure(figsize=(style.WIDTH, 1.35 * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, 2, sharex=True, squeeze=False).T.ravel()
+    for panel, i in zip(panels, shown):
+        value, target = trajectory.states[:, i], result.targets[:, i]
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
-        panel.set_ylabel(state_label(name, units), fontsize=9 if columns == 2 else 6)
+        panel.set_ylabel(style.wrapped(state_label(model.state_names[i], units), 18))
         style.keep_readable(panel)
-    for panel in panels[model.nx :]:
+    for panel in panels[len(shown) :]:
         panel.set_visible(False)
-    for panel in {*panels[rows - 1 : model.nx : rows], panels[model.nx - 1]}:
+    for panel in {*panels[rows - 1 : len(shown) : rows], panels[len(shown) - 1]}:
         panel.set_xlabel("time (s)")
         panel.tick_params(labelbottom=True)
-    style.head(figure, result, style.handles(panels[0]))
+    style.head(figure, result, style.handles(panels[0]), style.page_note(page, len(pages)))
     return figure
 
 

@@ -22,6 +22,8 @@ AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 CIRCLE = np.column_stack(
     [np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)]
 )
+RECTANGLE = np.array([[-1, 0, -1], [1, 0, -1], [1, 0, 1], [-1, 0, 1]])
+"""Corners in the plane of x and z."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarra
 
 
 def _faces(shape: Shape) -> list[np.ndarray]:
-    """Faces of a shape about its center: six of a box, both ends of a cylinder, and three circles
-    for a sphere.
+    """Faces of a shape about its center: six of a box, both ends of a cylinder and two rectangles
+    through its axis, and three circles for a sphere.
     """
     half = np.array(shape.extents) / 2
     if shape.kind == "box":
@@ -164,7 +166,8 @@ def _faces(shape: Shape) -> list[np.ndarray]:
             for side in (-1, 1)
         ]
     if shape.kind == "cylinder":
-        return [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
+        ends = [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
+        return ends + [half * RECTANGLE, half * RECTANGLE[:, [1, 0, 2]]]
     return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
@@ -29,6 +30,8 @@ BOX = 0.85
 """Part of the axes' width or height that the box takes, the rest is for labels."""
 QUANTITIES = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
 """What is shown of a body."""
+TICKS, LABEL_PAD = 6, 8.0
+"""Ticks of the longest side at most; room between ticks and labels in points."""
 LABELS_IN, LEGEND_IN = 0.45, 0.55
 """Heights of the labels below and of title and legend above, in inches."""
 
@@ -185,7 +188,12 @@ def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
     x, y, _ = proj3d.proj_transform(*np.array(list(product(*zip(low, high)))).T, axes.get_proj())
     size = np.ptp(axes.transLimits.transform(np.column_stack([x, y])), axis=0)
     axes.set_box_aspect(high - low, zoom=BOX / size.max())
-    axes.locator_params(nbins=6)
+    sides = (high - low) / max(high - low)
+    pad = LABEL_PAD / sides[:2].max()  # matplotlib scales it with the box's width
+    for axis, side in zip((axes.xaxis, axes.yaxis, axes.zaxis), sides):
+        axis.set_major_locator(MaxNLocator(max(2, round(TICKS * side)), steps=[1, 2, 5, 10]))
+    axes.yaxis.labelpad, axes.zaxis.labelpad = LABEL_PAD, pad
+    axes.tick_params(axis="z", pad=pad / 2)
     side, empty = 0.9 * style.WIDTH, 1 - BOX * size[1] / size.max()
     height = side * (1 - empty) + LABELS_IN + LEGEND_IN
     figure.set_size_inches(style.WIDTH, height)

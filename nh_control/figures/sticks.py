@@ -26,6 +26,7 @@ Snapshot: TypeAlias = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
 def path(result: Result) -> Figure:
     """The system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
+    configuration = result.experiment.model.configuration
     visual = scenario.visual_model()
     nodes = np.unique(np.linspace(0, len(trajectory), SHOWN).round().astype(int))
     figure = draw(
@@ -33,8 +34,8 @@ def path(result: Result) -> Figure:
         [
             (
                 f"t = {trajectory.times[k]:.1f} s",
-                visual.poses(scenario.parameters, trajectory.states[k]),
-                visual.poses(scenario.parameters, result.targets[k]),
+                visual.poses(scenario.parameters, configuration(trajectory.states[k])),
+                visual.poses(scenario.parameters, configuration(result.targets[k])),
             )
             for k in nodes
         ],

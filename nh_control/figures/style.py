@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from nh_control.runs.experiment import Result
+from nh_control.runs.output import SOFTWARE
 
 RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
 SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
@@ -24,6 +26,8 @@ AXES = ("#d1495b", "#2a9d6f", RUN)
 DASHED: dict[str, Any] = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
 """The reference."""
 WIDTH = 7.4
+PANELS = 20
+"""How many panels one figure has at most."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -45,7 +49,7 @@ def save(draw: Callable[[], Figure], file: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = draw()
         FigureCanvasAgg(figure)
-        figure.savefig(file)
+        figure.savefig(file, metadata={"Software": SOFTWARE})
 
 
 def run_label(result: Result) -> str:
@@ -61,10 +65,12 @@ def title(result: Result) -> str:
     )
 
 
-def head(figure: Figure, result: Result, handles: Sequence[Artist]) -> None:
-    """Title at the left and a legend of the handles at the right of the figure's head."""
+def head(figure: Figure, result: Result, handles: Sequence[Artist], note: str = "") -> None:
+    """Title and a note below it at the left, and a legend of the handles at the right of the
+    figure's head.
+    """
     figure.align_ylabels()
-    figure.suptitle(title(result), x=0.02, ha="left", fontsize=10)
+    figure.suptitle(f"{title(result)}\n{note}".rstrip(), x=0.02, ha="left", fontsize=10)
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
 
 
@@ -76,6 +82,31 @@ def handles(*panels: Axes) -> list[Artist]:
         for handle, label in zip(*panel.get_legend_handles_labels())
     }
     return list(labelled.values())
+
+
+def pages(groups: Sequence[list[int]], moves: Sequence[float]) -> list[list[int]]:
+    """The groups' panels in pages of at most PANELS, groups together, those that move most first;
+    within a page they are in their order.
+    """
+    found: list[list[int]] = [[]]
+    for i in np.argsort(-np.asarray(moves), kind="stable"):
+        if len(found[-1]) + len(groups[i]) > PANELS:
+            found.append([])
+        found[-1] += groups[i]
+    return [sorted(page) for page in found]
+
+
+def page_note(page: int, count: int) -> str:
+    """Which page of how many, none if there is only one."""
+    return f"page {page + 1} of {count}, what moves most first" if count > 1 else ""
+
+
+def wrapped(label: str, width: int) -> str:
+    """A label in lines of about `width` letters, its unit in one of them."""
+    name, bracket, unit = label.partition("(")
+    whole = name + bracket + unit.replace(" ", "\xa0")
+    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\xa0", " ")
 
 
 def keep_readable(panel: Axes) -> None:

@@ -14,50 +14,180 @@ if TYPE_CHECKING:
     from nh_control.mechanics.system import System
 
 
+WRITTEN = {
+    "lagrangian": ("q, v", "lagrangian_at"),
+    "force": ("q, v, u", "generalized_force"),
+    "velocity_constraint": ("q", "constraint_matrix"),
+    "velocity_drift": ("q", "drift"),
+    "holonomic_constraint": ("q", "holonomic"),
+    "distribution": ("q", "admissible_basis"),
+    "domain": ("q", "domain_at"),
+}
+"""The functions that a user writes: their arguments, after which parameters p come where there are
+some, and the method of a system that calls them.
+"""
+SINGULAR = 1e-14
+"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
+LONGEST = 200
+"""Letters of what CasADi says that are passed on."""
+HINTS = {
+    "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
+    "in v is not supported"
+}
+ON_TIME = (
+    "what depends on time depends on a coordinate that is moved at will, the last one of the "
+    'space: prescribed=("time",), whose next values t + h are inputs'
+)
+
+
 def check(system: System) -> None:
     """Raise ValueError, or TypeError for a function of other arguments, where a system is none."""
+    _require_companions(system)
+    system.nominal_configuration  # noqa: B018  (refuses a wrong one)
+    _require_prescribed_last(system)
+    system.input_bounds  # noqa: B018  (refuses wrong ones)
+    written = {
+        what: _expression(system, what) for what in WRITTEN if getattr(system, what) is not None
+    }
+    q, v, _ = system.symbols
+    _require_matrix_of_q(system, q)
+    _expect(system, "lagrangian", written["lagrangian"], (1, 1))
+    if "force" in written:
+        _expect(system, "force", written["force"], (system.space.nw, 1))
+    mass = ca.hessian(written["lagrangian"], v)[0]
+    if ca.depends_on(mass, v):
+        raise ValueError(
+            f"{system.name}: the Lagrangian must be quadratic in v, but its mass matrix "
+            f"depends on v"
+        )
+    _expect(
+        system, "velocity_constraint", system.constraint_matrix(q), (system.m, system.space.nw)
+    )
+    _expect(system, "velocity_drift", system.drift(q), (system.m, 1))
+    _require_independence(system, q)
+    _require_freedom(system)
+    x = system.admissible_basis(q)
+    _expect(system, "distribution", x, (system.space.nw, system.n_rho))
+    _require_solution(system, q, x)
+    _require_positive(system, x.T @ mass @ x)
+
+
+def _require_companions(system: System) -> None:
+    """Raise ValueError where one of the system's fields asks for another one."""
     if system.inputs and system.force is None:
         raise ValueError(f"{system.name}: inputs {system.inputs} need a force(q, v, u)")
     if system.input_units and len(system.input_units) != system.nu:
         raise ValueError(
             f"{system.name}: {system.nu} inputs but {len(system.input_units)} input_units"
         )
-    _require_prescribed_last(system)
-    system.input_bounds  # noqa: B018  (refuses wrong ones)
-    q, v, u = system.symbols
-    _require_matrix_of_q(system, q)
-    _expect(system, "lagrangian", system.lagrangian_at(q, v), (1, 1))
-    _expect(system, "force", system.generalized_force(q, v, u), (system.space.nw, 1))
-    mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
-    if ca.depends_on(mass, v):
-        raise ValueError(
-            f"{system.name}: the Lagrangian must be quadratic in v, but its mass matrix "
-            f"depends on v"
-        )
     if system.distribution is not None and system.velocity_constraint is None:
         raise ValueError(f"{system.name}: a distribution needs the velocity_constraint it solves")
     if system.velocity_drift is not None and system.velocity_constraint is None:
         raise ValueError(f"{system.name}: a velocity_drift needs its velocity_constraint")
-    _expect(
-        system, "velocity_constraint", system.constraint_matrix(q), (system.m, system.space.nw)
-    )
-    _expect(system, "velocity_drift", system.drift(q), (system.m, 1))
     if system.elimination.on_spheres and system.distribution is not None:
         raise ValueError(
             f"{system.name}: a distribution cannot have the turning bases of spheres; leave it "
             "out, it is eliminated from velocity_constraint"
         )
-    x = system.admissible_basis(q)
-    _expect(system, "distribution", x, (system.space.nw, system.n_rho))
-    _require_independence(system, q)
-    _require_solution(system, q, x)
-    reduced = system.value(x.T @ mass @ x, system.space.origin)
-    if not np.isfinite(reduced).all() or np.linalg.cond(reduced) > 1e12:
+
+
+def _require_arguments(system: System, what: str) -> None:
+    """Raise TypeError unless a function takes the arguments that it is called with."""
+    wanted = WRITTEN[what][0] + ("" if system.parameters is None else ", p")
+    count = wanted.count(",") + 1
+    try:
+        inspect.signature(getattr(system, what)).bind(*(None,) * count)
+    except ValueError:
+        return  # of a built-in function nothing is known
+    except TypeError as problem:
+        hints = [HINTS[what]] if what in HINTS else []
+        raise TypeError(
+            f"{system.name}: {what} must be a function {what}({wanted}) of {count} "
+            f"argument{'s' * (count > 1)}: {problem}; " + "; ".join([*hints, ON_TIME])
+        ) from None
+
+
+def _expression(system: System, what: str) -> ca.SX:
+    """A function at the system's symbols; raises ValueError for one that cannot be called with
+    expressions, or makes NaN of them, as `math.cos` does.
+    """
+    _require_arguments(system, what)
+    arguments, method = WRITTEN[what]
+    count = arguments.count(",") + 1
+    remedy = (
+        "write it with CasADi's functions (ca.cos, ca.fmax, ca.if_else, ca.norm_2), which take "
+        "expressions; those of math, float(), max() and if do not"
+    )
+    try:
+        expression = getattr(system, method)(*system.symbols[:count])
+    except (RuntimeError, NotImplementedError) as problem:
+        reason = " ".join(str(problem).split())[:LONGEST]
         raise ValueError(
-            f"{system.name}: the mass matrix on the admissible velocities is singular or not "
-            f"finite at q = {system.space.origin.tolist()}: {reduced.tolist()}; give every "
-            "admissible velocity a kinetic energy, or constrain it"
+            f"{system.name}: {what}({arguments}) fails: {reason}; {remedy}"
+        ) from problem
+    if _has_nan(expression):
+        raise ValueError(
+            f"{system.name}: {what}({arguments}) contains NaN where an expression is "
+            f"expected; {remedy}"
         )
+    return expression
+
+
+def _has_nan(expression: ca.SX) -> bool:
+    """Whether a constant in the expression is not a number."""
+    f = ca.Function("f", ca.symvar(expression), [expression])
+    return any(
+        f.instruction_id(k) == ca.OP_CONST and np.isnan(f.instruction_constant(k))
+        for k in range(f.n_instructions())
+    )
+
+
+def _require_freedom(system: System) -> None:
+    """Constraints must leave a velocity."""
+    free = system.space.nv - len(system.prescribed)
+    if system.m >= free:
+        raise ValueError(
+            f"{system.name}: the {system.m} rows of velocity_constraint leave none of the {free} "
+            "velocities that are not prescribed free to move; drop some"
+        )
+    if system.n_holonomic > system.n_rho:
+        raise ValueError(
+            f"{system.name}: holonomic_constraint has {system.n_holonomic} equations for "
+            f"{system.n_rho} admissible velocities, so that some depend on others; drop these"
+        )
+
+
+def _require_positive(system: System, mass: ca.SX) -> None:
+    """The mass matrix on the admissible velocities must be positive definite at the nominal
+    configuration.
+    """
+    at = system.nominal_configuration
+    reduced = system.value(mass, at)
+    diagonal = np.diag(reduced)
+    positive = np.isfinite(reduced).all() and (diagonal > 0).all()
+    if positive and scaled_spectrum(reduced)[0][0] > SINGULAR:
+        return
+    lowest = np.linalg.eigvalsh(reduced)[0] if np.isfinite(reduced).all() else np.nan
+    found = (
+        f"not positive definite, its smallest eigenvalue is {lowest:.3g},"
+        if lowest < -SINGULAR * np.abs(reduced).max()
+        else "singular or not finite"
+    )
+    raise ValueError(
+        f"{system.name}: the mass matrix on the admissible velocities is {found} at q = "
+        f"{at.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
+        "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
+        "give another configuration, `nominal`, where it has one"
+    )
+
+
+def scaled_spectrum(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a mass matrix with velocities scaled to unit masses,
+    `M_ij / sqrt(M_ii M_jj)`, so that units and ratios of masses do not matter.
+    """
+    scale = 1 / np.sqrt(np.diag(mass))
+    values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
+    return values, vectors
 
 
 def _require_prescribed_last(system: System) -> None:
@@ -74,19 +204,10 @@ def _require_matrix_of_q(system: System, q: ca.SX) -> None:
     """The matrix of the constraints is a function of q and the parameters alone."""
     if system.velocity_constraint is None:
         return
-    given = 1 if system.parameters is None else 2
-    wanted = "A(q)" if given == 1 else "A(q, p)"
-    try:
-        inspect.signature(system.velocity_constraint).bind(*(None,) * given)
-    except TypeError as problem:
-        raise TypeError(
-            f"{system.name}: velocity_constraint must be a function {wanted} of "
-            f"{given} argument{'s' * (given > 1)}, the matrix of A(q) v = b(q): {problem}; a "
-            "constraint that is not linear in v is not supported"
-        ) from None
     known, a = [q, system.parameter_symbols], system.constraint_matrix(q)
     others = ca.Function("matrix", known, [a], {"allow_free": True}).free_sx()
     if others:
+        wanted = "A(q)" if system.parameters is None else "A(q, p)"
         raise ValueError(
             f"{system.name}: velocity_constraint depends on {others}, which are none of its "
             f"arguments; it must be the matrix {wanted} of A(q) v = b(q), without v"
@@ -94,28 +215,41 @@ def _require_matrix_of_q(system: System, q: ca.SX) -> None:
 
 
 def _require_independence(system: System, q: ca.SX) -> None:
-    """The constraints must be independent at the origin, where it lies in the domain."""
-    at = system.space.origin
+    """The constraints must be independent at the nominal configuration, where it lies in the
+    domain.
+    """
+    at = system.nominal_configuration
     if not system.m or not (system.value(system.domain_at(q), at) > 0).all():
         return
     a = system.value(system.constraint_matrix(q) @ system.space.frame(q), at)
-    rank = np.linalg.matrix_rank(a) if np.isfinite(a).all() else 0
-    if rank < system.m:
+    if not np.isfinite(a).all():
         raise ValueError(
-            f"{system.name}: the {system.m} rows of velocity_constraint have rank {rank} at q = "
-            f"{at.tolist()}: {a.tolist()}; drop dependent rows, or write them so that they "
-            "stay independent there"
+            f"{system.name}: velocity_constraint is not finite at q = {at.tolist()}: "
+            f"{a.tolist()}; give another configuration, `nominal`, where it is"
+        )
+    if dependent := _dependent_rows(a):
+        raise ValueError(
+            f"{system.name}: of the {system.m} rows of velocity_constraint, counted from 0, "
+            f"{dependent} depend on those before them at q = {at.tolist()}: {a.tolist()}; drop "
+            "dependent rows, write them so that they stay independent there, or give another "
+            "configuration, `nominal`, where they are"
         )
 
 
+def _dependent_rows(a: np.ndarray) -> list[int]:
+    """Rows that follow from those before them."""
+    ranks = [np.linalg.matrix_rank(a[:k]) for k in range(1, len(a) + 1)]
+    return [k for k, rank in enumerate(ranks) if rank == (ranks[k - 1] if k else 0)]
+
+
 def _require_solution(system: System, q: ca.SX, x: ca.SX) -> None:
-    """A X must vanish at the origin and at configurations around it."""
+    """A X must vanish at the nominal configuration and at others around it."""
     a = system.constraint_matrix(q)
     for d in (
         np.zeros(system.space.nv),
         *np.random.default_rng(0).normal(size=(3, system.space.nv)),
     ):
-        at = system.space.retract(system.space.origin, d)
+        at = system.space.retract(system.nominal_configuration, d)
         defect, size = (np.abs(system.value(e, at)).max(initial=0.0) for e in (a @ x, a))
         if not defect <= 1e-12 * max(1.0, size):
             raise ValueError(

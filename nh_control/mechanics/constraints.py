@@ -107,13 +107,7 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     values = inertia(fixed)(x, [])
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.n_rho
-    if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
-        raise NotConsistent(
-            f"{system.name}: q does not satisfy the constraints, h = {h.tolist()}; start from "
-            f"satisfy_constraints(system, q)",
-            h,
-            q,
-        )
+    require_consistent(system.name, q, h)
     condition = (
         np.linalg.cond(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
         if len(h)
@@ -127,6 +121,17 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
             q,
         )
     return (basis @ np.linalg.solve(matrix, momentum) + prescribed)[:, 0]
+
+
+def require_consistent(owner: str, q: np.ndarray, h: np.ndarray) -> None:
+    """Raise NotConsistent unless the residual h of the constraints at q (nq) counts as zero."""
+    if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
+        raise NotConsistent(
+            f"{owner}: q does not satisfy the constraints, h = {h.tolist()}; start from "
+            f"satisfy_constraints(system, q)",
+            h,
+            q,
+        )
 
 
 def _configuration(system: System, q: ArrayLike) -> np.ndarray:

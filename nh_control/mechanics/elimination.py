@@ -33,8 +33,8 @@ class Elimination:
 
     @cached_property
     def dependent(self) -> tuple[int, ...]:
-        """Places of the dependent velocities: those the system names, or else chosen at the
-        space's origin by pivoting. Raises ValueError where the constraints fix fewer.
+        """Places of the dependent velocities: those the system names, or else chosen at its
+        nominal configuration by pivoting. Raises ValueError where the constraints fix fewer.
         """
         system, space = self._system, self._space
         if not system.m:
@@ -42,14 +42,16 @@ class Elimination:
         if system.dependent is not None:
             return system.dependent
         choice = [i for i in self._flat if i < self._free]
-        at_origin = system.value(self._matrix(system.symbols[0])[:, choice], space.origin)
-        if not np.isfinite(at_origin).all() or np.linalg.matrix_rank(at_origin) < system.m:
+        at = system.nominal_configuration
+        there = system.value(self._matrix(system.symbols[0])[:, choice], at)
+        if not np.isfinite(there).all() or np.linalg.matrix_rank(there) < system.m:
             raise ValueError(
                 f"{system.name}: the {system.m} velocity constraints do not fix {system.m} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
-                f"{space.origin.tolist()}: drop dependent ones, or choose others by `dependent`"
+                f"{at.tolist()}: drop dependent ones, choose others by `dependent`, or give "
+                "another configuration, `nominal`, where they do"
             )
-        _, _, pivots = qr(at_origin, pivoting=True)
+        _, _, pivots = qr(there, pivoting=True)
         return tuple(sorted(choice[int(i)] for i in pivots[: system.m]))
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,14 +44,15 @@ class System:
     b (m), zero without it: the ground's own motion. What depends on time depends on a prescribed
     coordinate. `distribution(q)` (nw, n_rho) is a basis X of the virtual velocities, A X = 0, that
     leave prescribed coordinates alone; without it a basis is eliminated from A with the dependent
-    velocities `dependent` (m indices, chosen at `space.origin` by pivoting if not given; not of
-    spheres, whose bases turn). `input_limits` (nu, 2) are the actuators' lower and upper bounds;
-    rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is
-    positive where the model holds, e.g. where its constraints are independent; a step that would
-    leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the
-    last ones of a space Rn that ends the configuration space, and their next values are inputs of
-    a discrete system. The Lagrangian must be quadratic in v with a regular mass matrix on the
-    admissible velocities.
+    velocities `dependent` (m indices, chosen at `nominal` by pivoting if not given; not of
+    spheres, whose bases turn). `nominal` (nq) is a configuration at which all is regular, where
+    the system is judged; without it this is `space.origin`. `input_limits` (nu, 2) are the
+    actuators' lower and upper bounds; rows for the prescribed coordinates may follow, which
+    otherwise have none. `domain(q)` is positive where the model holds, e.g. where its constraints
+    are independent; a step that would leave it fails. `prescribed` names coordinates that are
+    moved at will (kinematic); they are the last ones of a space Rn that ends the configuration
+    space, and their next values are inputs of a discrete system. The Lagrangian must be quadratic
+    in v with a regular mass matrix on the admissible velocities.
 
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
@@ -76,6 +77,7 @@ class System:
     parameters: Any = None
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
     input_units: tuple[str, ...] = ()
+    nominal: Sequence[float] | None = None
     model: Any = None
 
     def __post_init__(self) -> None:
@@ -140,6 +142,23 @@ class System:
             )
         limits.setflags(write=False)
         return limits
+
+    @cached_property
+    def nominal_configuration(self) -> np.ndarray:
+        """A configuration (nq) of the space at which the system is judged: `nominal`, or else the
+        space's origin.
+        """
+        space, at = self.space, self.space.origin
+        if self.nominal is not None:
+            at = np.array(self.nominal, dtype=float)
+            still = np.zeros(space.nv)
+            if at.shape != (space.nq,) or not np.abs(space.retract(at, still) - at).max() <= 1e-9:
+                raise ValueError(
+                    f"{self.name}: nominal must be a configuration, {space.nq} finite numbers "
+                    f"{space.names} on their manifold, got {self.nominal}"
+                )
+        at.setflags(write=False)
+        return at
 
     @cached_property
     def m(self) -> int:

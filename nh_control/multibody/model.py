@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.geometry.spaces import Space
+from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.system import System
 from nh_control.multibody.bodies import Body, RigidMass
 from nh_control.multibody.constraints import Constraint, Distance
@@ -103,6 +104,7 @@ class Multibody:
             force=self._force if self.elements or self.inputs else None,
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
+            nominal=tuple(self._generic),
             model=self,
         )
 
@@ -209,22 +211,25 @@ class Multibody:
                     f"nor the length of a Distance"
                 )
 
+    @cached_property
+    def _generic(self) -> np.ndarray:
+        """A configuration where nothing is aligned."""
+        turns = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
+        return self.space.retract(self.space.origin, turns)
+
     def _check_masses(self) -> None:
         """The mass matrix of the coordinates that are not prescribed must be regular, at a
         configuration where nothing is aligned.
         """
         space, free = self.space, self.space.nw - len(self.prescribed)
-        mass = self.mass_matrix(
-            space.retract(space.origin, np.random.default_rng(0).uniform(-1, 1, space.nv))
-        )[:free, :free]
+        mass = self.mass_matrix(self._generic)[:free, :free]
         still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
         if still:
             raise ValueError(
                 f"{self.name}: the velocities {still} move no mass; add a body with mass and "
                 f"inertia, or fix the frame"
             )
-        scale = 1 / np.sqrt(np.diag(mass))
-        values, vectors = np.linalg.eigh(scale[:, None] * mass * scale)
+        values, vectors = scaled_spectrum(mass)
         if values[0] <= 1e-12:
             involved = [
                 space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)

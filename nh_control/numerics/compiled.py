@@ -13,6 +13,7 @@ import logging
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
@@ -45,6 +46,45 @@ def cache_directory() -> Path:
 
 
 @cache
+def is_private(folder: Path) -> bool:
+    """Whether what is in the cache `folder` can be trusted: it is this user's, and nobody else can
+    write into it. One that is not there is made so, mode 0700; why not is logged once.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as error:
+        _cannot_use(folder, str(error))
+        return False
+    if found.st_uid != os.geteuid():
+        _cannot_use(folder, f"it belongs to user {found.st_uid}, not to {os.geteuid()}")
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        _cannot_use(
+            folder,
+            f"others may write into it (mode {stat.S_IMODE(found.st_mode):o}), and what lies "
+            f"there is loaded and run; delete it, or trust it and `chmod 700 {folder}`",
+        )
+    else:
+        return True
+    return False
+
+
+_unusable: set[Path] = set()
+
+
+def _cannot_use(folder: Path, problem: str) -> None:
+    """Log that functions are not compiled, once for a folder."""
+    if folder not in _unusable:
+        _unusable.add(folder)
+        log.warning(
+            "cannot use the cache %s: %s; using CasADi's virtual machine, a step about thirty "
+            "times slower ($NH_CONTROL_CACHE moves the cache)",
+            folder,
+            problem,
+        )
+
+
+@cache
 def compiler() -> str | None:
     """Path of the C compiler: `$NH_CONTROL_CC` (empty: none), else `$CC`, else cc, gcc or clang;
     None is logged once.
@@ -70,10 +110,10 @@ class Native:
     """The shared library made from CasADi `functions` and further C text, or None in `library`
     where it cannot be had.
 
-    The library is looked up in the cache by the hash of its source, flags, compiler and processor
-    type; otherwise it is compiled there under a lock, so that two processes compile it once, and
-    moved into place atomically. For each function f there is `call_f(in0, ..., out0, ...)` on
-    dense doubles, matrices row by row.
+    The library is looked up in the cache, if that is private, by the hash of its source, flags,
+    compiler and processor type; otherwise it is compiled there under a lock, so that two processes
+    compile it once, and moved into place atomically. For each function f there is `call_f(in0,
+    ..., out0, ...)` on dense doubles, matrices row by row.
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
@@ -140,7 +180,10 @@ def _load(
     name: str, source: str, command: tuple[str, ...]
 ) -> tuple[ctypes.PyDLL | None, Path | None]:
     key = "\0".join([source, *command, _compiler_version(command[0]), platform.machine()])
-    target = cache_directory() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    folder = cache_directory()
+    target = folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    if not is_private(folder):
+        return None, None
     try:
         if not _intact(target):
             if target.exists():
@@ -148,11 +191,7 @@ def _load(
             _compile(source, command, target)
         return ctypes.PyDLL(str(target)), target
     except OSError as error:
-        log.warning(
-            "%s: %s; using CasADi's virtual machine ($NH_CONTROL_CACHE moves the cache)",
-            target,
-            error,
-        )
+        _cannot_use(folder, str(error))
     except subprocess.CalledProcessError as error:
         log.warning(
             "%s failed on %s (%s): using CasADi's virtual machine",
@@ -164,7 +203,6 @@ def _load(
 
 
 def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _intact(target):

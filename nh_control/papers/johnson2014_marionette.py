@@ -105,7 +105,7 @@ class Stabilization:
             [
                 (
                     f"t = {k * self.dsys.h:g} s",
-                    visual.poses(MARIONETTE.parameters, states[k]),
+                    visual.poses(MARIONETTE.parameters, self.dsys.configuration(states[k])),
                     None,
                 )
                 for k in (0, 85, 170, 250, 335)

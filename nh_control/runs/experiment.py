@@ -98,13 +98,25 @@ class Experiment:
         return np.reshape(rows, (self.steps, self.external.n))
 
     def run(
-        self, feedback: bool = True, progress: Callable[[int], None] | None = None
+        self,
+        feedback: bool = True,
+        progress: Callable[[int], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> ClosedLoop:
-        """Simulate in this process; `progress(k)` is called before every step."""
+        """Simulate in this process; `progress(k)` is called before every step, and the run ends
+        early as soon as `stop()`.
+        """
         tracker = self.tracker if progress is None else _Watched(self.tracker, progress)
         x0 = convert(self.x0, self.model, self.plant)
         return closed_loop(
-            self.plant, tracker, x0, self.steps, self.options.substeps, feedback, self.disturbance
+            self.plant,
+            tracker,
+            x0,
+            self.steps,
+            self.options.substeps,
+            feedback,
+            self.disturbance,
+            stop,
         )
 
 

@@ -20,7 +20,7 @@ import yaml
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.node_process import PARENT, STEP_FAILED
-from nh_control.runs.output import RECORDING
+from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
 
 MESSAGES = (
     "diagnostic",
@@ -43,7 +43,6 @@ POLL_S = 0.05
 END_S = 10.0
 """How long a node may take to end after a signal, before the next stronger one."""
 TAIL = 15
-LOGS = "logs"
 _START = """
 import sys
 from nh_control.ros.nodes import start
@@ -144,7 +143,7 @@ def run(
     cannot go on. All nodes have ended when this returns or raises; the recorder is the last to
     end.
     """
-    file = folder / "parameters.yaml"
+    file = folder / PARAMETERS
     given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
     file.write_text(yaml.safe_dump(given, sort_keys=False))
     names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display

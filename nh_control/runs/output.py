@@ -1,4 +1,6 @@
-"""The folder of a run's results: always a new or empty one, unless overwriting was asked for."""
+"""The folder of a run's results: always a new or empty one, unless overwriting was asked for,
+which removes what another run has left there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ import shutil
 from pathlib import Path
 
 ROOT = Path("nh_control_output")
-RECORDING = "recording"
+RECORDING, LOGS = "recording", "logs"
+RESULTS, SUMMARY, PARAMETERS = "results.npz", "summary.json", "parameters.yaml"
+SOFTWARE = "nh_control"
+"""What our figures name as their software, by which they are known."""
+
+
+HEAD = 1000
+"""Bytes of a figure in which it names its software."""
 
 
 def folder(name: str, chosen: str | None = None, overwrite: bool = False) -> Path:
@@ -14,22 +23,37 @@ def folder(name: str, chosen: str | None = None, overwrite: bool = False) -> Pat
     current directory: the first that is not there.
 
     A chosen folder that is not empty raises FileExistsError unless `overwrite`, which removes the
-    recording in it; other files are replaced as they are written.
+    results, figures, recording and logs of another run in it, and nothing else. `overwrite`
+    without a chosen folder raises ValueError.
     """
     if chosen is None:
+        if overwrite:
+            raise ValueError(
+                "--overwrite replaces the results in a given folder: add --output DIR"
+            )
         return _numbered(name)
     path = Path(chosen)
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} is a file, not a folder")
     if path.exists() and any(path.iterdir()) and not overwrite:
         raise FileExistsError(f"{path} is not empty; choose another --output, or add --overwrite")
-    recording = path / RECORDING
-    if recording.is_dir() and all(
-        file.name == "metadata.yaml" or file.suffix == ".mcap" for file in recording.iterdir()
-    ):
-        shutil.rmtree(recording)
     path.mkdir(parents=True, exist_ok=True)
+    _remove_results(path)
     return path
+
+
+def _remove_results(path: Path) -> None:
+    """Remove what a run writes into its folder."""
+    for name, endings in ((RECORDING, (".mcap", ".yaml")), (LOGS, (".log",))):
+        inner = path / name
+        if inner.is_dir() and all(file.suffix in endings for file in inner.iterdir()):
+            shutil.rmtree(inner)
+    for name in (RESULTS, SUMMARY, PARAMETERS):
+        (path / name).unlink(missing_ok=True)
+    for figure in path.glob("*.png"):
+        with open(figure, "rb") as file:
+            if f"Software\0{SOFTWARE}".encode() in file.read(HEAD):
+                figure.unlink()
 
 
 def _numbered(name: str) -> Path:

@@ -233,8 +233,8 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     of the last substep before a recorded state.
     """
     model, plant, tracker = experiment.model, experiment.plant, experiment.tracker
-    states = np.array([model.state(q, v) for q, v in zip(recording.q, recording.v)])
-    at = [plant.state(q, v) for q, v in zip(recording.q, recording.v)]
+    states = np.array([model.measured_state(q, v) for q, v in zip(recording.q, recording.v)])
+    at = [plant.measured_state(q, v) for q, v in zip(recording.q, recording.v)]
     trajectory = Trajectory(
         model.h, states, recording.inputs, model.state_names, model.inputs, tracker.reference.name
     )
@@ -269,7 +269,9 @@ def _carried(model: DiscreteSystem, states: np.ndarray) -> np.ndarray:
     """The states as messages carry them, by configurations and velocities, which do not know the
     impulses of holonomic constraints in the momenta.
     """
-    return np.array([model.state(model.configuration(x), model.velocity(x)) for x in states])
+    return np.array(
+        [model.measured_state(model.configuration(x), model.velocity(x)) for x in states]
+    )
 
 
 def result(

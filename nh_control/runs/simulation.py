@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +66,7 @@ def convert(x: np.ndarray, source: DiscreteSystem, target: DiscreteSystem) -> np
         target.method.name,
         target.h,
     )
-    return x if same else target.state(source.configuration(x), source.velocity(x))
+    return x if same else target.measured_state(source.configuration(x), source.velocity(x))
 
 
 def closed_loop(
@@ -76,12 +77,14 @@ def closed_loop(
     substeps: int = 1,
     feedback: bool = True,
     disturbance: np.ndarray | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> ClosedLoop:
     """Run the plant from its state x0 under the tracker (or under the reference's inputs alone)
     for `steps` steps of the tracker's model.
 
     A plant with more inputs than the model gets them from `disturbance` (steps, plant.nu -
-    model.nu), zero if it is not given.
+    model.nu), zero if it is not given. It ends early, with what there is, where a step fails and
+    as soon as `stop()`, which is asked before every step.
     """
     model, reference = tracker.dsys, tracker.reference
     disturbance = (
@@ -101,7 +104,8 @@ def closed_loop(
         states[k], energy[k] = convert(x, plant, model), plant.energy(x)
         command = tracker.command(k, states[k], memory)
         errors[k], memory = command.error, command.memory
-        if k == steps:
+        if k == steps or stop():
+            done = k
             break
         if feedback:
             inputs[k], saturated[k] = command.u, command.saturated

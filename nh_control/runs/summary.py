@@ -9,6 +9,7 @@ import numpy as np
 
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Result
+from nh_control.runs.simulation import ClosedLoop
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,6 +66,7 @@ def _error(result: Result) -> dict:
     """
     total = result.configuration_error()
     opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
+    failed = None if result.open_loop is None else _stopped(result.open_loop)
     return {
         "initial": float(total[0]),
         "final": float(total[-1]),
@@ -73,8 +75,14 @@ def _error(result: Result) -> dict:
         "parts": {
             part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts
         },
-        "open_loop_final": None if opened is None else float(opened[-1]),
+        "open_loop_final": float(opened[-1]) if opened is not None and not failed else None,
+        "open_loop_stopped": failed,
     }
+
+
+def _stopped(loop: ClosedLoop) -> str | None:
+    """Why a loop ended early, None if it did not."""
+    return None if loop.failure is None else str(loop.failure)
 
 
 def _extent(values: np.ndarray) -> dict[str, float]:
@@ -167,6 +175,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         )
     if error["open_loop_final"] is not None:
         yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} (m, rad)"
+    if error["open_loop_stopped"] is not None:
+        yield "  open loop", f"ends early: {error['open_loop_stopped']}"
     for name, u in s["inputs"].items():
         limits = (
             "no limit"

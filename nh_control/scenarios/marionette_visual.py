@@ -32,10 +32,7 @@ def _model() -> Multibody:
 
 def poses(_: MarionetteParameters, q: np.ndarray) -> dict[str, Pose]:
     """All frames of the model at a configuration."""
-    return {
-        name: Pose(pose.position, pose.rotation)
-        for name, pose in _model().poses(q[: _model().space.nq]).items()
-    }
+    return {name: Pose(pose.position, pose.rotation) for name, pose in _model().poses(q).items()}
 
 
 def visual_model(_: MarionetteParameters) -> VisualModel:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.figures import save_all
+from nh_control.figures import planar, save_all, style
 from nh_control.figures.gallery import figures
-from nh_control.figures.scene import scene
+from nh_control.figures.scene import look, scene
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
 from nh_control.scenarios import Joint, Scenario
+from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
 from nh_control.systems import PendulumParameters, pendulum
@@ -139,6 +140,79 @@ def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, shor
     assert {"payload, tracked", "reference", "quad1", "quad2", "shadow"} <= set(labels)
     path = np.array(space.lines[labels.index("payload, tracked")].get_data_3d()).T
     np.testing.assert_allclose(path, run.loop.trajectory.states[:, :3], atol=1e-12)
+
+
+ARM = """<robot name="arm"><link name="base"/>
+<link name="a"><inertial><origin xyz="0 0 0.2"/><mass value="2"/>
+<inertia ixx="0.03" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.02"/></inertial></link>
+<link name="b"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+<link name="c"><inertial><origin xyz="0.1 0 0"/><mass value="0.5"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.002" iyz="0" izz="0.002"/></inertial></link>
+<joint name="yaw" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+<limit effort="50" velocity="5"/></joint>
+<joint name="pitch" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0 0 0.4"/>
+<axis xyz="0 1 0"/><limit effort="50" velocity="5" lower="-2" upper="2"/></joint>
+<joint name="slide" type="prismatic"><parent link="b"/><child link="c"/><origin xyz="0.4 0 0"/>
+<axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
+
+
+def test_an_arm_that_turns_out_of_its_plane_is_drawn_as_stick_figures(tmp_path):
+    scenario = scenarios.from_urdf(ARM)
+    run = result(scenario, duration_s=0.1, perturbation=JointPerturbation(0.1, 0.2))
+    assert "path" in save_all(run, tmp_path)
+    drawn = figures(scenario)["path"](run).axes[0].collections
+    shapes = len(scenario.visual_model().shapes)
+    assert [len(sticks.get_segments()) for sticks in drawn] == [shapes] * len(drawn)
+    assert len(drawn) == 12
+
+
+def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen():
+    scenario = scenarios.get("urdf", base="floating")
+    drawn = figures(scenario)
+    assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(PENDULUM)
+    labels = [panel.get_ylabel() for panel in drawn["joints"](result(PENDULUM)).axes]
+    assert labels == ["θ (rad)", "p of θ (kg m²/s)"]
+    visual = scenario.visual_model()
+    at_rest = scenario.make_system(scenario.parameters).space.origin
+    rods = [
+        (shape, solid)
+        for shape, solid in zip(
+            visual.shapes, look(visual, scenario.parameters, at_rest).solids, strict=True
+        )
+        if shape.kind == "cylinder"
+    ]
+    assert len(rods) == 3
+    for rod, solid in rods:
+        edges = [np.diff(face, axis=0) for face in solid.faces]
+        longest = max(np.linalg.norm(edge, axis=1).max() for edge in edges)
+        assert longest == pytest.approx(rod.extents[2])
+
+
+def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch):
+    run = result(PENDULUM)
+    assert "states_2" not in save_all(run, tmp_path)
+    monkeypatch.setattr(style, "PANELS", 1)
+    monkeypatch.setattr(planar, "_coordinate", lambda state, names: state)
+    files = save_all(run, tmp_path)
+    assert set(files) == {"states", "states_2", "inputs", "energy", "error"}
+    first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
+    moved = np.ptp(run.loop.trajectory.states, axis=0)
+    labels = np.array(["θ (rad)", "p of θ (kg m²/s)"])[np.argsort(-moved)]
+    assert [figure.axes[0].get_ylabel() for figure in (first, second)] == list(labels)
+    assert "page 2 of 2" in second.get_suptitle()
+
+
+def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
+    monkeypatch.setattr(style, "PANELS", 4)
+    groups = [[0, 3], [1, 4], [2, 5]]
+    assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 2, 4, 5], [0, 3]]
+    assert style.pages([[i] for i in range(4)], [0.0, 1.0, 2.0, 3.0]) == [[0, 1, 2, 3]]
+
+
+def test_long_labels_are_wrapped_and_keep_their_units_whole():
+    assert style.wrapped("p of a_long_name (kg m²/s)", 18) == "p of a_long_name\n(kg m²/s)"
+    assert style.wrapped("torque (N m)", 18) == "torque (N m)"
 
 
 def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):

@@ -1,15 +1,21 @@
 """`nh_control list` and `simulate`: what they print, what they save, and what bad input gets."""
 
 import json
+import signal
 import struct
 import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
-from command import WITHOUT_ROS, nh_control
+from command import MAIN, WITHOUT_ROS, environment, nh_control
+from matplotlib.figure import Figure
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.figures.style import save
+from nh_control.runs import output
 
 pytestmark = pytest.mark.xdist_group("simulate")
 FIGURES = {"path", "states", "inputs", "energy", "error"}
@@ -174,6 +180,93 @@ def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(call):
     assert 0 < summary["steps"] < summary["steps_planned"]
     assert summary["stopped"] in done.stderr
     assert len(np.load(summary["files"]["results"])["inputs"]) == summary["steps"]
+
+
+def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(call):
+    failing = ("--plant-parameter", "J=0.001", "--step", "0.1")
+    opened = call("simulate", "snakeboard", *failing, "--open-loop", "--json")
+    summary = json.loads(opened.stdout)
+    assert (opened.returncode, summary["steps"]) == (1, 4)
+    assert set(summary["files"]) > FIGURES
+    closed = json.loads(call("simulate", "snakeboard", *failing, "--json", "--no-plots").stdout)
+    for one in (summary, closed):
+        assert one["error"]["open_loop_final"] is None
+        assert "at step 4" in one["error"]["open_loop_stopped"]
+    table = call("simulate", "snakeboard", *failing, "--no-plots").stdout
+    assert "open loop" in table and "ends early: snakeboard by nonholonomic_midpoint" in table
+
+
+def test_overwriting_removes_what_a_run_has_left_and_nothing_else(call, tmp_path):
+    out = tmp_path / "out"
+    (out / "recording").mkdir(parents=True)
+    (out / "logs").mkdir()
+    left = {"results.npz", "summary.json", "parameters.yaml"}
+    for name in (*left, "recording/run.mcap", "logs/plant.log", "notes.txt", "photo.png"):
+        (out / name).write_text("something")
+    save(Figure, out / "tension.png")
+    with pytest.raises(FileExistsError, match="not empty.*--overwrite"):
+        output.folder("cart_pole", str(out))
+    assert output.folder("cart_pole", str(out), overwrite=True) == out
+    assert {file.name for file in out.iterdir()} == {"notes.txt", "photo.png"}
+    nowhere = call("simulate", "snakeboard", "--no-plots", "--overwrite")
+    assert nowhere.returncode == 2 and "add --output DIR" in nowhere.stderr
+
+
+def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
+    assert call("new", "endless").returncode == 0
+    options = ("--duration", "2000", "--output", "out", "--no-plots", "--json")
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "simulate", "endless.py", *options],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted; what there is, is saved" in err
+    summary = json.loads(out)
+    done, planned = summary["steps"], summary["steps_planned"]
+    assert 0 < done < planned
+    assert summary["stopped"] == f"interrupted after {done} of {planned} steps"
+    saved = np.load(tmp_path / "out" / "results.npz")
+    assert len(saved["inputs"]) == done == len(saved["states"]) - 1
+
+
+SWALLOWED = """
+import signal, threading, time
+from nh_control.control import optimize
+from nh_control import scenarios
+
+def swallow(*_):  # as CasADi does, whatever is raised in it
+    for _ in range(2):
+        try:
+            if not pressed.is_set():
+                pressed.set()
+                signal.raise_signal(signal.SIGINT)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            caught.append(1)
+        if len(caught) == 1:
+            raise ValueError("no solution found") if FAILS else None
+
+pressed, caught = threading.Event(), []
+scenarios.get = swallow
+"""
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_ctrl_c_that_a_library_swallows_is_not_lost(fails, tmp_path):
+    before = f"FAILS = {fails}" + SWALLOWED
+    done = nh_control("simulate", "snakeboard", cwd=tmp_path, before=before)
+    assert (done.returncode, done.stderr) == (130, "nh_control: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_bodies_in_space_have_errors_tensions_and_wind(call):

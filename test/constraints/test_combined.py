@@ -199,7 +199,7 @@ WRONG = {
     ),
     "constraints that depend on each other": (
         dict(space=Rn("x", "y", "z"), velocity_constraint=lambda q: ca.SX.ones(2, 3)),
-        "the 2 velocity constraints do not fix 2 of the velocities",
+        "of the 2 rows of velocity_constraint, counted from 0, .1. depend",
     ),
 }
 

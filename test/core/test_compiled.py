@@ -140,7 +140,50 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
     blocked.write_text("not a folder")
     expected, _ = run(STEP, tmp_path / "good")
     got, log = run(STEP, blocked / "cache")
-    assert got == expected and ("NH_CONTROL_CACHE" in log or str(blocked) in log)
+    assert got == expected and "NH_CONTROL_CACHE" in log and str(blocked) in log
+    assert log.count("virtual machine") == 1
+
+
+@NEED_COMPILER
+def test_a_cache_is_made_for_its_user_alone(tmp_path):
+    cache = tmp_path / "inner" / "cache"
+    run(STEP, cache)
+    assert cache.stat().st_mode & 0o777 == 0o700 and list(cache.glob("*.so"))
+
+
+@NEED_COMPILER
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_cache_that_others_can_write_is_refused_in_one_line(mode, tmp_path, monkeypatch, caplog):
+    """What lies there is neither loaded nor replaced."""
+    cache = tmp_path / "shared"
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(cache))
+    x, u = np.array([0.5, 0.2]), np.array([0.1])
+    expected = midpoint(pendulum(), 0.1).step(x, u)
+    planted = {file: file.read_bytes() for file in cache.glob("*.so")}
+    assert planted
+    monkeypatch.setattr(compiled.ctypes, "PyDLL", lambda path: pytest.fail(f"loaded {path}"))
+    cache.chmod(mode)
+    compiled.is_private.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        dsys = midpoint(pendulum(), 0.1)
+        assert dsys.step(x, u) == pytest.approx(expected, rel=1e-14)
+        dsys.velocity(x), dsys.energy(x)
+    assert [r.getMessage() for r in caplog.records] == [
+        f"cannot use the cache {cache}: others may write into it (mode {mode:o}), and what lies "
+        f"there is loaded and run; delete it, or trust it and `chmod 700 {cache}`; using CasADi's "
+        "virtual machine, a step about thirty times slower ($NH_CONTROL_CACHE moves the cache)"
+    ]
+    assert {file: file.read_bytes() for file in cache.glob("*.so")} == planted
+
+
+def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(compiled.os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with caplog.at_level(logging.WARNING):
+        assert not compiled.is_private(tmp_path / "theirs")
+        assert not compiled.is_private(tmp_path / "theirs")
+    owner = tmp_path.stat().st_uid
+    assert f"it belongs to user {owner}, not to {owner + 1}" in caplog.text
+    assert caplog.text.count("cannot use the cache") == 1
 
 
 COUNTED = """

@@ -1,5 +1,6 @@
 """What a user may not write, and what the error says; parameters of the systems."""
 
+import math
 from dataclasses import FrozenInstanceError, replace
 
 import casadi as ca
@@ -103,18 +104,18 @@ WRONG = {
             velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
             distribution=lambda q: ca.SX(2, 0),
         ),
-        ["2 rows", "rank 1", "q = [0.0, 0.0]", "drop dependent rows"],
+        ["2 rows", "[1] depend on those before", "q = [0.0, 0.0]", "drop dependent rows"],
     ),
     "dependent rows without a distribution": (
         dict(
             velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
             distribution=None,
         ),
-        ["2 velocity constraints", "q = [0.0, 0.0]", "drop dependent ones"],
+        ["2 rows", "[1] depend on those before", "q = [0.0, 0.0]", "drop dependent rows"],
     ),
     "constraint that vanishes at the origin": (
         dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None),
-        ["do not fix", "q = [0.0, 0.0]"],
+        ["[0] depend", "q = [0.0, 0.0]"],
     ),
     "constraint with a velocity in its matrix": (
         dict(velocity_constraint=lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
@@ -122,7 +123,51 @@ WRONG = {
     ),
     "lagrangian with a NaN mass": (
         dict(lagrangian=lambda q, v: np.nan * ca.sumsqr(v)),
-        ["mass matrix"],
+        ["lagrangian(q, v)", "NaN"],
+    ),
+    "lagrangian of another library": (
+        dict(lagrangian=lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
+        ["lagrangian(q, v) contains NaN", "CasADi's functions", "ca.cos", "math"],
+    ),
+    "force of another library": (
+        dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
+        ["force(q, v, u) contains NaN", "CasADi's functions"],
+    ),
+    "domain of another library": (
+        dict(domain=lambda q: float(q[0])),
+        ["domain(q) contains NaN", "float()"],
+    ),
+    "lagrangian with an if": (
+        dict(lagrangian=lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
+        ["lagrangian(q, v) fails", "truth value", "ca.fmax, ca.if_else"],
+    ),
+    "negative mass": (
+        dict(lagrangian=lambda q, v: -ca.sumsqr(v) / 2),
+        ["not positive definite", "eigenvalue is -1", "kinetic less potential energy"],
+    ),
+    "indefinite mass": (
+        dict(
+            lagrangian=lambda q, v: (v[0] ** 2 - v[1] ** 2) / 2,
+            velocity_constraint=None,
+            distribution=None,
+        ),
+        ["not positive definite", "eigenvalue is -1"],
+    ),
+    "more constraints than coordinates": (
+        dict(velocity_constraint=lambda q: ca.SX([[1, 0], [0, 1], [1, 1]]), distribution=None),
+        ["3 rows", "[2] depend on those before"],
+    ),
+    "as many constraints as coordinates": (
+        dict(velocity_constraint=lambda q: ca.SX.eye(2), distribution=None),
+        ["2 rows", "none of the 2 velocities"],
+    ),
+    "constraint that is infinite at the origin": (
+        dict(velocity_constraint=lambda q: ca.horzcat(1 / q[0], 1), distribution=None),
+        ["velocity_constraint is not finite", "q = [0.0, 0.0]"],
+    ),
+    "more holonomic constraints than velocities": (
+        dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])),
+        ["holonomic_constraint has 2 equations for 1 admissible", "drop"],
     ),
     "distribution that violates the constraint": (
         dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))),
@@ -162,6 +207,82 @@ def test_a_constraint_of_other_arguments_is_a_type_error(function):
         point(velocity_constraint=function)
     words = ["point", "velocity_constraint", "A(q)", "1 argument", "linear in v"]
     assert all(word in str(error.value) for word in words), error.value
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(lagrangian=lambda q, v, t: t), ["lagrangian(q, v) of 2 arguments", "'t'"]),
+        (dict(force=lambda q, v, u, t: u), ["force(q, v, u) of 3 arguments", "'t'"]),
+        (dict(holonomic_constraint=lambda q, t: t), ["holonomic_constraint(q) of 1 argument:"]),
+    ],
+)
+def test_a_function_of_time_is_told_how_time_is_had(changes, words):
+    with pytest.raises(TypeError) as error:
+        point(**changes)
+    expected = ["point", *words, 'prescribed=("time",)', "t + h"]
+    assert all(word in str(error.value) for word in expected), error.value
+
+
+@pytest.mark.parametrize("heavy, light", [(1e7, 1e-6), (1e-9, 1e9), (1.0, 1.0)])
+def test_units_of_the_masses_do_not_matter(heavy, light):
+    system = System("two", Rn("x", "y"), lambda q, v: (heavy * v[0] ** 2 + light * v[1] ** 2) / 2)
+    dsys = midpoint(system, 0.1)
+    x = dsys.step([0.0, 0.0, heavy, 2 * light])
+    assert np.append(x[:2], dsys.velocity(x)) == pytest.approx([0.1, 0.2, 1.0, 2.0], rel=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e12])
+def test_links_of_very_different_masses_are_a_system(ratio):
+    System(
+        "double_pendulum",
+        Rn("upper", "lower"),
+        lambda q, v: (
+            v[0] ** 2 / 2 + ratio * ca.sumsqr(v) / 2 + ratio * ca.cos(q[0] - q[1]) * v[0] * v[1]
+        ),
+    )
+
+
+def polar(**changes) -> System:
+    """A particle in the plane in polar coordinates."""
+    return System(
+        "polar",
+        Rn("r", "phi"),
+        lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
+        **changes,
+    )
+
+
+def test_coordinates_that_are_singular_at_the_origin_are_judged_elsewhere():
+    with pytest.raises(ValueError, match="singular .* q = .0.0, 0.0.: .* `nominal`"):
+        polar()
+    dsys = midpoint(polar(nominal=[1.0, 0.0]), 0.01)
+    states = dsys.simulate(dsys.state([1.0, 0.0], [0.0, 1.0]), steps=100).states
+    r, phi = states[:, 0], states[:, 1]
+    assert r * np.cos(phi) == pytest.approx(np.ones(101), abs=1e-4)
+    for wrong in ([1.0], [np.nan, 0.0], [1.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="nominal must be a configuration, 2 finite"):
+            polar(nominal=wrong)
+
+
+def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
+    turned = dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None)
+    with pytest.raises(ValueError, match="depend .* `nominal`"):
+        point(**turned)
+    assert point(**turned, nominal=[1.0, 0.0]).elimination.dependent == (1,)
+
+
+def test_time_is_had_as_the_errors_say():
+    system = System(
+        "swing",
+        Rn("angle", "time"),
+        lambda q, v: v[0] ** 2 / 2 + 9.81 * ca.cos(q[0] - ca.sin(q[1])),
+        prescribed=("time",),
+    )
+    dsys = midpoint(system, 0.1)
+    x = dsys.state([0.0, 0.0], [0.0, 1.0])
+    pull = 9.81 * 0.1**2 / 2
+    assert dsys.step(x, [0.1])[:2] == pytest.approx([pull * 0.05 / (1 + pull / 2), 0.1], rel=1e-3)
 
 
 def test_the_right_one_is_accepted():

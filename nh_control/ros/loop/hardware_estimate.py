@@ -54,7 +54,7 @@ class MeasuredState:
             elapsed_s = (time_ns - self._last[0]) / NANOSECONDS
             velocity = -dsys.system.space.velocity(here, self._last[1]) / elapsed_s
         self._last = time_ns, here
-        return dsys.state(here, velocity)
+        return dsys.measured_state(here, velocity)
 
 
 class FilteredState:
@@ -102,9 +102,9 @@ class FilteredState:
 
     def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> tuple[KalmanFilter, Belief]:
         dsys, n = self._dsys, self._dsys.system.space.nv
-        x = dsys.state(q, v)
+        x = dsys.measured_state(q, v)
         units = np.eye(dsys.system.space.nw)
-        momenta = np.array([dsys.local(x, dsys.state(q, v + unit)) for unit in units]).T
+        momenta = np.array([dsys.local(x, dsys.measured_state(q, v + unit)) for unit in units]).T
         unknown = momenta @ momenta.T
         change = (self._acceleration * dsys.h) ** 2
         V = self._noise**2 * np.eye(n)

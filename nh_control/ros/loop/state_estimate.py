@@ -39,7 +39,11 @@ class StateEstimate:
     ) -> np.ndarray:
         """State (nx) at step k of configuration q (nq), velocity v (nw) or None, and the input u
         (nu) that was held since step k - 1; `target` (nx) is where the plant should be."""
-        x = self._dsys.state(q, v) if v is not None else self._without_velocity(k, q, u, target)
+        x = (
+            self._dsys.measured_state(q, v)
+            if v is not None
+            else self._without_velocity(k, q, u, target)
+        )
         self._step, self._configuration = k, np.array(q)
         return x
 
@@ -47,7 +51,7 @@ class StateEstimate:
         self, k: int, q: Sequence[float], u: np.ndarray, target: np.ndarray
     ) -> np.ndarray:
         if self._configuration is None or k <= self._step:
-            return self._dsys.state(q, self._dsys.velocity(target))
+            return self._dsys.measured_state(q, self._dsys.velocity(target))
         if k == self._step + 1:
             try:
                 return self._dsys.state_from_configurations(self._configuration, q, u)
@@ -55,6 +59,6 @@ class StateEstimate:
                 pass  # measured configurations need not be joined by a step of the model
         self.approximated += 1
         elapsed_s = (k - self._step) * self._dsys.h
-        return self._dsys.state(
+        return self._dsys.measured_state(
             q, -self._dsys.system.space.velocity(q, self._configuration) / elapsed_s
         )

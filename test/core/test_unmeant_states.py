@@ -1,0 +1,133 @@
+"""States that nobody meant are refused, or put right where it is clear what was meant."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control import KalmanFilter
+from nh_control.control.estimation import Belief
+from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.constraints import NotConsistent
+from nh_control.mechanics.system import System
+
+H = 0.1
+INERTIA = ca.DM([1.0, 2.0, 3.0])
+QUARTER = [0.707, 0.707, 0.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def body():
+    """A free rigid body."""
+    return midpoint(System("body", SO3("r"), lambda q, v: ca.dot(INERTIA, v * v) / 2), H)
+
+
+@pytest.fixture(scope="module")
+def rod():
+    """A mass on a rod."""
+    return midpoint(
+        System(
+            "rod",
+            Rn("x", "y"),
+            lambda q, v: ca.sumsqr(v) / 2 - 9.81 * q[1],
+            holonomic_constraint=lambda q: ca.sumsqr(q) - 1,
+        ),
+        H,
+    )
+
+
+OFF = {
+    "too long": [1.1, 0.0, 0.0, 0.0],
+    "zero": [0.0, 0.0, 0.0, 0.0],
+    "NaN": [1.0, 0.0, 0.0, np.nan],
+    "infinite": [1.0, 0.0, np.inf, 0.0],
+}
+
+
+@pytest.mark.parametrize("what", OFF)
+def test_numbers_that_are_no_rotation_are_refused_wherever_a_state_is_given(body, what):
+    words = "finite" if what in ("NaN", "infinite") else "lie on its manifold.*divide quaternions"
+    x, still = np.array([*OFF[what], 1.0, 0.0, 0.0]), np.zeros(3)
+    kalman = KalmanFilter(body, np.eye(6), np.eye(3))
+    belief = Belief(body.state([1, 0, 0, 0], still), np.eye(6))
+    for refused in (
+        lambda: body.state(OFF[what], still),
+        lambda: body.step(x),
+        lambda: body.linearize(x),
+        lambda: body.simulate(x, steps=2),
+        lambda: kalman.update(belief, OFF[what]),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()
+
+
+def test_few_digits_are_normalized(body):
+    x = body.state(QUARTER, [0.0, 0.0, 1.0])
+    np.testing.assert_allclose(x[:4], [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0], atol=1e-15)
+    kalman = KalmanFilter(body, np.eye(6), np.eye(3))
+    found = kalman.update(Belief(x, np.eye(6)), QUARTER).x
+    np.testing.assert_allclose(found, x, atol=1e-15)
+    written = np.array([*QUARTER, *x[4:]])
+    np.testing.assert_allclose(body.step(written)[:4], body.step(x)[:4], atol=1e-3)
+
+
+@pytest.mark.parametrize("v", [[np.nan, 0.0, 0.0], [0.0, np.inf, 0.0], [1.0, 0.0]])
+def test_velocities_must_be_finite_and_as_many_as_there_are(body, v):
+    with pytest.raises(ValueError, match="romega_x.* must be 3 finite numbers"):
+        body.state([1.0, 0.0, 0.0, 0.0], v)
+
+
+def test_what_follows_from_a_state_is_finite_or_refused(body):
+    nan, x = np.full(7, np.nan), body.state([1.0, 0.0, 0.0, 0.0], np.zeros(3))
+    for refused in (
+        lambda: body.velocity(nan),
+        lambda: body.energy(nan),
+        lambda: body.local(x, nan),
+        lambda: body.local(np.zeros(7), x),
+        lambda: body.retract(x, np.full(6, np.nan)),
+        lambda: body.measured_state(nan[:4], nan[:3]),
+    ):
+        with pytest.raises(ValueError, match="body by midpoint.*finite"):
+            refused()
+
+
+def test_half_a_turn_in_one_step_is_refused(body):
+    limit = np.pi / H
+    assert body.state([1, 0, 0, 0], [0, 0.99 * limit, 0])[5] == pytest.approx(2 * 0.99 * limit)
+    with pytest.raises(ValueError, match="turns by 3.17 rad in one step.*choose h < 0.099 s"):
+        body.state([1, 0, 0, 0], [0, 1.01 * limit, 0])
+    ball = midpoint(System("ball", Product(Rn("z"), S2("n")), lambda q, v: ca.sumsqr(v) / 2), H)
+    ball.state([0, 0, 0, 1], [2 * limit, 0, 0.99 * limit, 0])
+    with pytest.raises(ValueError, match="turns by 3.17 rad"):
+        ball.state([0, 0, 0, 1], [0, 0, 1.01 * limit, 0])
+
+
+def test_a_start_off_its_holonomic_constraint_is_refused_a_measured_one_is_not(rod):
+    with pytest.raises(NotConsistent, match="rod: .*h = .0.4.*satisfy_constraints") as error:
+        rod.state([1.2, 0.0], [0.0, 0.0])
+    assert error.value.residual == pytest.approx([0.44])
+    assert rod.state([0.6, -0.8], [0.0, 0.0]) == pytest.approx([0.6, -0.8, 0.0, 0.0])
+    assert rod.measured_state([1.2, 0.0], [0.0, 0.0])[0] == 1.2
+
+
+@pytest.mark.parametrize("what", ["x", "P"])
+def test_a_belief_must_be_finite(body, what):
+    values = dict(x=body.state([1, 0, 0, 0], np.zeros(3)), P=np.eye(6))
+    values[what] = np.full_like(values[what], np.nan)
+    kalman = KalmanFilter(body, np.eye(6), np.eye(3))
+    for refused in (
+        lambda: kalman.update(Belief(**values), [1, 0, 0, 0]),
+        lambda: kalman.predict(Belief(**values), ()),
+    ):
+        with pytest.raises(ValueError, match=f"{what} of the belief must be finite"):
+            refused()
+
+
+def test_measured_vectors_must_be_finite(body):
+    kalman = KalmanFilter(body, np.eye(6), [[1.0]], measurement=lambda x: x[4])
+    belief = Belief(body.state([1, 0, 0, 0], np.zeros(3)), np.eye(6))
+    assert np.isfinite(kalman.update(belief, [0.1]).x).all()
+    for wrong in ([np.nan], [np.inf], [0.1, 0.2]):
+        with pytest.raises(ValueError, match="a measurement must be 1 finite numbers"):
+            kalman.update(belief, wrong)
