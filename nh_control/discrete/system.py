@@ -337,7 +337,7 @@ class DiscreteSystem:
         """
         n = self.system.space.nv
         q1 = np.asarray(q1, dtype=float)
-        x0 = self.state(q0, self.system.space.velocity(np.asarray(q0), q1) / self.h)
+        x0 = self.measured_state(q0, self.system.space.velocity(np.asarray(q0), q1) / self.h)
         for _ in range(iterations):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
