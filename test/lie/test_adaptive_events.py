@@ -105,9 +105,7 @@ def test_an_event_on_the_manifold():
     top = heavy_top(lie_cases.MILD_TOP)
     axis = lambda t, x: x[0] ** 2 + x[3] ** 2 - x[1] ** 2 - x[2] ** 2 - 0.6  # noqa: E731
     x0 = np.concatenate([top.space.origin, [0.3, 0.2, -0.4]])
-    run = nh.solve_ivp(
-        top, (0, 5), x0, events=axis, rtol=1e-9, atol=1e-12, method="rkmk853", dense_output=True
-    )
+    run = nh.solve_ivp(top, (0, 5), x0, events=axis, rtol=1e-9, atol=1e-12, dense_output=True)
     (times,), (points,) = run.t_events, run.y_events
     assert len(times) >= 2 and points.shape == (len(times), 7)
     assert abs(np.linalg.norm(points[:, :4], axis=1) - 1).max() < 1e-15
