@@ -1,5 +1,5 @@
 """Symplectic Lie group integrators: the printed formulas, orders, the symplectic form, momenta,
-constraints, derivatives, and what they have in common with other methods.
+constraints, and what they have in common with other methods.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import lie_cases
 import numpy as np
 import pytest
 import symplectic_cases as cases
-from lie_differences import jacobian, second_along
 from lie_motion import rotate
 from scipy.spatial.transform import Rotation
-from test_lie_derivatives import moved_step
 from test_lie_order import OBSERVED, RUNS, STEPS, TURNED, torque
 
 from nh_control.geometry.rotations import SO3
@@ -312,40 +310,6 @@ def test_a_ball_joint_holds_and_the_order_stays(interpreted):
             errors.append(np.concatenate([states[-1, :4] - exact[:4], rate]))
         slope = -np.polyfit(np.log([32, 64, 128, 256]), np.log(np.abs(errors)), 1)[0]
         assert np.abs(slope - order).max() <= 0.2, slope
-
-
-# --- derivatives ---------------------------------------------------------------------------------
-
-DERIVED = [("heavy_top", "slgi_half"), ("planar_body", "lie_midpoint")]
-DERIVED_SLOWLY = [
-    *((name, m) for name in ("pendulum_1", "rigid_body", "top_on_a_joint") for m in THETAS),
-    ("payload", "slgi_half"),
-    ("floating_body_cay", "slgi_half"),
-    ("floating_body_cay", "slgi_1"),
-    *(("planar_body", m) for m in THETAS),
-    *((name, "lie_midpoint") for name in ("heavy_top", "floating_body_cay")),
-    *((name, "lie_mean_value") for name in ("heavy_top", "floating_body_cay")),
-]
-
-
-@pytest.mark.parametrize(
-    "name, method",
-    DERIVED + [pytest.param(*case, marks=pytest.mark.slow) for case in DERIVED_SLOWLY],
-)
-def test_derivatives_are_those_of_the_step(name, method, interpreted):
-    """A and B, and the contracted Hessian along random directions."""
-    dsys, rng = cases.discrete(name, method, 0.05), np.random.default_rng(8)
-    x, u = lie_cases.random_point(dsys, rng)
-    if dsys.system.n_holonomic:
-        x = dsys.state(*cases.on_the_joint(x[:4], rng.normal(size=3)))
-    f, n = moved_step(dsys, x, u), dsys.ndx + dsys.nu
-    lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
-    expected = jacobian(f, n, 0.02)
-    np.testing.assert_allclose(np.hstack([lin.A, lin.B]), expected, rtol=1e-9, atol=1e-9)
-    hessian = dsys.hessian(x, u, lam)
-    for d in rng.normal(size=(4, n)) / np.sqrt(n):
-        wanted = second_along(lambda s, d=d: lam @ f(s * d), 0.02)
-        assert abs(d @ hessian @ d - wanted) <= 1e-6 * np.abs(hessian).max()
 
 
 # --- refusals ------------------------------------------------------------------------------------
