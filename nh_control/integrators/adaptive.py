@@ -105,8 +105,8 @@ class AdaptiveIntegrator:
         max_step: float = math.inf,
         p: ArrayLike | None = None,
     ) -> Solution:
-        """One run from x0 (nx) under inputs u (nu) that are held; atol is one number or (nx), p are
-        the values of the parameters (those of the system by default).
+        """One run from x0 (nx) under inputs u (nu) that are held and with the values p of the
+        parameters, those of the system by default; atol is one number or (nx).
 
         A failure is no exception but `status` -1 with the solution so far. Raises ValueError for
         values that do not fit.
