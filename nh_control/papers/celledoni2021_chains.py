@@ -8,14 +8,12 @@ import time
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import casadi as ca
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
 from nh_control.figures.style import DASHED, OPEN, RUN, SERIES, TARGET
-from nh_control.geometry.homogeneous import ProductAction, Translations
 from nh_control.integrators.adaptive import AdaptiveIntegrator
 from nh_control.integrators.adaptive_results import Solution
 from nh_control.numerics.progress import Progress
@@ -53,36 +51,25 @@ class Chain:
     def errors(self) -> tuple[float, float]:
         """Euclidean distances at the end in R^{6 n}, variable and constant steps."""
         runs = self.variable, self.constant
-        variable, constant = (float(np.linalg.norm(r.y[:-1, -1] - self.end)) for r in runs)
+        variable, constant = (float(np.linalg.norm(r.y[:, -1] - self.end)) for r in runs)
         return variable, constant
 
 
 @lru_cache(maxsize=len(NUMBERS))
 def integrator(n: int) -> AdaptiveIntegrator:
-    """RKMK(5,4) on chains of n links of one length, which is one more number of the state that
-    stays what it is: so one compilation serves all lengths.
-    """
+    """RKMK(5,4) on chains of n links, whose lengths are arguments."""
     problem = chain(n)
-    action = problem.action
-    if not isinstance(action, ProductAction):
-        raise TypeError(f"{problem.name}: expected a product of actions, got {action}")
-
-    def field(_: ca.SX, x: ca.SX) -> ca.SX:
-        masses, g = ca.SX(problem.numbers[:n]), problem.numbers[-1]
-        p = ca.vertcat(masses, x[-1] * ca.SX.ones(n), g)
-        return ca.vertcat(problem.field(x[:-1], ca.SX(0, 1), p), 0)
-
-    return AdaptiveIntegrator((ProductAction(*action.factors, Translations("length")), field))
+    return AdaptiveIntegrator((problem.action, problem.field))
 
 
 @lru_cache(maxsize=2 * len(NUMBERS))
 def run(n: int, length: float) -> Chain:
     """Variable steps, then the same number of equal ones."""
     problem, method, span = chain(n, length), integrator(n), (0.0, DURATION_S)
-    x0, size = np.append(problem.x0, length), np.sqrt(len(problem.x0))
-    variable = method.solve(span, x0, rtol=1e-13, atol=TOLERANCE / size)
+    x0, p = problem.x0, problem.numbers
+    variable = method.solve(span, x0, rtol=1e-13, atol=TOLERANCE / np.sqrt(len(x0)), p=p)
     h = DURATION_S / variable.naccepted
-    constant = method.solve(span, x0, atol=1e30, first_step=h, max_step=h)
+    constant = method.solve(span, x0, atol=1e30, first_step=h, max_step=h, p=p)
     times = np.array([0.0, DURATION_S])
     end, again = problem.accurate(times)[-1], problem.accurate(times, 1e-12)[-1]
     return Chain(problem, variable, constant, end, float(np.linalg.norm(end - again)))
@@ -210,7 +197,7 @@ def figure_9(_: Progress) -> Outcome:
 def _largest_gap(problem: Problem, run: Solution) -> float:
     """Of a run's nodes from the accurate motion."""
     accurate = problem.accurate(run.t)
-    return float(np.linalg.norm(run.y[:-1].T - accurate, axis=1).max())
+    return float(np.linalg.norm(run.y.T - accurate, axis=1).max())
 
 
 def figure_11(_: Progress) -> Outcome:
@@ -310,11 +297,11 @@ def scaling(_: Progress) -> Outcome:
 
 def _trial_s(n: int, repeats: int = 5) -> float:
     """Seconds of one step of variable size, the least of several measurements."""
-    method, x0, found = integrator(n), np.append(chain(n).x0, 1.0), []
-    method.solve((0.0, DURATION_S), x0)
+    problem, method, found = chain(n), integrator(n), []
+    method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
     for _ in range(repeats):
         start = time.perf_counter()
-        solved = method.solve((0.0, DURATION_S), x0)
+        solved = method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
         seconds = time.perf_counter() - start
         found.append(seconds / (solved.naccepted + solved.nrejected))
     return min(found)

@@ -143,7 +143,7 @@ def figure_2(_: Progress) -> Outcome:
 
 
 def _label(space: Axes) -> None:
-    space.set(xlabel="x (N m)", ylabel="y (N m)", zlabel="z (N m)", title="M g l QᵀΓ₀")
+    space.set(xlabel="x", ylabel="y", zlabel="z", title="M g l QᵀΓ₀ (N m)")
     space.yaxis.set_major_locator(MaxNLocator(4))
 
 

@@ -21,7 +21,8 @@ def pendulum_chain(
     Lagrangian: x = (q_1, w_1, ..., q_N, w_N) on (TS^2)^N with inertial angular velocities w_i,
     `q_i' = w_i x q_i`, and `f_i = (w_i, q_i x w_i')` [celledoni2021 5.2].
 
-    The field is `f(x, u, p)` of the state (6 N), no inputs and the numbers p of the parameters.
+    The field is `f(x, u, p)` of the state (6 N), no inputs and the numbers p of the parameters:
+    `solve_ivp(pendulum_chain(c), t_span, x0, p=parametric.values(c))`.
     """
     numbers, p = parametric.symbolic(parameters)
     x, q, w = _states(len(parameters.masses))
