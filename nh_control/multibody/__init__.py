@@ -20,11 +20,11 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-The same in maximal coordinates, every body free and the joints constraints, on a configuration
-space of its own, of a model without joint springs, dampers and inputs:
+The same in maximal coordinates, every body free on a configuration space of its own, the joints
+as constraints (a body there needs an inertia, too):
 
-    free = maximal_coordinates(model, {"cart": "SO3xR3", "pole": "SE3"})
-    q, v = transfer(model, model.configuration(), model.velocity(), free)
+    free = maximal_coordinates(crane, {"cart": "SO3xR3", "pole": "SE3"})
+    q, v = transfer(crane, crane.configuration(), crane.velocity(), free)
     rkmk = INTEGRATORS["rkmk4_projected"].make(free.system, h=0.01)
 """
 

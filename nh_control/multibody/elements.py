@@ -131,10 +131,10 @@ class JointInput(Input):
     name: str = ""
 
     def names(self, tree: Tree) -> tuple[str, ...]:
-        return (self.name or f"{self.coordinate}_{tree.joint(self.coordinate).effort[0]}",)
+        return (self.name or f"{self.coordinate}_{tree.effort(self.coordinate)[0]}",)
 
     def units(self, tree: Tree) -> tuple[str, ...]:
-        return (tree.joint(self.coordinate).effort[1],)
+        return (tree.effort(self.coordinate)[1],)
 
     def limits(self) -> np.ndarray:
         return np.array([_pair(self.limit)])

@@ -42,7 +42,9 @@ class JointConstraint(Constraint):
     `rotation` (3, 3) are b's axes in a's where the joint is at zero, `axis` is in b's axes. With
     S = R_a^T R_b the rows are components of `R_a^T (p_b - p_a)`, those of the world `p_b - p_a`
     where all three vanish, and `e_i . S e_j`. A universal joint turns about `axis`, fixed in a,
-    and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at zero.
+    and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at zero. A
+    revolute joint's coordinate is its angle in (-pi, pi], a prismatic one's its way; springs,
+    dampers and inputs on joints may name them by the constraint.
     Raises ValueError for an unknown kind and for parallel axes.
     """
 
@@ -90,6 +92,40 @@ class JointConstraint(Constraint):
             torque += multipliers[n + i] * lever
         return force, torque
 
+    @property
+    def has_one_coordinate(self) -> bool:
+        """Whether it moves in one way only."""
+        return self.kind in ("revolute", "prismatic")
+
+    @property
+    def effort(self) -> tuple[str, str]:
+        """Name and unit of the effort on its one coordinate."""
+        return ("torque", "N m") if self.kind == "revolute" else ("force", "N")
+
+    def coordinate(self, k: Kinematics) -> ca.SX:
+        """The angle `atan2(e_1 . S e_0, e_0 . S e_0)` of a revolute joint, in rad, or the way of a
+        prismatic one, in m.
+        """
+        first, second, axis = (k.rotation(self.a) @ constant(e) for e in self._axes_in_a.T)
+        if self.kind == "prismatic":
+            return ca.dot(axis, k.position(self.b) - k.position(self.a))
+        turned = k.rotation(self.b) @ constant(self._axes[:, 0])
+        return ca.atan2(ca.dot(second, turned), ca.dot(first, turned))
+
+    def rate(self, k: Kinematics) -> ca.SX:
+        """The rate of the coordinate: of the angle along b's axis, of the way along a's."""
+        turning = k.angular_velocity(self.a)
+        if self.kind == "revolute":
+            axis = k.rotation(self.b) @ constant(self._axes[:, 2])
+            return ca.dot(axis, k.angular_velocity(self.b) - turning)
+        distance = k.position(self.b) - k.position(self.a)
+        parting = k.velocity(self.b) - k.velocity(self.a) - ca.cross(turning, distance)
+        return ca.dot(k.rotation(self.a) @ constant(self._axes_in_a[:, 2]), parting)
+
+    @property
+    def _axes_in_a(self) -> np.ndarray:
+        return np.asarray(self.rotation) @ self._axes
+
     @cached_property
     def _axes(self) -> np.ndarray:
         """The axes (3, 3) in b's, the joint's own last."""
@@ -99,17 +135,16 @@ class JointConstraint(Constraint):
     @property
     def _positions(self) -> np.ndarray:
         """Directions (3, n), in a's axes, in which the points do not part."""
-        return np.asarray(self.rotation) @ self._axes[:, list(HELD[self.kind][0])]
+        return self._axes_in_a[:, list(HELD[self.kind][0])]
 
     @property
     def _directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """Directions in a's axes and in b's, and the cosine of the angle that they keep."""
-        turn = np.asarray(self.rotation)
         if self.kind == "universal":
             first, second = self._universal_axes
-            return [(turn @ first, second, float(first @ second))]
+            return [(np.asarray(self.rotation) @ first, second, float(first @ second))]
         pairs = HELD[self.kind][1]
-        return [(turn @ self._axes[:, i], self._axes[:, j], 0.0) for i, j in pairs]
+        return [(self._axes_in_a[:, i], self._axes[:, j], 0.0) for i, j in pairs]
 
     @property
     def _universal_axes(self) -> tuple[np.ndarray, np.ndarray]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn, Space
-from nh_control.multibody.frames import ORIGIN, WORLD, Frame, Joint
+from nh_control.multibody.frames import ORIGIN, WORLD, Frame
 from nh_control.multibody.motion import Motion, constant, three_numbers
 from nh_control.numerics.expressions import Vector
 
@@ -25,17 +26,39 @@ class Point:
         object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
 
 
+class ConstrainedJoint(Protocol):
+    """A joint with one coordinate that is a constraint, and what motions say of it."""
+
+    @property
+    def effort(self) -> tuple[str, str]:
+        """Name and unit of its effort."""
+
+    def coordinate(self, k: Kinematics) -> ca.SX:
+        """Its coordinate at k."""
+
+    def rate(self, k: Kinematics) -> ca.SX:
+        """The rate of its coordinate."""
+
+
 class Tree:
     """Frames from the root on, and the space of their configurations: the joints on manifolds in
     their order, then one Rn of the joints with one coordinate, in their order, and the prescribed
-    ones last. A prescribed name that no joint has is a coordinate of its own.
+    ones last. A prescribed name that no joint has is a coordinate of its own. `constrained` are
+    joints with one coordinate that are constraints: theirs are functions of the configuration.
 
     Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there
     are no cycles.
     """
 
-    def __init__(self, name: str, frames: Sequence[Frame], prescribed: Sequence[str]):
+    def __init__(
+        self,
+        name: str,
+        frames: Sequence[Frame],
+        prescribed: Sequence[str],
+        constrained: Mapping[str, ConstrainedJoint],
+    ):
         self.name, self.prescribed = name, tuple(prescribed)
+        self.constrained = constrained
         self.frames = {f.name: f for f in frames}
         self._check_frames(frames)
         spaces = {
@@ -71,16 +94,21 @@ class Tree:
         """
         if coordinate not in self.scalars:
             raise ValueError(
-                f"{self.name}: unknown coordinate {coordinate!r}; {self._among(self.scalars)}"
+                f"{self.name}: unknown coordinate {coordinate!r}; "
+                f"{self._among((*self.scalars, *self.constrained))}"
             )
         place = self._places[coordinate]
         return place[0].start, place[1].start
 
-    def joint(self, coordinate: str) -> Joint:
-        """The joint with this one coordinate; raises ValueError if there is none of that name."""
+    def effort(self, coordinate: str) -> tuple[str, str]:
+        """Name and unit of the effort of the joint with this one coordinate; raises ValueError if
+        there is none of that name.
+        """
         for frame in self.frames.values():
             if frame.coordinate == coordinate and not frame.mimic and not frame.is_fixed:
-                return frame.joint
+                return frame.joint.effort
+        if coordinate in self.constrained:
+            return self.constrained[coordinate].effort
         raise ValueError(
             f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}"
         )
@@ -191,11 +219,18 @@ class Kinematics:
 
     def coordinate(self, name: str) -> ca.SX:
         """A joint's one coordinate."""
+        if joint := self._constrained(name):
+            return joint.coordinate(self)
         return self._q[self._tree.place(name)[0]]
 
     def rate(self, name: str) -> ca.SX:
         """The rate of a joint's one coordinate."""
+        if joint := self._constrained(name):
+            return joint.rate(self)
         return self._v[self._tree.place(name)[1]]
+
+    def _constrained(self, name: str) -> ConstrainedJoint | None:
+        return None if name in self._tree.scalars else self._tree.constrained.get(name)
 
 
 def _of(point: Point | str) -> tuple[str, Vector]:

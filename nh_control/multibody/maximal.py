@@ -49,15 +49,17 @@ def maximal_coordinates(
     model: Multibody, spaces: str | Mapping[str, str] = "SE3", name: str = ""
 ) -> Multibody:
     """The same bodies, each on a floating frame `<frame>_centre` at its centre of mass, with the
-    joints of the tree as constraints of the same names beside those that the model has.
+    joints of the tree as constraints, by the names of their coordinates, beside those that the
+    model has.
 
     `spaces` is the configuration space of all bodies or, by their frames' names, of each (SE3 by
     default): "SE3", where velocities are twists in the body's axes, or "SO3xR3", where linear
     velocities are in the world's; with the frames at the centres of mass the mass matrix is
     constant on both. Two joints with no body between are one where they make a universal or a
     cylindrical one. `transfer` gives the motion.
-    Raises ValueError for another joint without a body, for coordinates that a joint here no longer
-    has (mimics, prescribed ones, joint springs, dampers and inputs), and for unknown names.
+    Springs, dampers and inputs on revolute and prismatic joints stay.
+    Raises ValueError for another joint without a body, for joints that mimic or are prescribed,
+    for springs, dampers and inputs on other joints, and for unknown names.
     """
     masses = {part.frame: part for part in model.masses}
     _check(model, masses, spaces)
@@ -152,17 +154,25 @@ def _check(
         raise ValueError(
             f"{model.name}: no moving bodies on {unknown}, choose of {sorted(masses)}"
         )
-    joints = {f.coordinate for f in model.frames if not f.is_fixed}
+    kept = {
+        f.coordinate
+        for f in model.frames
+        if f.name in masses
+        and isinstance(f.joint, Revolute | Prismatic)
+        and model.tree.anchors[f.parent][0] in (WORLD, *masses)
+    }
     lost = [f.name for f in model.frames if f.mimic]
-    lost += [name for name in model.prescribed if name in joints]
+    lost += [name for name in model.prescribed if name not in model.tree.own]
     lost += [
-        part.coordinate for part in (*model.elements, *model.inputs) if hasattr(part, "coordinate")
+        part.coordinate
+        for part in (*model.elements, *model.inputs)
+        if hasattr(part, "coordinate") and part.coordinate not in kept
     ]
     if lost:
         raise ValueError(
-            f"{model.name}: maximal coordinates have no coordinates of joints, but {lost} mimic, "
-            f"are prescribed or carry springs, dampers or inputs; use a Spring, Damper or Wrench "
-            f"between points, or joint coordinates"
+            f"{model.name}: in maximal coordinates {lost} cannot mimic, be prescribed or carry "
+            f"springs, dampers or inputs: only revolute and prismatic joints between bodies have "
+            f"coordinates there; add bodies, or use joint coordinates"
         )
 
 
@@ -172,7 +182,7 @@ def _joint(model: Multibody, frame: Frame, masses: Mapping[str, RigidMass]) -> J
     if anchor == WORLD or anchor in masses:
         kind = KINDS[type(frame.joint)]
         axis = getattr(frame.joint, "axis", "z")
-        return JointConstraint(frame.name, kind, Point(anchor, at), frame.name, axis, turn)
+        return JointConstraint(frame.coordinate, kind, Point(anchor, at), frame.name, axis, turn)
     first = model.tree.frames[anchor]
     base, base_at, base_turn = _placement(model, first)
     found = _two_as_one(first.joint, frame.joint, turn)
@@ -184,7 +194,8 @@ def _joint(model: Multibody, frame: Frame, masses: Mapping[str, RigidMass]) -> J
         )
     kind, *axes = found
     point = Point(base, base_at)
-    return JointConstraint(frame.name, kind, point, frame.name, axes[0], base_turn @ turn, axes[1])
+    turn = base_turn @ turn
+    return JointConstraint(frame.coordinate, kind, point, frame.name, axes[0], turn, axes[1])
 
 
 def _two_as_one(

@@ -20,6 +20,7 @@ from nh_control.multibody.bodies import Body, RigidMass
 from nh_control.multibody.constraints import Constraint, Distance
 from nh_control.multibody.elements import Element, Input, JointInput
 from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
 from nh_control.numerics.expressions import Vector
@@ -71,7 +72,9 @@ class Multibody:
     @cached_property
     def tree(self) -> Tree:
         """The frames with their configuration space."""
-        return Tree(self.name, self.frames, self.prescribed)
+        joints = (c for c in self.constraints if isinstance(c, JointConstraint))
+        constrained = {joint.name: joint for joint in joints if joint.has_one_coordinate}
+        return Tree(self.name, self.frames, self.prescribed, constrained)
 
     @property
     def space(self) -> Space:

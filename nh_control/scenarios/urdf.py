@@ -72,7 +72,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
         perturb=perturbed,
         joints=tuple(
-            Joint(c, c, unit="m" if model.tree.joint(c).effort[1] == "N" else "rad")
+            Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
             for c in model.tree.scalars
         ),
         to_bodies=partial(_to_bodies, root) if root else None,
@@ -93,7 +93,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbat
     space, robot = model.system.space, model.system.model
     change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
-        slides = robot.tree.joint(coordinate).effort[1] == "N"
+        slides = robot.tree.effort(coordinate)[1] == "N"
         change[robot.tree.place(coordinate)[1]] = (
             perturbation.position if slides else perturbation.angle
         )

@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from differences import jacobian  # noqa: E402
+from differences import jacobian, second_derivative  # noqa: E402
 
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import RATE, index_one, projected_index_one
@@ -123,6 +123,22 @@ def test_derivatives_are_exact(made, method):
         lambda d: dsys.local(linear.x1, dsys.step(dsys.retract(off, d))), dsys.ndx, 2e-3
     )
     np.testing.assert_allclose(linear.A, differences, atol=1e-9 * np.abs(linear.A).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_second_derivatives_are_exact(method):
+    dsys, x = top(method)
+    rng = np.random.default_rng(2)
+    off = dsys.retract(x, 1e-2 * rng.normal(size=dsys.ndx))
+    adjoint, way = rng.normal(size=dsys.ndx), rng.normal(size=dsys.ndx)
+    x1 = dsys.step(off)
+
+    def along(t):
+        return adjoint @ dsys.local(x1, dsys.step(dsys.retract(off, t * way)))
+
+    curvature = way @ dsys.hessian(off, (), adjoint) @ way
+    assert curvature == pytest.approx(second_derivative(along, 5e-3), rel=1e-7)
 
 
 def violation(maximal, x):

@@ -12,6 +12,8 @@ from nh_control.multibody import (
     Body,
     JointConstraint,
     JointDamper,
+    JointInput,
+    JointSpring,
     Multibody,
     Point,
     Spring,
@@ -231,11 +233,43 @@ def test_what_cannot_be_is_refused(change, message):
         change(chain("revolute"))
 
 
+def test_springs_dampers_and_inputs_on_joints_stay():
+    model = Multibody(
+        "arm",
+        frames=[
+            prismatic("slide", axis=AXIS, rotation=TILT),
+            revolute("arm", "slide", axis=AXIS, at=(0.2, 0.1, 0.0), coordinate="elbow"),
+        ],
+        bodies=[
+            Body("slide", 1.5, center=(0.1, 0.0, -0.2), inertia=TENSOR),
+            Body("arm", 0.8, center=(0.0, 0.3, 0.1), inertia=TENSOR / 3),
+        ],
+        elements=[
+            JointSpring("slide", 30.0, rest=0.2),
+            JointSpring("elbow", 2.0, rest=-0.4),
+            JointDamper("slide", 0.7),
+            JointDamper("elbow", 0.3),
+        ],
+        inputs=[JointInput("elbow", limit=4.0), JointInput("slide")],
+    )
+    maximal = maximal_coordinates(model, {"slide": "SO3xR3"})
+    assert maximal.system.inputs == model.system.inputs == ("elbow_torque", "slide_force")
+    q, v, u = np.array([0.3, -0.5]), np.array([0.8, 1.5]), np.array([1.2, -3.0])
+    q1, v1 = transfer(model, q, v, maximal)
+    k = maximal.kinematics(ca.SX(q1), ca.SX(v1))
+    for name, coordinate, rate in zip(("slide", "elbow"), q, v):
+        assert float(k.coordinate(name)) == pytest.approx(coordinate, abs=1e-14)
+        assert float(k.rate(name)) == pytest.approx(rate, abs=1e-14)
+    expected = rate_of_transferred_velocity(model, maximal, q, v, u)
+    found = ContinuousSystem(maximal.system).acceleration(q1, v1, u)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_coordinates_of_joints_that_are_gone_are_refused():
-    frames = [revolute("arm"), revolute("hand", "arm", at=(0.3, 0.0, 0.0))]
-    bodies = [Body(f.name, 1.0, inertia=TENSOR) for f in frames]
+    frames = [spherical("arm"), *cylindrical("hand", "arm", at=(0.3, 0.0, 0.0))]
+    bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "hand")]
     model = Multibody("arm", frames, bodies, elements=[JointDamper("hand", 0.1)])
-    with pytest.raises(ValueError, match=r"no coordinates of joints, but \['hand'\]"):
+    with pytest.raises(ValueError, match=r"\['hand'\] cannot mimic, be prescribed or carry"):
         maximal_coordinates(model)
     massless = [revolute("arm"), prismatic("hand", "arm", axis="x")]
     model = Multibody("reach", massless, [Body("hand", 1.0, (0.3, 0.0, 0.0), TENSOR)])
