@@ -88,7 +88,7 @@ setup(
             "jvrc-description",
             "upkie-description",
         ],  # robots, and Pinocchio to check them against
-        "test": [*PLOT, "hypothesis", "pytest", "pytest-xdist"],
+        "test": [*PLOT, "hypothesis", "mpmath", "pytest", "pytest-xdist"],
         "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={

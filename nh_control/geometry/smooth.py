@@ -68,7 +68,7 @@ def tangent_coefficient(square: ca.SX) -> ca.SX:
         691 / 1307674368000,
         1 / 74724249600,
     )
-    return _switch(square, lambda a: (1 - a / 2 / ca.tan(a / 2)) / a**2, series)
+    return _switch(square, lambda a: (1 - a / 2 * ca.cos(a / 2) / ca.sin(a / 2)) / a**2, series)
 
 
 def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:
@@ -103,7 +103,9 @@ def tangent_slope(square: ca.SX) -> ca.SX:
     """
     return _slope(
         square,
-        lambda a: (a / 2 / ca.tan(a / 2) + (a / 2 / ca.sin(a / 2)) ** 2 - 2) / a**4,
+        lambda a: (
+            (a / 2 * ca.cos(a / 2) / ca.sin(a / 2) + (a / 2 / ca.sin(a / 2)) ** 2 - 2) / a**4
+        ),
         lambda k: float(abs(bernoulli(2 * k + 2)[-1])) / factorial(2 * k + 2),
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import (
     Coordinates,
@@ -146,11 +146,6 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     def force(q: ca.SX, u: ca.SX) -> ca.SX:
         return space.slopes(space.system.gradients, q, rest, u)[1]
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
-
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
@@ -158,7 +153,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))
 
-    return 0, residual, readout
+    return 0, no_residual, readout
 
 
 def _starts(space: Coordinates) -> dict[str, _Start]:

@@ -7,7 +7,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.homogeneous import HomogeneousSpace
 from nh_control.integrators.lie_tableaux import (
@@ -88,14 +88,15 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
     unit vectors move by their groups, so they stay what they are; energy and momenta drift.
 
     Nothing is solved, n_z = 0. Inputs are held over a step. `coordinates` are those of the groups,
-    "exp", "cay" or "second". Raises ValueError for systems that `refuses` names a reason for.
+    "exp", or for Munthe-Kaas methods with dtau^{-1} "cay" or "second", too. Raises ValueError for
+    systems that `refuses` names a reason for, and for coordinates that cost the method its order.
     """
+    if coordinates != "exp" and table.needs_exp:
+        raise ValueError(
+            f"{table.name}: needs the exponential, whose flows it composes, got coordinates "
+            f"{coordinates!r}; use rkmk3, rkmk4 or rkmk5"
+        )
     equations, main = LieEquations(system, coordinates), table.main
-
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
@@ -106,7 +107,8 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
         )
         return end[: system.space.nq], end[system.space.nq :]
 
-    return DiscreteSystem(system, h, Method(table.name, 0, residual, readout))
+    name = NAMES.get(table.name, table.name)
+    return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
 
 
 NAMES = {"rkmk54": "rkmk5", "cf32": "cf3", "cf32_third_stage": "cf3_third_stage", "cf43": "cf4"}
@@ -119,7 +121,7 @@ INTEGRATORS = tuple(
         order=table.order,
         symmetric=False,
         explicit=True,
-        preserves=("the manifold",),
+        preserves=("the manifold", "velocity constraints at the nodes"),
         refuses=refuses,
         source=table.source,
     )

@@ -38,6 +38,19 @@ class MuntheKaas:
         s = max(i for i, weight in enumerate(self.b) if weight) + 1
         return replace(self, a=self.a[:s], b=self.b[:s], b_hat=None, embedded_order=0)
 
+    @property
+    def embedded_method(self) -> MuntheKaas:
+        """The second solution as a method of its own; raises ValueError where there is none."""
+        if self.b_hat is None:
+            raise ValueError(f"{self.name} has no embedded method")
+        order = self.embedded_order
+        return replace(self, order=order, b=self.b_hat, b_hat=None, embedded_order=0)
+
+    @property
+    def needs_exp(self) -> bool:
+        """Whether its order is that of the exponential alone, not of other coordinates tau."""
+        return self.brackets is not None
+
 
 @dataclass(frozen=True)
 class Exponentials:
@@ -68,6 +81,19 @@ class CommutatorFree:
         """The method without its second solution and the stages that only this one uses."""
         used = max(len(row) for row in self.end.rows)
         return replace(self, stages=self.stages[: used - 1], embedded=None, embedded_order=0)
+
+    @property
+    def embedded_method(self) -> CommutatorFree:
+        """The second solution as a method of its own; raises ValueError where there is none."""
+        if self.embedded is None:
+            raise ValueError(f"{self.name} has no embedded method")
+        order, end = self.embedded_order, self.embedded
+        return replace(self, order=order, end=end, embedded=None, embedded_order=0)
+
+    @property
+    def needs_exp(self) -> bool:
+        """Whether its order is that of the exponential alone, not of other coordinates tau."""
+        return True
 
 
 Table: TypeAlias = MuntheKaas | CommutatorFree

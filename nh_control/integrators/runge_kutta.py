@@ -8,7 +8,7 @@ from functools import partial
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import coordinates, if_curved, if_unfit
 from nh_control.integrators.registry import Integrator
@@ -41,11 +41,6 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
     space, (a, b) = coordinates(system, rule, if_curved), EXPLICIT[rule]
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        return ca.SX(0, 1)
-
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
@@ -55,7 +50,7 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
             slopes.append(space.rates(system.gradients, *at, u))
         return _moved(q, rho, h, b, slopes)
 
-    return DiscreteSystem(system, h, Method(rule, 0, residual, readout))
+    return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout))
 
 
 def implicit_midpoint(system: System, h: float) -> DiscreteSystem:

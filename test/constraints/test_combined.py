@@ -17,9 +17,15 @@ from differences import jacobian, second_derivative  # noqa: E402
 
 from nh_control.geometry.rotations import S2  # noqa: E402
 from nh_control.geometry.spaces import Product, Rn  # noqa: E402
-from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp  # noqa: E402
+from nh_control.integrators import (  # noqa: E402
+    INTEGRATORS,
+    midpoint,
+    nonholonomic_midpoint,
+    rdp,
+)
 from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
+from nh_control.numerics import compiled  # noqa: E402
 
 T, STEPS = 1.0, (20, 40, 80, 160)
 
@@ -62,6 +68,29 @@ def test_second_order_in_configuration_and_velocity(name):
     slopes = np.log2(np.divide(errors[:-1], errors[1:]))
     np.testing.assert_allclose(slopes[1:], 2.0, atol=0.1)
     assert np.max(errors[-1]) < 1e-2
+
+
+@pytest.mark.parametrize("method", ("cf4", "rkmk4"))
+@pytest.mark.parametrize("name", CASES)
+def test_lie_group_methods_have_their_order(name, method, monkeypatch):
+    """Multipliers of holonomic constraints at the level of accelerations, and velocities that keep
+    the velocity constraints.
+    """
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    case, end, errors, steps = CASES[name], 0.4, [], (12, 16, 24, 32)
+    base, space = INTEGRATORS[method].make(case.system, end), case.system.space
+    q, v = case.solution(end)
+    for n in steps:
+        dsys = base.with_step(end / n)
+        x = run(dsys, case, n)[-1]
+        off = np.append(space.local(q, dsys.configuration(x)), dsys.velocity(x) - v)
+        errors.append(np.abs(off).max())
+        a = case.system.value(
+            case.system.constraint_matrix(case.system.symbols[0]), dsys.configuration(x)
+        )
+        drift = case.system.value(case.system.drift(case.system.symbols[0]), dsys.configuration(x))
+        assert np.abs(a @ dsys.velocity(x) - drift[:, 0]).max(initial=0.0) <= 1e-13
+    assert 3.8 <= -np.polyfit(np.log(steps), np.log(errors), 1)[0] <= 4.3, errors
 
 
 @pytest.mark.parametrize("name", CASES)
