@@ -10,10 +10,10 @@ from collections.abc import Callable
 import casadi as ca
 
 from nh_control.geometry.groups import LieGroup, Vectors
-from nh_control.geometry.homogeneous import pose_action, simple_factors
+from nh_control.geometry.homogeneous import GroupAction, pose_action, simple_factors
 from nh_control.geometry.rotations import S2, geodesic_tangent, normalize
 from nh_control.geometry.smooth import arctan_over
-from nh_control.geometry.spaces import Rn, Space
+from nh_control.geometry.spaces import Space
 
 
 class Arc(ABC):
@@ -136,7 +136,7 @@ def moved(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
 def group_of(space: Space) -> LieGroup:
     """The group that a simple space is."""
     action = pose_action(space)
-    return Vectors(space.nv) if isinstance(space, Rn) else action.group
+    return action.group if isinstance(action, GroupAction) else Vectors(space.nv)
 
 
 def transported(group: LieGroup, d: ca.SX, p: ca.SX) -> ca.SX:

@@ -38,8 +38,9 @@ def lie_midpoint(system: System, h: float) -> DiscreteSystem:
     Lagrangian's motion stays on its coadjoint orbit in g*, and a heavy top's (Pi, Gamma),
     `Gamma = Q^T Gamma_0`, on its orbit in se(3)*: there the same step is `Ad*_{(exp(eta), w)}`,
     `k = -exp(-eta/2) w x Gamma`. `slgi` is another choice of dL/dv, `dexp*_eta p0` for free
-    motions (discrete Euler-Poincare equations), which makes it symplectic; this one is not. On R^n
-    both are `midpoint`. Raises ValueError for systems that `refuses` names a reason for.
+    motions (discrete Euler-Poincare equations), which makes it symplectic; this one is not, and
+    does not keep momenta about a body's own axes of symmetry. On R^n both are `midpoint`. Raises
+    ValueError for systems that `refuses` names a reason for.
     """
 
     def mean(p0: ca.SX, p1: ca.SX, eta: ca.SX) -> ca.SX:
@@ -127,7 +128,7 @@ INTEGRATORS = (
         order=2,
         symmetric=True,
         explicit=False,
-        preserves=("momenta", "coadjoint orbits"),
+        preserves=("momenta in the frame at rest", "coadjoint orbits"),
         refuses=refuses,
         source="Engo and Faltinsen (2001); celledoni2021 3.3",
     ),
@@ -137,7 +138,7 @@ INTEGRATORS = (
         order=2,
         symmetric=True,
         explicit=False,
-        preserves=("energy", "momenta", "coadjoint orbits"),
+        preserves=("energy", "momenta in the frame at rest", "coadjoint orbits"),
         refuses=_refuses_mean_value,
         source="Engo and Faltinsen (2001); celledoni2021 3.3",
     ),

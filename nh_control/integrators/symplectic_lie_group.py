@@ -35,9 +35,9 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     move on great circles, the orbits of the least rotations.
 
     For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
-    retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions (Cayley
-    for one), by its middle of a pose in SE(3) and of a direction, and by forces
-    that it does not pull back from the middle to the ends.
+    retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions, by its
+    middle of a pose in SE(3) and of a direction, and by forces that it does not pull back from the
+    middle to the ends.
     Raises ValueError for systems that `refuses` names a reason for, and for another theta.
     """
     if reason := refuses(system):

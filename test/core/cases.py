@@ -14,7 +14,15 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
-from nh_control.integrators import INTEGRATORS, lie_group, midpoint, nonholonomic_midpoint, rdp
+from nh_control.integrators import (
+    INTEGRATORS,
+    lie_group,
+    lie_poisson,
+    midpoint,
+    nonholonomic_midpoint,
+    rdp,
+    symplectic_lie_group,
+)
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
@@ -135,7 +143,8 @@ REGISTERED = [
 QUICK = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
 """The system of an integrator's quick tests; the sleigh, or the pendulum, where none is named."""
 COMPOSED = tuple(name for name in INTEGRATORS if "_order" in name)
-LIE_GROUP = tuple(one.name for one in lie_group.INTEGRATORS)
+FAMILIES = (lie_group, lie_poisson, symplectic_lie_group)
+LIE_GROUP = tuple(one.name for family in FAMILIES for one in family.INTEGRATORS)
 OWN_DERIVATIVES = (*COMPOSED, *LIE_GROUP)
 OWN_TESTS = (*ENERGY, *VARIATIONAL, *OWN_DERIVATIVES)
 """Integrators that have quick tests of order and structure of their own; those of two of these

@@ -1,0 +1,258 @@
+"""Methods that move momenta by the coadjoint action: orbits, energy, momenta, reversibility, what
+they are on R^n, and Lie-Poisson steps for Hamiltonians on g*.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import lie_cases
+import numpy as np
+import pytest
+import symplectic_cases as cases
+from lie_motion import rotate
+
+from nh_control.geometry.groups import Motions, Rotations
+from nh_control.integrators import INTEGRATORS, lie_mean_value, lie_midpoint, mean_value, midpoint
+from nh_control.integrators.coadjoint_orbits import RULES, lie_poisson_step
+from nh_control.systems import cart_pole, pendulum
+from nh_control.systems.marionette import marionette
+
+METHODS = ("lie_midpoint", "lie_mean_value")
+ALL = (*METHODS, "slgi_half")
+ROUND_OFF = 1e-13
+UP = np.array([0.0, 0.0, 1.0])
+
+
+@pytest.fixture
+def interpreted():
+    """Few steps in CasADi's virtual machine: compiling takes longer."""
+    with cases.without_compiler():
+        yield
+
+
+def gamma(states):
+    """`Q^T e_z` of states (..., 4 + 3)."""
+    return rotate(states[..., :4] * [1, -1, -1, -1], UP)
+
+
+# --- coadjoint orbits ----------------------------------------------------------------------------
+
+
+def casimirs(name, x):
+    """What is constant on the coadjoint orbit, divided by the sizes of its factors: |Pi| on
+    so(3)*, Pi . P and |P| on se(3)*; for the heavy top with Gamma for P, whose length is that of
+    the quaternion.
+    """
+    if name == "rigid_body":
+        return np.linalg.norm(x[:, 4:], axis=1)[:, None] / np.linalg.norm(x[0, 4:])
+    turning, pushing = (x[:, 4:], gamma(x)) if name == "heavy_top" else (x[:, 7:10], x[:, 10:])
+    sizes = [np.linalg.norm(a, axis=1) for a in (turning, pushing)]
+    product = np.sum(turning * pushing, 1) / (sizes[0].max() * sizes[1].max())
+    return np.stack([product, sizes[1] / sizes[1][0]], 1)
+
+
+def off_orbit(name, method, h, steps):
+    dsys = cases.discrete(name, method, h)
+    x, _ = lie_cases.random_point(dsys, np.random.default_rng(3))
+    values = casimirs(name, dsys.simulate(x, np.zeros((steps, dsys.nu))).states)
+    return np.abs(values - values[0]).max()
+
+
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("name", ["rigid_body", "heavy_top", "body_in_fluid"])
+def test_motions_stay_on_their_coadjoint_orbits(name, method, interpreted):
+    assert off_orbit(name, method, 0.1, 200) <= 2e-14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, method, tolerance",
+    [
+        *(("rigid_body", method, 2e-13) for method in ALL),
+        ("heavy_top", "lie_midpoint", 2e-12),
+        ("body_in_fluid", "lie_mean_value", 1e-12),
+        ("body_in_fluid", "slgi_half", 1e-12),
+    ],
+)
+def test_for_a_million_steps(name, method, tolerance):
+    """What is left grows with the round-off of a million sums and products: |Pi| to 1e-13; the
+    angle between Pi and Gamma, or P, is ten times worse, for the pose turns beside the momentum.
+    """
+    assert off_orbit(name, method, 0.02, 1_000_000) <= tolerance
+
+
+@pytest.mark.slow
+def test_and_runge_kutta_leaves_it():
+    dsys = cases.discrete("rigid_body", "rkmk4", 0.1)
+    x, _ = lie_cases.random_point(dsys, np.random.default_rng(3))
+    p = dsys.simulate(x, np.zeros((10_000, 3))).states[:, 4:]
+    assert abs(np.linalg.norm(p[-1]) / np.linalg.norm(p[0]) - 1) > 1e-6
+
+
+# --- energy, momenta, reversibility --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["heavy_top", "planar_body", "body_in_fluid"])
+def test_the_mean_value_keeps_the_energy(name, interpreted):
+    dsys = cases.discrete(name, "lie_mean_value", 0.1)
+    x, _ = lie_cases.random_point(dsys, np.random.default_rng(1))
+    states = dsys.simulate(x, np.zeros((200, dsys.nu))).states
+    energy = np.array([dsys.energy(y) for y in states])
+    assert np.ptp(energy) <= 1e-12 * np.abs(energy).max()
+    assert np.ptp(states[:, -1]) > 0.1
+
+
+def test_its_energy_is_the_work_of_the_inputs(interpreted):
+    dsys = cases.discrete("planar_body", "lie_mean_value", 0.1)
+    x, u = lie_cases.random_point(dsys, np.random.default_rng(1))
+    work = dsys.h * u @ dsys.unknowns(x, u)
+    gained = dsys.energy(dsys.step(x, u)) - dsys.energy(x)
+    assert abs(gained - work) <= ROUND_OFF * 10 and abs(work) > 1e-3
+
+
+@pytest.mark.slow
+def test_nor_does_it_drift():
+    """1e5 steps of the paper's top at h = 1e-3 s."""
+    dsys = cases.discrete("fast_top", "lie_mean_value", 1e-3)
+    start = dsys.state(np.array([1.0, 0, 0, 0]), np.array([0, 150.0, -4.61538]))
+    states = dsys.simulate(start, np.zeros((100_000, 0))).states[::7]
+    energy = np.array([dsys.energy(y) for y in states])
+    assert np.ptp(energy) <= 1e-11 * energy[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_goes_back_the_way_it_came(method, interpreted):
+    for name in ("heavy_top", "planar_body"):
+        dsys = cases.discrete(name, method, 0.1)
+        x, u = lie_cases.random_point(dsys, np.random.default_rng(2))
+        flip = np.concatenate([np.ones(len(x) - 3), -np.ones(3)])
+        back = flip * dsys.step(flip * dsys.step(x, u), u)
+        np.testing.assert_allclose(back, x, rtol=0, atol=10 * ROUND_OFF)
+    assert INTEGRATORS[method].symmetric
+
+
+def test_the_weight_turns_the_top_s_momentum_about_the_vertical_only(interpreted):
+    for method in METHODS:
+        dsys = cases.discrete("heavy_top", method, 0.1)
+        x, _ = lie_cases.random_point(dsys, np.random.default_rng(2))
+        x1 = dsys.step(x)
+        change = rotate(x1[:4], x1[4:]) - rotate(x[:4], x[4:])
+        assert abs(change[2]) <= ROUND_OFF and np.abs(change).max() > 1e-2
+
+
+# --- other methods, and refusals -----------------------------------------------------------------
+
+
+def test_on_vectors_they_are_the_rules_they_are_named_after(interpreted):
+    x, u = np.array([0.7, 1.3]), np.array([0.4])
+    for one, other in (
+        (lie_midpoint(pendulum(), 0.1), midpoint(pendulum(), 0.1)),
+        (lie_mean_value(pendulum(), 0.1, points=5), mean_value(pendulum(), 0.1)),
+    ):
+        assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
+
+
+def test_what_they_cannot_take_they_name():
+    for make in (lie_midpoint, lie_mean_value):
+        with pytest.raises(ValueError, match="has spheres; use nonholonomic_midpoint"):
+            make(lie_cases.system("pendulum_1"), 0.1)
+        with pytest.raises(ValueError, match="top_on_a_joint has holonomic constraints"):
+            make(cases.system("top_on_a_joint"), 0.1)
+    with pytest.raises(ValueError, match="holonomic constraints and prescribed coordinates"):
+        lie_midpoint(marionette(), 0.1)
+    with pytest.raises(ValueError, match="mass matrix that depends on its configuration"):
+        lie_mean_value(cart_pole(), 0.1)
+    assert INTEGRATORS["lie_midpoint"].takes(cart_pole())
+
+
+# --- Hamiltonians on g* --------------------------------------------------------------------------
+
+TOP = lie_cases.MILD_TOP
+
+
+def top_energy(mu):
+    """The heavy top's Hamiltonian of (Pi, Gamma) on se(3)*."""
+    spin = ca.dot(mu[:3] ** 2, 1 / ca.DM(lie_cases.inertia(TOP))) / 2
+    return spin + TOP.M * TOP.g * TOP.l * ca.dot(mu[3:], ca.DM(TOP.chi))
+
+
+def quartic(mu):
+    """Nothing special on so(3)*, not quadratic."""
+    return ca.dot(mu**2, ca.DM([1.0, 0.5, 0.4])) / 2 + mu[0] ** 3 * mu[1] / 5 + mu[2]
+
+
+HAMILTONIANS = {"top": (Motions(), top_energy), "quartic": (Rotations(), quartic)}
+STARTS = {"top": np.array([0.2, 1.1, -0.4, 0.48, -0.6, 0.64]), "quartic": np.array([0.5, 1, -0.7])}
+
+
+def poisson(name, mu):
+    """Matrix of the brackets {mu_i, mu_j} up to sign."""
+    hat = np.cross(np.eye(3), mu[:3])
+    if name == "quartic":
+        return hat
+    other = np.cross(np.eye(3), mu[3:])
+    return np.block([[hat, other], [other, np.zeros((3, 3))]])
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", HAMILTONIANS)
+def test_steps_on_the_dual_stay_on_the_orbit(name, rule):
+    group, hamiltonian = HAMILTONIANS[name]
+    step, mu = lie_poisson_step(group, hamiltonian, rule), STARTS[name]
+    path = np.vstack([mu, step.mapaccum(300)(mu, np.full((1, 300), 0.05)).full().T])
+    m = ca.SX.sym("m", group.dim)
+    energy = ca.Function("energy", [m], [hamiltonian(m)])(path.T).full()[0]
+    if name == "top":
+        kept = np.stack([np.sum(path[:, :3] * path[:, 3:], 1), np.sum(path[:, 3:] ** 2, 1)])
+    else:
+        kept = np.sum(path**2, 1)[None]
+    assert np.abs(kept - kept[:, :1]).max() <= 2e-14
+    drift = np.ptp(energy)
+    assert drift <= 1e-12 if rule == "mean_value" else 1e-6 < drift < 0.1
+    assert np.ptp(path[:, 0]) > 0.3
+
+
+@pytest.mark.parametrize("name", HAMILTONIANS)
+def test_euler_poincare_steps_are_poisson_maps(name):
+    """`D B(mu) D^T = B(mu1)`, D the step's derivative; the others' are not."""
+    group, hamiltonian = HAMILTONIANS[name]
+    defects = {}
+    for rule in RULES:
+        step = lie_poisson_step(group, hamiltonian, rule)
+        slope = step.factory("slope", ["mu", "h"], ["mu1", "jac:mu1:mu"])
+        mu1, d = (value.full() for value in slope(STARTS[name], 0.1))
+        after = poisson(name, mu1[:, 0])
+        defects[rule] = np.abs(d @ poisson(name, STARTS[name]) @ d.T - after).max()
+    assert defects["euler_poincare"] <= ROUND_OFF
+    assert min(defects["midpoint"], defects["mean_value"]) > 1e-6
+
+
+def test_the_mean_value_on_se3_is_that_of_the_top_on_so3(interpreted):
+    """Reduction commutes with the step: (Pi, Gamma) of the step on T*SO(3)."""
+    dsys = cases.discrete("heavy_top", "lie_mean_value", 0.05)
+    x, _ = lie_cases.random_point(dsys, np.random.default_rng(6))
+    x1, step = dsys.step(x), lie_poisson_step(Motions(), top_energy, "mean_value")
+    mu1 = step(np.concatenate([x[4:], gamma(x)]), 0.05).full()[:, 0]
+    np.testing.assert_allclose(mu1, [*x1[4:], *gamma(x1)], rtol=0, atol=ROUND_OFF)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_second_order_on_the_dual(rule):
+    """Of (Pi, Gamma), against the equations of the top by hand."""
+    start = np.array([0.5, -0.4, 0.6, 0.3, 0.2, 1.1, -0.4])
+    start[:4] /= np.linalg.norm(start[:4])
+    end = lie_cases.motion("heavy_top").solve(start, [0.0, 0.5])[-1]
+    exact, mu = (np.concatenate([y[4:], gamma(y)]) for y in (end, start))
+    step, errors = lie_poisson_step(Motions(), top_energy, rule), []
+    for n in (20, 40, 80, 160):
+        path = step.mapaccum(n)(mu, np.full((1, n), 0.5 / n)).full()
+        errors.append(np.abs(path[:, -1] - exact))
+    slopes = -np.polyfit(np.log([20, 40, 80, 160]), np.log(errors), 1)[0]
+    assert np.abs(slopes - 2).max() <= 0.1, slopes
+
+
+def test_wrong_rules_and_coordinates_are_named():
+    with pytest.raises(ValueError, match=r"unknown rule 'rk4', choose one of \['euler_poincare'"):
+        lie_poisson_step(Rotations(), quartic, "rk4")
+    with pytest.raises(ValueError, match="coordinates must be 'exp', got 'cay'"):
+        lie_poisson_step(Rotations("cay"), quartic)

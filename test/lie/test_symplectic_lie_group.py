@@ -1,0 +1,334 @@
+"""Symplectic Lie group integrators: the printed formulas, orders, the symplectic form, momenta,
+constraints, and what they have in common with other methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import lie_cases
+import numpy as np
+import pytest
+import symplectic_cases as cases
+from lie_motion import rotate
+from scipy.spatial.transform import Rotation
+from test_lie_order import OBSERVED, RUNS, STEPS, TURNED, torque
+
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Space
+from nh_control.integrators import INTEGRATORS, midpoint, slgi
+from nh_control.mechanics.system import System
+from nh_control.systems import pendulum, snakeboard
+from nh_control.systems.kaluza_klein_top import kaluza_klein_top, momentum_of_y
+from nh_control.systems.rigid_body import heavy_top
+
+THETAS = {"slgi_0": 0.0, "slgi_half": 0.5, "slgi_1": 1.0}
+ROUND_OFF = 1e-13
+
+
+@pytest.fixture
+def interpreted():
+    """Few steps in CasADi's virtual machine: compiling takes longer."""
+    with cases.without_compiler():
+        yield
+
+
+# --- the printed formulas ------------------------------------------------------------------------
+
+
+def hat(w):
+    return np.cross(w, np.eye(3)).T
+
+
+def exp(x):
+    return Rotation.from_rotvec(x).as_matrix()
+
+
+def dexp(x):
+    """`sum ad^k / (k + 1)!`."""
+    total, term, ad = np.eye(3), np.eye(3), hat(x)
+    for k in range(2, 22):
+        term = ad @ term / k
+        total += term
+    return total
+
+
+def as_printed(parameters, q, mu, h, theta, transport=True):
+    """(15)-(17) for the heavy top with rotation matrices and right-trivialized momenta; f2 with or
+    without the transport of the momentum.
+    """
+    p, inertia = parameters, lie_cases.inertia(parameters)
+
+    def f(q, mu):
+        omega = q @ (q.T @ mu / inertia)
+        weight = p.M * p.g * p.l * np.cross([0, 0, 1.0], q @ p.chi)
+        return omega, weight + transport * np.cross(mu, omega)
+
+    def unsolved(y):
+        xi, n = y[:3], y[3:]
+        back = exp(theta * xi).T @ n
+        m = dexp(-xi).T @ (mu + back) - theta * dexp(-theta * xi).T @ back
+        return y - h * np.concatenate(f(exp(theta * xi) @ q, m))
+
+    y = np.zeros(6)
+    for _ in range(6):
+        slopes = [(unsolved(y + e) - unsolved(y - e)) / 2e-6 for e in 1e-6 * np.eye(6)]
+        y = y - np.linalg.solve(np.transpose(slopes), unsolved(y))
+    xi, n = y[:3], y[3:]
+    return exp(xi) @ q, exp((theta - 1) * xi).T @ n + exp(-xi).T @ mu
+
+
+def matrix(q):
+    return np.column_stack([rotate(q, e) for e in np.eye(3)])
+
+
+@pytest.mark.parametrize("method", THETAS)
+def test_body_momenta_give_the_printed_step(method, interpreted):
+    dsys = cases.discrete("heavy_top", method, 0.05)
+    for seed in range(3):
+        x, _ = lie_cases.random_point(dsys, np.random.default_rng(seed))
+        q, p = matrix(x[:4]), x[4:]
+        q1, mu1 = as_printed(lie_cases.MILD_TOP, q, q @ p, 0.05, THETAS[method])
+        x1 = dsys.step(x)
+        np.testing.assert_allclose(matrix(x1[:4]), q1, rtol=0, atol=ROUND_OFF)
+        np.testing.assert_allclose(x1[4:], q1.T @ mu1, rtol=0, atol=ROUND_OFF)
+
+
+def test_without_the_momentum_s_transport_the_printed_step_does_not_converge():
+    """The error at t = 0.05 does not fall with h; with it, by four each time."""
+    q, p = matrix(TURNED), lie_cases.inertia(lie_cases.MILD_TOP) * [0.5, 8.0, -1.0]
+    reference = lie_cases.motion("heavy_top").solve([*TURNED, *p], [0.0, 0.05])[-1]
+    errors = {True: [], False: []}
+    for transport, found in errors.items():
+        for n in (2, 4):
+            at, mu = q, q @ p
+            for _ in range(n):
+                at, mu = as_printed(lie_cases.MILD_TOP, at, mu, 0.05 / n, 0.5, transport)
+            found.append(np.abs(at.T @ mu - reference[4:]).max())
+    assert errors[True][0] / errors[True][1] > 3.5
+    assert errors[False][0] / errors[False][1] < 1.2 and errors[False][1] > 0.05
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+PLANAR = ("planar_body", [0.4, 0.3, -0.2, 0.9, 0.7, -0.8], 1.0, STEPS, torque, ())
+ORDERS = dict(RUNS) | {"body of the plane": PLANAR}
+QUICK = [("body of the plane", name) for name in ("slgi_0", "slgi_half")]
+LONG = [
+    ("body of the plane", "slgi_1"),
+    *(("heavy top of the paper", method) for method in THETAS),
+    *(("heavy top", method) for method in THETAS),
+    ("forced rigid body", "slgi_half"),
+    ("body on SE(3), cay", "slgi_1"),
+    ("body on SE(3), cay", "slgi_half"),
+    ("2 links", "slgi_0"),
+    ("2 links", "slgi_half"),
+    ("controlled payload", "slgi_half"),
+    *(
+        (run, method)
+        for run in ("body of the plane", "heavy top", "body on SE(3), cay")
+        for method in ("lie_midpoint", "lie_mean_value")
+    ),
+]
+FINER = {1: 2, 2: 1}
+"""Steps as multiples of RUNS', by order."""
+
+
+@cache
+def reference(run):
+    name, start, duration, _, inputs, _ = ORDERS[run]
+    times = np.linspace(0, duration, 2 * OBSERVED + 1)
+    motion = cases.planar_motion(inputs) if run == PLANAR[0] or "planar" in name else None
+    return (motion or lie_cases.motion(name, inputs)).solve(start, times)
+
+
+def slopes(run, method):
+    """Observed order by components, and that of the largest."""
+    name, _, duration, steps, inputs, kept = ORDERS[run]
+    exact, errors = reference(run), []
+    finer, any_step = FINER[INTEGRATORS[method].order], cases.discrete(name, method, 1.0)
+    for n in (finer * n for n in steps):
+        dsys = any_step.with_step(duration / n)
+        times = (np.arange(n) + 0.5) * dsys.h
+        u = np.array([inputs(t) for t in times]) if inputs else np.zeros((n, dsys.nu))
+        nodes = dsys.simulate(exact[0], u).states[:: n // (2 * OBSERVED)]
+        errors.append(np.abs(nodes - exact)[OBSERVED:].max(0))
+    kept = kept if "momenta" in INTEGRATORS[method].preserves else ()
+    errors, known = np.array(errors), np.isin(any_step.state_names, kept)
+    assert errors[-1, ~known].min() > 1e-10, "errors must stand above the reference's"
+    assert errors[:, known].max(initial=0.0) <= 1e-11 * np.abs(exact).max()
+    found = np.column_stack([errors[:, ~known], errors.max(1)])
+    return -np.polyfit(np.log(steps), np.log(found), 1)[0]
+
+
+@pytest.mark.parametrize(
+    "run, method", QUICK + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG]
+)
+def test_order_in_every_component(run, method, interpreted):
+    """Single components may do better than first order at the times that are looked at."""
+    found, order = slopes(run, method), INTEGRATORS[method].order
+    assert found.min() >= order - 0.15 and found[-1] <= order + 0.15, found.round(3)
+    assert order == 1 or found.max() <= order + 0.15, found.round(3)
+
+
+def test_theta_does_not_matter_to_free_motions(interpreted):
+    """All three are the discrete Euler-Poincare equations."""
+    for name in ("rigid_body", "body_in_fluid", "planar_body_free"):
+        steps = []
+        for method in THETAS:
+            dsys = cases.discrete(name, method, 0.1)
+            x, u = lie_cases.random_point(dsys, np.random.default_rng(9))
+            steps.append(dsys.step(x, 0 * u))
+        np.testing.assert_allclose(steps, [steps[0]] * 3, rtol=0, atol=ROUND_OFF)
+
+
+# --- the symplectic form -------------------------------------------------------------------------
+
+SYMPLECTIC = ("heavy_top", "planar_body", "floating_body_cay", "pendulum_2", "payload")
+
+
+@pytest.mark.parametrize("method", THETAS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("heavy_top", "planar_body") else pytest.mark.slow)
+        for name in SYMPLECTIC
+    ],
+)
+def test_the_linearization_is_symplectic(name, method, interpreted):
+    """`A^T Omega(x1) A = Omega(x)` without inputs, with a step that is not small."""
+    dsys, rng = cases.discrete(name, method, 0.1), np.random.default_rng(31)
+    for _ in range(3):
+        x, _ = lie_cases.random_point(dsys, rng)
+        lin = dsys.linearize(x, np.zeros(dsys.nu))
+        before, after = (cases.symplectic_form(dsys, y) for y in (x, lin.x1))
+        np.testing.assert_allclose(lin.A.T @ after @ lin.A, before, rtol=0, atol=1e-11)
+
+
+# --- momenta, energy, reversibility --------------------------------------------------------------
+
+
+def test_momenta_of_symmetries_stay(interpreted):
+    """The heavy top's about the vertical, the free rigid body's in space."""
+    for name, rows in (("heavy_top", [2]), ("rigid_body", [0, 1, 2])):
+        for method in THETAS:
+            dsys = cases.discrete(name, method, 0.05)
+            x, _ = lie_cases.random_point(dsys, np.random.default_rng(2))
+            states = dsys.simulate(x, np.zeros((300, dsys.nu))).states
+            p = rotate(states[:, :4], states[:, 4:])
+            assert np.abs(p - p[0])[:, rows].max() <= ROUND_OFF * np.abs(p[0]).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", THETAS)
+def test_the_energy_of_the_heavy_top_does_not_drift(method):
+    """The paper's top for 1e5 steps: the error's envelope in the last tenth is that in the
+    first.
+    """
+    dsys = cases.discrete("fast_top", method, 5e-4)
+    x = np.array([1.0, 0, 0, 0, *(lie_cases.inertia(lie_cases.FAST_TOP) * [0, 150, -4.61538])])
+    states = dsys.simulate(x, np.zeros((100_000, 0))).states[::7]
+    energy = np.array([dsys.energy(y) for y in states])
+    tenth = len(energy) // 10
+    assert np.ptp(energy[:tenth]) < 0.05 * abs(energy[0])
+    assert np.ptp(energy[-tenth:]) <= 1.1 * np.ptp(energy[:tenth])
+
+
+@pytest.mark.parametrize("name", ["heavy_top", "planar_body"])
+def test_back_by_the_adjoint_method(name, interpreted):
+    """theta and 1 - theta undo each other: 1/2 is symmetric."""
+    for method, back in (("slgi_0", "slgi_1"), ("slgi_half", "slgi_half")):
+        dsys, other = (cases.discrete(name, m, 0.05) for m in (method, back))
+        x, u = lie_cases.random_point(dsys, np.random.default_rng(4))
+        flip = np.concatenate([np.ones(len(x) - 3), -np.ones(3)])
+        again = flip * other.step(flip * dsys.step(x, u), u)
+        np.testing.assert_allclose(again, x, rtol=0, atol=ROUND_OFF * 10)
+    assert INTEGRATORS["slgi_half"].symmetric and not INTEGRATORS["slgi_0"].symmetric
+
+
+# --- other methods, and the larger group ---------------------------------------------------------
+
+
+def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s(interpreted):
+    exp = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="exp"))
+    for system, u in ((pendulum(), [0.3]), (exp, []), (cases.planar_body(), [0.0] * 3)):
+        one, other = slgi(system, 0.05), midpoint(system, 0.05)
+        x, _ = lie_cases.random_point(one, np.random.default_rng(5))
+        assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
+
+
+@pytest.mark.slow
+def test_and_differs_from_it_by_the_step_s_third_power_elsewhere(interpreted):
+    """Cayley's retraction, SE(3)'s middle, forces on a turning body."""
+    cay = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="cay"))
+    pose, forced = (lie_cases.system(f"{name}_exp") for name in ("floating_body", "rigid_body"))
+    for system, driven in ((cay, 0), (pose, 0), (forced, 1)):
+        gaps = []
+        for h in (0.04, 0.02):
+            one, other = slgi(system, h), midpoint(system, h)
+            x, u = lie_cases.random_point(one, np.random.default_rng(6))
+            gaps.append(np.abs(one.step(x, driven * u) - other.step(x, driven * u)).max())
+        assert 6.5 < gaps[0] / gaps[1] < 9.5 and gaps[1] > 1e-9, (system.name, gaps)
+
+
+@pytest.mark.parametrize("method", THETAS)
+def test_the_larger_group_gives_the_same_steps(method, interpreted):
+    """The paper's SLGI-KK is SLGI: in the Kaluza-Klein form of the heavy top the momentum of y is
+    constant, so its torque is the weight's at the same point of the step.
+    """
+    p, h = lie_cases.MILD_TOP, 0.02
+    large = slgi(kaluza_klein_top(p), h, THETAS[method])
+    small = slgi(heavy_top(p), h, THETAS[method])
+    x, _ = lie_cases.random_point(small, np.random.default_rng(7))
+    y = np.concatenate([x[:4], [0.1, -0.2, 0.3], x[4:], momentum_of_y(p)])
+    for _ in range(50):
+        x, y = small.step(x), large.step(y)
+    np.testing.assert_allclose(y[[0, 1, 2, 3, 7, 8, 9]], x, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(y[10:], momentum_of_y(p))
+
+
+# --- constraints ---------------------------------------------------------------------------------
+
+
+def test_a_ball_joint_holds_and_the_order_stays(interpreted):
+    """The top as a pose on a joint, to the top's own motion."""
+    start = np.array([*TURNED, *(lie_cases.inertia(lie_cases.MILD_TOP) * [0.5, 8.0, -1.0])])
+    exact = lie_cases.motion("heavy_top").solve(start, [0.0, 0.25])[-1]
+    omega = start[4:] / lie_cases.inertia(lie_cases.MILD_TOP)
+    pose, velocity = cases.on_the_joint(TURNED, omega)
+    for method, order in (("slgi_half", 2), ("slgi_0", 1)):
+        errors = []
+        for n in (32, 64, 128, 256):
+            dsys = cases.discrete("top_on_a_joint", method, 0.25 / 32).with_step(0.25 / n)
+            states = dsys.simulate(dsys.state(pose, velocity), np.zeros((n, 0))).states
+            ends = states[:, 4:7] - rotate(states[:, :4], np.tile(cases.ARM, (n + 1, 1)))
+            assert np.abs(ends[1:]).max() <= 1e-14
+            rate = dsys.velocity(states[-1])[:3] - exact[4:] / lie_cases.inertia(
+                lie_cases.MILD_TOP
+            )
+            errors.append(np.concatenate([states[-1, :4] - exact[:4], rate]))
+        slope = -np.polyfit(np.log([32, 64, 128, 256]), np.log(np.abs(errors)), 1)[0]
+        assert np.abs(slope - order).max() <= 0.2, slope
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+class Spheroid(Space):
+    """A space of the user's own."""
+
+    names, velocity_names = ("x",), ("x_dot",)
+    origin = np.zeros(1)
+    _retract = staticmethod(lambda q, d: q + d)
+    _local = staticmethod(lambda q0, q1: q1 - q0)
+
+
+def test_what_it_cannot_take_it_names():
+    with pytest.raises(ValueError, match="snakeboard has velocity constraints"):
+        slgi(snakeboard(), 0.1)
+    own = System("own", Spheroid(), lambda q, v: v[0] ** 2 / 2)
+    with pytest.raises(ValueError, match="known to act on a Spheroid"):
+        slgi(own, 0.1)
+    with pytest.raises(ValueError, match=r"theta must be one of \(0.0, 0.5, 1.0\), got 0.3"):
+        slgi(pendulum(), 0.1, 0.3)
