@@ -49,6 +49,11 @@ def collocate(
             f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} "
             f"inputs, expected {dsys.nx} and {dsys.nu}"
         )
+    if not np.isclose(guess.h, dsys.h, rtol=1e-12):
+        raise ValueError(
+            f"{dsys}: the guess has h = {guess.h:g} s, expected {dsys.h:g}; bring it there by "
+            f"`resample(guess, {dsys.h:g})`"
+        )
     guess = _on_manifold(dsys, guess)
     x, u, z = (
         ca.MX.sym(name, n, len(guess))

@@ -33,7 +33,7 @@ Stage: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 class NotStabilizable(ValueError):
     """The linearization has directions that neither decay nor can be influenced; `directions` (d,
-    ndx) are unit left eigenvectors.
+    ndx, less what was left out) are unit left eigenvectors.
     """
 
     def __init__(self, message: str, directions: np.ndarray):
@@ -53,7 +53,8 @@ class Gains:
 
 @dataclass(frozen=True)
 class StationaryGain:
-    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and closed-loop poles (ndx)."""
+    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and closed-loop poles of what is held
+    (ndx, or less)."""
 
     K: np.ndarray
     P: np.ndarray
@@ -133,24 +134,99 @@ def infinite_horizon(
     Q: ArrayLike,
     R: ArrayLike,
     drift: float = 1e-8,
+    without: Sequence[str] = (),
 ) -> StationaryGain:
     """Stationary LQR about an equilibrium x = f(x, u), solved by
     `scipy.linalg.solve_discrete_are`.
 
-    Raises NotStabilizable naming the directions out of reach, and ValueError if a step moves x by
+    The tangent coordinates named in `without`, which nothing influences or nobody wants to hold (a
+    conserved momentum, the angles of wheels), are not steered: they go their own way, and the
+    others are held in the best way that is known of it. Raises NotStabilizable naming the
+    directions out of reach, and ValueError for an unknown name, or if a step moves the others by
     more than `drift` in local coordinates.
     """
     Q, R, _ = checked_weights(dsys, Q, R)
+    kept = kept_coordinates(dsys, without)
     lin = dsys.linearize(x, u)
-    moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)).max()
+    moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)[kept]).max()
     if moved > drift:
         raise ValueError(
             f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
         )
-    _require_stabilizable(dsys, lin.A, lin.B @ lin.B.T, "the linearization")
-    P = scipy.linalg.solve_discrete_are(lin.A, lin.B, Q, R)
-    K = np.linalg.solve(R + lin.B.T @ P @ lin.B, lin.B.T @ P @ lin.A)
-    return StationaryGain(K, P, np.linalg.eigvals(lin.A - lin.B @ K))
+    names, T = [dsys.state_space.tangent_names[i] for i in kept], decoupling(lin.A, lin.B, kept)
+    A, B = _transformed(lin.A, lin.B, T)
+    reach = B[kept] @ B[kept].T
+    _require_stabilizable(dsys, A[np.ix_(kept, kept)], reach, names, stationary=True)
+    return stationary(lin.A, lin.B, Q, R, kept, T)
+
+
+def decoupling(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
+    """T (n, n) of coordinates `dy = T dx` that are those of dx but for combinations w dx which
+    nothing changes, `w A = w, w B = 0`: as many coordinates that are not `kept` (indices) make
+    place for them; the identity where they are not enough.
+    """
+    T, others = np.eye(len(A)), [i for i in range(len(A)) if i not in kept]
+    left, sizes, _ = np.linalg.svd(np.hstack([A - np.eye(len(A)), B]))
+    w = left[:, sizes < 1e-8 * (np.abs(A).max() + np.abs(B).max())].T
+    if 0 < len(w) <= len(others):
+        chosen = [
+            others[i] for i in scipy.linalg.qr(w[:, others], mode="r", pivoting=True)[1][: len(w)]
+        ]
+        if np.linalg.cond(w[:, chosen]) < 1e8:
+            T[chosen] = np.linalg.solve(w[:, chosen], w)
+    return T
+
+
+def _transformed(A: np.ndarray, B: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return T @ np.linalg.solve(T.T, A.T).T, T @ B
+
+
+def stationary(
+    A: np.ndarray,
+    B: np.ndarray,
+    Q: np.ndarray,
+    R: np.ndarray,
+    kept: Sequence[int],
+    T: np.ndarray,
+) -> StationaryGain:
+    """Stationary LQR of the coordinates k = `kept` (indices) of `dy = T dx` while the others, l,
+    go their own way, `dy_l' = A_ll dy_l`.
+
+    With `C = A_kk - B_k K_k` the cost of both is `P_kl = Q_kl + C^T (P_kk A_kl + P_kl A_ll)`, and
+    `K_l = (R + B_k^T P_kk B_k)^{-1} B_k^T (P_kk A_kl + P_kl A_ll)`. That of l alone, which changes
+    no gain, is the least one that leaves P positive semidefinite.
+    """
+    others = [i for i in range(len(A)) if i not in kept]
+    k, kl, l = np.ix_(kept, kept), np.ix_(kept, others), np.ix_(others, others)
+    A, B = _transformed(A, B, T)
+    Q = np.linalg.solve(T.T, np.linalg.solve(T.T, Q).T)
+    K, P = np.zeros((B.shape[1], len(A))), np.zeros(A.shape)
+    P_k = scipy.linalg.solve_discrete_are(A[k], B[kept], Q[k], R)
+    K_k = np.linalg.solve(R + B[kept].T @ P_k @ B[kept], B[kept].T @ P_k @ A[k])
+    C, way = A[k] - B[kept] @ K_k, A[l]
+    poles = np.linalg.eigvals(C)
+    both = Q[kl] + C.T @ P_k @ A[kl]
+    while len(others) and np.abs(C).max() > 1e-20:  # sum of (C^T)^i both A_ll^i, doubled
+        both, C, way = both + C.T @ both @ way, C @ C, way @ way
+    P[k], P[kl], P[np.ix_(others, kept)] = P_k, both, both.T
+    P[l] = both.T @ np.linalg.lstsq(P_k, both, rcond=1e-12)[0]
+    K[:, kept] = K_k
+    K[:, others] = np.linalg.solve(
+        R + B[kept].T @ P_k @ B[kept], B[kept].T @ (P_k @ A[kl] + both @ A[l])
+    )
+    P = T.T @ P @ T
+    return StationaryGain(K @ T, (P + P.T) / 2, poles)
+
+
+def kept_coordinates(dsys: DiscreteSystem, without: Sequence[str]) -> list[int]:
+    """Indices of the tangent coordinates of states that are not named in `without`; raises
+    ValueError for an unknown name.
+    """
+    names = dsys.state_space.tangent_names
+    unknown = [name for name in without if name not in names]
+    if unknown or isinstance(without, str):
+        raise ValueError(f"{dsys}: cannot leave out {without!r}, choose of {list(names)}")
+    return [i for i, name in enumerate(names) if name not in without]
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:
@@ -174,11 +250,11 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: Arra
     period = stage[0]
     for nxt in stage[1:]:
         period = _compose(period, nxt)
-    reach = np.zeros((dsys.ndx, dsys.ndx))
+    reach, names = np.zeros((dsys.ndx, dsys.ndx)), dsys.state_space.tangent_names
     transition = np.eye(dsys.ndx)
     for a, g, _ in stage:
         transition, reach = a @ transition, a @ reach @ a.T + g
-    _require_stabilizable(dsys, transition, reach, "the linearization over one period")
+    _require_stabilizable(dsys, transition, reach, names, stationary=False)
     for _ in range(60):
         doubled = _compose(period, period)
         change = np.abs(doubled[2] - period[2]).max()
@@ -206,12 +282,16 @@ def _compose(first: Stage, second: Stage) -> Stage:
 
 
 def _require_stabilizable(
-    dsys: DiscreteSystem, transition: np.ndarray, reach: np.ndarray, what: str
+    dsys: DiscreteSystem,
+    transition: np.ndarray,
+    reach: np.ndarray,
+    names: Sequence[str],
+    stationary: bool,
 ) -> None:
     """Popov-Belevitch-Hautus: every left eigenspace that does not decay must meet the columns of
     `reach`.
     """
-    n = dsys.ndx
+    n, what = len(names), "the linearization" + " over one period" * (not stationary)
     values, out_of_reach = np.linalg.eigvals(transition), []
     scale = np.abs(transition).max() + np.abs(reach).max()
     done: list[complex] = []
@@ -223,17 +303,24 @@ def _require_stabilizable(
         left, sizes, _ = np.linalg.svd(pencil)
         out_of_reach += [(value, left[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
     if out_of_reach:
-        names = dsys.state_space.tangent_names
         directions = np.array([w for _, w in out_of_reach])
         text = "; ".join(
             f"{_combination(w, names)} (eigenvalue {_number(value)})" for value, w in out_of_reach
         )
         raise NotStabilizable(
             f"{dsys}: {what} is not stabilizable, no input influences: {text}. Linearize about a "
-            f"moving reference, "
-            "or take these directions out of the problem.",
+            f"moving reference{_leaving_out(directions, names) if stationary else ''}.",
             directions,
         )
+
+
+def _leaving_out(directions: np.ndarray, names: Sequence[str]) -> str:
+    """How to leave out the coordinates with most weight in the directions, one for each."""
+    chosen: list[int] = []
+    for w in directions:
+        chosen.append(int(np.argmax(np.where(np.isin(range(len(w)), chosen), 0.0, np.abs(w)))))
+    left_out = tuple(names[i] for i in sorted(chosen))
+    return f", or leave coordinates out of the problem, `without={left_out}`"
 
 
 def _combination(w: np.ndarray, names: Sequence[str]) -> str:
@@ -266,6 +353,8 @@ def checked_weights(
 
 def checked_weight(name: str, value: ArrayLike, n: int) -> np.ndarray:
     value = np.asarray(value, dtype=float)
+    if n == 1 and not value.ndim:
+        value = value.reshape(1, 1)
     if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
         raise ValueError(
             f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}"

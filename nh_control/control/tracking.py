@@ -4,16 +4,22 @@ optional disturbance estimate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
 
 from nh_control.control import lqr
+from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,13 @@ class LqrTracker:
     """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary
-    LQR problem there, and past the end its last gain holds the last state. Without, forces are
-    zero past the end and prescribed coordinates stay; `steps` refuses longer runs unless the
-    motion rests there. With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta,
+    LQR problem there, in which the coordinates named in `without` are not held (see
+    `lqr.infinite_horizon`), and past the end its last gain holds the last state. Where the last
+    state rests under other inputs than the last ones, as in what `collocate` finds, a step at rest
+    is appended. Without `hold`, forces are zero past the end and prescribed coordinates stay;
+    `steps` refuses longer runs unless the motion rests there.
+
+    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta,
     `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
     `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d,
     `u = u_d - K local(x_d, x) - K_d d`: integral action that removes what a wrong mass or a steady
@@ -110,6 +120,7 @@ class LqrTracker:
         limits: ArrayLike | None = None,
         disturbance_gain: float = 0.0,
         hold: bool = False,
+        without: Sequence[str] = (),
     ):
         if not dsys.nu:
             raise ValueError(
@@ -119,17 +130,20 @@ class LqrTracker:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
+        kept = lqr.kept_coordinates(dsys, without)
+        if hold:
+            reference = _with_rest(dsys, reference, kept)
         self.dsys, self.reference = dsys, reference
         self.disturbance_gain, self.hold = disturbance_gain, hold
         self.limits = input_limits(dsys, limits)
-        self._weights = Q, R, Qf
+        self._weights, self._without = (Q, R, Qf), tuple(without)
         constrained = dsys.system.n_holonomic > 0
         self._impulses = (
             [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         )
         end = (
             lqr.infinite_horizon(
-                dsys, reference.states[-1], reference.inputs[-1], Q, R, drift=lqr.FEASIBLE
+                dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE, without
             )
             if hold
             else None
@@ -139,13 +153,19 @@ class LqrTracker:
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, Qf if end is None else end.P)
         else:
             self.gains, self._disturbance_gains = _disturbance_gains(
-                dsys, reference, Q, R, Qf, end
+                dsys, reference, Q, R, Qf, kept if hold else None
             )
 
     def along(self, reference: Trajectory) -> LqrTracker:
         """The same tracker along another reference."""
         return LqrTracker(
-            self.dsys, reference, *self._weights, self.limits, self.disturbance_gain, self.hold
+            self.dsys,
+            reference,
+            *self._weights,
+            self.limits,
+            self.disturbance_gain,
+            self.hold,
+            self._without,
         )
 
     def steps(self, duration_s: float = 0.0) -> int:
@@ -209,6 +229,31 @@ class LqrTracker:
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
 
 
+def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> Trajectory:
+    """The reference with a step at rest appended where its last state is at rest under other
+    inputs than its last ones; as it is where there are none, or its last step is one, but for the
+    coordinates that are not `kept`.
+    """
+    x, u = reference.states[-1], reference.inputs[-1]
+    if np.abs(dsys.local(x, dsys.step(x, u))[kept]).max() <= lqr.FEASIBLE:
+        return reference
+    try:
+        u = equilibrium(dsys, x, u, hold=dsys.state_space.tangent_names)[1]
+    except NoEquilibrium as nearest:
+        u = nearest.u
+        if np.abs(nearest.motion).max() > lqr.FEASIBLE:
+            return reference
+    log.warning(
+        "%s: the last inputs of the reference %r would move its last state on; a step at rest, "
+        "under %s, is appended",
+        dsys,
+        reference.name,
+        np.round(u, 6).tolist(),
+    )
+    states, inputs = np.vstack([reference.states, x]), np.vstack([reference.inputs, u])
+    return replace(reference, states=states, inputs=inputs)
+
+
 def _momenta(dsys: DiscreteSystem) -> slice:
     """Where the momenta stand in local coordinates: after the configuration, before the velocities
     of prescribed coordinates.
@@ -223,13 +268,13 @@ def _disturbance_gains(
     Q: ArrayLike,
     R: ArrayLike,
     Qf: ArrayLike | None,
-    end: lqr.StationaryGain | None,
+    kept: list[int] | None,
 ) -> tuple[lqr.Gains, np.ndarray]:
     """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu,
     n_rho).
 
-    With the stationary gain at the `end` the terminal cost also couples state and disturbance,
-    `P_xd = (I - C^T)^{-1} C^T P E` with `C = A - B K` and E from d to the momenta.
+    With coordinates that are to be `kept` at the end the terminal cost is that of the stationary
+    problem in which the disturbance, like the other coordinates, goes its own way.
     """
     n, d = dsys.ndx, dsys.system.n_rho
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
@@ -239,13 +284,9 @@ def _disturbance_gains(
     A_d[:, :n, :n], A_d[:, _momenta(dsys), n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
     pad = ((0, d), (0, d))
-    terminal = np.pad(Qf, pad)
-    if end is not None:
-        closed = A[-1] - B[-1] @ end.K
-        terminal[:n, :n] = end.P
-        terminal[:n, n:] = np.linalg.solve(
-            np.eye(n) - closed.T, closed.T @ end.P[:, _momenta(dsys)]
-        )
-        terminal[n:, :n] = terminal[:n, n:].T
-    gains = lqr.riccati(A_d, B_d, np.pad(Q, pad), R, terminal)
+    Q_d, terminal = np.pad(Q, pad), np.pad(Qf, pad)
+    if kept is not None:
+        T = block_diag(lqr.decoupling(A[-1], B[-1], kept), np.eye(d))
+        terminal = lqr.stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
+    gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -25,7 +25,8 @@ _SIMULATE = ctypes.CFUNCTYPE(
 
 def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: int) -> np.ndarray:
     """Inputs (N, nu) of the discrete system `where`, each for `every` steps: given as such, as one
-    (nu) that is held for all `steps`, or as the number of steps alone without inputs.
+    (nu) that is held for all `steps`, or as the number of steps alone without inputs; of a single
+    input (N) or a number will do.
 
     Raises ValueError where shape or number do not fit.
     """
@@ -37,6 +38,8 @@ def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: in
         steps, inputs = int(inputs), ()
     u = np.array(inputs, dtype=float, order="C")  # as native code reads it
     wanted = (where.nu,) if steps is not None else ("N", where.nu)
+    if where.nu == 1 and u.ndim == len(wanted) - 1:
+        u = u[..., None]
     if u.ndim != len(wanted) or u.shape[-1] != where.nu:
         shape = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
         how = "one for all steps, " if steps is not None else ""

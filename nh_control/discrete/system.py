@@ -459,6 +459,7 @@ class DiscreteSystem:
 
 
 def _assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:
-    if (value.shape if type(value) is np.ndarray else np.shape(value)) != array.shape:
+    shape = value.shape if type(value) is np.ndarray else np.shape(value)
+    if shape != array.shape and (shape or array.shape != (1,)):  # a number will do for one
         raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
     array[...] = value

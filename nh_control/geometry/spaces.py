@@ -178,6 +178,11 @@ class Rn(Space):
     """The vector space R^n: `retract(q, d) = q + d`; angles that count turns live here too."""
 
     def __init__(self, *names: str, velocity_names: Sequence[str] = ()):
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise ValueError(
+                f"Rn: expected the names of the coordinates, all different, got {names}; R^2 is "
+                f"Rn('x', 'y')"
+            )
         self.names = tuple(names)
         self.velocity_names = tuple(velocity_names) or tuple(f"{n}_dot" for n in names)
         if len(self.velocity_names) != len(self.names):

@@ -9,7 +9,7 @@ import casadi as ca
 
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
-from nh_control.numerics.expressions import Expression
+from nh_control.numerics.expressions import Returned, as_expression
 
 
 def in_coordinates(system: System) -> System:
@@ -30,15 +30,15 @@ def in_coordinates(system: System) -> System:
         return coordinate_frame(factors, q).T @ rates
 
     def along(
-        function: Callable[..., Expression] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
-    ) -> Callable[..., Expression] | None:
+        function: Callable[..., Returned] | None, change: Callable[[ca.SX, ca.SX], ca.SX]
+    ) -> Callable[..., Returned] | None:
         if function is None:
             return None
-        return lambda q, *p: change(coordinate_frame(factors, q), ca.SX(function(q, *p)))
+        return lambda q, *p: change(coordinate_frame(factors, q), as_expression(function(q, *p)))
 
-    def turned(force: Callable[..., Expression]) -> Callable[..., Expression]:
+    def turned(force: Callable[..., Returned]) -> Callable[..., Returned]:
         return lambda q, rates, *up: (
-            coordinate_frame(factors, q) @ ca.vertcat(force(q, body(q, rates), *up))
+            coordinate_frame(factors, q) @ as_expression(force(q, body(q, rates), *up))
         )
 
     names = system.space.names

@@ -13,7 +13,7 @@ import numpy as np
 
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
-from nh_control.numerics.expressions import Graph
+from nh_control.numerics.expressions import Graph, as_expression
 
 FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "torque_z")
 
@@ -51,7 +51,9 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
     nu, added = system.nu, sum(target.n for target in targets)
 
     def force(q: Graph, v: Graph, u: Graph, *p: Any) -> Graph:
-        own = ca.SX(system.space.nw, 1) if system.force is None else system.force(q, v, u[:nu], *p)
+        own = ca.SX(system.space.nw, 1)
+        if system.force is not None:
+            own = as_expression(system.force(q, v, u[:nu], *p))
         total, i = ca.vertcat(own), nu
         for target in targets:
             total += target.force(q, v, u[i : i + target.n], p[0] if p else system.parameters)

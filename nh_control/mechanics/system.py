@@ -15,7 +15,7 @@ from nh_control.geometry.spaces import Phase, Product, Rn, Space
 from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check
 from nh_control.mechanics.elimination import Elimination
-from nh_control.numerics.expressions import Expression
+from nh_control.numerics.expressions import Expression, Returned, as_expression
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class System:
 
     name: str
     space: Space
-    lagrangian: Callable[..., Expression]
+    lagrangian: Callable[..., Returned]
     inputs: tuple[str, ...] = ()
-    force: Callable[..., Expression] | None = None
-    velocity_constraint: Callable[..., Expression] | None = None
-    velocity_drift: Callable[..., Expression] | None = None
-    holonomic_constraint: Callable[..., Expression] | None = None
+    force: Callable[..., Returned] | None = None
+    velocity_constraint: Callable[..., Returned] | None = None
+    velocity_drift: Callable[..., Returned] | None = None
+    holonomic_constraint: Callable[..., Returned] | None = None
     prescribed: tuple[str, ...] = ()
-    distribution: Callable[..., Expression] | None = None
+    distribution: Callable[..., Returned] | None = None
     dependent: tuple[int, ...] | None = None
     symmetry: Symmetry | None = None
-    domain: Callable[..., Expression] | None = None
+    domain: Callable[..., Returned] | None = None
     parameters: Any = None
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
     input_units: tuple[str, ...] = ()
@@ -81,6 +81,12 @@ class System:
     model: Any = None
 
     def __post_init__(self) -> None:
+        for what in ("inputs", "input_units", "prescribed"):
+            if isinstance(getattr(self, what), str):
+                raise TypeError(
+                    f"{self.name}: {what} must be a tuple of texts, got the text "
+                    f"{getattr(self, what)!r}; write ({getattr(self, what)!r},)"
+                )
         check(self)
 
     @property
@@ -356,10 +362,10 @@ class System:
         lagrangian = self.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
 
-    def _call(self, function: Callable[..., Expression], *arguments: ca.SX) -> ca.SX:
-        if self.parameters is None:
-            return ca.SX(function(*arguments))
-        return ca.SX(function(*arguments, self._symbolic_parameters[1]))
+    def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
+        if self.parameters is not None:
+            arguments = (*arguments, self._symbolic_parameters[1])
+        return as_expression(function(*arguments))
 
     @cached_property
     def _symbolic_parameters(self) -> tuple[ca.SX, Any]:

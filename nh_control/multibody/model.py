@@ -96,7 +96,7 @@ class Multibody:
     @cached_property
     def system(self) -> System:
         """The `System` of this model, whose `model` is this one."""
-        self._check_masses()
+        self.check_masses()
         return System(
             name=self.name,
             space=self.space,
@@ -220,17 +220,17 @@ class Multibody:
         turns = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
         return self.space.retract(self.space.origin, turns)
 
-    def _check_masses(self) -> None:
-        """The mass matrix of the coordinates that are not prescribed must be regular, at a
-        configuration where nothing is aligned.
+    def check_masses(self) -> None:
+        """Raises ValueError, naming velocities and frames, unless the mass matrix of the
+        coordinates that are not prescribed is regular at a configuration where nothing is aligned.
         """
         space, free = self.space, self.space.nw - len(self.prescribed)
         mass = self.mass_matrix(self._generic)[:free, :free]
         still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
         if still:
             raise ValueError(
-                f"{self.name}: the velocities {still} move no mass; add a body with mass and "
-                f"inertia, or fix the frame"
+                f"{self.name}: the velocities {still} of {self._moved_by(still)} move no mass; "
+                f"add a body with mass and inertia there, or fix the frame"
             )
         values, vectors = scaled_spectrum(mass)
         if values[0] <= 1e-12:
@@ -238,9 +238,18 @@ class Multibody:
                 space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)
             ]
             raise ValueError(
-                f"{self.name}: the mass matrix is singular: the velocities {involved} together "
-                f"move no mass; add inertia between them"
+                f"{self.name}: the mass matrix is singular: the velocities {involved} of "
+                f"{self._moved_by(involved)} together move no mass; add inertia between them"
             )
+
+    def _moved_by(self, velocities: Sequence[str]) -> str:
+        """The frames that these velocities move, in words."""
+        moved = [
+            f.name
+            for f in self.frames
+            if set(velocities) & set(f.joint.space(f.coordinate).velocity_names)
+        ]
+        return f"the frame{'s' * (len(moved) > 1)} {', '.join(map(repr, moved))}"
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:

@@ -287,7 +287,8 @@ class Functions:
             if len(args) != len(inputs):
                 raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
             for k, (array, value) in enumerate(zip(inputs, args)):
-                if np.shape(value) != array.shape:
+                shape = np.shape(value)
+                if shape != array.shape and (shape or array.shape != (1,)):
                     raise ValueError(
                         f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, "
                         f"got {np.shape(value)}"

@@ -5,7 +5,7 @@ tracker.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,7 @@ class Scenario:
     guidance                `guidance(model, reference)` replans one of the `references` in flight
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
+    without                 the tangent coordinates that are not held, see `lqr.infinite_horizon`
     source                  the nodes' parameters that make it again, where its name does not do
     file                    where it is declared, "" for those of this package
     """
@@ -148,6 +149,7 @@ class Scenario:
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
+    without: tuple[str, ...] = ()
     source: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
 
@@ -156,6 +158,13 @@ class Scenario:
             raise ValueError(
                 f"scenario {self.name}: the perturbation {type(self.perturbation).__name__} needs "
                 f"a function perturb(model, x, perturbation) that applies it"
+            )
+        if self.parameters is not None and not (
+            is_dataclass(self.parameters) and not isinstance(self.parameters, type)
+        ):
+            raise ValueError(
+                f"scenario {self.name}: parameters must be an instance of a dataclass, or None, "
+                f"got {self.parameters!r}"
             )
         for what in ("integrators", "references"):
             if not getattr(self, what):
@@ -262,6 +271,7 @@ class Scenario:
             None if Qf is None else np.pad(Qf, memory),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
             hold=self.hold,
+            without=self.without,
         )
 
     def visual_model(self) -> VisualModel:

@@ -142,8 +142,9 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
 
 def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Bryson's rule for configurations, velocities `v = M^{-1} p` and efforts, M that of the
-    start.
+    start; raises ValueError where M is singular.
     """
+    model.check_masses()
     mass = model.mass_matrix(model.configuration())
     n, limits = (
         model.space.nv,

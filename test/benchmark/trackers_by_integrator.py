@@ -11,16 +11,16 @@ largest distance of its eigenvalues from those of the first model. What a tracke
 error at the end is what its model and reference miss of the plant. Measured:
 
     satellite, slew         start  largest       rms       end   radius  difference
-    h = 0.1 s   midpoint    0.175    0.175   3.3e-03   2.9e-04    1.000     0.0e+00
-                slgi_half   0.175    0.175   3.3e-03   3.0e-04    1.000     4.8e-05
-                rkmk4       0.175    0.175   3.3e-03   3.0e-04    1.000     4.8e-05
+    h = 0.1 s   midpoint    0.173    0.174   3.3e-03   1.4e-04    1.000     0.0e+00
+                slgi_half   0.173    0.174   3.3e-03   1.4e-04    1.000     1.1e-08
+                rkmk4       0.173    0.174   3.3e-03   1.4e-04    1.000     2.5e-05
     quadrotor_payload, figure_of_eight
     h = 0.01 s  midpoint    0.100    0.100   8.3e-06   3.0e-08    0.013     0.0e+00
                 slgi_half   0.100    0.100   7.0e-06   3.4e-08    0.013     1.4e-03
-                rkmk4       0.100    0.100   5.8e-07   2.3e-09    0.013     5.6e-04
+                rkmk4       0.100    0.100   5.8e-07   2.4e-09    0.013     5.6e-04
     h = 0.04 s  midpoint    0.100    0.100   1.3e-04   5.0e-07    0.017     0.0e+00
                 slgi_half   0.100    0.100   1.1e-04   5.9e-07    0.015     1.6e-02
-                rkmk4       0.100    0.100   8.6e-06   3.7e-08    0.013     1.2e-02
+                rkmk4       0.100    0.100   8.6e-06   3.9e-08    0.013     1.2e-02
 
 The satellite's eigenvalues of 1 are its total momentum and its wheels' angles, which nothing
 steers.

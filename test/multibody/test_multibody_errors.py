@@ -94,14 +94,17 @@ ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))]
 @pytest.mark.parametrize(
     "frames, message",
     [
-        ([*ELBOW, revolute("tip", "hand")], r"arm: the velocities \['tip_dot'\] move no mass"),
+        (
+            [*ELBOW, revolute("tip", "hand")],
+            r"arm: the velocities \['tip_dot'\] of the frame 'tip' move no mass",
+        ),
         (
             [
                 revolute("upper", axis="y"),
                 revolute("spin", "upper"),
                 fixed("hand", "spin", at=(0, 0, -1.0)),
             ],
-            r"arm: the velocities \['spin_dot'\] move no mass",
+            r"arm: the velocities \['spin_dot'\] of the frame 'spin' move no mass",
         ),
         (
             [

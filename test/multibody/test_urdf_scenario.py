@@ -123,3 +123,20 @@ def test_what_cannot_be_a_scenario_is_refused():
         scenarios.get("urdf", "no_such.urdf")
     with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
         scenarios.get("snakeboard", "robot.urdf")
+
+
+MASSLESS = """<robot name="gripper">
+  <link name="arm"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="tool"/>
+  <joint name="wrist" type="continuous"><parent link="arm"/><child link="tool"/>
+    <axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_a_link_without_mass_is_named(base, tmp_path):
+    file = tmp_path / "gripper.urdf"
+    file.write_text(MASSLESS)
+    with pytest.raises(ValueError, match="'wrist_dot'.* of the frame 'tool' move no mass"):
+        scenarios.get("urdf", str(file), base)

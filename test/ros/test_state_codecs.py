@@ -5,7 +5,9 @@ refused.
 import math
 import sys
 import types
+from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -19,6 +21,8 @@ from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
 from transforms3d.quaternions import quat2mat  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
+from nh_control.integrators import midpoint  # noqa: E402
+from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
@@ -325,3 +329,16 @@ def test_topics_are_those_that_are_declared(scenario):
     assert found == topics.states(scenario)
     bodies = [topic for codec in made for topic, _ in codec.outgoing if topic not in found]
     assert bodies == topics.odometry(scenario)
+
+
+def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_given():
+    """Also of a system that keeps its numbers to itself."""
+    scenario = scenarios.get("quadrotor_payload")
+    space = scenario.make_system(scenario.parameters).space
+    dsys = midpoint(System("own", space, lambda q, v: ca.sumsqr(v) / 2), 0.01)
+    longer = replace(scenario.parameters, lengths=(1.2, 1.6))
+    for changed, expected in ((None, scenario.parameters), (longer, longer)):
+        (codec,) = codecs(scenario, dsys, True, changed)
+        codec.write(space.origin, np.zeros(space.nw))
+        heights = [pose.translation.z for pose in codec.message.transforms]
+        assert heights == [0.0, *expected.lengths]

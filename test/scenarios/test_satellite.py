@@ -137,6 +137,16 @@ def test_the_tracker_brings_it_onto_its_reference(name):
     assert first == pytest.approx(0.3) and last < 0.02 * first
 
 
+def test_it_is_held_past_the_end_with_momentum_that_its_wheels_have_to_carry():
+    """Attitude errors turn the total momentum in the body: the gains know it."""
+    experiment = Experiment.make(SATELLITE, "biased_slew", duration_s=60.0)
+    run, wanted = experiment.run(), experiment.tracker.reference.states[-1]
+    end = run.trajectory.states[-1]
+    assert np.linalg.norm(total_momentum(end[None])) > 0.4
+    assert angle(end[:4], wanted[:4]) < 1e-5
+    assert np.abs(experiment.model.velocity(end)[:3]).max() < 1e-5
+
+
 def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_change():
     """Momentum that the wheels have to carry costs nothing while the body keeps its rate."""
     Q, _, Qf = weights(NOMINAL)
@@ -149,7 +159,7 @@ def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_
     against = np.r_[np.zeros(10), 1.0, -1.0, 1.0, -1.0]
     np.testing.assert_allclose(A @ against[-4:], 0, atol=1e-15)
     assert against @ Q @ against == pytest.approx(2.0)
-    np.testing.assert_array_equal(Qf, 20 * Q)
+    assert Qf is None and set(SATELLITE.without) & {"p_rotation_x", "wheel1"}
 
 
 @pytest.mark.parametrize("seed", [-1, 3])

@@ -52,10 +52,13 @@ class Codec(Protocol):
         """
 
 
-def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) -> tuple[Codec, ...]:
-    """Codecs of what the scenario shows of the system, which together hold its state; messages
-    carry velocities or, like encoders, none.
+def codecs(
+    scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True, parameters: Any = None
+) -> tuple[Codec, ...]:
+    """Codecs of what the scenario shows of the system with these `parameters`, its own if not
+    given, which together hold its state; messages carry velocities or, like encoders, none.
     """
+    parameters = scenario.parameters if parameters is None else parameters
     space = dsys.system.space
     found: list[Codec] = []
     if scenario.joints:
@@ -63,7 +66,9 @@ def codecs(scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True) ->
     if scenario.body is not None:
         found.append(PlanarCodec(scenario.body, space, velocities))
     if scenario.to_bodies is not None and scenario.from_bodies is not None:
-        found.append(SpatialCodec(scenario.to_bodies, scenario.from_bodies, dsys, velocities))
+        found.append(
+            SpatialCodec(scenario.to_bodies, scenario.from_bodies, dsys, velocities, parameters)
+        )
     return tuple(found)
 
 
@@ -188,8 +193,9 @@ class SpatialCodec:
         from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]],
         dsys: DiscreteSystem,
         velocities: bool = True,
+        parameters: Any = None,
     ):
-        self._parameters, space = dsys.system.parameters, dsys.system.space
+        self._parameters, space = parameters, dsys.system.space
         self._to_bodies, self._from_bodies = to_bodies, from_bodies
         self._velocities = velocities
         self._rest = np.zeros(space.nw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -27,12 +28,20 @@ lock-step run may be.
 
 
 class StatePublisher:
-    """Publishes all that a scenario shows of the plant `dsys`, with equal stamps, the clock before
-    it and TF after it.
+    """Publishes all that a scenario shows of the plant `dsys` with its physical `parameters`, with
+    equal stamps, the clock before it and TF after it.
     """
 
-    def __init__(self, node: Node, scenario: Scenario, dsys: DiscreteSystem, velocities: bool):
-        self._node, self._codecs, self._clock = node, codecs(scenario, dsys, velocities), Clock()
+    def __init__(
+        self,
+        node: Node,
+        scenario: Scenario,
+        dsys: DiscreteSystem,
+        velocities: bool,
+        parameters: Any,
+    ):
+        self._node, self._clock = node, Clock()
+        self._codecs = codecs(scenario, dsys, velocities, parameters)
         outgoing = [
             ("/clock", self._clock),
             *(pair for codec in self._codecs for pair in codec.outgoing),

@@ -60,7 +60,11 @@ class Plant:
         self._loop = self._make_stepper()
         dsys = self._loop.plant.dsys
         self._states = StatePublisher(
-            node, self._model.scenario, dsys, self._parameters["publish_velocities"]
+            node,
+            self._model.scenario,
+            dsys,
+            self._parameters["publish_velocities"],
+            self._plant_parameters,
         )
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
