@@ -206,6 +206,8 @@ class Engine:
         result = self._newton(work, bool(work.warm[0]))
         if work.warm[0] and result.status != newton.CONVERGED:
             result = self._newton(work, False)
+        if result.status in (newton.STALLED, newton.EXHAUSTED):
+            result = self._newton(work, False, patient=True)
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
@@ -215,7 +217,7 @@ class Engine:
             return newton.NOT_FINITE
         return newton.CONVERGED if (domain > 0).all() else newton.OUTSIDE
 
-    def _newton(self, work: Workspace, warm: bool) -> newton.NewtonResult:
+    def _newton(self, work: Workspace, warm: bool, patient: bool = False) -> newton.NewtonResult:
         x, u, p, call = work.x, work.u, work.p, self._step_functions
         if warm:
             r, work.r_z[...] = (call(f, x, u, work.z, p)[0] for f in ("residual", "jacobian"))
@@ -229,6 +231,7 @@ class Engine:
             r[:, 0],
             work.r_z,
             work.z,
+            patient,
         )
 
     def _interpreted_linearize(self, work: Workspace) -> int:

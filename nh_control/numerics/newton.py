@@ -10,11 +10,13 @@ carries the others' round-off.
 The factors of a Jacobian are used again as long as a step with them shrinks the residual at least
 by REFRESH; a step that fails with old factors is tried with new ones. Steps are halved until the
 largest row decreases relative to its size before, or to the larger of its sizes before and after:
-along the Newton direction a row may shrink more slowly than its size. A step after which the next
-correction with the same factors would be smaller than the one before passes, too (Deuflhard's
-natural test): it does not mind rows whose sizes have nothing to do with how far they are from
-zero, as those of an angle after many turns. A row that a new Jacobian no longer shrinks below
-ACCEPT * s_i has met the round-off of its own evaluation and is accepted too.
+along the Newton direction a row may shrink more slowly than its size. A row that a new Jacobian no
+longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation and is accepted too.
+
+Where this does not lead to the end, a step is tried once more with a further test: that the next
+correction with the same factors would be smaller than the one before (Deuflhard's natural test).
+It does not mind rows whose sizes say nothing of how far they are from zero, as those of an angle
+after many turns.
 
 The last residual is corrected for once more, with the factors at hand and without looking at what
 is left: rows accepted at TARGET have residuals of one sign, step after step, which would add up to
@@ -70,10 +72,11 @@ def newton(
     r: np.ndarray,
     r_z: np.ndarray,
     z: np.ndarray,
+    patient: bool = False,
 ) -> NewtonResult:
     """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)`
     returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in `r_z`; `scale` is the part of s
-    that is fixed."""
+    that is fixed; `patient` has the natural test."""
 
     def unknowns(z: np.ndarray) -> np.ndarray:
         return np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
@@ -123,9 +126,9 @@ def newton(
                 larger = sizes(trial)
                 following = relative(r, larger)
                 accepted = relative(r, np.maximum(size, larger)) < enough or following <= ACCEPT
-                if not accepted and np.isfinite(following):
+                if patient and not accepted and np.isfinite(following):
                     after = dgetrs(factors, pivots, r)[0]
-                    weights = np.maximum(unknowns(z), unknowns(trial))
+                    weights = unknowns(np.maximum(np.abs(z), np.abs(trial)))
                     accepted = relative(after, weights) < (1 - t / 4) * relative(dz, weights)
             if accepted:
                 break

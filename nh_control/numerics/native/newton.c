@@ -4,19 +4,13 @@
  *   call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r), call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain)
  *   TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS and the status codes    from newton.py. */
 
-static void magnitudes(const double *z, double *unknown)
+static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
 {
-    double least = 0.0;
+    double unknown[N_Z], least = 0.0;
     for (int j = 0; j < N_Z; ++j)
         if (fabs(z[j]) > least) least = fabs(z[j]);
     least *= SMALL;
     for (int j = 0; j < N_Z; ++j) unknown[j] = fabs(z[j]) > least ? fabs(z[j]) : least;
-}
-
-static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
-{
-    double unknown[N_Z];
-    magnitudes(z, unknown);
     for (int i = 0; i < N_Z; ++i) {
         size[i] = fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
@@ -35,15 +29,25 @@ static double relative_error(const double *r, const double *size)
     return worst;
 }
 
+#if defined(__GNUC__)
+#define SELDOM __attribute__((noinline, cold))
+#define TWICE __attribute__((always_inline)) inline
+#else
+#define SELDOM
+#define TWICE
+#endif
+
 /* Whether the correction after a step t dz from z to trial, with the factors of that step, is smaller than dz. */
 static int natural(const double *factors, const int *pivots, const double *r, const double *z, const double *trial, const double *dz, double t)
 {
-    double after[N_Z], weights[N_Z], there[N_Z];
+    double after[N_Z], weights[N_Z], least = 0.0;
     memcpy(after, r, sizeof after);
     substitute(factors, pivots, after);
-    magnitudes(z, weights);
-    magnitudes(trial, there);
-    for (int j = 0; j < N_Z; ++j) weights[j] = weights[j] > there[j] ? weights[j] : there[j];
+    for (int j = 0; j < N_Z; ++j) {
+        weights[j] = fmax(fabs(z[j]), fabs(trial[j]));
+        if (weights[j] > least) least = weights[j];
+    }
+    for (int j = 0; j < N_Z; ++j) weights[j] = fmax(weights[j], SMALL * least);
     return relative_error(after, weights) < (1.0 - t / 4) * relative_error(dz, weights);
 }
 
@@ -53,9 +57,9 @@ static int factor_copy(const double *J, double *factors, int *pivots)
     return factor(factors, pivots);
 }
 
-/* z: in zero, or a guess if `warm`, out the solution. fixed: sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
+/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test. fixed: sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
  * relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-static int newton(int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
 {
     double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
@@ -104,7 +108,7 @@ static int newton(int warm, const double *x, const double *u, const double *p, d
                 row_sizes(J, trial, fixed, larger);
                 next = relative_error(r, larger);
                 for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
-                accepted = relative_error(r, larger) < enough || next <= ACCEPT || (isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
+                accepted = relative_error(r, larger) < enough || next <= ACCEPT || (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
             }
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
@@ -130,6 +134,16 @@ static int newton(int warm, const double *x, const double *u, const double *p, d
     return status;
 }
 
+static int newton(int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+{
+    return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
+}
+
+SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+{
+    return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
+}
+
 /* Every routine takes the list of arrays and returns a status; its results are among the arrays. A step with a[WARM] not zero starts at the guess in a[Z],
  * and at zero only if that fails. */
 int nh_step(double *const *a)
@@ -139,6 +153,7 @@ int nh_step(double *const *a)
     int status = CONVERGED;
     if (N_Z && *a[WARM] != 0.0) status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED)) status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    if (status == STALLED || status == EXHAUSTED) status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
     for (int i = 0; i < N_X; ++i)
