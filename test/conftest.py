@@ -24,6 +24,12 @@ settings.register_profile("nh_control", deadline=None, derandomize=True, databas
 settings.load_profile("nh_control")
 
 
+def pytest_configure(config):
+    """Folders of tests lie with everything else that a run leaves."""
+    if config.option.basetemp is None:
+        config.option.basetemp = SCRATCH / "tests"
+
+
 def pytest_collection_modifyitems(items):
     """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup),
     whatever else runs beside them.

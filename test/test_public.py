@@ -106,3 +106,19 @@ def test_a_missing_hint_is_found(tmp_path):
         "  @staticmethod\n  def s(x) -> int: ...\n  p = property(lambda self: 1)\n"
     )
     assert without_hints(file) == ["half", "other", "A.__init__", "A.m", "A.s", "A.p"]
+
+
+def test_what_is_printed_of_the_everyday_values_fits_in_a_line():
+    import casadi as ca
+    import numpy as np
+
+    from nh_control import scenarios
+    from nh_control.control.optimize import Optimum
+
+    ball = nh.System("ball", nh.Product(nh.Rn("x"), nh.S2("n")), lambda q, v: ca.sumsqr(v) / 2)
+    run = nh.Trajectory(0.1, np.zeros((1001, 5)), np.zeros((1000, 2)), name="rest")
+    assert repr(ball) == "System('ball', Product(x, nx, ny, nz), inputs ())"
+    assert repr(run) == "Trajectory('rest', 1000 steps of 0.1 s, 5 states, 2 inputs)"
+    optimum = Optimum(run, 1.5, True, "small", ())
+    for value in (ball.space, optimum, scenarios.get("snakeboard")):
+        assert len(repr(value)) < 160 and "\n" not in repr(value)

@@ -17,6 +17,7 @@ from nh_control.command.usage import FAILED, PROGRAM, UsageError
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
+from nh_control.runs.error_metrics import input_units
 from nh_control.scenarios import Scenario, disturbance
 
 
@@ -68,14 +69,14 @@ def _entry(scenario: Scenario) -> dict:
         "integrators": list(scenario.integrators),
         "step_s": scenario.step_s,
         "parameters": {d.name: d.value for d in declarations(scenario.parameters)},
-        "actuators": _actuators(system),
+        "actuators": _actuators(scenario, system),
     }
 
 
-def _actuators(system: System) -> dict[str, tuple[float, float, str]]:
+def _actuators(scenario: Scenario, system: System) -> dict[str, tuple[float, float, str]]:
     """Lower and upper limit and unit of every input."""
     names = system.inputs + system.prescribed
-    units = (*(system.input_units or [""] * system.nu), *[""] * len(system.prescribed))
+    units = input_units(scenario, system)
     return {
         name: (*bounds, unit)
         for name, bounds, unit in zip(names, system.input_bounds.tolist(), units)
@@ -92,7 +93,7 @@ def _overview(entries: dict[str, dict]) -> None:
         values = (f"{name} = {_number(value)}" for name, value in entry["parameters"].items())
         out.add_row("parameters", ", ".join(values))
         for actuator, (lower, upper, unit) in entry["actuators"].items():
-            out.add_row("actuator", f"{actuator}, {lower:g} ... {upper:g} {unit}")
+            out.add_row("actuator", f"{actuator}, {lower:g} ... {upper:g} {unit}".rstrip())
         _print(out)
 
 
@@ -113,7 +114,7 @@ def explained(scenario: Scenario) -> dict:
         "parameters": [_declared(d) for d in declarations(scenario.parameters)],
         "inputs": [
             {"name": name, "lower": lower, "upper": upper, "unit": unit}
-            for name, (lower, upper, unit) in _actuators(system).items()
+            for name, (lower, upper, unit) in _actuators(scenario, system).items()
         ],
         "initial_error": [_declared(d) for d in declarations(scenario.perturbation)],
         "disturbances": {

@@ -72,6 +72,12 @@ class Optimum:
     reason: str
     history: tuple[Iteration, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"Optimum(cost={self.cost:.10g}, converged={self.converged}, reason={self.reason!r}, "
+            f"{len(self.history)} iterations, {self.trajectory})"
+        )
+
 
 Tangent: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Variations z (N + 1, ndx) of the states and v (N, nu) of the inputs."""

@@ -41,6 +41,13 @@ class Trajectory:
                 f"{len(self.states) - 1} inputs, got {len(self.inputs)}"
             )
 
+    def __repr__(self) -> str:
+        states, inputs = self.states.shape[1], self.inputs.shape[1]
+        return (
+            f"Trajectory({self.name!r}, {len(self)} steps of {self.h:g} s, {states} states, "
+            f"{inputs} inputs)"
+        )
+
     def __len__(self) -> int:
         return len(self.inputs)
 

@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nh_control.figures import style
+from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.scenarios import Gust, MonitoredOutput
 
 ROUND_OFF = 1e-18
+GUST = "#cfe3f3"
 NEAR = 1.0
 """How many heights of its curve a limit may be away to be drawn."""
 
@@ -37,6 +39,7 @@ def inputs(result: Result, page: int = 0) -> Figure:
         panel.set_visible(False)
     for panel in panels[rows - 1 :: rows]:
         panel.set_xlabel("time (s)")
+    _show_gusts(result, *panels[: len(shown)])
     handles = style.handles(*panels[: len(shown)])
     style.head(figure, result, handles, style.page_note(page, len(pages)))
     return figure
@@ -51,7 +54,7 @@ def input_pages(result: Result) -> list[list[int]]:
 def _input(result: Result, i: int, panel: Axes) -> None:
     trajectory, model = result.loop.trajectory, result.experiment.model
     times, met = trajectory.times[:-1], result.loop.saturated[:, i]
-    unit = (model.system.input_units or ("",) * model.nu)[i]
+    unit = input_units(result.experiment.scenario, model.system)[i]
     panel.step(
         times,
         trajectory.inputs[:, i],
@@ -121,11 +124,12 @@ def energy(result: Result) -> Figure:
         label="reference",
     )
     first.set_ylabel("energy (J)")
+    _show_gusts(result, first, *others)
     for panel, (label, times, residual, limit) in zip(others, residuals):
         panel.plot(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
         panel.axhline(limit, color=style.LIMIT, linewidth=1.0)
         panel.annotate(
-            f"{limit:.0e}",
+            f"accepted: {limit:.0e}",
             (1, limit),
             xycoords=("axes fraction", "data"),
             ha="right",
@@ -162,7 +166,8 @@ def error(result: Result) -> Figure:
             color=style.OPEN,
             label="open loop, same start" + " (fails)" * (opened.failure is not None),
         )
-    whole.set_ylabel("configuration error (m, rad)")
+    e = result.experiment
+    whole.set_ylabel(f"configuration error ({error_unit(e.scenario, e.model.system.space)})")
     momenta = np.linalg.norm(loop.errors[:, result.experiment.model.system.space.nv :], axis=1)
     curves = [(part.name, part.unit, part.values) for part in result.error_parts] + [
         ("momenta", "SI", momenta)
@@ -184,7 +189,7 @@ def error(result: Result) -> Figure:
         borderaxespad=0.0,
         fontsize=8,
     )
-    _show_gusts(result, whole)
+    _show_gusts(result, whole, parts)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
@@ -200,14 +205,16 @@ def error(result: Result) -> Figure:
     return figure
 
 
-def _show_gusts(result: Result, panel: Axes) -> None:
+def _show_gusts(result: Result, *panels: Axes) -> None:
+    """Shade the time of every gust, which the first panel's legend names."""
     end = result.loop.trajectory.duration
     for disturbance in result.experiment.options.disturbances:
         gust = disturbance.signal
         if isinstance(gust, Gust):
             stop = min(end, gust.start + gust.duration) if gust.duration else end
             label = f"gust on {disturbance.target}"
-            panel.axvspan(gust.start, stop, color="#cfe3f3", linewidth=0, label=label)
+            for panel, text in zip(panels, (label, *[None] * len(panels))):
+                panel.axvspan(gust.start, stop, color=GUST, linewidth=0, label=text, zorder=0)
 
 
 def monitored(result: Result, monitor: MonitoredOutput) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.typing import ColorType
 from scipy.spatial import ConvexHull
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, Solid, scene
+from nh_control.figures.scene import Scene, Solid, apart, scene
 from nh_control.runs.error_metrics import coordinate_units, state_label
 from nh_control.runs.experiment import Result
 
@@ -37,9 +37,10 @@ def path(
     (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
     seen = list(plane)
     xy, target_xy = track[:, seen], expected[:, seen]
+    run_scenes = [scene(experiment, states[k]) for k in clock.nodes]
     drawn = [
-        (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
-        for k in clock.nodes
+        (run_scenes[i], scene(experiment, result.targets[k]), clock.color(k))
+        for i, k in ((i, clock.nodes[i]) for i in apart(run_scenes))
     ]
     low, high = _bounds(
         np.vstack(
@@ -127,7 +128,7 @@ def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
         value, target = trajectory.states[:, i], result.targets[:, i]
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
-        panel.set_ylabel(style.wrapped(state_label(model.state_names[i], units), 18))
+        panel.set_ylabel(style.wrapped(state_label(model.state_names[i], units), 20))
         style.keep_readable(panel)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)

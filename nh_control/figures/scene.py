@@ -4,7 +4,7 @@ body axes, and the paths that bodies leave.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -18,6 +18,8 @@ from nh_control.scenarios import BodyState
 from nh_control.scenarios.visual_model import Color, Pose, Shape, VisualModel
 
 AXIS_M = 0.22
+APART = 0.1
+"""How far something must move, as a part of the system's size, to be drawn again."""
 AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 CIRCLE = np.column_stack(
     [np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)]
@@ -74,6 +76,19 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     driven = {arrow.frame for arrow in visual.arrows}
     axes = [line for body in bodies if body.frame in driven for line in _axes(body)]
     return replace(look(visual, parameters, q), axes=axes)
+
+
+def apart(scenes: Sequence[Scene]) -> list[int]:
+    """Which of some scenes in a row to draw, so that none lies upon the one before: those in which
+    something has moved by at least APART of the size, and the first.
+    """
+    kept = [0]
+    size = np.linalg.norm(np.ptp(scenes[0].points, axis=0))
+    for i, one in enumerate(scenes):
+        moved = np.linalg.norm(one.points - scenes[kept[-1]].points, axis=1)
+        if moved.max(initial=0.0) >= APART * size and i:
+            kept.append(i)
+    return kept
 
 
 def look(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:

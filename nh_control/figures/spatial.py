@@ -19,7 +19,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, bodies_of, scene
+from nh_control.figures.scene import Scene, apart, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
 
 VIEW = {"elev": 28, "azim": -62}
@@ -42,9 +42,10 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     """
     experiment, states = result.experiment, result.loop.trajectory.states
     clock = style.Clock(result, SHOWN)
+    run_scenes = [scene(experiment, states[k]) for k in clock.nodes]
     drawn = [
-        (scene(experiment, states[k]), scene(experiment, result.targets[k]), clock.color(k))
-        for k in clock.nodes
+        (run_scenes[i], scene(experiment, result.targets[k]), clock.color(k))
+        for i, k in ((i, clock.nodes[i]) for i in apart(run_scenes))
     ]
     low, high = _bounds(
         np.vstack(

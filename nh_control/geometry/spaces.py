@@ -46,6 +46,9 @@ class Space(ABC):
     names: tuple[str, ...]
     velocity_names: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)})"
+
     @property
     def nq(self) -> int:
         """Numbers that store a configuration."""

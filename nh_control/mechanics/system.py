@@ -89,6 +89,11 @@ class System:
                 )
         check(self)
 
+    def __repr__(self) -> str:
+        counts = {"velocity": self.m, "holonomic": self.n_holonomic}
+        constraints = "".join(f", {n} {kind} constraints" for kind, n in counts.items() if n)
+        return f"System({self.name!r}, {self.space}, inputs {self.inputs}{constraints})"
+
     @property
     def nu(self) -> int:
         """Number of inputs."""

@@ -1,4 +1,4 @@
-"""What the numbers of a scenario mean: symbols and units of coordinates, and the tracking error in
+"""What the numbers of a scenario mean: names and units of coordinates, and the tracking error in
 parts that mean something.
 """
 
@@ -12,17 +12,9 @@ import numpy as np
 
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.mechanics.system import System
 from nh_control.scenarios import Scenario
 
-SYMBOLS = {
-    "psi": "ψ",
-    "phi": "φ",
-    "theta": "θ",
-    "alpha": "α",
-    "rho_1": "ρ₁",
-    "rho_2": "ρ₂",
-    "rho_3": "ρ₃",
-}
 TOGETHER = {"m": "lengths", "rad": "angles"}
 MOMENTUM_UNITS = {"m": "kg m/s", "rad": "kg m²/s"}
 
@@ -53,11 +45,26 @@ def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
 
 
 def state_label(name: str, units: dict[str, str]) -> str:
-    """Symbol of a coordinate or a momentum `p_<coordinate>` with its unit, where it is known."""
+    """A coordinate or a momentum `p_<coordinate>` with its unit, where it is known."""
     coordinate = name.removeprefix("p_")
     unit = units.get(name) or MOMENTUM_UNITS.get(units.get(coordinate, ""), "SI")
-    symbol = SYMBOLS.get(coordinate, coordinate)
-    return f"{symbol if name == coordinate else f'p of {symbol}'} ({unit})"
+    return f"{name if name == coordinate else f'p of {coordinate}'} ({unit})"
+
+
+def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
+    """Units of the inputs, "" where none is known: those of the forces, then those of the
+    prescribed coordinates.
+    """
+    units = coordinate_units(scenario, system.space)
+    forces = system.input_units or ("",) * system.nu
+    return (*forces, *(units[name] for name in system.prescribed))
+
+
+def error_unit(scenario: Scenario, space: Space) -> str:
+    """Unit of the norm of the configuration's error, "m, rad" where it is one over both."""
+    still = np.array([space.origin])
+    units = {part.unit for part in error_parts(scenario, space, still, still)}
+    return ", ".join(sorted(units))
 
 
 def error_parts(
@@ -117,14 +124,12 @@ def _vector_parts(
 
 def _vector_name(names: list[str], unit: str) -> str:
     """What coordinates are called together: `payload position` for payload_x, payload_y,
-    payload_z, else their symbols while they are few.
+    payload_z, else their names while they are few.
     """
     common = os.path.commonprefix(names).rpartition("_")[0]
     if common and len(names) > 1:
         return f"{common} position"
-    return (
-        ", ".join(SYMBOLS.get(name, name) for name in names) if len(names) <= 3 else TOGETHER[unit]
-    )
+    return ", ".join(names) if len(names) <= 3 else TOGETHER[unit]
 
 
 def _pose_parts(_: Scenario, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:

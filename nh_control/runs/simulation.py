@@ -26,6 +26,9 @@ class ClosedLoop:
     constraint: np.ndarray
     failure: StepFailed | None = None
 
+    def __repr__(self) -> str:
+        return f"ClosedLoop({self.trajectory}, failure={self.failure})"
+
 
 def advance(
     plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.mechanics.parameters import declarations
+from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.simulation import ClosedLoop
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 STOPPED = "stopped early"
+ROUND_OFF = 1e13
+"""Ratio of errors of which the smaller one is nothing but round-off."""
 
 
 def summarize(result: Result) -> dict:
@@ -64,10 +67,11 @@ def _error(result: Result) -> dict:
     """Tracking error at the start, at the end and at its largest: of the whole configuration (norm
     over m and rad), by its parts, and open loop's.
     """
-    total = result.configuration_error()
+    e, total = result.experiment, result.configuration_error()
     opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
     failed = None if result.open_loop is None else _stopped(result.open_loop)
     return {
+        "unit": error_unit(e.scenario, e.model.system.space),
         "initial": float(total[0]),
         "final": float(total[-1]),
         "largest": float(total.max()),
@@ -113,11 +117,11 @@ def _input(result: Result, i: int) -> dict:
     lower, upper = (
         float(v) if np.isfinite(v) else None for v in result.experiment.tracker.limits[i]
     )
-    units = result.experiment.model.system.input_units
+    e = result.experiment
     return {
         "max": float(np.abs(result.loop.trajectory.inputs[:, i]).max(initial=0.0)),
         "limits": [lower, upper],
-        "unit": units[i] if units else None,
+        "unit": input_units(e.scenario, e.model.system)[i] or None,
         "saturated_steps": int(result.loop.saturated[:, i].sum()),
     }
 
@@ -166,7 +170,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
     )
     yield "steps", f"{s['steps']}{short} ({s['steps'] * s['step_s']:g} s{past})"
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
-    yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} (m, rad){change}"
+    unit = f"({error['unit']})" if "," in error["unit"] else error["unit"]
+    yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} {unit}{change}"
     for name, part in error["parts"].items():
         yield (
             f"  {name}",
@@ -174,7 +179,7 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
             f"{part['largest']:.3g}, rms {part['rms']:.3g}",
         )
     if error["open_loop_final"] is not None:
-        yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} (m, rad)"
+        yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"
     if error["open_loop_stopped"] is not None:
         yield "  open loop", f"ends early: {error['open_loop_stopped']}"
     for name, u in s["inputs"].items():
@@ -185,7 +190,7 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         )
         yield (
             name,
-            f"max {u['max']:.3g} {u['unit'] or ''}, {limits}, {u['saturated_steps']} steps "
+            f"max {_with_unit(u['max'], u['unit'])}, {limits}, {u['saturated_steps']} steps "
             f"saturated",
         )
     for name, m in s["monitored"].items():
@@ -231,8 +236,14 @@ def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:
     )
 
 
+def _with_unit(value: float, unit: str | None) -> str:
+    return f"{value:.3g} {unit}" if unit else f"{value:.3g}"
+
+
 def _factor(reduction: float) -> str:
     factor, word = (reduction, "smaller") if reduction >= 1 else (1 / reduction, "larger")
+    if factor >= ROUND_OFF:
+        return "down to round-off" if reduction >= 1 else "up from round-off"
     number = (
         f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else f"{factor:.1e}"
     )

@@ -170,6 +170,9 @@ class Scenario:
             if not getattr(self, what):
                 raise ValueError(f"scenario {self.name}: {what} must not be empty")
 
+    def __repr__(self) -> str:
+        return f"Scenario({self.name!r}, {self.title!r})"
+
     @property
     def origin(self) -> dict[str, str]:
         """The nodes' parameters that make this scenario again."""

@@ -27,7 +27,7 @@ def test_coordinates_of_one_unit_are_one_part():
     space = Rn("x", "theta")
     assert parts(SLIDER, space, [0.3, 0.1], [0.0, 0.5]) == {
         "x": ("m", pytest.approx(0.3)),
-        "θ": ("rad", pytest.approx(0.4)),
+        "theta": ("rad", pytest.approx(0.4)),
     }
     assert error_metrics.coordinate_units(SLIDER, space) == {"x": "m", "theta": "rad"}
 
@@ -47,7 +47,7 @@ def test_planar_body_has_position_heading_and_the_rest():
         board, Product(Rn("psi", "phi"), SE2()), [0.3, 0.4, 1.0, 3.0, 4.0], [0, 0, 0.75, 0, 0]
     )
     assert got == {
-        "ψ, φ": ("rad", pytest.approx(0.5)),
+        "psi, phi": ("rad", pytest.approx(0.5)),
         "position": ("m", pytest.approx(5.0)),
         "heading": ("rad", 0.25),
     }
@@ -101,10 +101,16 @@ def test_distance_from_the_manifold_is_that_of_the_worst_factor():
     assert error_metrics.manifold_residual(Product(Rn("psi"), SE2()), np.zeros((2, 4))) is None
 
 
-def test_labels_of_states_have_symbols_and_units():
+def test_labels_of_states_have_names_and_units():
     units = {"x": "m", "theta": "rad"}
     labels = [
         error_metrics.state_label(name, units)
         for name in ("x", "theta", "p_x", "p_theta", "rho_1")
     ]
-    assert labels == ["x (m)", "θ (rad)", "p of x (kg m/s)", "p of θ (kg m²/s)", "ρ₁ (SI)"]
+    assert labels == [
+        "x (m)",
+        "theta (rad)",
+        "p of x (kg m/s)",
+        "p of theta (kg m²/s)",
+        "rho_1 (SI)",
+    ]

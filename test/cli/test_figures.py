@@ -2,6 +2,7 @@
 without, and bodies in space without one.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 from nh_control import scenarios
 from nh_control.figures import planar, save_all, style
 from nh_control.figures.gallery import figures
-from nh_control.figures.scene import look, scene
+from nh_control.figures.scene import Scene, apart, look, scene
 from nh_control.integrators import midpoint
+from nh_control.runs import error_metrics
+from nh_control.runs.error_metrics import error_unit
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, Scenario
+from nh_control.scenarios import Joint, PlantOptions, Scenario, disturbance
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
@@ -49,7 +52,7 @@ def test_joints_alone_have_all_figures_but_a_path(tmp_path):
     assert set(files) == {"states", "inputs", "energy", "error"}
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
     panels = figures(PENDULUM)["states"](run).axes
-    assert [panel.get_ylabel() for panel in panels] == ["θ (rad)", "p of θ (kg m²/s)"]
+    assert [panel.get_ylabel() for panel in panels] == ["theta (rad)", "p of theta (kg m²/s)"]
 
 
 def hanging(parameters, q):
@@ -91,8 +94,8 @@ def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path):
 
 def test_summary_of_joints_alone_leaves_out_what_there_is_not():
     summary = summarize(result(PENDULUM))
-    assert list(summary["error"]["parts"]) == ["θ"]
-    part = summary["error"]["parts"]["θ"]
+    assert list(summary["error"]["parts"]) == ["theta"]
+    part = summary["error"]["parts"]["theta"]
     assert (
         part["unit"] == "rad"
         and part["initial"] == pytest.approx(0.1)
@@ -104,7 +107,73 @@ def test_summary_of_joints_alone_leaves_out_what_there_is_not():
     )
     labels = table(summary).columns[0]._cells
     absent = {"constraint residual", "distance from manifold", "disturbance"}
-    assert "  θ" in labels and not absent & set(labels)
+    assert "  theta" in labels and not absent & set(labels)
+
+
+def rows(summary):
+    """The table's texts by their labels."""
+    labels, texts = table(summary).columns
+    return {
+        label.strip(): str(text) for label, text in zip(labels._cells, texts._cells, strict=True)
+    }
+
+
+def test_the_table_has_the_units_that_there_are_and_no_others():
+    run = result(PENDULUM)
+    summary = summarize(run)
+    assert summary["error"]["unit"] == "rad"
+    assert rows(summary)["tracking error"].startswith("0.1 -> ")
+    assert " rad, " in rows(summary)["tracking error"]
+    without_unit = {**summary["inputs"], "torque": {**summary["inputs"]["torque"], "unit": None}}
+    text = rows({**summary, "inputs": without_unit})["torque"]
+    assert re.match(r"max [0-9.e+-]+, no limit, 0 steps saturated", text)
+    board = scenarios.get("snakeboard")
+    assert error_unit(board, board.make_system(board.parameters).space) == "m, rad"
+
+
+@pytest.mark.parametrize(
+    "reduction, text",
+    [(1234.0, "1,234 times smaller"), (0.5, "2.00 times larger")]
+    + [(5.7e43, "down to round-off"), (1e-20, "up from round-off")],
+)
+def test_ratios_of_errors_say_what_they_mean(reduction, text):
+    summary = summarize(result(PENDULUM))
+    summary["error"]["reduction"] = reduction
+    assert rows(summary)["tracking error"].endswith(text)
+
+
+def test_prescribed_inputs_have_the_units_of_their_coordinates():
+    marionette = scenarios.get("marionette")
+    units = error_metrics.input_units(marionette, marionette.make_system(marionette.parameters))
+    assert len(units) == 18 and set(units) == {"m"}
+
+
+def test_a_gust_is_marked_in_every_figure_over_time_and_limits_are_explained():
+    run = result(
+        PENDULUM,
+        options=PlantOptions(
+            disturbances=(disturbance.parse("theta:gust:0.5,start=0.1,duration=0.2"),)
+        ),
+    )
+    for name in ("error", "inputs", "energy"):
+        drawn = figures(PENDULUM)[name](run)
+        spans = [patch for panel in drawn.axes for patch in panel.patches]
+        for span in spans:
+            assert (span.get_x(), span.get_width()) == pytest.approx((0.1, 0.2))
+        assert len(spans) == len(drawn.axes)
+        assert "gust on theta" in [text.get_text() for text in drawn.legends[0].get_texts()]
+
+
+def test_accepted_residuals_are_explained(short_hover):
+    run = result(short_hover, reference="hover", duration_s=0.1)
+    residual = figures(short_hover)["energy"](run).axes[1]
+    assert [text.get_text() for text in residual.texts] == ["accepted: 1e-14"]
+
+
+def test_what_stays_in_place_is_drawn_once():
+    line = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    seen = [Scene(cables=[line + [x, 0.0, 0.0]]) for x in (0.0, 0.01, 0.02, 0.5, 0.51, 1.2)]
+    assert apart(seen) == [0, 3, 5] and apart(seen[:3]) == [0]
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +241,7 @@ def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen()
     drawn = figures(scenario)
     assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(PENDULUM)
     labels = [panel.get_ylabel() for panel in drawn["joints"](result(PENDULUM)).axes]
-    assert labels == ["θ (rad)", "p of θ (kg m²/s)"]
+    assert labels == ["theta (rad)", "p of theta (kg m²/s)"]
     visual = scenario.visual_model()
     at_rest = scenario.make_system(scenario.parameters).space.origin
     rods = [
@@ -198,7 +267,7 @@ def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch
     assert set(files) == {"states", "states_2", "inputs", "energy", "error"}
     first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
     moved = np.ptp(run.loop.trajectory.states, axis=0)
-    labels = np.array(["θ (rad)", "p of θ (kg m²/s)"])[np.argsort(-moved)]
+    labels = np.array(["theta (rad)", "p of theta (kg m²/s)"])[np.argsort(-moved)]
     assert [figure.axes[0].get_ylabel() for figure in (first, second)] == list(labels)
     assert "page 2 of 2" in second.get_suptitle()
 
