@@ -347,7 +347,7 @@ def test_fields_are_the_continuous_equations(name, monkeypatch):
     def state(s):
         """State at time s of a motion with this velocity and acceleration."""
         at = space.retract(q, y * s[0])
-        return dsys.state(at, project(space, at, v + s[0] * acceleration))
+        return dsys.measured_state(at, project(space, at, v + s[0] * acceleration))
 
     size = 1 + np.abs(rate).max()
     np.testing.assert_allclose(rate, jacobian(state, 1, 0.002)[:, 0], rtol=0, atol=1e-9 * size)
