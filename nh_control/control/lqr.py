@@ -126,7 +126,7 @@ def infinite_horizon(
     drift: float = 1e-8,
     without: Sequence[str] = (),
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), solved by `control.dlqr`.
+    """Stationary LQR about an equilibrium x = f(x, u).
 
     The tangent coordinates named in `without`, which nothing influences or nobody wants to hold (a
     conserved momentum, the angles of wheels), are not steered: they go their own way, and the

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_discrete_are
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,15 @@ def stationary(
     `K_l = (R + B_k^T P_kk B_k)^{-1} B_k^T (P_kk A_kl + P_kl A_ll)`. That of l alone, which changes
     no gain, is the least one that leaves P positive semidefinite.
     """
-    import control
-
     others = [i for i in range(len(A)) if i not in kept]
     k, kl, l = np.ix_(kept, kept), np.ix_(kept, others), np.ix_(others, others)
     A, B = transformed(A, B, T)
     Q = np.linalg.solve(T.T, np.linalg.solve(T.T, Q).T)
     K, P = np.zeros((B.shape[1], len(A))), np.zeros(A.shape)
-    K_k, P_k, poles = map(np.asarray, control.dlqr(A[k], B[kept], Q[k], R))
+    P_k = solve_discrete_are(A[k], B[kept], Q[k], R)
+    K_k = np.linalg.solve(R + B[kept].T @ P_k @ B[kept], B[kept].T @ P_k @ A[k])
     C, way = A[k] - B[kept] @ K_k, A[l]
+    poles = np.linalg.eigvals(C)
     both = Q[kl] + C.T @ P_k @ A[kl]
     while len(others) and np.abs(C).max() > 1e-20:  # sum of (C^T)^i both A_ll^i, doubled
         both, C, way = both + C.T @ both @ way, C @ C, way @ way
