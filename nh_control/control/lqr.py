@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
+from nh_control.control.stationary import StationaryGain, decoupling, stationary, transformed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
@@ -49,16 +49,6 @@ class Gains:
 
     K: np.ndarray
     P: np.ndarray
-
-
-@dataclass(frozen=True)
-class StationaryGain:
-    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and closed-loop poles of what is held
-    (ndx, or less)."""
-
-    K: np.ndarray
-    P: np.ndarray
-    poles: np.ndarray
 
 
 def linearize_along(
@@ -136,8 +126,7 @@ def infinite_horizon(
     drift: float = 1e-8,
     without: Sequence[str] = (),
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), solved by
-    `scipy.linalg.solve_discrete_are`.
+    """Stationary LQR about an equilibrium x = f(x, u).
 
     The tangent coordinates named in `without`, which nothing influences or nobody wants to hold (a
     conserved momentum, the angles of wheels), are not steered: they go their own way, and the
@@ -154,68 +143,10 @@ def infinite_horizon(
             f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
         )
     names, T = [dsys.state_space.tangent_names[i] for i in kept], decoupling(lin.A, lin.B, kept)
-    A, B = _transformed(lin.A, lin.B, T)
+    A, B = transformed(lin.A, lin.B, T)
     reach = B[kept] @ B[kept].T
     _require_stabilizable(dsys, A[np.ix_(kept, kept)], reach, names, stationary=True)
     return stationary(lin.A, lin.B, Q, R, kept, T)
-
-
-def decoupling(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
-    """T (n, n) of coordinates `dy = T dx` that are those of dx but for combinations w dx which
-    nothing changes, `w A = w, w B = 0`: as many coordinates that are not `kept` (indices) make
-    place for them; the identity where they are not enough.
-    """
-    T, others = np.eye(len(A)), [i for i in range(len(A)) if i not in kept]
-    left, sizes, _ = np.linalg.svd(np.hstack([A - np.eye(len(A)), B]))
-    w = left[:, sizes < 1e-8 * (np.abs(A).max() + np.abs(B).max())].T
-    if 0 < len(w) <= len(others):
-        chosen = [
-            others[i] for i in scipy.linalg.qr(w[:, others], mode="r", pivoting=True)[1][: len(w)]
-        ]
-        if np.linalg.cond(w[:, chosen]) < 1e8:
-            T[chosen] = np.linalg.solve(w[:, chosen], w)
-    return T
-
-
-def _transformed(A: np.ndarray, B: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return T @ np.linalg.solve(T.T, A.T).T, T @ B
-
-
-def stationary(
-    A: np.ndarray,
-    B: np.ndarray,
-    Q: np.ndarray,
-    R: np.ndarray,
-    kept: Sequence[int],
-    T: np.ndarray,
-) -> StationaryGain:
-    """Stationary LQR of the coordinates k = `kept` (indices) of `dy = T dx` while the others, l,
-    go their own way, `dy_l' = A_ll dy_l`.
-
-    With `C = A_kk - B_k K_k` the cost of both is `P_kl = Q_kl + C^T (P_kk A_kl + P_kl A_ll)`, and
-    `K_l = (R + B_k^T P_kk B_k)^{-1} B_k^T (P_kk A_kl + P_kl A_ll)`. That of l alone, which changes
-    no gain, is the least one that leaves P positive semidefinite.
-    """
-    others = [i for i in range(len(A)) if i not in kept]
-    k, kl, l = np.ix_(kept, kept), np.ix_(kept, others), np.ix_(others, others)
-    A, B = _transformed(A, B, T)
-    Q = np.linalg.solve(T.T, np.linalg.solve(T.T, Q).T)
-    K, P = np.zeros((B.shape[1], len(A))), np.zeros(A.shape)
-    P_k = scipy.linalg.solve_discrete_are(A[k], B[kept], Q[k], R)
-    K_k = np.linalg.solve(R + B[kept].T @ P_k @ B[kept], B[kept].T @ P_k @ A[k])
-    C, way = A[k] - B[kept] @ K_k, A[l]
-    poles = np.linalg.eigvals(C)
-    both = Q[kl] + C.T @ P_k @ A[kl]
-    while len(others) and np.abs(C).max() > 1e-20:  # sum of (C^T)^i both A_ll^i, doubled
-        both, C, way = both + C.T @ both @ way, C @ C, way @ way
-    P[k], P[kl], P[np.ix_(others, kept)] = P_k, both, both.T
-    P[l] = both.T @ np.linalg.lstsq(P_k, both, rcond=1e-12)[0]
-    K[:, kept] = K_k
-    K[:, others] = np.linalg.solve(
-        R + B[kept].T @ P_k @ B[kept], B[kept].T @ (P_k @ A[kl] + both @ A[l])
-    )
-    P = T.T @ P @ T
-    return StationaryGain(K @ T, (P + P.T) / 2, poles)
 
 
 def kept_coordinates(dsys: DiscreteSystem, without: Sequence[str]) -> list[int]:

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 
 from nh_control.control import lqr
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
+from nh_control.control.stationary import decoupling, stationary
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -286,7 +287,7 @@ def _disturbance_gains(
     pad = ((0, d), (0, d))
     Q_d, terminal = np.pad(Q, pad), np.pad(Qf, pad)
     if kept is not None:
-        T = block_diag(lqr.decoupling(A[-1], B[-1], kept), np.eye(d))
-        terminal = lqr.stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
+        T = block_diag(decoupling(A[-1], B[-1], kept), np.eye(d))
+        terminal = stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
     gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

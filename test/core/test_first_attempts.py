@@ -10,6 +10,7 @@ import nh_control as nh
 from nh_control.control import lqr
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
+from nh_control.control.stationary import decoupling, stationary
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.scenarios import Scenario
 
@@ -158,7 +159,7 @@ def test_what_is_left_out_is_known_to_the_rest():
     A = np.array([[1.0, 0.1, 0.02], [0.0, 0.9, 0.3], [0.0, 0.0, 0.95]])
     B, Q, R = np.array([[0.0], [1.0], [0.0]]), np.diag([1.0, 0.5, 0.2]), np.eye(1)
     Q[0, 2] = Q[2, 0] = 0.3
-    found = lqr.stationary(A, B, Q, R, [0, 1], lqr.decoupling(A, B, [0, 1]))
+    found = stationary(A, B, Q, R, [0, 1], decoupling(A, B, [0, 1]))
     steps = 400
     long = lqr.riccati(np.tile(A, (steps, 1, 1)), np.tile(B, (steps, 1, 1)), Q, R, Q)
     np.testing.assert_allclose(found.K, long.K[0], atol=1e-10)
@@ -169,9 +170,9 @@ def test_a_conserved_quantity_among_the_coordinates_is_found():
     """The third coordinate is pushed by the first, and their sum with it is conserved."""
     A = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.0], [0.1, -0.1, 1.0]])
     B = np.array([[1.0], [0.0], [-1.0]])
-    T = lqr.decoupling(A, B, [0, 1])
+    T = decoupling(A, B, [0, 1])
     np.testing.assert_allclose(T, [[1, 0, 0], [0, 1, 0], [1, 0, 1]], atol=1e-12)
-    found = lqr.stationary(A, B, np.eye(3), np.eye(1), [0, 1], T)
+    found = stationary(A, B, np.eye(3), np.eye(1), [0, 1], T)
     closed = np.linalg.eigvals(A - B @ found.K)
     np.testing.assert_allclose(sorted(abs(closed))[-1], 1.0)
     assert sorted(abs(closed))[-2] < 0.9 and np.linalg.eigvalsh(found.P).min() > -1e-12
