@@ -23,7 +23,7 @@ FINER = {
     "": ("gonzalez_f",),
 }
 """Methods, by the start of their names, whose steps bend so much on a system, or on any, that the
-differences need a tenth of the spacing, second ones a fifth.
+differences need a tenth of the spacing.
 """
 SELDOM = ("exact-0.3", "truncated-0.5")
 """RDP with the exact tangent off the middle, or with a truncated one at it, is slow."""
@@ -37,7 +37,7 @@ CASES = [
 def spacings(system, method):
     """Those of first and of second differences."""
     if method.startswith((*FINER.get(system, ()), *FINER[""])):
-        return SPACING / 10, SPACING_2 / 5
+        return SPACING / 10, SPACING_2 / 10
     return SPACING, SPACING_2
 
 
