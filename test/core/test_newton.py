@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from cases import METHODS, discrete, random_point
+from scipy.integrate import solve_ivp
 
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
@@ -310,3 +311,48 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
 def test_bad_step_sizes(make, h):
     with pytest.raises(ValueError, match="step h must be positive and finite"):
         make(h)
+
+
+def heavy_end(y):
+    """Accelerations of a double pendulum of unit lengths, 1 kg and 1e6 kg, from (a, b, a', b')."""
+    a, b, w, z = y
+    c, s, m = np.cos(a - b), np.sin(a - b), 1e6
+    pull = np.array(
+        [-m * s * z**2 - (1 + m) * 9.81 * np.sin(a), m * s * w**2 - m * 9.81 * np.sin(b)]
+    )
+    inverse = np.array([[m, -m * c], [-m * c, 1 + m]]) / (m * (1 + m * s**2))
+    return np.concatenate([[w, z], inverse @ pull])
+
+
+def test_taut_links_that_snap_fail_a_step_that_does_not_see_it_and_no_other():
+    """At 0.13076 s the light mass is pulled through the line of the links in a few microseconds;
+    the rates go from 70 to 960 rad/s. The failure is that of the step, not of Newton's method.
+    """
+    links = System(
+        "links",
+        Rn("a", "b"),
+        lambda q, v: (
+            v[0] ** 2 / 2
+            + 1e6 / 2 * (ca.sumsqr(v) + 2 * ca.cos(q[0] - q[1]) * v[0] * v[1])
+            + 9.81 * ((1 + 1e6) * ca.cos(q[0]) + 1e6 * ca.cos(q[1]))
+        ),
+    )
+    exact = solve_ivp(
+        lambda _, y: heavy_end(y),
+        (0, 0.1308),
+        [1.0, 0.5, 0, 0],
+        "DOP853",
+        dense_output=True,
+        rtol=1e-12,
+        atol=1e-12,
+    )
+    assert np.abs(exact.y[2]).max() > 900 > 100 > np.abs(exact.y[2, -1])
+    before, coarse = exact.sol(0.1307), midpoint(links, 1e-5)
+    with pytest.raises(StepFailed, match="reduce h"):
+        coarse.simulate(coarse.state(before[:2], before[2:]), steps=10)
+    errors = []
+    for h in (1e-7, 5e-8):
+        fine = coarse.with_step(h)
+        run = fine.simulate(fine.state(before[:2], before[2:]), steps=round(1e-4 / h))
+        errors.append(np.abs(run.states[-1, :2] - exact.y[:2, -1]).max())
+    assert errors[0] < 1e-6 and errors[0] / errors[1] == pytest.approx(4, rel=0.1)
