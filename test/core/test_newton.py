@@ -7,6 +7,7 @@ from cases import METHODS, discrete, random_point
 from scipy.integrate import solve_ivp
 
 from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
@@ -276,6 +277,28 @@ def outcome(dsys, x, u):
         return error.reason, np.array([error.iterations])
 
 
+def hard_points(dsys):
+    """States and inputs far from rest."""
+    points = [random_point(dsys, np.random.default_rng(seed)) for seed in range(40)]
+    return [
+        (np.where(np.arange(dsys.nx) < dsys.system.space.nq, x, 5 * x), 3 * u) for x, u in points
+    ]
+
+
+def test_a_step_that_fails_from_zero_is_tried_from_the_solution_of_half_of_it(monkeypatch):
+    dsys = METHODS["rdp-cay-exact-0.5"](discrete("sleigh", "rdp-cay-exact-0.5", 0.1).system, 2.5)
+    points = hard_points(dsys)
+    with monkeypatch.context() as one_start:
+        one_start.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)
+        failed = [i for i, (x, u) in enumerate(points) if outcome(dsys, x, u)[0] is not None]
+    assert failed
+    for x, u in (points[i] for i in failed):
+        x1 = dsys.step(x, u)
+        np.testing.assert_array_equal(dsys.linearize(x, u).x1, x1)
+        np.testing.assert_array_equal(dsys.simulate(x, [u]).states[-1], x1)
+        assert np.abs(dsys.constraint_residual(x, x1)).max() <= 1e-12 * np.abs(x1).max()
+
+
 @pytest.mark.parametrize(
     "system, method",
     [("pendulum", "midpoint"), ("sleigh", "rdp-cay-exact-0.5"), ("snakeboard", "dla")],
@@ -285,11 +308,8 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
     ill-conditioned steps enlarge, and the same way of failing.
     """
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
-    points = [random_point(native, np.random.default_rng(seed)) for seed in range(40)]
-    points = [
-        (np.where(np.arange(native.nx) < native.system.space.nq, x, 5 * x), 3 * u)
-        for x, u in points
-    ]
+    points = hard_points(native)
+    monkeypatch.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)  # one start only
     expected = [outcome(native, x, u) for x, u in points]
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     interpreted = METHODS[method](native.system, 2.5)
