@@ -233,11 +233,24 @@ class DiscreteSystem:
         work, table = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
         _assign(work.x, x0, self, "x0")
         table[0] = work.x
-        status, done = self._engine.simulate(work, inputs, every, table[1:])
-        if status:
-            failure = self._failure(status, work)
-            raise failure.at(done) if isinstance(failure, StepFailed) else failure
+        row = 0
+        while row < len(inputs):
+            work.x[:] = table[row]
+            _, done = self._engine.simulate(work, inputs[row:], every, table[row + 1 :])
+            row += done // every
+            if row < len(inputs):  # a step that failed may have a solution from another start
+                table[row + 1] = self._steps(table[row], inputs[row], every, row * every)
+                row += 1
         return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
+
+    def _steps(self, x: np.ndarray, u: np.ndarray, count: int, first: int) -> np.ndarray:
+        """The state after `count` steps under one input, the first of number `first`."""
+        for k in range(first, first + count):
+            try:
+                x = self.step(x, u)
+            except StepFailed as failure:
+                raise failure.at(k) from None
+        return x
 
     def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
@@ -364,9 +377,23 @@ class DiscreteSystem:
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
-        if status:
-            raise self._failure(status, work)
+        if status and (status == newton.OUTSIDE or not self._solved_from_half(routine, work)):
+            raise self._failure(routine(work), work)
         return work
+
+    def _solved_from_half(self, routine: Callable[[Workspace], int], work: Workspace) -> bool:
+        """Whether Newton's method finds a solution from that of half the step, whose mean
+        velocities are near; a step from zero, as all begin, may not have led there.
+        """
+        if len(self.method.substeps) > 1 or not len(work.z):
+            return False
+        h = work.p[-1]
+        work.p[-1] = h / 2
+        status = self._engine.step(work)
+        work.p[-1], work.warm[:] = h, 1.0
+        status = status or routine(work)
+        work.warm[:] = 0.0
+        return status == newton.CONVERGED
 
     def _failure(self, status: int, work: Workspace) -> Exception:
         space = self.system.space

@@ -4,8 +4,10 @@ import casadi as ca
 import numpy as np
 import pytest
 from cases import METHODS, discrete, random_point
+from scipy.integrate import solve_ivp
 
 from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.integrators.semi_implicit import si_dla
@@ -276,6 +278,28 @@ def outcome(dsys, x, u):
         return error.reason, np.array([error.iterations])
 
 
+def hard_points(dsys):
+    """States and inputs far from rest."""
+    points = [random_point(dsys, np.random.default_rng(seed)) for seed in range(40)]
+    return [
+        (np.where(np.arange(dsys.nx) < dsys.system.space.nq, x, 5 * x), 3 * u) for x, u in points
+    ]
+
+
+def test_a_step_that_fails_from_zero_is_tried_from_the_solution_of_half_of_it(monkeypatch):
+    dsys = METHODS["rdp-cay-exact-0.5"](discrete("sleigh", "rdp-cay-exact-0.5", 0.1).system, 2.5)
+    points = hard_points(dsys)
+    with monkeypatch.context() as one_start:
+        one_start.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)
+        failed = [i for i, (x, u) in enumerate(points) if outcome(dsys, x, u)[0] is not None]
+    assert failed
+    for x, u in (points[i] for i in failed):
+        x1 = dsys.step(x, u)
+        np.testing.assert_array_equal(dsys.linearize(x, u).x1, x1)
+        np.testing.assert_array_equal(dsys.simulate(x, [u]).states[-1], x1)
+        assert np.abs(dsys.constraint_residual(x, x1)).max() <= 1e-12 * np.abs(x1).max()
+
+
 @pytest.mark.parametrize(
     "system, method",
     [("pendulum", "midpoint"), ("sleigh", "rdp-cay-exact-0.5"), ("snakeboard", "dla")],
@@ -285,11 +309,8 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
     ill-conditioned steps enlarge, and the same way of failing.
     """
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
-    points = [random_point(native, np.random.default_rng(seed)) for seed in range(40)]
-    points = [
-        (np.where(np.arange(native.nx) < native.system.space.nq, x, 5 * x), 3 * u)
-        for x, u in points
-    ]
+    points = hard_points(native)
+    monkeypatch.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)  # one start only
     expected = [outcome(native, x, u) for x, u in points]
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     interpreted = METHODS[method](native.system, 2.5)
@@ -335,3 +356,48 @@ def test_compiled_and_interpreted_newton_agree_after_many_turns(monkeypatch):
 def test_bad_step_sizes(make, h):
     with pytest.raises(ValueError, match="step h must be positive and finite"):
         make(h)
+
+
+def heavy_end(y):
+    """Accelerations of a double pendulum of unit lengths, 1 kg and 1e6 kg, from (a, b, a', b')."""
+    a, b, w, z = y
+    c, s, m = np.cos(a - b), np.sin(a - b), 1e6
+    pull = np.array(
+        [-m * s * z**2 - (1 + m) * 9.81 * np.sin(a), m * s * w**2 - m * 9.81 * np.sin(b)]
+    )
+    inverse = np.array([[m, -m * c], [-m * c, 1 + m]]) / (m * (1 + m * s**2))
+    return np.concatenate([[w, z], inverse @ pull])
+
+
+def test_taut_links_that_snap_fail_a_step_that_does_not_see_it_and_no_other():
+    """At 0.13076 s the light mass is pulled through the line of the links in a few microseconds;
+    the rates go from 70 to 960 rad/s. The failure is that of the step, not of Newton's method.
+    """
+    links = System(
+        "links",
+        Rn("a", "b"),
+        lambda q, v: (
+            v[0] ** 2 / 2
+            + 1e6 / 2 * (ca.sumsqr(v) + 2 * ca.cos(q[0] - q[1]) * v[0] * v[1])
+            + 9.81 * ((1 + 1e6) * ca.cos(q[0]) + 1e6 * ca.cos(q[1]))
+        ),
+    )
+    exact = solve_ivp(
+        lambda _, y: heavy_end(y),
+        (0, 0.1308),
+        [1.0, 0.5, 0, 0],
+        "DOP853",
+        dense_output=True,
+        rtol=1e-12,
+        atol=1e-12,
+    )
+    assert np.abs(exact.y[2]).max() > 900 > 100 > np.abs(exact.y[2, -1])
+    before, coarse = exact.sol(0.1307), midpoint(links, 1e-5)
+    with pytest.raises(StepFailed, match="reduce h"):
+        coarse.simulate(coarse.state(before[:2], before[2:]), steps=10)
+    errors = []
+    for h in (1e-7, 5e-8):
+        fine = coarse.with_step(h)
+        run = fine.simulate(fine.state(before[:2], before[2:]), steps=round(1e-4 / h))
+        errors.append(np.abs(run.states[-1, :2] - exact.y[:2, -1]).max())
+    assert errors[0] < 1e-6 and errors[0] / errors[1] == pytest.approx(4, rel=0.1)
