@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.numerics.expressions import lost
 
 if TYPE_CHECKING:
     from nh_control.mechanics.system import System
@@ -125,21 +126,12 @@ def _expression(system: System, what: str) -> ca.SX:
         raise ValueError(
             f"{system.name}: {what}({arguments}) fails: {reason}; {remedy}"
         ) from problem
-    if _has_nan(expression):
+    if lost(expression):
         raise ValueError(
             f"{system.name}: {what}({arguments}) contains NaN where an expression is "
             f"expected; {remedy}"
         )
     return expression
-
-
-def _has_nan(expression: ca.SX) -> bool:
-    """Whether a constant in the expression is not a number."""
-    f = ca.Function("f", ca.symvar(expression), [expression])
-    return any(
-        f.instruction_id(k) == ca.OP_CONST and np.isnan(f.instruction_constant(k))
-        for k in range(f.n_instructions())
-    )
 
 
 def _require_freedom(system: System) -> None:

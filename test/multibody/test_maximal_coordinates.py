@@ -186,8 +186,14 @@ def test_the_reaction_of_a_hanging_body_points_up():
     np.testing.assert_allclose(reactions["lower"][0], [0, 0, 2.7 * 9.81], atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "repeated"), [("revolute", 3), ("spherical", 1)])
-def test_dependent_constraints_are_named(kind, repeated):
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("revolute", "holonomic_constraint has 20 equations for 18 admissible velocities"),
+        ("spherical", "of the rows of {'pin': 1} so many"),
+    ],
+)
+def test_dependent_constraints_are_named(kind, message):
     """A plane four-bar linkage: the last pin of the revolute joints need hold two rows only."""
     model = Multibody(
         "four_bar",
@@ -208,7 +214,7 @@ def test_dependent_constraints_are_named(kind, repeated):
         ],
     )
     q, v = model.configuration({"crank": 0.4, "coupler": 1.0}), model.velocity()
-    with pytest.raises(ValueError, match=f"of the rows of {{'pin': {repeated}}} so many"):
+    with pytest.raises(ValueError, match=message):
         transfer(model, q, v, maximal_coordinates(model))
 
 
