@@ -56,7 +56,7 @@ CASES = {
 def results(case):
     dsys, rng = CASES[case](), np.random.default_rng(4)
     q, v = 0.4 * rng.normal(size=dsys.system.space.nv), rng.normal(size=dsys.system.space.nw)
-    x = dsys.state(dsys.system.space.retract(dsys.system.space.origin, q), v)
+    x = dsys.measured_state(dsys.system.space.retract(dsys.system.space.origin, q), v)
     if case == "puppet":
         x[:4], x[4:] = [np.pi / 6, np.pi / 2, 5 * np.pi / 6, -1.0], 0.2 * x[4:]
     u, lam = 0.1 * rng.normal(size=dsys.nu), rng.normal(size=dsys.ndx)
