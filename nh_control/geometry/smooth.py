@@ -68,7 +68,9 @@ def tangent_coefficient(square: ca.SX) -> ca.SX:
         691 / 1307674368000,
         1 / 74724249600,
     )
-    return _switch(square, lambda a: (1 - a / 2 * ca.cos(a / 2) / ca.sin(a / 2)) / a**2, series)
+    return _switch(
+        square, lambda a: (1 - a / 2 * ca.cos(a / 2) / ca.sin(a / 2)) / a**2, series, below=0.5**2
+    )
 
 
 def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:

@@ -37,8 +37,12 @@ def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
 
 
 def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
-    """The values (size) as an array; raises ValueError for another shape, or one not finite."""
+    """The values (size) as an array, one number in its place; raises ValueError for another shape,
+    or one not finite.
+    """
     array = np.array(values, dtype=float)
+    if size == 1 and array.ndim == 0:
+        array = array[None]
     if array.shape != (size,) or not np.isfinite(array).all():
         raise ValueError(f"{owner}: {what} must be {size} finite numbers, got {array.tolist()}")
     return array

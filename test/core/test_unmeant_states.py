@@ -84,7 +84,6 @@ def test_what_follows_from_a_state_is_finite_or_refused(body):
         lambda: body.velocity(nan),
         lambda: body.energy(nan),
         lambda: body.local(x, nan),
-        lambda: body.local(np.zeros(7), x),
         lambda: body.retract(x, np.full(6, np.nan)),
         lambda: body.measured_state(nan[:4], nan[:3]),
     ):

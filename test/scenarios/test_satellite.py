@@ -214,5 +214,5 @@ def test_what_turns_in_its_place_is_drawn_side_by_side():
     assert titles[0] == "0.0 s" and titles[-1] == "3.0 s"
     for axes in strip.axes:
         faces, ghost = axes.collections[1], axes.collections[0]
-        assert len(ghost.get_segments()) == len(faces.get_facecolor()) == 4 * 6 + 4 * (2 + 6)
+        assert len(ghost.get_segments()) == len(faces.get_facecolor()) == 4 * 6 + 4 * (4 + 6)
     assert [axes.get_ylabel() for axes in states.axes] == ["body z axis", "body rates (rad/s)"]
