@@ -95,10 +95,8 @@ RUNS = {
 
 
 @ros
-@pytest.mark.parametrize(
-    "scenario",
-    [n if n == "snakeboard" else pytest.param(n, marks=pytest.mark.slow) for n in RUNS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", RUNS)
 def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     options = (
         "--lockstep",

@@ -233,6 +233,7 @@ def test_bad_weights_are_refused_with_and_without_the_disturbance_estimate(model
             LqrTracker(model, reference, Q, np.zeros((2, 2)), disturbance_gain=gain)
 
 
+@pytest.mark.slow
 def test_references_are_feasible_and_stay_regular(model):
     for name in SNAKEBOARD.references:
         reference = SNAKEBOARD.reference(model, name)

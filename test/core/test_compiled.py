@@ -115,6 +115,7 @@ def test_a_broken_compiler_falls_back_and_says_so(tmp_path):
     assert not list((tmp_path / "bad").glob("*.so"))
 
 
+@pytest.mark.slow
 @NEED_COMPILER
 def test_a_compiler_without_a_version_falls_back(tmp_path):
     """$CC may name a wrapper that does not know --version."""
@@ -131,6 +132,7 @@ def test_a_compiler_that_does_not_exist_falls_back(tmp_path):
     assert "no-such-compiler" in log and json.loads(got.split("] ")[0] + "]")
 
 
+@pytest.mark.slow
 @NEED_COMPILER
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
     """A read-only home: the results are the same, and the log names the folder or the variable

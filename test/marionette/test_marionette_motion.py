@@ -24,6 +24,10 @@ DYNAMIC, STATES = 22, 80
 pytestmark = pytest.mark.xdist_group("marionette")
 
 
+pytestmark = pytest.mark.slow
+"""The model takes long to compile."""
+
+
 @pytest.fixture(scope="module")
 def dsys():
     return midpoint(marionette(), published.H, "left")
@@ -76,13 +80,11 @@ def test_strings_stay_taut(reference, constraint):
     assert np.abs(constraint(reference.states)).max() <= 1e-14
 
 
-@pytest.mark.slow
 def test_no_step_is_close_to_singular(dsys, reference):
     worst = require_regular(dsys, reference)
     assert worst.mass < 1e4 and worst.constraint < 1e3
 
 
-@pytest.mark.slow
 def test_first_derivatives_are_exact(dsys, reference):
     """Along random directions of the whole state, off the constraints as well, and of the
     inputs.
@@ -100,7 +102,6 @@ def test_first_derivatives_are_exact(dsys, reference):
             np.testing.assert_allclose(along, numeric, rtol=1e-9, atol=1e-9 * np.abs(along).max())
 
 
-@pytest.mark.slow
 def test_second_derivatives_are_exact(dsys, reference):
     """Contracted with a random adjoint, against differences of the exact first derivatives and of
     the step itself; symmetric.
@@ -131,7 +132,6 @@ def test_second_derivatives_are_exact(dsys, reference):
         assert d @ hessian @ d == pytest.approx(curvature, rel=1e-5)
 
 
-@pytest.mark.slow
 def test_directions_off_the_constraints_decay_in_a_step_and_get_no_gain(dsys, reference, tracker):
     """Impulses of the strings change nothing; whatever the state, the next one keeps the
     constraints to first order.
@@ -149,7 +149,6 @@ def test_directions_off_the_constraints_decay_in_a_step_and_get_no_gain(dsys, re
         assert np.abs(after @ lin.A[:DYNAMIC]).max() <= 1e-9
 
 
-@pytest.mark.slow
 def test_the_gains_solve_the_riccati_equation_of_the_published_weights(dsys, reference, tracker):
     Q, R, _ = WEIGHTS
     assert (np.diag(Q) == [100.0] * 40 + [1.0] * 40).all() and (np.diag(R) == 1).all()
@@ -170,7 +169,6 @@ def test_the_perturbation_turns_the_torso_and_keeps_the_strings_taut(dsys, refer
     assert np.abs(change[: dsys.state_names.index("torso_rz")]).max() < 1e-3
 
 
-@pytest.mark.slow
 def test_feedback_through_the_strings_returns_a_perturbed_marionette_and_open_loop_does_not(
     dsys, reference, tracker, constraint
 ):
@@ -212,7 +210,6 @@ def test_strings_carry_the_weight_and_pull_unless_they_are_jerked(dsys, referenc
     assert np.flatnonzero(tensions(dsys, reference).min(axis=1) < 0).tolist() == [1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MARIONETTE.references)
 def test_references_of_the_scenario_are_motions_of_its_model(dsys, name):
     motion = MARIONETTE.reference(dsys, name)
@@ -242,7 +239,6 @@ def test_strings_are_drawn_in_their_lengths_and_limbs_between_their_joints(dsys,
             )
 
 
-@pytest.mark.slow
 def test_a_tracker_that_is_told_velocities_commands_what_one_that_knows_momenta_does(
     dsys, reference, tracker
 ):
@@ -256,7 +252,6 @@ def test_a_tracker_that_is_told_velocities_commands_what_one_that_knows_momenta_
         x = dsys.step(x, command.u)
 
 
-@pytest.mark.slow
 def test_strings_move_evenly_between_the_substeps_of_a_plant(dsys, reference, tracker):
     plant = MARIONETTE.plant(dsys, PlantOptions(substeps=4))
     run = closed_loop(plant, tracker, convert(reference.states[0], dsys, plant), 200, substeps=4)
@@ -271,7 +266,6 @@ def test_strings_move_evenly_between_the_substeps_of_a_plant(dsys, reference, tr
     np.testing.assert_array_equal(after[DYNAMIC:40], end)
 
 
-@pytest.mark.slow
 def test_wrong_masses_are_tracked_and_an_estimated_disturbance_helps(dsys, reference):
     plant, x0 = (
         MARIONETTE.plant(dsys, PlantOptions(parameters={"femur": 1.8, "tibia": 1.3})),

@@ -51,6 +51,7 @@ def test_bad_commands_never_reach_the_plant(nodes, probe):
     assert plant.process.poll() is None
 
 
+@pytest.mark.slow
 def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
     nodes.start(
         "plant",
@@ -68,6 +69,7 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
     assert probe.values()["commands_accepted"] == "0"
 
 
+@pytest.mark.slow
 def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     tracker = nodes.start("tracker")
     nodes.start("plant", {"fallback": "stop", "command_timeout_steps": 50})

@@ -213,6 +213,7 @@ def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look
         late.close()
 
 
+@pytest.mark.slow
 def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(nodes, probe):
     from probe import states
 
@@ -280,6 +281,7 @@ def test_a_publisher_that_cannot_be_heard_is_named(nodes, probe):
     assert probe.diagnostics["tracker"].level == b"\1" and "is not heard" in tracker.log
 
 
+@pytest.mark.slow
 def test_a_recording_has_reports_however_short_the_run(nodes, probe, tmp_path):
     from rosbags.highlevel import AnyReader
 

@@ -101,6 +101,7 @@ def test_trackers_on_other_models_steer_the_same_plant(nodes, probe, integrator)
     assert np.abs(there - here).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_topics_are_complete_and_valid(nodes, probe):
     from nav_msgs.msg import Path
     from probe import time_ns

@@ -107,9 +107,9 @@ def test_what_is_written_is_read_again(text):
     assert str(read).startswith(f"{target}:{kind}:")
 
 
-LARGE = ("marionette", "quadrotor_payload", "rolling_disk")
+QUICK = ("snakeboard", "urdf", "cart_pole")
 SLOW = [
-    pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
     for name in scenarios.built_in()
 ]
 

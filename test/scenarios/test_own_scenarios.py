@@ -45,7 +45,8 @@ def call(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [n if n != "satellite" else pytest.param(n, marks=pytest.mark.slow) for n in FILES]
+    "name",
+    [n if n == "differential_drive" else pytest.param(n, marks=pytest.mark.slow) for n in FILES],
 )
 def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call):
     done = call("simulate", FILES[name], *CALLS[name], "--duration", "4", "--json")
