@@ -21,11 +21,8 @@ from nh_control.systems.marionette_motion import PUBLISHED, released, tensions
 DYNAMIC, STATES = 22, 80
 
 
-pytestmark = pytest.mark.xdist_group("marionette")
-
-
-pytestmark = pytest.mark.slow
-"""The model takes long to compile."""
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("marionette")]
+"""The model takes long to compile, once."""
 
 
 @pytest.fixture(scope="module")
