@@ -81,7 +81,7 @@ setup(
                 for wheel in ROS_WHEELS
             ),
         ],
-        "urdf_test": [
+        "urdf-test": [
             "pin",
             "airo-models",
             "cookie-description",

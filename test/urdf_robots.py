@@ -23,7 +23,7 @@ def robot_file(name: str) -> Path:
     package, file = ROBOTS[name]
     spec = find_spec(package)
     if spec is None:
-        pytest.skip(f"needs the package {package}, see the extra urdf_test")
+        pytest.skip(f"needs the package {package}, see the extra urdf-test")
     return Path(spec.submodule_search_locations[0]) / file
 
 

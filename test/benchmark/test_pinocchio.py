@@ -18,7 +18,7 @@ from nh_control.integrators import midpoint
 from nh_control.multibody import load_urdf
 
 pinocchio = pytest.importorskip(
-    "pinocchio", reason="needs the package pin, see the extra urdf_test"
+    "pinocchio", reason="needs the package pin, see the extra urdf-test"
 )
 
 H = 1e-3

@@ -12,7 +12,7 @@ from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import load_urdf
 
 pinocchio = pytest.importorskip(
-    "pinocchio", reason="needs the package pin, see the extra urdf_test"
+    "pinocchio", reason="needs the package pin, see the extra urdf-test"
 )
 
 
