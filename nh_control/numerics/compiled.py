@@ -34,8 +34,6 @@ SMALL = 10_000
 """Instructions up to which -O2 pays: it makes steps of small systems a fifth faster than -O1, but
 takes minutes on large straight-line functions.
 """
-WRITTEN = ("SXFunction", "MXFunction")
-"""CasADi's functions that are made of instructions."""
 
 
 def cache_directory() -> Path:
@@ -131,9 +129,9 @@ class Native:
 
 
 def _instructions(f: ca.Function) -> int:
-    """Instructions of a function and of those that it calls; a loop has none of its own."""
-    written = (each for each in (f, *f.find_functions()) if each.class_name() in WRITTEN)
-    return sum(each.n_instructions() for each in written)
+    """Instructions of a function, with those of the functions that a written-out one calls."""
+    called = f.find_functions() if f.class_name() == "SXFunction" else ()
+    return sum(each.n_instructions() for each in (f, *called))
 
 
 def _source(functions: Sequence[ca.Function]) -> str:

@@ -176,4 +176,4 @@ def random_point(dsys: DiscreteSystem, rng, pose: str = ANYHOW) -> tuple[np.ndar
     for f, at, _, stored in parts(dsys.system.space):
         if isinstance(f, S2):
             v[stored] -= (v[stored] @ q[at]) * q[at]
-    return dsys.state(q, v), rng.normal(size=dsys.nu) * (pose != AT_REST)
+    return dsys.measured_state(q, v), rng.normal(size=dsys.nu) * (pose != AT_REST)

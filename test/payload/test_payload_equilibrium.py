@@ -127,7 +127,7 @@ def test_projection_is_feasible_idempotent_and_close():
 def test_a_failing_step_of_the_projection_says_when():
     dsys = model(2)
     x, u = guess(2, Formation())
-    wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e30, *u[4:]]]))
+    wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e200, *u[4:]]]))
     with pytest.raises(StepFailed, match="at step 1"):
         follow(dsys, wild, np.zeros((2, 8, dsys.ndx)))
 
