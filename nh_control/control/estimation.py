@@ -60,13 +60,15 @@ class KalmanFilter:
                 f"{np.linalg.eigvalsh(self.V).min():.1e}"
             )
 
-    def predict(self, belief: Belief, u: ArrayLike) -> Belief:
-        """Belief after a step under the input u (nu): `P <- A P A^T + W`; raises StepFailed, and
+    def predict(self, belief: Belief, u: ArrayLike, step: DiscreteSystem | None = None) -> Belief:
+        """Belief after a step under the input u (nu): `P <- A P A^T + W`, or that of the same
+        system with another `step`, which has a part of W in proportion; raises StepFailed, and
         ValueError for what is not finite.
         """
         self._require_finite(belief)
-        lin = self.dsys.linearize(belief.x, u)
-        return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + self.W)
+        step = step or self.dsys
+        lin = step.linearize(belief.x, u)
+        return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + step.h / self.dsys.h * self.W)
 
     def update(self, belief: Belief, y: ArrayLike) -> Belief:
         """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,

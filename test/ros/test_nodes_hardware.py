@@ -99,3 +99,18 @@ def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
     print(f"largest error {error.max():.4f} m, over the last second {error[-100:].max():.4f} m")
     assert settled.max() < allowed
     assert np.abs(turn - turned)[-100:].max() < 0.1
+
+
+@pytest.mark.slow
+def test_a_tracker_that_is_armed_and_hears_nothing_disarms_and_says_so(nodes, probe):
+    from std_srvs.srv import SetBool
+
+    given = {"source": "hardware", "scenario": "pendulum_swing_up", "disarm.silence_s": 0.3}
+    tracker = nodes.start("tracker", given)
+    arm = probe.node.create_client(SetBool, "/tracker/arm")
+    probe.wait(arm.service_is_ready, "tracker")
+    armed = arm.call_async(SetBool.Request(data=True))
+    assert probe.wait(armed.done, "answer") and armed.result().message == "armed"
+    text = "disarmed: no state that can be used for"
+    probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
+    assert probe.values("tracker")["armed"] == "False" and text in tracker.log

@@ -95,8 +95,11 @@ class FilteredState:
             velocity = self._dsys.velocity(expected) if v is None else np.asarray(v)
             kalman, belief = self._begin(np.asarray(q), velocity, known=v is not None)
         else:
-            kalman, before = self._known
-            belief = kalman.update(self._predicted(kalman, before, inputs), q)
+            kalman, belief = self._known
+            for u, duration_s in inputs:
+                for step in steps_of(self._dsys, duration_s):
+                    belief = kalman.predict(belief, u, step)
+            belief = kalman.update(belief, q)
         self._known = kalman, belief
         return belief.x
 
@@ -112,11 +115,3 @@ class FilteredState:
         P = (change if known else 1.0) * unknown
         P[:n, :n] += V
         return kalman, Belief(x, P)
-
-    def _predicted(self, kalman: KalmanFilter, belief: Belief, inputs: Inputs) -> Belief:
-        for u, duration_s in inputs:
-            for step in steps_of(self._dsys, duration_s):
-                lin = step.linearize(belief.x, u)
-                W = step.h / self._dsys.h * kalman.W
-                belief = Belief(lin.x1, lin.A @ belief.P @ lin.A.T + W)
-        return belief

@@ -117,9 +117,10 @@ class HardwareTracker:
         """The input u (nu) was sent."""
         self._inputs.add(now_ns + round(self.timing.actuation_s * NANOSECONDS), u)
 
-    def silent(self, now_ns: int) -> None:
-        """Nothing is sent any more."""
+    def stop(self, now_ns: int) -> None:
+        """Nothing is sent any more, and the reference starts anew one day."""
         self.sent(self._idle, now_ns)
+        self.start_ns = None
 
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS

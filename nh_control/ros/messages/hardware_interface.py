@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as CallTimeout
-from typing import TypeVar
 
 import numpy as np
 from rclpy.node import Node
@@ -19,8 +17,7 @@ from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import MeasurementReader
 from nh_control.ros.runtime.inbox import Inbox
-
-Reply = TypeVar("Reply", SetBool.Response, Trigger.Response)
+from nh_control.ros.runtime.services import Response, answered
 
 QUEUE = 10
 
@@ -50,7 +47,7 @@ class HardwareInterface:
         self._node, self._inbox, self._tracker = node, inbox, tracker
         self._arming, self._report, self._send = arming, report, send
         self._by_service, self._zero_after = start_by_service, zero_after
-        self._asked_to_start = False
+        self._asked_to_start, self._noticed = False, 0
         dsys = tracker.sequence.dsys
         self._nv, self._idle = dsys.system.space.nv, dsys.idle(tracker.sequence.target(0))
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
@@ -124,11 +121,13 @@ class HardwareInterface:
 
     def _notice_disarming(self) -> None:
         """What a disarming means beside that nothing is sent."""
-        if not self._arming.armed and self._tracker.start_ns is not None:
-            self._node.get_logger().error(f"disarmed: {self._arming.reason}")
-            self._tracker.silent(self._node.get_clock().now().nanoseconds)
-            self._tracker.start_ns, self._asked_to_start = None, False
-            self._tell()
+        if self._arming.disarmed == self._noticed:
+            return
+        self._noticed = self._arming.disarmed
+        self._node.get_logger().error(f"disarmed: {self._arming.reason}")
+        self._tracker.stop(self._node.get_clock().now().nanoseconds)
+        self._asked_to_start = False
+        self._tell()
 
     def _tell(self, answer: Answer | None = None) -> None:
         arming, tracker = self._arming, self._tracker
@@ -148,26 +147,19 @@ class HardwareInterface:
         def change() -> None:
             if request.data:
                 self._arming.arm()
+                self._tell()
             else:
                 self._arming.disarm("by request")
                 self._notice_disarming()
-            self._tell()
 
-        return self._answered(change, response)
+        return self._answer(response, change)
 
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         def change() -> None:
             self._asked_to_start = True
 
-        return self._answered(change, response)
+        return self._answer(response, change)
 
-    def _answered(
-        self, change: Callable[[], None], response: SetBool.Response
-    ) -> SetBool.Response:
-        try:
-            self._inbox.call(change)
-            response.success = True
-            response.message = "armed" if self._arming.armed else "disarmed"
-        except CallTimeout:
-            response.success, response.message = False, "the tracker did not answer in time"
-        return response
+    def _answer(self, response: Response, change: Callable[[], None]) -> Response:
+        outcome = lambda: "armed" if self._arming.armed else "disarmed"  # noqa: E731
+        return answered(self._inbox, response, change, outcome)

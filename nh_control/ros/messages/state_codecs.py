@@ -113,12 +113,7 @@ class JointCodec:
         Raises ConversionError for missing joints, wrong lengths and values that are not finite.
         """
         names, positions, velocities = message.name, message.position, message.velocity
-        if len(positions) != len(names) or len(velocities) not in (0, len(names)):
-            raise ConversionError(
-                f"joint state with {len(names)} names, {len(positions)} positions, "
-                f"{len(velocities)} velocities; "
-                "expected as many positions as names, and as many velocities or none"
-            )
+        require_lengths(message)
         order = _order(names, self.names, "joint state")
         if not all(map(math.isfinite, positions)) or not all(map(math.isfinite, velocities)):
             raise ConversionError("joint state with a value that is not finite")
@@ -289,6 +284,16 @@ class SpatialCodec:
 
 BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
 """Codecs of bodies, whose first one has a pose to `place`."""
+
+
+def require_lengths(message: JointState) -> None:
+    """Raise ConversionError unless every joint has a position, and all or none a velocity."""
+    names, positions, velocities = map(len, (message.name, message.position, message.velocity))
+    if positions != names or velocities not in (0, names):
+        raise ConversionError(
+            f"joint state with {names} names, {positions} positions, {velocities} velocities; "
+            "expected as many positions as names, and as many velocities or none"
+        )
 
 
 def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:

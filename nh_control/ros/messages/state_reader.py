@@ -11,7 +11,8 @@ from sensor_msgs.msg import JointState
 
 from nh_control.ros.loop.step_clock import NANOSECONDS
 from nh_control.ros.messages import conversions
-from nh_control.ros.messages.state_codecs import Codec, JointCodec
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.state_codecs import Codec, JointCodec, require_lengths
 from nh_control.ros.runtime.inbox import Inbox
 
 JUMP_S = 1.0
@@ -83,6 +84,7 @@ class MeasurementReader:
         self._codecs, self._received = codecs, received
         self._refused, self._jumped = refused, jumped
         self._spread, self._last = round(spread_s * NANOSECONDS), -1
+        self._parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
         self._joints: dict[str, tuple[int, float, float | None]] = {}
         self._bodies: dict[int, tuple[int, Any]] = {}
         quality = QoSProfile(depth=queue, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -93,15 +95,13 @@ class MeasurementReader:
             )
 
     def _on_joints(self, codec: JointCodec, message: JointState) -> None:
-        n, stamp = len(message.name), conversions.nanoseconds(message.header.stamp)
-        if len(message.position) != n or len(message.velocity) not in (0, n):
-            self._refused(
-                f"joint state with {n} names, {len(message.position)} positions, "
-                f"{len(message.velocity)} velocities; expected as many positions as names, and as "
-                f"many velocities or none"
-            )
+        try:
+            require_lengths(message)
+        except ConversionError as reason:
+            self._refused(str(reason))
             return
-        rates = message.velocity if len(message.velocity) else [None] * n
+        stamp = conversions.nanoseconds(message.header.stamp)
+        rates = message.velocity or [None] * len(message.name)
         known = {
             name: (stamp, position, rate)
             for name, position, rate in zip(message.name, message.position, rates)
@@ -118,13 +118,12 @@ class MeasurementReader:
     def _offer(self) -> None:
         stamps = [joint[0] for joint in self._joints.values()]
         stamps += [body[0] for body in self._bodies.values()]
-        parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in self._codecs)
         newest = max(stamps)
         if newest < self._last - JUMP_S * NANOSECONDS:
             self._jumped((self._last - newest) / NANOSECONDS)
             self._last = -1
         if (
-            len(stamps) == parts
+            len(stamps) == self._parts
             and min(stamps) > self._last
             and newest - min(stamps) <= self._spread
         ):

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import TimeoutError as CallTimeout
 from functools import partial
-from typing import TypeVar
 
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -36,12 +34,11 @@ from nh_control.ros.runtime.parameters import (
     PLANT_PARAMETERS,
     Parameters,
 )
+from nh_control.ros.runtime.services import Response, answered
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.simulation import convert
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.scenarios.user_code import located
-
-Answer = TypeVar("Answer", SetBool.Response, Trigger.Response)
 
 QUEUE = 10
 DELIVERY_S = 1.0
@@ -225,15 +222,15 @@ class Plant:
     def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         return self._answer(response, self._loop.pause if request.data else self._loop.resume)
 
-    def _answer(self, response: Answer, request: Callable[[], None]) -> Answer:
-        try:
-            self._inbox.call(request)
-            loop, response.success = self._loop, True
-            response.message = f"{loop.mode.value} at step {loop.plant.step}"
-        except (Refused, CallTimeout) as refusal:
-            response.success = False
-            response.message = str(refusal) or "the plant did not answer in time"
-        return response
+    def _answer(self, response: Response, request: Callable[[], None]) -> Response:
+        loop = self._loop
+        return answered(
+            self._inbox,
+            response,
+            request,
+            lambda: f"{loop.mode.value} at step {loop.plant.step}",
+            (Refused,),
+        )
 
     def _on_parameters(self, parameters: list[Parameter]) -> None:
         for parameter in parameters:

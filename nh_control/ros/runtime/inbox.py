@@ -47,6 +47,11 @@ class Inbox:
         self._wait_set: Any = None
         self.closed = False
 
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self._node.get_name()
+
     def subscribe(
         self,
         message_type: type,
