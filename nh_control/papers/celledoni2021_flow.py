@@ -11,6 +11,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from scipy.integrate import solve_ivp
 
@@ -187,3 +188,13 @@ def plot_orders(
         axes.text(1.06 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
     axes.set(xlabel="step h (s)", ylabel="error at the end", xlim=(0.85 * h[-1], 1.25 * h[0]))
     axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def order_figure(h: np.ndarray, found: dict[str, np.ndarray], title: str) -> Figure:
+    """Errors of methods of the orders 1 to 4 over the step size."""
+    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    plot_orders(axes, h, found, (1, 2, 3, 4))
+    axes.legend(fontsize=7)
+    axes.set_title(title)
+    return figure

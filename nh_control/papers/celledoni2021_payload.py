@@ -10,7 +10,7 @@ from nh_control.figures.style import AXES, DASHED, RUN, SERIES, TARGET, positive
 from nh_control.numerics.progress import Progress
 from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import measure
-from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, plot_orders
+from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, order_figure
 from nh_control.papers.paper import Outcome, Statement
 
 ORDER_STEPS = (250, 500, 1000, 2000, 4000)
@@ -33,12 +33,9 @@ def figure_13(_: Progress) -> Outcome:
     middle = {name: float(s[1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
-        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-        axes = figure.add_subplot()
-        plot_orders(axes, h, found, (1, 2, 3, 4))
-        axes.legend(fontsize=7)
-        axes.set_title(f"Two quadrotors and a payload, error at t = {model.DURATION_S:g} s")
-        return figure
+        return order_figure(
+            h, found, f"Two quadrotors and a payload, error at t = {model.DURATION_S:g} s"
+        )
 
     statement = Statement(
         "6.2, Fig. 13",

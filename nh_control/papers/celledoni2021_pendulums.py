@@ -23,7 +23,7 @@ from nh_control.papers.celledoni2021_flow import (
     Steps,
     Truncated,
     Untouched,
-    plot_orders,
+    order_figure,
 )
 from nh_control.papers.paper import Outcome, Statement
 from nh_control.systems.pendulum_chain import pendulum_chain
@@ -126,12 +126,7 @@ def figure_5(_: Progress) -> Outcome:
     last = {name: float(s[-1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
-        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-        axes = figure.add_subplot()
-        plot_orders(axes, h, found, (1, 2, 3, 4))
-        axes.legend(fontsize=7)
-        axes.set_title(f"Two pendulums, error at t = {ORDER_S:g} s")
-        return figure
+        return order_figure(h, found, f"Two pendulums, error at t = {ORDER_S:g} s")
 
     statement = Statement(
         "5.3, Fig. 5",
