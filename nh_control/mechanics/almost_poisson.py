@@ -65,7 +65,7 @@ class AlmostPoisson:
         lagrangian = system.lagrangian_at(q, v)
         mass, p0 = ca.hessian(lagrangian, v)
         p0 = ca.substitute(p0, v, ca.SX.zeros(space.nw))
-        y = ca.solve(x.T @ mass @ x, rho - x.T @ p0)
+        y = self._velocity(q, x, mass, rho - x.T @ p0)
         velocity = x @ y
         p = mass @ velocity + p0
         w = self._basis_slopes(q, p)
@@ -79,6 +79,25 @@ class AlmostPoisson:
             "bracket": turned - turned.T + x.T @ bracket_form(space, p) @ x,
         }
         return (q, rho), expressions
+
+    def _velocity(self, q: ca.SX, x: ca.SX, mass: ca.SX, rho: ca.SX) -> ca.SX:
+        """y with `X^T M X y = rho`.
+
+        With few constraints X^T M X is dense where M and A are not: then v = X y is found from
+        `M v + A^T lam = p,  A v = 0` with any p that has `X^T p = rho`, here one of independent
+        momenta. Expressions grow as n^2, not n^3.
+        """
+        m, n_rho = self.system.m, x.shape[1]
+        if 2 * m >= n_rho or not m:
+            return ca.solve(x.T @ mass @ x, rho)
+        places = self.system.elimination.independent
+        own = ca.sparsify(ca.simplify(x[places, :]))
+        p, a = ca.SX(x.shape[0], 1), self.system.constraint_matrix(q)
+        p[places] = ca.solve(own.T, rho)
+        solved = ca.solve(mass, ca.horzcat(p, a.T))
+        free, held = solved[:, 0], solved[:, 1:]
+        v = free - held @ ca.solve(a @ held, a @ free)
+        return ca.solve(own, v[places])
 
     def _basis_slopes(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """W, (nv, n_rho)."""
