@@ -81,6 +81,8 @@ setup(
                 for wheel in ROS_WHEELS
             ),
         ],
+        "study": ["pyarrow"],  # runs.parquet; studies need nothing else
+        "dask": ["distributed"],  # studies on a cluster
         "urdf-test": [
             "pin",
             "airo-models",

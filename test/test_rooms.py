@@ -14,6 +14,7 @@ ROOMS = (
     "papers",
     "ros",
     "figures",
+    "studies",
     "runs",
     "scenarios",
     "control",

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
-from nh_control.command import comparing, listing, new, paper, running
+from nh_control.command import comparing, listing, new, paper, running, studying
 from nh_control.command.usage import PROGRAM, UsageError
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, UnknownName, disturbance
@@ -95,6 +95,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     _add_new(commands)
     comparing.add_to(commands)
     paper.add_to(commands)
+    studying.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,

@@ -1,5 +1,5 @@
-"""The folder of a run's results: always a new or empty one, unless overwriting was asked for,
-which removes what another run has left there.
+"""The folder of the results of a run or a study: always a new or empty one, unless overwriting was
+asked for, which removes what another one has left there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from pathlib import Path
 ROOT = Path("nh_control_output")
 RECORDING, LOGS = "recording", "logs"
 RESULTS, SUMMARY, PARAMETERS = "results.npz", "summary.json", "parameters.yaml"
+STUDY, RUNS, PARQUET = "study.yaml", "runs.sqlite", "runs.parquet"
+STATISTICS = "statistics.json"
 SOFTWARE = "nh_control"
 """What our figures name as their software, by which they are known."""
 
@@ -48,7 +50,7 @@ def _remove_results(path: Path) -> None:
         inner = path / name
         if inner.is_dir() and all(file.suffix in endings for file in inner.iterdir()):
             shutil.rmtree(inner)
-    for name in (RESULTS, SUMMARY, PARAMETERS):
+    for name in (RESULTS, SUMMARY, PARAMETERS, STUDY, RUNS, PARQUET, STATISTICS):
         (path / name).unlink(missing_ok=True)
     for figure in path.glob("*.png"):
         with open(figure, "rb") as file:

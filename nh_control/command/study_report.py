@@ -1,0 +1,101 @@
+"""What a study came to, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from nh_control.studies import Study
+
+INTERVAL = "95 %"
+
+
+def show(study: Study, numbers: dict[str, Any]) -> None:
+    """Print the study's statistics; metrics that are 0 in all runs are left out."""
+    _shares(study, numbers)
+    shown = {n: m for n, m in numbers["metrics"].items() if m["min"] or m["max"]}
+    _metrics(shown)
+    for name, levels in numbers["by_value"].items():
+        rows = [
+            (value, *_share(one)[:2], str(one["runs"]), _number(one["median_error"]))
+            for value, one in levels.items()
+        ]
+        _table(name, ("", "success", INTERVAL, "runs", "median error"), rows)
+    _correlations({name: numbers["sensitivity"][name] for name in shown})
+    if numbers["sobol_indices"]:
+        _sobol_indices(numbers["sobol_indices"])
+
+
+def _shares(study: Study, numbers: dict[str, Any]) -> None:
+    rows = [
+        (f"final error <= {study.success:g} m, rad", *_share(numbers["success"])),
+        ("failed", *_share(numbers["failed"])),
+    ]
+    for failure in numbers["failures"]:
+        rows.append((failure["reason"], "", f"first run {failure['first_run']}", failure["runs"]))
+    title = f"{study.settings.scenario.name}: {numbers['runs']} of {numbers['planned']} runs"
+    _table(title, ("", "share", INTERVAL, "runs"), rows)
+
+
+def _metrics(metrics: dict[str, Any]) -> None:
+    rows = []
+    for name, m in metrics.items():
+        label = f"{_words(name)} ({m['unit']})".replace(" ()", "")
+        numbers = [_number(m[key]) for key in ("mean", "std", "q05", "q50", "q95")]
+        mean, *others = numbers
+        rows.append((label, mean, _interval(m), *others, f"run {m['worst_run']}"))
+    columns = ("metric", "mean", INTERVAL, "std", "5 %", "median", "95 %", "largest")
+    _table("", columns, rows)
+
+
+def _correlations(sensitivity: dict[str, Any]) -> None:
+    known = {name: found for name, found in sensitivity.items() if any(found.values())}
+    rows = [
+        (_words(name), *(_number(one and one["correlation"]) for one in found.values()))
+        for name, found in known.items()
+    ]
+    if rows:
+        _table("", ("rank correlation with", *next(iter(known.values()))), rows)
+
+
+def _sobol_indices(found: dict[str, Any]) -> None:
+    rows = []
+    for name, one in found.items():
+        first, total = one["first"], one["total"]
+        indices = (_number(first["index"]), _interval(first), _number(total["index"]))
+        rows.append((name, *indices, _interval(total)))
+    columns = ("Sobol' index of the final error", "by itself", INTERVAL, "with others", INTERVAL)
+    _table("", columns, rows)
+
+
+def _share(one: dict[str, Any]) -> tuple[str, str, str]:
+    """Share, interval and number of runs."""
+    if one["share"] is None:
+        return "-", "-", "0"
+    low, high = 100 * one["low"], 100 * one["high"]
+    return f"{100 * one['share']:.3g} %", f"{low:.3g} ... {high:.3g} %", str(one["count"])
+
+
+def _interval(one: dict[str, Any]) -> str:
+    return f"{_number(one['low'])} ... {_number(one['high'])}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    out = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for k, column in enumerate(columns):
+        out.add_column(column, overflow="fold", no_wrap=k == 0)
+    for row in rows:
+        out.add_row(*map(str, row))
+    Console().print(out, markup=False)
+    print()

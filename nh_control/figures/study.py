@@ -1,0 +1,255 @@
+"""Figures of a study: how its errors spread, where runs succeed, and what their metrics depend
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from nh_control.figures import style
+from nh_control.studies.running import ERROR, METRICS
+from nh_control.studies.sampling import GRID
+from nh_control.studies.study import Study
+from nh_control.studies.variation import LOG, Variation
+
+GOOD, BAD = style.RUN, style.LIMIT
+SHOWN = ("final_error", "largest_error", "saturated", "energy_error")
+"""Metrics whose sensitivities are drawn."""
+BINS, SMALLEST = 40, 1e-16
+"""Errors below the smallest one are drawn as large as that: round-off."""
+
+Columns = Mapping[str, np.ndarray]
+
+
+def save_all(study: Study, columns: Columns, statistics: dict, folder: Path) -> dict[str, str]:
+    """Draw all figures that the study has into the folder; returns {name: file}."""
+    figures: dict[str, Callable[[], Figure]] = {
+        "errors": lambda: errors(study, columns, statistics)
+    }
+    if numeric(study):
+        figures["basin"] = lambda: basin(study, columns)
+    if any(found for found in statistics["sensitivity"].values() if any(found.values())):
+        figures["sensitivity"] = lambda: sensitivity(study, statistics)
+    if statistics["sobol_indices"]:
+        figures["sobol_indices"] = lambda: sobol_indices(study, statistics)
+    for name, draw in figures.items():
+        style.save(draw, folder / f"{name}.png")
+    return {name: str(folder / f"{name}.png") for name in figures}
+
+
+def numeric(study: Study) -> list[Variation]:
+    """What varies in numbers."""
+    return [v for v in study.vary if v.is_numeric]
+
+
+def errors(study: Study, columns: Columns, statistics: dict) -> Figure:
+    """A histogram of the final errors, and the line below which runs succeed."""
+    figure = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
+    panel = figure.subplots()
+    values = np.maximum(columns[ERROR][columns["failure"] == ""], SMALLEST)
+    if len(values):
+        low, high = np.log10([values.min(), values.max()])
+        edges = np.logspace(low, max(high, low + 0.1), min(BINS, 5 + len(values) // 5))
+        panel.hist(values, edges.tolist(), color=style.RUN, edgecolor="white", linewidth=0.4)
+    panel.set_xscale("log")
+    panel.axvline(study.success, color=style.LIMIT, linewidth=1.0, label="success: below")
+    panel.set_xlabel(f"tracking error at the end ({METRICS[ERROR].unit})")
+    panel.set_ylabel("runs")
+    good, failed = statistics["success"], statistics["failed"]["count"]
+    note = (
+        f"{_percent(good['share'])} succeed, {_percent(good['low'])} to {_percent(good['high'])} "
+        f"at {statistics['confidence']:.0%} confidence" + f"; {failed} failed" * bool(failed)
+    )
+    _head(figure, study, columns, note)
+    figure.legend(handles=style.handles(panel), loc="outside upper right")
+    return figure
+
+
+def basin(study: Study, columns: Columns) -> Figure:
+    """Where runs succeed, and their final errors, over the first two settings that vary in
+    numbers; over the only one, if there is one.
+    """
+    first, *others = numeric(study)
+    if not others:
+        return _line(study, columns, first)
+    figure = Figure(figsize=(style.WIDTH, 3.8), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    values = np.maximum(columns[ERROR], SMALLEST)
+    known = values[np.isfinite(values)]
+    scale = LogNorm(known.min(), known.max()) if len(set(known.tolist())) > 1 else None
+    draw = _mesh if study.sampling == GRID else _scatter
+    drawn = draw(panels, columns, (first, others[0]), values, scale)
+    figure.colorbar(drawn, ax=panels, shrink=0.9, label=METRICS[ERROR].unit)
+    for panel in panels:
+        panel.grid(False)
+        _axis(panel.set_xlabel, panel.set_xscale, study, first)
+    _axis(panels[0].set_ylabel, panels[0].set_yscale, study, others[0])
+    _head(figure, study, columns)
+    return figure
+
+
+Pair = tuple[Variation, Variation]
+
+
+def _mesh(
+    panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
+) -> ScalarMappable:
+    """A grid's cells: the share of successes, and the median of what succeeds and does not."""
+    share, median = (
+        _cells(columns, both, column, reduce)
+        for column, reduce in ((columns["success"], np.mean), (values, _median))
+    )
+    panels[0].pcolormesh(*_levels(both), share, vmin=0, vmax=1, cmap="RdBu", shading="nearest")
+    panels[0].set_title("share of successes: blue 1, red 0")
+    panels[1].set_title("median of the final error")
+    return panels[1].pcolormesh(
+        *_levels(both), median, norm=scale, cmap="viridis_r", shading="nearest"
+    )
+
+
+def _scatter(
+    panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
+) -> ScalarMappable:
+    """A dot a run, the smaller the more there are."""
+    x, y = (columns[v.name] for v in both)
+    size, failed = float(np.clip(4000 / len(x), 1.0, 14.0)), ~np.isfinite(values)
+    colors = np.where(columns["success"] == 1, GOOD, BAD)
+    panels[0].scatter(x, y, size, colors, linewidth=0)
+    panels[0].set_title("blue: success, red: none")
+    panels[1].scatter(x[failed], y[failed], 2 * size, BAD, marker="x", linewidth=0.8)
+    panels[1].set_title("final error" + ", x: failed" * bool(failed.any()))
+    return panels[1].scatter(x, y, size, values, norm=scale, cmap="viridis_r", linewidth=0)
+
+
+def _line(study: Study, columns: Columns, only: Variation) -> Figure:
+    figure = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
+    panel = figure.subplots()
+    values = np.maximum(columns[ERROR], SMALLEST)
+    for good, color, label in ((1, GOOD, "success"), (0, BAD, "no success")):
+        at = (columns["success"] == good) & np.isfinite(values)
+        panel.plot(columns[only.name][at], values[at], ".", color=color, markersize=4, label=label)
+    for x in columns[only.name][~np.isfinite(values)]:
+        panel.axvline(x, color=BAD, linewidth=0.6)
+    panel.axhline(study.success, color=style.LIMIT, linewidth=1.0)
+    panel.set_yscale("log")
+    panel.set_ylabel(f"final error ({METRICS[ERROR].unit})")
+    _axis(panel.set_xlabel, panel.set_xscale, study, only)
+    failed = int((~np.isfinite(values)).sum())
+    _head(figure, study, columns, f"{failed} failed: lines" if failed else "")
+    figure.legend(handles=style.handles(panel), loc="outside upper right", ncols=2)
+    return figure
+
+
+def sensitivity(study: Study, statistics: dict) -> Figure:
+    """Rank correlations of the metrics with what varies, with their intervals."""
+    names = [name for name in SHOWN if any(statistics["sensitivity"][name].values())]
+    height = 1.3 + 0.3 * len(study.vary)
+    figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+    for name, panel in zip(names, panels):
+        found = statistics["sensitivity"][name]
+        _bars(panel, [found[v.name] for v in study.vary], "correlation", style.RUN)
+        panel.set_title(name.replace("_", " "))
+        panel.set_xlim(-1.05, 1.05)
+        panel.set_xticks([-1, 0, 1])
+    panels[0].set_yticks(range(len(study.vary)), [v.name for v in study.vary])
+    panels[0].invert_yaxis()
+    figure.supxlabel("rank correlation (of names: its size)", fontsize=9)
+    _title(figure, study, "what the metrics depend on")
+    return figure
+
+
+def sobol_indices(study: Study, statistics: dict) -> Figure:
+    """First-order and total Sobol' indices of the final error, with their intervals."""
+    figure = Figure(figsize=(style.WIDTH, 1.4 + 0.4 * len(study.vary)), layout="constrained")
+    panel = figure.subplots()
+    found = statistics["sobol_indices"]
+    kinds = (("first", -0.2, style.RUN, "by itself"), ("total", 0.2, style.OPEN, "with others"))
+    for kind, shift, color, label in kinds:
+        indices = [found[v.name][kind] for v in study.vary]
+        _bars(panel, indices, "index", color, shift, 0.36, label)
+    panel.set_yticks(range(len(study.vary)), [v.name for v in study.vary])
+    panel.invert_yaxis()
+    panel.set_xlabel("share of the final error's variance (Sobol' index)")
+    _title(figure, study, "what the final error depends on")
+    figure.legend(handles=style.handles(panel), loc="outside upper right", ncols=2)
+    return figure
+
+
+# Parts -------------------------------------------------------------------------------------------
+
+
+def _bars(
+    panel: Axes,
+    found: list[dict | None],
+    what: str,
+    color: str,
+    shift: float = 0.0,
+    height: float = 0.6,
+    label: str = "",
+) -> None:
+    """Bars of what was found, lines for the intervals; none where nothing was."""
+    for i, one in enumerate(found):
+        if one is None:
+            continue
+        panel.barh(i + shift, one[what], height, color=color, label=label if i == 0 else "")
+        if one["low"] is not None:
+            panel.plot([one["low"], one["high"]], [i + shift] * 2, color=style.TARGET, linewidth=1)
+    panel.axvline(0, color=style.TARGET, linewidth=0.8)
+
+
+def _levels(both: Pair) -> list[list[float]]:
+    return [sorted(float(level) for level in v.levels) for v in both]
+
+
+def _cells(
+    columns: Columns,
+    both: Pair,
+    values: np.ndarray,
+    reduce: Callable[[np.ndarray], Any],
+) -> np.ndarray:
+    """The values of all runs at every pair of levels, reduced: (levels of the second, of the
+    first); NaN where there is no run.
+    """
+    x, y = (np.searchsorted(at, columns[v.name]) for v, at in zip(both, _levels(both)))
+    nx, ny = (len(levels) for levels in _levels(both))
+    place = y * nx + x
+    order = np.argsort(place, kind="stable")
+    groups = np.split(values[order], np.searchsorted(place[order], np.arange(1, nx * ny)))
+    return np.array([reduce(g) if len(g) else np.nan for g in groups]).reshape(ny, nx)
+
+
+def _median(values: np.ndarray) -> float:
+    """The median, NaN (a hole) where half of the runs or more failed."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if 2 * len(known) > len(values) else np.nan
+
+
+def _axis(label: Callable, scale: Callable, study: Study, variation: Variation) -> None:
+    unit = study.settings.declared[variation.name].unit
+    label(variation.name + (f" ({unit})" if unit else ""))
+    if variation.kind == LOG:
+        scale("log")
+
+
+def _head(figure: Figure, study: Study, columns: Columns, note: str = "") -> None:
+    runs = len(columns["run"])
+    short = "" if runs == study.total else f" of {study.total}"
+    _title(figure, study, f"{runs}{short} runs" + f"; {note}" * bool(note))
+
+
+def _title(figure: Figure, study: Study, note: str) -> None:
+    name = study.settings.scenario.name
+    figure.suptitle(f"{name}, study\n{note}", x=0.02, ha="left", fontsize=10)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.3g} %"

@@ -1,0 +1,104 @@
+"""Studies as YAML: what a file says is what the options of `nh_control study` say, as texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nh_control import scenarios
+from nh_control.scenarios import UnknownName
+from nh_control.studies import variation
+from nh_control.studies.sampling import GRID, MONTE_CARLO
+from nh_control.studies.study import SUCCESS, Study
+
+COUNTS = ("points", "seeds", "seed")
+KEYS = ("scenario", "urdf", "base", "vary", "set", "disturb", "sampling", *COUNTS, "success")
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """What a YAML file says, all values as texts: YAML's own reader would take 1:30 for 90.
+
+    Raises OSError, and ValueError for what is no mapping with the KEYS.
+    """
+    try:
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.BaseLoader)  # texts alone
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is no YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: expected a mapping with the keys {', '.join(KEYS)}")
+    for key in data:
+        if key not in KEYS:
+            raise UnknownName(f"key in {path}", str(key), KEYS)
+    for key in ("vary", "set"):
+        if not isinstance(data.get(key, {}), dict):
+            raise ValueError(f"{path}: {key} must be a mapping of settings to values")
+    return data
+
+
+def study_of(data: Mapping[str, Any]) -> Study:
+    """The study of the texts by KEYS; without a sampling it is a grid where all ranges have a
+    count, else Monte Carlo.
+
+    Raises ValueError, and what finding and building the scenario raises.
+    """
+    if "scenario" not in data:
+        raise ValueError("a study needs a scenario")
+    scenario = scenarios.get(data["scenario"], data.get("urdf", ""), data.get("base", "fixed"))
+    vary = tuple(
+        variation.parse(name, ",".join(given) if isinstance(given, list) else given)
+        for name, given in data.get("vary", {}).items()
+    )
+    disturb = data.get("disturb", [])
+    counts = {key: _integer(key, data[key]) for key in COUNTS if key in data}
+    drawn = counts.get("points") or not all(v.levels for v in vary)
+    study = Study(
+        tuple(scenario.origin.items()),
+        vary,
+        tuple((name, variation.value(text)) for name, text in data.get("set", {}).items()),
+        tuple([disturb] if isinstance(disturb, str) else disturb),
+        data.get("sampling", MONTE_CARLO if drawn else GRID),
+        success=_number("success", data.get("success", str(SUCCESS))),
+        **counts,
+    )
+    study.check()
+    return study
+
+
+def written(study: Study) -> str:
+    """The study as YAML that `read` reads."""
+    data: dict[str, Any] = {
+        **dict(study.scenario),
+        "vary": {v.name: str(v) for v in study.vary},
+        "set": dict(study.fixed),
+        "disturb": list(study.disturb),
+        "sampling": study.sampling,
+        **{key: getattr(study, key) for key in (*COUNTS, "success")},
+    }
+    return yaml.safe_dump({k: v for k, v in data.items() if v not in ({}, [])}, sort_keys=False)
+
+
+def differences(ours: Study, theirs: Study) -> str:
+    """What two studies disagree in, by keys; "" where they are the same."""
+    texts = [yaml.load(written(study), yaml.BaseLoader) for study in (ours, theirs)]
+    return "; ".join(
+        f"{key}: {texts[0].get(key, 'none')} here, {texts[1].get(key, 'none')} there"
+        for key in KEYS
+        if texts[0].get(key) != texts[1].get(key)
+    )
+
+
+def _integer(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{key} must be an integer, got {text!r}") from None
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{key} must be a number, got {text!r}") from None

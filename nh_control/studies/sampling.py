@@ -1,0 +1,68 @@
+"""Where a study's points lie: every point follows from its number alone, in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from scipy.stats import qmc
+
+from nh_control.studies.variation import Value, Variation
+
+GRID, MONTE_CARLO, SOBOL, SALTELLI = "grid", "monte_carlo", "sobol", "saltelli"
+
+
+def _latin_hypercube(points: int, dimensions: int, seed: int) -> np.ndarray:
+    return qmc.LatinHypercube(dimensions, seed=np.random.default_rng(seed)).random(points)
+
+
+def _sobol(points: int, dimensions: int, seed: int) -> np.ndarray:
+    return qmc.Sobol(dimensions, seed=np.random.default_rng(seed)).random(points)
+
+
+def _saltelli(points: int, dimensions: int, seed: int) -> np.ndarray:
+    """Saltelli's scheme for Sobol' indices: `points` rows of A, as many of B, then, for every
+    dimension, those of A with this column of B: ((dimensions + 2) points, dimensions).
+    """
+    both = _sobol(points, 2 * dimensions, seed)
+    A, B = both[:, :dimensions], both[:, dimensions:]
+    mixed = [np.where(np.arange(dimensions) == j, B, A) for j in range(dimensions)]
+    return np.vstack([A, B, *mixed])
+
+
+PLANS: Mapping[str, Callable[[int, int, int], np.ndarray]] = {
+    "latin_hypercube": _latin_hypercube,
+    SOBOL: _sobol,
+    SALTELLI: _saltelli,
+}
+"""Samplings whose points are drawn together, as fractions in [0, 1)."""
+SAMPLINGS = (GRID, MONTE_CARLO, *PLANS)
+
+
+@lru_cache(maxsize=4)
+def _plan(sampling: str, points: int, dimensions: int, seed: int) -> np.ndarray:
+    return PLANS[sampling](points, dimensions, seed)
+
+
+def count(sampling: str, variations: Sequence[Variation], points: int) -> int:
+    """The number of points: of a grid the product of its levels."""
+    if sampling == GRID:
+        return prod(len(v.levels) for v in variations)
+    return points * (len(variations) + 2) if sampling == SALTELLI else points
+
+
+def point(
+    sampling: str, variations: Sequence[Variation], points: int, seed: int, number: int
+) -> tuple[Value, ...]:
+    """The values of the variations at the point of that number; a grid's last one runs first."""
+    if sampling == GRID:
+        places = np.unravel_index(number, tuple(len(v.levels) for v in variations))
+        return tuple(v.levels[i] for v, i in zip(variations, places))
+    if sampling == MONTE_CARLO:
+        own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        fractions = own.random(len(variations))
+    else:
+        fractions = _plan(sampling, points, len(variations), seed)[number]
+    return tuple(v.at(f) for v, f in zip(variations, fractions))

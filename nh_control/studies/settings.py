@@ -1,0 +1,206 @@
+"""What a study may set in a run, by names: what the options of `nh_control simulate` set, the
+weights of the tracker, and the parameters of its model.
+
+    NAME               physical parameter of the plant alone; NAME.0, ... where it has several
+    model.NAME         of the model, and of the plant where it has none of its own
+    perturb.NAME       initial error
+    disturb.TARGET.NAME  a value of the disturbance of that target: start, force.0, ...
+    weight.NAME        factor on the weight of a coordinate of the state's error, or of an input
+    reference, ...     the options in OPTIONS
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.scenarios import PlantOptions, Scenario, UnknownName
+from nh_control.scenarios.disturbance import Disturbance
+from nh_control.studies.variation import Value
+
+MODEL, PERTURB, DISTURB, WEIGHT = "model", "perturb", "disturb", "weight"
+OPTIONS: Mapping[str, Declaration] = {
+    d.name: d
+    for d in (
+        Declaration("reference", "", "", "motion to track"),
+        Declaration("integrator", "", "", "integrator of the model"),
+        Declaration("step", 0.0, "s", "step of model and commands", at_least=0.0),
+        Declaration("duration", 0.0, "s", "simulated time", at_least=0.0),
+        Declaration("integral", False, "", "whether the tracker estimates a disturbance"),
+        Declaration("open_loop", False, "", "whether there is no feedback"),
+        Declaration("plant_integrator", "", "", "integrator of the plant"),
+        Declaration("plant_substeps", 1, "", "steps of the plant in one of the model", 0.0),
+    )
+}
+"""Those of `nh_control simulate` that take one value."""
+DESIGN = ("reference", "integrator", "step", "duration", "integral")
+"""Options of which the tracker depends, with the model's parameters and the weights."""
+
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that a scenario has under these disturbances; `declared` has them by name, with
+    their defaults.
+    """
+
+    scenario: Scenario
+    disturbances: tuple[Disturbance, ...]
+    declared: Mapping[str, Declaration]
+
+    @staticmethod
+    def of(scenario: Scenario, disturbances: Sequence[Disturbance] = ()) -> Settings:
+        """All settings of a scenario; building its default model tells the weights' names."""
+        known = {d.name: d for d in _declared(scenario, disturbances)}
+        return Settings(scenario, tuple(disturbances), known)
+
+    def entry(self, name: str) -> Declaration:
+        """What is declared of the setting of that name; raises UnknownName."""
+        if name not in self.declared:
+            raise UnknownName(f"setting of {self.scenario.name}", name, self.declared)
+        return self.declared[name]
+
+    def checked(self, name: str, value: Value) -> Value:
+        """The value as the setting of that name takes it; raises UnknownName, ValueError."""
+        entry = self.entry(name)
+        if isinstance(entry.value, str | bool):
+            value = str(value) if isinstance(entry.value, str) else value
+            if not isinstance(value, type(entry.value)):
+                raise ValueError(f"{name} must be true or false, got {value}")
+            return value
+        return entry.check(self.scenario.name, value)
+
+    def option(self, values: Values, name: str) -> Any:
+        """The value of an option, its default where it is not set."""
+        return values.get(name, OPTIONS[name].value)
+
+    def design(self, values: Values) -> tuple[tuple[str, Value], ...]:
+        """Those of the values of which the tracker depends."""
+        prefixes = (f"{MODEL}.", f"{WEIGHT}.")
+        return tuple((n, v) for n, v in values.items() if n in DESIGN or n.startswith(prefixes))
+
+    def with_design(self, values: Values) -> Scenario:
+        """The scenario with the values' model parameters and weights."""
+        scenario = self.scenario
+        if changed := _together(scenario.parameters, _within(values, MODEL)):
+            scenario = replace(scenario, parameters=replace(scenario.parameters, **changed))
+        if factors := _within(values, WEIGHT):
+            scenario = replace(scenario, weights=_weighted(scenario, factors))
+        return scenario
+
+    def perturbation(self, values: Values) -> Any:
+        """The scenario's initial error with the values' changes."""
+        return replace(self.scenario.perturbation, **_within(values, PERTURB))
+
+    def plant_options(self, values: Values, scenario: Scenario) -> PlantOptions:
+        """How the plant of a scenario `with_design` differs from the model."""
+        own = {n: v for n, v in values.items() if n not in OPTIONS and _group(n) is None}
+        changes = _within(values, DISTURB)
+        return PlantOptions(
+            self.option(values, "plant_integrator"),
+            int(self.option(values, "plant_substeps")),
+            _together(scenario.parameters, own),
+            tuple(_disturbance(d, changes) for d in self.disturbances),
+        )
+
+
+# Names -------------------------------------------------------------------------------------------
+
+
+def _declared(scenario: Scenario, disturbances: Sequence[Disturbance]) -> Iterator[Declaration]:
+    yield from OPTIONS.values()
+    parameters = list(_numbers(declarations(scenario.parameters)))
+    yield from parameters
+    yield from (replace(d, name=f"{MODEL}.{d.name}") for d in parameters)
+    for d in declarations(scenario.perturbation):
+        yield replace(d, name=f"{PERTURB}.{d.name}")
+    targets = [d.target for d in disturbances]
+    if len(set(targets)) < len(targets):
+        raise ValueError(f"a study takes one disturbance of each target, got {targets}")
+    for disturbance in disturbances:
+        for d in _numbers(declarations(disturbance.signal)):
+            yield replace(d, name=f"{DISTURB}.{disturbance.target}.{d.name}")
+    for name in (*_coordinates(scenario), *_inputs(scenario)):
+        yield Declaration(
+            f"{WEIGHT}.{name}", 1.0, "", f"factor on the weight of {name}", at_least=0.0
+        )
+
+
+def _numbers(entries: Sequence[Declaration]) -> Iterator[Declaration]:
+    """The declarations, those of several numbers as one a number: lengths.0, lengths.1, ..."""
+    for d in entries:
+        several = isinstance(d.value, tuple)
+        names = [f"{d.name}.{i}" for i in range(len(d.value))] if several else [d.name]
+        for name, value in zip(names, d.value if several else (d.value,)):
+            yield replace(d, name=name, value=value)
+
+
+def _coordinates(scenario: Scenario) -> tuple[str, ...]:
+    """Names of the coordinates that the scenario's Q weighs."""
+    return scenario.model().state_space.tangent_names[: len(scenario.weights[0])]
+
+
+def _inputs(scenario: Scenario) -> tuple[str, ...]:
+    system = scenario.make_system(scenario.parameters)
+    return (*system.inputs, *system.prescribed)
+
+
+def _group(name: str) -> str | None:
+    """The part of a name before its first dot, where it is a group's."""
+    first, dot, _ = name.partition(".")
+    return first if dot and first in (MODEL, PERTURB, DISTURB, WEIGHT) else None
+
+
+def _within(values: Values, group: str) -> dict[str, Any]:
+    return {n.removeprefix(f"{group}."): v for n, v in values.items() if _group(n) == group}
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def _together(owner: Any, values: Values) -> dict[str, Any]:
+    """Values of fields from those of their numbers: `lengths.1` changes one of the owner's."""
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        field, dot, place = name.rpartition(".")
+        if not dot:
+            out[name] = value
+            continue
+        numbers = list(out.get(field, getattr(owner, field)))
+        numbers[int(place)] = value
+        out[field] = tuple(numbers)
+    return out
+
+
+def _disturbance(disturbance: Disturbance, changes: Values) -> Disturbance:
+    prefix = f"{disturbance.target}."
+    own = {n.removeprefix(prefix): v for n, v in changes.items() if n.startswith(prefix)}
+    return replace(
+        disturbance,
+        signal=replace(disturbance.signal, **_together(disturbance.signal, own)),
+    )
+
+
+def _weighted(
+    scenario: Scenario, factors: Mapping[str, float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """`S Q S`, `S Qf S` and `T R T` with the roots of the factors on the diagonals of S and T, so
+    that they remain positive semidefinite.
+    """
+    Q, R, Qf = scenario.weights
+
+    def scaled(weight: np.ndarray, names: Sequence[str]) -> np.ndarray:
+        roots = np.sqrt([factors.get(name, 1.0) for name in names])
+        return weight * np.outer(roots, roots)
+
+    coordinates = _coordinates(scenario)
+    return (
+        scaled(Q, coordinates),
+        scaled(R, _inputs(scenario)),
+        None if Qf is None else scaled(Qf, coordinates),
+    )

@@ -1,0 +1,176 @@
+"""What the runs of a study come down to: shares and means with confidence intervals, quantiles,
+and what the metrics depend on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from nh_control.studies.running import ERROR, METRICS
+from nh_control.studies.sampling import SALTELLI
+from nh_control.studies.study import Study
+from nh_control.studies.variation import VALUES, Variation
+
+CONFIDENCE = 0.95
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+FEWEST = 5
+"""Runs from which a correlation is worth saying."""
+
+Columns = Mapping[str, np.ndarray]
+
+
+def statistics(study: Study, columns: Columns) -> dict[str, Any]:
+    """The statistics of the runs in `columns`, see `Store.columns`, as plain values; intervals are
+    those of CONFIDENCE, for runs that are independent of each other.
+
+    Of Saltelli's scheme only the independent points count, but for Sobol' indices.
+    """
+    everything = columns
+    if study.sampling == SALTELLI:
+        columns = _where(columns, columns["run"] < 2 * study.points)
+    made = _where(columns, columns["failure"] == "")
+    return {
+        "runs": len(everything["run"]),
+        "planned": study.total,
+        "confidence": CONFIDENCE,
+        "success": {"final_error_at_most": study.success, **share(columns["success"])},
+        "failed": share(columns["failure"] != ""),
+        "failures": _failures(columns),
+        "metrics": {
+            name: {
+                "unit": m.unit,
+                "meaning": m.meaning,
+                **spread(made[name]),
+                **_worst(made, name),
+            }
+            for name, m in METRICS.items()
+        },
+        "by_value": {v.name: _levels(columns, v) for v in study.vary if v.kind == VALUES},
+        "sensitivity": {
+            name: {v.name: association(v, made[v.name], made[name]) for v in study.vary}
+            for name in METRICS
+        },
+        "sobol_indices": _sobol_indices(study, everything),
+    }
+
+
+def share(which: np.ndarray) -> dict[str, Any]:
+    """How many are true, their share, and Wilson's interval of it; None where there are none."""
+    count, n = int(np.sum(which)), len(which)
+    if not n:
+        return {"count": 0, "share": None, "low": None, "high": None}
+    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return {
+        "count": count,
+        "share": count / n,
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }
+
+
+def spread(values: np.ndarray) -> dict[str, Any]:
+    """Mean with Student's interval, standard deviation, quantiles and extremes; None for what
+    these values are too few for.
+    """
+    n = len(values)
+    mean = float(np.mean(values)) if n else None
+    std = float(np.std(values, ddof=1)) if n > 1 else None
+    half = None if std is None else stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
+    quantiles = np.quantile(values, (0.0, *QUANTILES, 1.0)).tolist() if n else [None] * 7
+    names = ("min", *(f"q{round(100 * q):02d}" for q in QUANTILES), "max")
+    return {
+        "n": n,
+        "mean": mean,
+        "low": None if half is None or mean is None else float(mean - half),
+        "high": None if half is None or mean is None else float(mean + half),
+        "std": std,
+        **dict(zip(names, quantiles)),
+    }
+
+
+def association(variation: Variation, x: np.ndarray, y: np.ndarray) -> dict[str, Any] | None:
+    """How much y goes with what varied: Spearman's rank correlation with the interval of
+    [bonett2000], or, for names, which have no order, `sqrt(H / (n - 1))` of Kruskal and Wallis,
+    the correlation of ranks with the names' means of ranks; None where it does not exist.
+    """
+    if len(y) < FEWEST or np.ptp(y) == 0 or len(set(x.tolist())) < 2:
+        return None
+    if not variation.is_numeric:
+        groups = [y[x == level] for level in dict.fromkeys(x.tolist())]
+        size = math.sqrt(stats.kruskal(*groups).statistic / (len(y) - 1))
+        return {"correlation": size, "low": None, "high": None}
+    r = float(stats.spearmanr(x.astype(float), y).statistic)
+    half = stats.norm.ppf((1 + CONFIDENCE) / 2) * math.sqrt((1 + r**2 / 2) / (len(y) - 3))
+    z = math.atanh(min(max(r, -1 + 1e-15), 1 - 1e-15))
+    return {"correlation": r, "low": math.tanh(z - half), "high": math.tanh(z + half)}
+
+
+def _sobol_indices(study: Study, columns: Columns) -> dict[str, Any] | None:
+    """First-order and total Sobol' indices of the final error with bootstrapped intervals; None
+    for another sampling, and unless all runs are there.
+    """
+    n, d = study.points, len(study.vary)
+    y = columns[ERROR]
+    if study.sampling != SALTELLI or len(y) < study.total or np.isnan(y).any() or np.ptp(y) == 0:
+        return None
+    blocks = y.reshape(d + 2, 1, n)
+    found = stats.sobol_indices(
+        func={"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]},
+        n=n,
+        random_state=np.random.default_rng(study.seed),
+    )
+    drawn = found.bootstrap(CONFIDENCE)
+    return {
+        v.name: {
+            kind: {
+                "index": float(np.ravel(getattr(found, f"{kind}_order"))[i]),
+                "low": float(np.ravel(getattr(drawn, f"{kind}_order").confidence_interval.low)[i]),
+                "high": float(
+                    np.ravel(getattr(drawn, f"{kind}_order").confidence_interval.high)[i]
+                ),
+            }
+            for kind in ("first", "total")
+        }
+        for i, v in enumerate(study.vary)
+    }
+
+
+def _where(columns: Columns, which: np.ndarray) -> Columns:
+    return {name: column[which] for name, column in columns.items()}
+
+
+def _worst(made: Columns, name: str) -> dict[str, int | None]:
+    """The run in which a metric is farthest from 0."""
+    values = np.abs(made[name])
+    return {"worst_run": int(made["run"][np.argmax(values)]) if len(values) else None}
+
+
+def _failures(columns: Columns) -> list[dict[str, Any]]:
+    """Reasons of failures, the most frequent first, by what they begin with; with their runs'
+    number and the first of them.
+    """
+    found: dict[str, list[int]] = {}
+    for index, reason in zip(columns["run"].tolist(), columns["failure"].tolist()):
+        if reason:
+            found.setdefault(reason.partition(":")[0], []).append(index)
+    first = dict(zip(columns["run"].tolist(), columns["failure"].tolist()))
+    return [
+        {"reason": first[runs[0]], "runs": len(runs), "first_run": runs[0]}
+        for runs in sorted(found.values(), key=len, reverse=True)
+    ]
+
+
+def _levels(columns: Columns, variation: Variation) -> dict[str, Any]:
+    """Success and median of the final error at every listed value."""
+    out = {}
+    for value in variation.values:
+        at = _where(columns, columns[variation.name] == value)
+        errors = at[ERROR][~np.isnan(at[ERROR])]
+        median = float(np.median(errors)) if len(errors) else None
+        out[str(value)] = {"runs": len(at["run"]), **share(at["success"]), "median_error": median}
+    return out

@@ -1,0 +1,298 @@
+"""A study's runs: each follows from its index alone, none is lost and none is there twice, whatever
+happens to those who make them.
+"""
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nh_control.cli import main
+from nh_control.runs import output
+from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
+from nh_control.studies.conducting import LOST, WorkersLost, results
+from nh_control.studies.workers import MissingExtra
+
+HERE = Path(__file__).parent
+MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
+ANGLES = [round(0.01 * i, 2) for i in range(40)]
+
+
+def pendulum(**keys):
+    return study_of({"scenario": f"{HERE}/trapped.py:SCENARIO", **keys})
+
+
+@pytest.fixture
+def trap(tmp_path):
+    """Return f(**trap) -> the study of a scenario with that trap, over ANGLES."""
+    shutil.copy(HERE / "trapped.py", tmp_path)
+
+    def make(angles=ANGLES, **trap):
+        if trap:
+            (tmp_path / "trap.json").write_text(json.dumps(trap))
+        return study_of(
+            {
+                "scenario": f"{tmp_path}/trapped.py:SCENARIO",
+                "vary": {"perturb.angle": ",".join(map(str, angles))},
+                "set": {"duration": "0.04"},
+            }
+        )
+
+    return make
+
+
+def conducted(study, folder, workers, **how):
+    """The columns of all runs, and whether they are all there."""
+    folder.mkdir(exist_ok=True)
+    with Store.make(folder, study) as store, workers:
+        complete = conduct(store, workers, **how)
+        return store.columns(), complete
+
+
+def numbers(runs):
+    """What does not depend on who made the runs, and how fast."""
+    return [(r.index, r.values, r.seed, r.metrics, r.success, r.steps, r.failure) for r in runs]
+
+
+class Here:
+    """Workers in this process: tasks are made when they are submitted."""
+
+    count = 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, study, indices):
+        from concurrent.futures import Future
+
+        future = Future()
+        future.set_result(run_indices(study, indices))
+        return future
+
+    def ended(self, futures):
+        return futures[:1]
+
+    def lost(self, error):
+        return False
+
+
+VARIED = {
+    "perturb.angle": "-0.3:0.3",
+    "m": "0.8:1.2",
+    "plant_substeps": "1,2",
+    "integrator": "midpoint,midpoint_left",
+}
+NOISY = {**VARIED, "disturb.theta.correlation": "0.1:1"}
+GUSTY = {**VARIED, "disturb.theta.start": "0:0.1"}
+
+
+def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, capsys):
+    import shlex
+
+    monkeypatch.chdir(tmp_path)
+    study = pendulum(
+        vary=GUSTY, set={"duration": "0.4"}, disturb=["theta:gust:0.1"], points="6",
+        sampling="latin_hypercube",
+    )  # fmt: skip
+    for run in run_indices(study, range(3)):
+        words = shlex.split(command(study, run.index))[1:]
+        assert main([*words, "--no-plots", "--json"]) == 0
+        summary = json.loads(capsys.readouterr().out)
+        found = dict(zip(("final", "largest"), run.metrics))
+        assert found == {key: summary["error"][key] for key in found}
+        assert run.metrics[-1] == (
+            summary["energy_J"]["final"] - summary["energy_J"]["reference_final"]
+        )
+        assert run.steps == summary["steps"] == 20
+
+
+def test_parameters_of_several_numbers_and_robots_have_commands():
+    study = study_of(
+        {"scenario": "quadrotor_payload", "vary": {"lengths.1": "0.7,0.9"}, "set": {"step": "0.02"}}
+    )
+    assert command(study, 1) == (
+        "nh_control simulate quadrotor_payload --step 0.02 --plant-parameter lengths=0.6,0.9"
+    )
+    weighted = pendulum(vary={"weight.theta": "1,2"})
+    with pytest.raises(ValueError, match="sets weight.theta"):
+        command(weighted, 0)
+
+
+def test_runs_do_not_know_of_each_other():
+    study = pendulum(vary=NOISY, set={"duration": "0.1"}, disturb=["theta:noise:0.1"], seeds="6")
+    together = numbers(run_indices(study, range(6)))
+    assert numbers(run_indices(study, [5, 3, 1])) == [together[i] for i in (5, 3, 1)]
+    assert len({row[3] for row in together}) == 6
+    assert not any(row[-1] for row in together)
+
+
+def test_weights_and_model_parameters_make_other_trackers():
+    def errors(**vary):
+        study = pendulum(vary=vary, set={"duration": "1", "perturb.angle": "0.2"})
+        return [run.metrics[0] for run in run_indices(study, range(study.total))]
+
+    plain, heavier = errors(**{"weight.theta": "1,100"})
+    assert heavier < plain / 2
+    assert errors(**{"weight.torque": "1,0.01"})[1] < plain / 2
+    assert errors(**{"weight.theta": "100,1"}) == [heavier, plain]
+    both, plant_only = errors(**{"model.m": "1.3"})[0], errors(m="1.3")[0]
+    assert both < plant_only and both != plain
+    assert errors(open_loop="false,true")[0] == plain != errors(open_loop="true")[0]
+
+
+def test_a_run_that_fails_is_a_row_with_its_reason(trap):
+    bad = run_indices(trap(angles=[0.1, 2.5, 0.2]), range(3))
+    assert [run.failure for run in bad] == ["", "ValueError: too far: 2.5", ""]
+    assert np.isnan(bad[1].metrics).all() and not bad[1].success and bad[0].steps == 2
+
+
+def test_the_pool_makes_what_this_process_makes(tmp_path, trap):
+    study = trap(angles=[*ANGLES[:5], 2.5])
+    columns, complete = conducted(study, tmp_path / "out", Processes(2))
+    assert complete and columns["run"].tolist() == list(range(6))
+    runs = run_indices(study, range(6))
+    np.testing.assert_array_equal(columns["final_error"], [run.metrics[0] for run in runs])
+    assert columns["failure"].tolist() == [run.failure for run in runs]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
+    study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
+    columns, complete = conducted(study, tmp_path / "out", Processes(2))
+    assert not (tmp_path / "trap.json").exists()
+    assert complete and columns["run"].tolist() == list(range(40))
+    assert set(columns["failure"]) == {""}
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_every_process_is_found_out(tmp_path, trap):
+    study = trap(angle=ANGLES[7], once=False, parent=False, signal=signal.SIGKILL)
+    columns, complete = conducted(study, tmp_path / "out", Processes(1))
+    assert complete and columns["run"].tolist() == list(range(40))
+    assert columns["failure"].tolist() == [LOST if i == 7 else "" for i in range(40)]
+
+
+@pytest.mark.slow
+def test_processes_that_die_at_once_end_the_study_and_say_so(trap):
+    study = trap(angles=[0.1, 0.2], angle=0.1, once=False, parent=False, signal=signal.SIGKILL)
+    with pytest.raises(WorkersLost, match="before run 0"), Processes(1) as workers:
+        list(results(study, iter([0]), workers, lambda: False))
+
+
+def cli(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments],
+        cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def stored(folder):
+    with sqlite3.connect(folder / output.RUNS) as database:
+        return database.execute("SELECT run, wall_s FROM runs").fetchall()
+
+
+FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.angle: %s}\n"
+
+
+@pytest.mark.slow
+def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path, trap):
+    trap(angle=ANGLES[30], once=True, parent=True, signal=signal.SIGKILL)
+    (tmp_path / "study.yaml").write_text(FILE % ANGLES)
+    words = ("--workers", "1", "--no-plots", "--json")
+    assert cli("study", "study.yaml", *words, cwd=tmp_path).returncode == -signal.SIGKILL
+    folder = tmp_path / "nh_control_output" / "trapped-study"
+    before = stored(folder)
+    assert 0 < len(before) < 40
+    second = cli("study", "nh_control_output/trapped-study", *words, cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout)["runs"] == 40
+    assert sorted(index for index, _ in stored(folder)) == list(range(40))
+    assert set(before) <= set(stored(folder)), "what was there has not been made again"
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path, trap):
+    levels = np.linspace(0, 1, 30_000)
+    trap(angle=levels[3], once=True, parent=True, signal=signal.SIGINT)
+    (tmp_path / "study.yaml").write_text(FILE % "0:1:30000")
+    done = cli("study", "study.yaml", "--workers", "1", "--no-plots", cwd=tmp_path)
+    assert done.returncode == 130
+    runs = stored(tmp_path / "nh_control_output" / "trapped-study")
+    assert 0 < len(runs) < 30_000
+    assert f"{len(runs)} of 30000 runs are saved" in done.stderr
+    assert "`nh_control study nh_control_output/trapped-study` makes" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_run_is_written_twice_nor_by_two(tmp_path, trap):
+    study = trap()
+    with Store.make(tmp_path, study) as store:
+        store.add(run_indices(study, [0, 1]))
+        with pytest.raises(sqlite3.IntegrityError):
+            store.add(run_indices(study, [2, 1]))
+        assert list(store.missing()) == list(range(2, 40)), "all of a task or nothing"
+        with pytest.raises(ValueError, match="running already"), Store.make(tmp_path, study):
+            pass
+
+
+def test_stopping_and_going_on_in_one_process(tmp_path, trap):
+    study, told = trap(angles=np.linspace(0, 1, 400)), []
+    columns, complete = conducted(
+        study, tmp_path / "out", Here(), progress=told.append, stop=lambda: len(told) >= 5
+    )
+    assert not complete and 5 <= len(columns["run"]) < 400
+    before = len(told)
+    columns, complete = conducted(study, tmp_path / "out", Here(), progress=told.append)
+    assert complete and told == [*range(1, before + 1), *range(before + 1, 401)]
+
+
+def test_another_study_is_not_mixed_in(tmp_path):
+    Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="2"))
+    Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="2"))
+    with pytest.raises(ValueError, match="another study .*seeds: 3 here, 2 there.*--overwrite"):
+        Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="3"))
+
+
+def test_columns_whose_names_differ_in_capitals_only(tmp_path):
+    study = study_of({"scenario": "car", "vary": {"l": "0.5,0.6", "I": "1,2"}})
+    with Store.make(tmp_path, study) as store:
+        assert store.names[2:4] == ("l", "I")
+    from nh_control.studies.store import _distinct
+
+    assert _distinct(["m", "M", "m_"]) == ["m", "M_", "m__"]
+
+
+def test_dask_that_is_missing_is_named_with_its_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'nh_control\[dask\]'"):
+        Cluster("local")
+
+
+@pytest.mark.slow
+def test_dask_loses_nothing_with_a_worker(tmp_path, trap):
+    pytest.importorskip("distributed")
+    study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
+    columns, complete = conducted(study, tmp_path / "out", Cluster("local", 2))
+    assert not (tmp_path / "trap.json").exists()
+    assert complete and columns["run"].tolist() == list(range(40))
+    runs = run_indices(study, range(40))
+    np.testing.assert_array_equal(columns["final_error"], [run.metrics[0] for run in runs])
+
+
+def test_parquet_has_the_same_runs(tmp_path, trap):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    study = trap(angles=[0.1, 2.5])
+    with Store.make(tmp_path, study) as store:
+        store.add(run_indices(study, range(2)))
+        table = parquet.read_table(store.write_parquet()).to_pydict()
+        assert table["run"] == [0, 1] and table["failure"][1] == "ValueError: too far: 2.5"
+        np.testing.assert_array_equal(table["final_error"], store.columns()["final_error"])

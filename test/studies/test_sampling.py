@@ -1,0 +1,169 @@
+"""What varies in a study, where its points lie, and what is refused."""
+
+import numpy as np
+import pytest
+
+from nh_control.scenarios import UnknownName
+from nh_control.studies import Study, variation
+from nh_control.studies.reading import differences, read, study_of, written
+from nh_control.studies.variation import parse
+
+RANGES = {"perturb.angle": "-0.5:0.5", "m": "log:0.1:10", "l": "normal:1:0.1"}
+DRAWN = ["monte_carlo", "latin_hypercube", "sobol", "saltelli"]
+
+
+def study(**keys):
+    return study_of({"scenario": "pendulum_swing_up", **keys})
+
+
+def points(one):
+    return np.array([one.point(i) for i in range(one.total)])
+
+
+@pytest.mark.parametrize(
+    "text", ["0.2:1.0", "0.2:1.0:5", "log:0.1:10.0:3", "normal:0.0:0.1", "1,2.5,parking,true"]
+)
+def test_variations_are_written_as_they_are_read(text):
+    assert str(parse("name", text)) == text
+    assert parse("name", str(parse("name", text))) == parse("name", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1:0", "0:1:2:3", "log:-1:1", "log:0:1", "normal:0:0", "normal:0:1:5", "a:b", "0:1:1",
+     "nan:1", "0:inf", "1,,2"],
+)  # fmt: skip
+def test_what_is_no_variation_is_refused_by_its_name(text):
+    with pytest.raises(ValueError, match="variation name="):
+        parse("name", text)
+
+
+def test_a_grid_has_all_combinations_of_its_levels():
+    one = study(vary={"m": "0.5:1.5:3", "reference": "swing_up", "l": "log:0.1:10:3"}, seeds="2")
+    assert one.sampling == "grid" and one.total == 3 * 1 * 3 * 2
+    found = [one.point(i) for i in range(one.total)]
+    assert len(set(found)) == 9
+    assert {p[0] for p in found} == {0.5, 1.0, 1.5}
+    np.testing.assert_allclose(sorted({p[2] for p in found}), [0.1, 1, 10])
+    assert [one.run_seed(i) for i in range(4)] == [0, 1, 0, 1]
+    assert all(one.point(2 * i) == one.point(2 * i + 1) for i in range(9))
+
+
+@pytest.mark.parametrize("sampling", DRAWN)
+def test_points_are_in_their_ranges_and_the_same_every_time(sampling):
+    keys = {"vary": RANGES, "points": "64", "sampling": sampling}
+    found = points(study(**keys))
+    assert len(found) == (5 * 64 if sampling == "saltelli" else 64)
+    assert found[:, 0].min() >= -0.5 and found[:, 0].max() < 0.5
+    assert found[:, 1].min() >= 0.1 and found[:, 1].max() < 10
+    assert np.array_equal(found, points(study(**keys)))
+    assert not np.array_equal(found, points(study(**keys, seed="1")))
+    assert abs(found[:64, 2].mean() - 1) < 0.05 and 0.05 < found[:64, 2].std() < 0.15
+    assert np.median(found[:64, 1]) == pytest.approx(1, rel=0.7)  # even in the logarithm
+
+
+def test_a_monte_carlo_run_knows_nothing_of_how_many_there_are():
+    few, many = (study(vary=RANGES, points=n) for n in ("5", "5000"))
+    assert few.point(4) == many.point(4)
+
+
+def test_every_stratum_of_a_latin_hypercube_has_one_point():
+    found = points(study(vary={"perturb.angle": "0:1"}, points="50", sampling="latin_hypercube"))
+    assert sorted(np.floor(50 * found[:, 0])) == list(range(50))
+
+
+def test_saltelli_takes_one_column_of_b_at_a_time():
+    one = study(vary={"m": "1:2", "l": "1:2"}, points="8", sampling="saltelli")
+    A, B, first, second = points(one).reshape(4, 8, 2)
+    assert np.array_equal(first, np.column_stack([B[:, 0], A[:, 1]]))
+    assert np.array_equal(second, np.column_stack([A[:, 0], B[:, 1]]))
+
+
+def test_seeds_go_to_all_that_draws_unless_it_is_set():
+    keys = {"vary": {"m": "0.5:1.5"}, "disturb": ["theta:noise:0.1"], "seeds": "10"}
+    one = study(**keys)
+    assert one.total == 10 and one.sampling == "monte_carlo"
+    assert len({one.point(i) for i in range(10)}) == 10
+    assert one.values(7)["perturb.seed"] == one.values(7)["disturb.theta.seed"] == 7
+    assert study(**keys, set={"perturb.seed": "3"}).values(7)["perturb.seed"] == 3
+    assert study(**keys, points="4").total == 40
+    assert "perturb.seed" not in study(vary={"m": "0.5:1:3"}).values(1)
+
+
+def test_listed_values_are_drawn_evenly():
+    one = study(vary={"plant_substeps": "1,2,4"}, points="256", sampling="sobol")
+    found = points(one)[:, 0]
+    assert all(84 < (found == n).sum() < 87 for n in (1, 2, 4))
+
+
+@pytest.mark.parametrize(
+    "keys, words",
+    [
+        ({"vary": {"perturb.angel": "1:2"}, "points": "3"}, "mean .perturb.angle"),
+        ({"vary": {"perturb.size": "1:2"}, "points": "3"}, "perturb.angle"),
+        ({"vary": {"plant_substeps": "1:4"}, "points": "3"}, "list its values"),
+        ({"vary": {"m": "-1,1"}}, "m must be positive"),
+        ({"vary": {"m": "1:2", "l": "1,2"}}, "how many points"),
+        ({"vary": {"m": "1:2"}, "sampling": "grid"}, "m=1.0:2.0:5"),
+        ({}, "nothing varies"),
+        ({"vary": {"m": "1:2"}, "points": "3", "sampling": "saltelli"}, "power of 2"),
+        ({"vary": {"m": "1:2"}, "set": {"m": "1"}, "points": "2"}, "varies once"),
+        ({"vary": {"m": "1:2"}, "points": "few"}, "points must be an integer"),
+        ({"vary": {"m": "1,2"}, "disturb": "theta:gust"}, "must be TARGET:KIND"),
+        ({"vary": {"m": "1:2"}, "seeds": "3", "sampling": "sobol"}, "power of 2"),
+        ({"vary": {"m": "1:2"}, "points": "4", "seeds": "1", "sampling": "saltelli"}, "no seeds"),
+        ({"set": {"integral": "1"}, "seeds": "2"}, "true or false"),
+    ],
+)
+def test_what_no_run_could_be_made_of_is_refused(keys, words):
+    with pytest.raises(ValueError, match=words):
+        study(**keys)
+
+
+def test_indices_end_where_the_runs_do():
+    with pytest.raises(IndexError, match="0 ... 2"):
+        study(vary={"m": "1,2,3"}).point(3)
+
+
+def test_a_file_reads_as_it_was_written(tmp_path):
+    one = study(
+        vary={**RANGES, "integrator": "midpoint,midpoint_left"},
+        set={"duration": "1.5", "integral": "true", "perturb.momentum": "1e-05"},
+        disturb=["theta:gust:0.1,start=1"],
+        points="4",
+        seeds="3",
+        sampling="latin_hypercube",
+    )
+    (tmp_path / "study.yaml").write_text(written(one))
+    again = study_of(read(tmp_path / "study.yaml"))
+    assert again == one and not differences(one, again)
+    assert [again.values(i) for i in range(12)] == [one.values(i) for i in range(12)]
+
+
+def test_yaml_takes_nothing_for_a_time_of_the_day(tmp_path):
+    """YAML 1.1 reads 1:30 as 90 and `on` as true; here everything is what is written."""
+    file = tmp_path / "s.yaml"
+    file.write_text("scenario: pendulum_swing_up\nvary: {m: 1:30, l: [1, 2]}\nseeds: 2\n")
+    vary = study_of(read(file)).vary
+    assert [str(v) for v in vary] == ["1.0:30.0", "1,2"]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [("a: [", "no YAML"), ("- a", "expected a mapping"), ("vry: {}", "did you mean 'vary'"),
+     ("vary: [m]", "mapping of settings")],
+)  # fmt: skip
+def test_what_is_no_study_file_is_refused(tmp_path, text, words):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises((ValueError, UnknownName), match=words):
+        read(tmp_path / "s.yaml")
+
+
+def test_a_study_is_sent_without_what_was_built_of_it():
+    import pickle
+
+    one = study(vary={"m": "1,2"})
+    assert one.settings is one.settings
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert "settings" not in vars(pickle.loads(pickle.dumps(one)))
+    assert isinstance(one, Study) and variation.value("1e-3") == 0.001
