@@ -46,8 +46,9 @@ def _metrics(metrics: dict[str, Any]) -> None:
         label = f"{_words(name)} ({m['unit']})".replace(" ()", "")
         numbers = [_number(m[key]) for key in ("mean", "std", "q05", "q50", "q95")]
         mean, *others = numbers
-        rows.append((label, mean, _interval(m), *others, f"run {m['worst_run']}"))
-    columns = ("metric", "mean", INTERVAL, "std", "5 %", "median", "95 %", "largest")
+        half = "-" if m["high"] is None else f"{m['high'] - m['mean']:.2g}"
+        rows.append((label, mean, half, *others, m["worst_run"]))
+    columns = ("metric", "mean", f"+- {INTERVAL}", "std", "5 %", "median", "95 %", "worst run")
     _table("", columns, rows)
 
 

@@ -209,7 +209,7 @@ def _saved(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The statistics and the files they are in, with the figures."""
     from nh_control.runs.output import STATISTICS
-    from nh_control.studies import statistics
+    from nh_control.studies.statistics import statistics
 
     progress.phase("statistics")
     columns = store.columns()

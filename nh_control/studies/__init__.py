@@ -3,7 +3,6 @@
 from nh_control.studies.conducting import WorkersLost, conduct
 from nh_control.studies.reading import read, study_of
 from nh_control.studies.running import METRICS, Run, command, run_indices
-from nh_control.studies.statistics import statistics
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
 from nh_control.studies.variation import Variation
@@ -23,6 +22,5 @@ __all__ = [
     "conduct",
     "read",
     "run_indices",
-    "statistics",
     "study_of",
 ]

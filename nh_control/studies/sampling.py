@@ -7,7 +7,6 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-from scipy.stats import qmc
 
 from nh_control.studies.variation import Value, Variation
 
@@ -15,10 +14,14 @@ GRID, MONTE_CARLO, SOBOL, SALTELLI = "grid", "monte_carlo", "sobol", "saltelli"
 
 
 def _latin_hypercube(points: int, dimensions: int, seed: int) -> np.ndarray:
+    from scipy.stats import qmc  # takes long, and few workers need it
+
     return qmc.LatinHypercube(dimensions, seed=np.random.default_rng(seed)).random(points)
 
 
 def _sobol(points: int, dimensions: int, seed: int) -> np.ndarray:
+    from scipy.stats import qmc
+
     return qmc.Sobol(dimensions, seed=np.random.default_rng(seed)).random(points)
 
 

@@ -111,8 +111,8 @@ def association(variation: Variation, x: np.ndarray, y: np.ndarray) -> dict[str,
 
 
 def _sobol_indices(study: Study, columns: Columns) -> dict[str, Any] | None:
-    """First-order and total Sobol' indices of the final error with bootstrapped intervals; None
-    for another sampling, and unless all runs are there.
+    """First-order and total Sobol' indices of the final error with bootstrapped intervals, which
+    are drawn anew every time; None for another sampling, and unless all runs are there.
     """
     n, d = study.points, len(study.vary)
     y = columns[ERROR]
@@ -122,7 +122,6 @@ def _sobol_indices(study: Study, columns: Columns) -> dict[str, Any] | None:
     found = stats.sobol_indices(
         func={"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]},
         n=n,
-        random_state=np.random.default_rng(study.seed),
     )
     drawn = found.bootstrap(CONFIDENCE)
     return {

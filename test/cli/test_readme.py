@@ -61,8 +61,9 @@ def test_the_options_it_names_exist(capsys):
     for name in ("simulate", "run"):
         with pytest.raises(SystemExit):
             main([name, "snakeboard", "--help"])
-    with pytest.raises(SystemExit):
-        main(["paper", "--help"])
+    for name in ("paper", "study"):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
     known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
     section = README[README.index("## The command") : README.index("## A system of your own")]
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= known | {"--help"}

@@ -1,12 +1,11 @@
-"""A study's runs: each follows from its index alone, none is lost and none is there twice, whatever
-happens to those who make them.
+"""A study's runs: each follows from its index alone, none is lost and none is there twice,
+whatever happens to those who make them.
 """
 
 import json
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,13 +13,11 @@ import numpy as np
 import pytest
 
 from nh_control.cli import main
-from nh_control.runs import output
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
 from nh_control.studies.conducting import LOST, WorkersLost, results
 from nh_control.studies.workers import MissingExtra
 
 HERE = Path(__file__).parent
-MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
 ANGLES = [round(0.01 * i, 2) for i in range(40)]
 
 
@@ -117,7 +114,11 @@ def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, ca
 
 def test_parameters_of_several_numbers_and_robots_have_commands():
     study = study_of(
-        {"scenario": "quadrotor_payload", "vary": {"lengths.1": "0.7,0.9"}, "set": {"step": "0.02"}}
+        {
+            "scenario": "quadrotor_payload",
+            "vary": {"lengths.1": "0.7,0.9"},
+            "set": {"step": "0.02"},
+        }
     )
     assert command(study, 1) == (
         "nh_control simulate quadrotor_payload --step 0.02 --plant-parameter lengths=0.6,0.9"
@@ -155,15 +156,6 @@ def test_a_run_that_fails_is_a_row_with_its_reason(trap):
     assert np.isnan(bad[1].metrics).all() and not bad[1].success and bad[0].steps == 2
 
 
-def test_the_pool_makes_what_this_process_makes(tmp_path, trap):
-    study = trap(angles=[*ANGLES[:5], 2.5])
-    columns, complete = conducted(study, tmp_path / "out", Processes(2))
-    assert complete and columns["run"].tolist() == list(range(6))
-    runs = run_indices(study, range(6))
-    np.testing.assert_array_equal(columns["final_error"], [run.metrics[0] for run in runs])
-    assert columns["failure"].tolist() == [run.failure for run in runs]
-
-
 @pytest.mark.slow
 def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
     study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
@@ -173,64 +165,51 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
     assert set(columns["failure"]) == {""}
 
 
-@pytest.mark.slow
-def test_a_run_that_kills_every_process_is_found_out(tmp_path, trap):
-    study = trap(angle=ANGLES[7], once=False, parent=False, signal=signal.SIGKILL)
-    columns, complete = conducted(study, tmp_path / "out", Processes(1))
+class Dying(Here):
+    """Workers that die, once or always, of tasks with one of the indices, and take with them what
+    else is in hand, like a pool.
+    """
+
+    count = 3
+
+    def __init__(self, deadly, times=1000):
+        self.deadly, self.times, self.tasks = deadly, times, []
+
+    def submit(self, study, indices):
+        self.tasks.append(list(indices))
+        future = super().submit(study, indices)
+        future.deadly = bool(self.deadly & set(indices))
+        return future
+
+    def ended(self, futures):
+        if self.times and any(future.deadly for future in futures):
+            self.times -= 1
+            for future in futures:
+                future.exception = lambda: BrokenPipeError()
+            return futures
+        return futures[:1]
+
+    def lost(self, error):
+        return isinstance(error, BrokenPipeError)
+
+
+def test_a_run_that_kills_every_worker_is_found_out(tmp_path, trap):
+    columns, complete = conducted(trap(), tmp_path / "out", Dying({7, 23}))
     assert complete and columns["run"].tolist() == list(range(40))
-    assert columns["failure"].tolist() == [LOST if i == 7 else "" for i in range(40)]
+    assert columns["failure"].tolist() == [LOST if i in (7, 23) else "" for i in range(40)]
 
 
-@pytest.mark.slow
-def test_processes_that_die_at_once_end_the_study_and_say_so(trap):
-    study = trap(angles=[0.1, 0.2], angle=0.1, once=False, parent=False, signal=signal.SIGKILL)
-    with pytest.raises(WorkersLost, match="before run 0"), Processes(1) as workers:
-        list(results(study, iter([0]), workers, lambda: False))
+def test_a_worker_that_dies_once_is_no_failure(tmp_path, trap):
+    workers = Dying({7}, times=1)
+    columns, complete = conducted(trap(), tmp_path / "out", workers)
+    assert complete and columns["run"].tolist() == list(range(40))
+    assert set(columns["failure"]) == {""}
+    assert [7] in workers.tasks, "made again by itself"
 
 
-def cli(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, *arguments],
-        cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
-def stored(folder):
-    with sqlite3.connect(folder / output.RUNS) as database:
-        return database.execute("SELECT run, wall_s FROM runs").fetchall()
-
-
-FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.angle: %s}\n"
-
-
-@pytest.mark.slow
-def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path, trap):
-    trap(angle=ANGLES[30], once=True, parent=True, signal=signal.SIGKILL)
-    (tmp_path / "study.yaml").write_text(FILE % ANGLES)
-    words = ("--workers", "1", "--no-plots", "--json")
-    assert cli("study", "study.yaml", *words, cwd=tmp_path).returncode == -signal.SIGKILL
-    folder = tmp_path / "nh_control_output" / "trapped-study"
-    before = stored(folder)
-    assert 0 < len(before) < 40
-    second = cli("study", "nh_control_output/trapped-study", *words, cwd=tmp_path)
-    assert second.returncode == 0, second.stderr
-    assert json.loads(second.stdout)["runs"] == 40
-    assert sorted(index for index, _ in stored(folder)) == list(range(40))
-    assert set(before) <= set(stored(folder)), "what was there has not been made again"
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path, trap):
-    levels = np.linspace(0, 1, 30_000)
-    trap(angle=levels[3], once=True, parent=True, signal=signal.SIGINT)
-    (tmp_path / "study.yaml").write_text(FILE % "0:1:30000")
-    done = cli("study", "study.yaml", "--workers", "1", "--no-plots", cwd=tmp_path)
-    assert done.returncode == 130
-    runs = stored(tmp_path / "nh_control_output" / "trapped-study")
-    assert 0 < len(runs) < 30_000
-    assert f"{len(runs)} of 30000 runs are saved" in done.stderr
-    assert "`nh_control study nh_control_output/trapped-study` makes" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_workers_that_die_of_the_first_run_end_the_study_and_say_so(trap):
+    with pytest.raises(WorkersLost, match="before run 0"):
+        list(results(trap(), iter([0, 1]), Dying({0, 1}), lambda: False))
 
 
 def test_no_run_is_written_twice_nor_by_two(tmp_path, trap):

@@ -1,4 +1,6 @@
-"""A pendulum that hangs, whose runs can be made to fail, by a file `trap.json` beside a copy of this one."""
+"""A pendulum that hangs, whose runs can be made to fail, by a file `trap.json` beside a copy of
+this one.
+"""
 
 import json
 import os

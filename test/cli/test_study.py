@@ -1,0 +1,192 @@
+"""`nh_control study`: from a file or from options to tables, files and figures, and on where it
+was ended.
+"""
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+import sys
+
+import numpy as np
+import pytest
+from command import ROOT, nh_control
+
+from nh_control.cli import main
+from nh_control.command import arguments, studying
+from nh_control.runs import output
+from nh_control.studies import read, run_indices, study_of
+
+TRAPPED = ROOT / "test" / "studies" / "trapped.py"
+SCENARIO = f"{TRAPPED}:SCENARIO"
+ANGLES = [round(0.01 * i, 2) for i in range(40)]
+FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.angle: %s}\n"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return f(*arguments) -> (exit code, stdout, stderr) of the command in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words):
+        try:
+            code = main(["study", *words])
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def stored(folder):
+    with sqlite3.connect(folder / output.RUNS) as database:
+        return database.execute("SELECT run, wall_s FROM runs").fetchall()
+
+
+def test_a_study_from_a_file_to_its_figures(tmp_path):
+    (tmp_path / "basin.yaml").write_text(
+        f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
+        f"  m: 0.8:1.2:2\n  integrator: [midpoint, midpoint_left]\n"
+    )
+    done = nh_control("study", "basin.yaml", "--workers", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "nh_control_output" / "trapped-study"
+    assert "16 of 16 runs" in done.stdout and "ValueError: too far: 2.5" in done.stdout
+    assert "midpoint_left" in done.stdout and "rank correlation" in done.stdout
+    assert {file.name for file in folder.iterdir()} == {
+        output.STUDY, output.RUNS, output.STATISTICS, "errors.png", "basin.png", "sensitivity.png",
+    }  # fmt: skip
+    numbers = json.loads((folder / output.STATISTICS).read_text())
+    assert numbers["failed"]["count"] == 4 and numbers["failures"][0]["runs"] == 4
+    study = study_of(read(tmp_path / "basin.yaml"))
+    with sqlite3.connect(folder / output.RUNS) as database:
+        rows = database.execute(
+            'SELECT run, "perturb.angle", m, integrator, final_error, failure FROM runs'
+        ).fetchall()
+    assert sorted(rows) == [
+        (run.index, *run.values, None if run.failure else run.metrics[0], run.failure)
+        for run in run_indices(study, range(16))
+    ]
+
+
+def test_options_say_what_a_file_says(tmp_path):
+    def study(*words):
+        return studying._study(arguments.parse(["study", *words]))[0]
+
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        f"scenario: {SCENARIO}\nvary: {{m: 1:2, perturb.angle: 1:30}}\nset: {{duration: 1}}\n"
+        f"disturb: ['theta:gust:0.1']\npoints: 8\nseeds: 2\nseed: 3\nsampling: sobol\n"
+        f"success: 0.1\n"
+    )
+    options = [
+        "--vary", "m=1:2", "--vary", "perturb.angle=1:30", "--set", "duration=1", "--disturb",
+        "theta:gust:0.1", "--points", "8", "--seeds", "2", "--seed", "3", "--sampling", "sobol",
+        "--success", "0.1",
+    ]  # fmt: skip
+    assert study(str(file)) == study(SCENARIO, *options)
+    assert study(str(file), "--seed", "4", "--vary", "m=1,2").vary[0].values == (1, 2)
+    assert study(SCENARIO, "--vary", "m=0.2:1.0", "--seeds", "1000").total == 1000
+
+
+def test_the_study_of_the_readme_can_be_run():
+    (text,) = re.findall(r"^```yaml\n(scenario: .*?)^```$", (ROOT / "README.md").read_text(),
+                         re.MULTILINE | re.DOTALL)  # fmt: skip
+    import yaml
+
+    study = study_of(yaml.load(text, yaml.BaseLoader))
+    assert study.total > 100
+    (run,) = run_indices(study, [study.total // 2])
+    assert not run.failure and run.success
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("nothing.yaml",), "No such file"),
+        (("pendulum",), "unknown scenario 'pendulum'"),
+        ((SCENARIO,), "nothing varies"),
+        ((SCENARIO, "--vary", "mass=1:2", "--points", "2"), "unknown setting of trapped 'mass'"),
+        ((SCENARIO, "--vary", "m"), "must be NAME=VALUE"),
+        ((SCENARIO, "--vary", "m=1,2", "--command-of", "2"), "the runs are 0 ... 1"),
+        ((SCENARIO, "--vary", "weight.theta=1,2", "--command-of", "1"), "no option"),
+        ((SCENARIO, "--vary", "m=1,2", "--overwrite"), "add --output DIR"),
+        ((".",), "has no study"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_remedy(call, words, said):
+    code, out, err = call(*words)
+    assert code == 2 and said in err and not out
+
+
+def test_extras_that_are_missing_are_named_before_anything_is_run(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, err = call(SCENARIO, "--vary", "m=1,2", "--scheduler", "local", "--output", "out")
+    assert code == 2 and "pip install 'nh_control[dask]'" in err
+    monkeypatch.setattr(studying, "find_spec", lambda name: None)
+    code, _, err = call(SCENARIO, "--vary", "m=1,2", "--parquet")
+    assert code == 2 and "pip install 'nh_control[study]'" in err
+
+
+def test_results_are_never_mixed_nor_lost(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(studying, "_conducted", lambda *_: True)  # no runs: what is refused
+    words = (SCENARIO, "--output", "out", "--no-plots", "--vary")
+    call(*words, "m=1,2")
+    code, _, err = call(*words, "m=1,2,3")
+    assert code == 2 and "holds another study (vary: {'m': '1,2,3'} here" in err
+    code, _, err = call("out", "--seeds", "4")
+    assert code == 2 and "seeds: 4 here, 0 there" in err
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    call(*words, "m=1,2,3", "--overwrite")
+    assert "1,2,3" in (tmp_path / "out" / output.STUDY).read_text()
+    assert (tmp_path / "out" / "mine.txt").read_text() == "kept"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    code, _, err = call(SCENARIO, "--output", "other", "--vary", "m=1,2")
+    assert code == 2 and "other is not empty" in err
+
+
+def test_the_command_of_a_run(call):
+    code, out, _ = call("pendulum_swing_up", "--vary", "m=0.8,1.5", "--command-of", "1")
+    assert code == 0
+    assert out == "nh_control simulate pendulum_swing_up --plant-parameter m=1.5\n"
+
+
+def trap(folder, angle, how):
+    """A scenario in the folder whose run of that angle sends a signal to whoever made its
+    process.
+    """
+    shutil.copy(TRAPPED, folder)
+    text = json.dumps({"angle": angle, "once": True, "parent": True, "signal": how})
+    (folder / "trap.json").write_text(text)
+
+
+@pytest.mark.slow
+def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
+    trap(tmp_path, ANGLES[30], signal.SIGKILL)
+    (tmp_path / "study.yaml").write_text(FILE % ANGLES)
+    words = ("--workers", "1", "--no-plots", "--json")
+    assert nh_control("study", "study.yaml", *words, cwd=tmp_path).returncode == -signal.SIGKILL
+    folder = tmp_path / "nh_control_output" / "trapped-study"
+    before = stored(folder)
+    assert 0 < len(before) < 40
+    second = nh_control("study", "nh_control_output/trapped-study", *words, cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout)["runs"] == 40
+    assert sorted(index for index, _ in stored(folder)) == list(range(40))
+    assert set(before) <= set(stored(folder)), "what was there has not been made again"
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path):
+    trap(tmp_path, np.linspace(0, 1, 30_000)[3], signal.SIGINT)
+    (tmp_path / "study.yaml").write_text(FILE % "0:1:30000")
+    done = nh_control("study", "study.yaml", "--workers", "1", "--no-plots", cwd=tmp_path)
+    assert done.returncode == 130
+    runs = stored(tmp_path / "nh_control_output" / "trapped-study")
+    assert 0 < len(runs) < 30_000
+    assert f"{len(runs)} of 30000 runs are saved" in done.stderr
+    assert "`nh_control study nh_control_output/trapped-study` makes" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,174 @@
+"""Statistics of studies against what is known in closed form, and their figures by their data."""
+
+import numpy as np
+import pytest
+
+from nh_control.figures import study as figures
+from nh_control.studies import study_of
+from nh_control.studies.running import METRICS
+from nh_control.studies.statistics import association, share, spread, statistics
+from nh_control.studies.variation import parse
+
+RNG = np.random.default_rng(0)
+
+
+def made(study, error, failure=None):
+    """Columns of all runs with a final error that is a function of the points, (runs, vary)."""
+    runs = np.arange(study.total)
+    points = [study.point(i) for i in runs.tolist()]
+    errors = np.array([error(*point) for point in points], dtype=float)
+    reasons = np.array([failure(*p) if failure else "" for p in points], dtype=object)
+    errors[reasons != ""] = np.nan
+    vary = {v.name: np.array([p[i] for p in points]) for i, v in enumerate(study.vary)}
+    zero = {name: np.zeros(study.total) for name in METRICS}
+    success = (errors <= study.success).astype(int)
+    return {"run": runs, **vary, **zero, "final_error": errors, "success": success,
+            "failure": reasons}  # fmt: skip
+
+
+def pendulum(**keys):
+    return study_of({"scenario": "pendulum_swing_up", **keys})
+
+
+def test_wilsons_interval():
+    """(f + c/2 +- sqrt(c f (1 - f) + c^2/4)) / (1 + c) with c = z^2 / n."""
+    found = share(np.arange(50) < 12)
+    f, c = 12 / 50, 1.959963984540054**2 / 50
+    half = np.sqrt(c * f * (1 - f) + c**2 / 4)
+    assert (found["count"], found["share"]) == (12, f)
+    assert found["low"] == pytest.approx((f + c / 2 - half) / (1 + c))
+    assert found["high"] == pytest.approx((f + c / 2 + half) / (1 + c))
+    assert share(np.zeros(0, dtype=bool))["share"] is None
+
+
+def test_spread_of_evenly_spaced_numbers():
+    found = spread(np.arange(101.0))
+    assert found["mean"] == 50 and found["q05"] == 5 and found["q50"] == 50 and found["q95"] == 95
+    assert found["std"] == pytest.approx(np.sqrt(101 * 102 / 12))
+    assert found["high"] - 50 == pytest.approx(1.9839715 * found["std"] / np.sqrt(101))
+    assert (found["min"], found["max"], found["n"]) == (0, 100, 101)
+    assert spread(np.array([2.0]))["std"] is None and spread(np.zeros(0))["mean"] is None
+
+
+def test_means_lie_in_their_interval_as_often_as_it_says():
+    inside = 0
+    for _ in range(1000):
+        found = spread(RNG.exponential(1.0, 200))
+        inside += found["low"] <= 1 <= found["high"]
+    assert 920 <= inside <= 970
+
+
+def test_rank_correlations():
+    angle, x = parse("a", "0:1"), np.arange(20.0)
+    assert association(angle, x, x**3)["correlation"] == pytest.approx(1)
+    assert association(angle, x, -np.exp(x))["correlation"] == pytest.approx(-1)
+    y = x.copy()
+    y[[3, 12]] = y[[12, 3]]  # 1 - 6 sum d^2 / (n (n^2 - 1))
+    found = association(angle, x, y)
+    assert found["correlation"] == pytest.approx(1 - 6 * 2 * 81 / (20 * 399))
+    assert -1 < found["low"] < found["correlation"] < found["high"] < 1
+    assert association(angle, x, np.ones(20)) is None
+    assert association(angle, x[:4], x[:4]) is None
+
+
+def test_names_go_with_a_metric_by_their_ranks():
+    method = parse("m", "one,other")
+    names = np.array(["one", "other"] * 10, dtype=object)
+    x = (names == "other") + 0.001 * np.arange(20)
+    found = association(method, names, x)["correlation"]
+    ranks = np.argsort(np.argsort(x))  # the correlation ratio of the ranks
+    between = 20 * np.mean([(ranks[names == n].mean() - 9.5) ** 2 for n in ("one", "other")])
+    assert found == pytest.approx(np.sqrt(between / ((ranks - 9.5) ** 2).sum()))
+
+
+def test_sobol_indices_of_a_sum():
+    """y = a + 2 b of independent uniform a and b has variances in the ratio 1 to 4."""
+    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="1024", sampling="saltelli")
+    found = statistics(study, made(study, lambda m, length: m + 2 * length))
+    indices = found["sobol_indices"]
+    for kind in ("first", "total"):
+        assert indices["m"][kind]["index"] == pytest.approx(0.2, abs=0.01)
+        assert indices["l"][kind]["index"] == pytest.approx(0.8, abs=0.01)
+        assert indices["m"][kind]["low"] < 0.2 < indices["m"][kind]["high"]
+    assert found["metrics"]["final_error"]["n"] == 2048, "points that depend on others are not"
+    failing = made(study, lambda m, length: m, lambda m, length: "x" if m > 1.9 else "")
+    assert statistics(study, failing)["sobol_indices"] is None
+
+
+def test_failures_are_counted_by_their_reasons_and_levels_apart():
+    study = pendulum(vary={"integrator": "midpoint,midpoint_left", "m": "1:2:50"})
+    columns = made(
+        study,
+        lambda name, m: 0.01 if name == "midpoint" else m,
+        lambda name, m: "" if m < 1.9 else f"StepFailed: residual {m}",
+    )
+    found = statistics(study, columns)
+    failed = int((columns["m"] >= 1.9).sum())
+    assert found["failed"]["count"] == failed == found["failures"][0]["runs"]
+    assert found["failures"][0]["first_run"] == columns["run"][columns["m"] >= 1.9][0]
+    assert found["metrics"]["final_error"]["n"] == 100 - failed
+    midpoint, left = found["by_value"]["integrator"].values()
+    assert midpoint["count"] == 50 - failed / 2 and left["count"] == 0
+    assert midpoint["median_error"] == 0.01
+    assert (
+        found["metrics"]["final_error"]["worst_run"]
+        == columns["run"][np.nanargmax(columns["final_error"])]
+    )
+
+
+def test_the_basin_of_a_grid_shows_every_cell():
+    study = pendulum(vary={"m": "1:2:3", "perturb.angle": "0,0.2"}, seeds="2")
+    columns = made(study, lambda m, angle: 0.01 * m if angle == 0 else 1.0)
+    share, median = figures.basin(study, columns).axes[:2]
+    np.testing.assert_array_equal(
+        share.collections[0].get_array(), [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+    )
+    np.testing.assert_allclose(
+        median.collections[0].get_array(), [[0.01, 0.015, 0.02], [1.0, 1.0, 1.0]]
+    )
+    assert share.get_xlabel() == "m (kg)" and share.get_ylabel() == "perturb.angle (rad)"
+
+
+def test_the_basin_of_samples_shows_every_run():
+    study = pendulum(vary={"m": "1:2", "l": "log:0.5:2"}, points="20")
+    columns = made(
+        study, lambda m, length: m / 25, lambda m, length: "bad" if length > 1.5 else ""
+    )
+    share, errors = figures.basin(study, columns).axes[:2]
+    np.testing.assert_array_equal(
+        share.collections[0].get_offsets(), np.column_stack([columns["m"], columns["l"]])
+    )
+    failed = np.isnan(columns["final_error"])
+    assert 0 < failed.sum() == len(errors.collections[0].get_offsets())
+    assert share.get_yscale() == "log" and "x: failed" in errors.get_title()
+
+
+def test_all_figures_of_a_study(tmp_path):
+    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="16", sampling="saltelli")
+    columns = made(study, lambda m, length: m * length)
+    files = figures.save_all(study, columns, statistics(study, columns), tmp_path)
+    assert list(files) == ["errors", "basin", "sensitivity", "sobol_indices"]
+    bars = figures.sobol_indices(study, statistics(study, columns)).axes[0].patches
+    wanted = statistics(study, columns)["sobol_indices"]
+    assert [bar.get_width() for bar in bars] == [
+        wanted[name][kind]["index"] for kind in ("first", "total") for name in ("m", "l")
+    ]
+
+
+def test_studies_whose_figures_have_little_to_show(tmp_path):
+    """One setting, none, and runs of which all failed."""
+    single = pendulum(vary={"m": "1:2:5"})
+    columns = made(single, lambda m: m, lambda m: "bad" if m > 1.6 else "")
+    line = figures.basin(single, columns).axes[0]
+    assert sum(len(curve.get_xdata()) for curve in line.lines[:2]) == 3
+    assert "2 failed" in figures.basin(single, columns).get_suptitle()
+    seeds = pendulum(seeds="3")
+    columns = made(seeds, lambda: 0.1)
+    assert list(figures.save_all(seeds, columns, statistics(seeds, columns), tmp_path)) == [
+        "errors"
+    ]
+    lost = pendulum(vary={"m": "1,2", "l": "1,2"})
+    columns = made(lost, lambda m, length: 0, lambda m, length: "bad")
+    figures.save_all(lost, columns, statistics(lost, columns), tmp_path)
+    numbers = statistics(lost, columns)
+    assert numbers["metrics"]["final_error"]["mean"] is None and numbers["failed"]["share"] == 1
