@@ -39,7 +39,7 @@ def recorded(scenario: Scenario) -> dict[str, str]:
         "reference": "nav_msgs/msg/Path",
         "markers": "visualization_msgs/msg/MarkerArray",
         **goals(scenario),
-        "/clock": "rosgraph_msgs/msg/Clock",
+        "clock": "rosgraph_msgs/msg/Clock",
         "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
     }
 

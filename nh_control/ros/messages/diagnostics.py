@@ -11,6 +11,7 @@ from rclpy.node import Node
 
 from nh_control.ros.loop.report import Report
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.robot_name import full_name
 
 _LEVELS = {
     "ok": DiagnosticStatus.OK,
@@ -20,25 +21,33 @@ _LEVELS = {
 
 
 class Diagnostics:
-    """Publishes one status, `<node>: <what>`, of the hardware `hardware_id`; calls `report` every
-    second of wall time, which should do that, on `publisher`. Publishers that the `inbox` cannot
-    hear are named, and logged once.
+    """Publishes one status, `<node>: <what>` with the node's namespace, of the hardware
+    `hardware_id`; calls `report` every second of wall time, which should do that, on `publisher`.
+    Publishers that the `inbox` cannot hear are named, and logged once, as is what `disorder` says
+    of the other nodes.
     """
 
     def __init__(
-        self, node: Node, inbox: Inbox, what: str, hardware_id: str, report: Callable[[], None]
+        self,
+        node: Node,
+        inbox: Inbox,
+        what: str,
+        hardware_id: str,
+        report: Callable[[], None],
+        disorder: Callable[[], list[str]] = list,
     ):
         self._node, self._inbox, self._known = node, inbox, set[str]()
+        self._disorder = disorder
         self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._status = DiagnosticStatus(name=f"{node.get_name()}: {what}", hardware_id=hardware_id)
+        self._status = DiagnosticStatus(name=f"{full_name(node)}: {what}", hardware_id=hardware_id)
         self._timer = node.create_timer(1.0, report, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def publish(self, report: Report) -> None:
         """Publish a report, its floats with 6 digits."""
-        unheard = self._unheard()
-        level = "warn" if unheard and report.level == "ok" else report.level
+        warnings = self._warnings()
+        level = "warn" if warnings and report.level == "ok" else report.level
         self._status.level = _LEVELS[level]
-        self._status.message = "; ".join([report.message, *unheard])
+        self._status.message = "; ".join([report.message, *warnings])
         self._status.values = [
             KeyValue(key=key, value=_text(value)) for key, value in report.values.items()
         ]
@@ -46,8 +55,8 @@ class Diagnostics:
         array.header.stamp = self._node.get_clock().now().to_msg()
         self.publisher.publish(array)
 
-    def _unheard(self) -> list[str]:
-        texts = [
+    def _warnings(self) -> list[str]:
+        texts = self._disorder() + [
             f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
             for topic, nodes in self._inbox.unheard().items()
         ]

@@ -53,10 +53,15 @@ class Codec(Protocol):
 
 
 def codecs(
-    scenario: Scenario, dsys: DiscreteSystem, velocities: bool = True, parameters: Any = None
+    scenario: Scenario,
+    dsys: DiscreteSystem,
+    velocities: bool = True,
+    parameters: Any = None,
+    prefix: str = "",
 ) -> tuple[Codec, ...]:
     """Codecs of what the scenario shows of the system with these `parameters`, its own if not
-    given, which together hold its state; messages carry velocities or, like encoders, none.
+    given, which together hold its state; messages carry velocities or, like encoders, none, and
+    names of frames that begin with `prefix`.
     """
     parameters = scenario.parameters if parameters is None else parameters
     space = dsys.system.space
@@ -64,10 +69,12 @@ def codecs(
     if scenario.joints:
         found.append(JointCodec(scenario.joints, space, velocities))
     if scenario.body is not None:
-        found.append(PlanarCodec(scenario.body, space, velocities))
+        found.append(PlanarCodec(scenario.body, space, velocities, prefix))
     if scenario.to_bodies is not None and scenario.from_bodies is not None:
         found.append(
-            SpatialCodec(scenario.to_bodies, scenario.from_bodies, dsys, velocities, parameters)
+            SpatialCodec(
+                scenario.to_bodies, scenario.from_bodies, dsys, velocities, parameters, prefix
+            )
         )
     return tuple(found)
 
@@ -129,9 +136,9 @@ class PlanarCodec:
 
     topic, message_type = "odom", Odometry
 
-    def __init__(self, body: Body, space: Space, velocities: bool = True):
+    def __init__(self, body: Body, space: Space, velocities: bool = True, prefix: str = ""):
         self._index = space.names.index(body.coordinates[0])
-        self.message = _odometry(body.parent, body.frame, velocities)
+        self.message = _odometry(prefix + body.parent, prefix + body.frame, velocities)
         self._velocities = velocities
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
         self.odometry: Sequence[Odometry] = (self.message,)
@@ -189,13 +196,14 @@ class SpatialCodec:
         dsys: DiscreteSystem,
         velocities: bool = True,
         parameters: Any = None,
+        prefix: str = "",
     ):
         self._parameters, space = parameters, dsys.system.space
         self._to_bodies, self._from_bodies = to_bodies, from_bodies
         self._velocities = velocities
         self._rest = np.zeros(space.nw)
         bodies = self._to_bodies(self._parameters, space.origin, self._rest)
-        self.names, self.parent = [body.frame for body in bodies], bodies[0].parent
+        self.names, self.parent = [body.frame for body in bodies], prefix + bodies[0].parent
         self.message = MultiDOFJointState(
             joint_names=self.names,
             transforms=[Transform() for _ in bodies],
@@ -203,7 +211,7 @@ class SpatialCodec:
         )
         self.message.header.frame_id = self.parent
         self.odometry: Sequence[Odometry] = tuple(
-            _odometry(body.parent, body.frame, velocities) for body in bodies
+            _odometry(prefix + body.parent, prefix + body.frame, velocities) for body in bodies
         )
         self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),

@@ -29,7 +29,8 @@ lock-step run may be.
 
 class StatePublisher:
     """Publishes all that a scenario shows of the plant `dsys` with its physical `parameters`, with
-    equal stamps, the clock before it and TF after it.
+    equal stamps, the time on the topic `clock` before it (unless that is empty) and TF after
+    it; frames begin with `prefix`.
     """
 
     def __init__(
@@ -39,18 +40,19 @@ class StatePublisher:
         dsys: DiscreteSystem,
         velocities: bool,
         parameters: Any,
+        clock: str = "/clock",
+        prefix: str = "",
     ):
-        self._node, self._clock = node, Clock()
-        self._codecs = codecs(scenario, dsys, velocities, parameters)
-        outgoing = [
-            ("/clock", self._clock),
-            *(pair for codec in self._codecs for pair in codec.outgoing),
-        ]
+        self._node, time_message = node, Clock()
+        self._codecs = codecs(scenario, dsys, velocities, parameters, prefix)
+        times = [(clock, time_message)] if clock else []
+        states = [pair for codec in self._codecs for pair in codec.outgoing]
+        outgoing = [*times, *states]
         self._publishers = [
             (node.create_publisher(type(message), topic, UNSENT), message)
             for topic, message in outgoing
         ]
-        self._stamps = [self._clock.clock, *(message.header.stamp for _, message in outgoing[1:])]
+        self._stamps = [time_message.clock, *(message.header.stamp for _, message in states)]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
         self._complete_at: float | None = None
         self._broadcast, tf = transform_broadcaster(

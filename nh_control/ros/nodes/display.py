@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 from rclpy.node import Node
@@ -22,6 +23,7 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.listeners import LateSubscribers
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import DISPLAY, Parameters
+from nh_control.ros.runtime.robot_name import frame_prefix
 
 GHOST = 0.25
 LATECOMERS_S = 0.5
@@ -40,8 +42,10 @@ class Display:
         self._inbox, self._model = inbox, Model.of(parameters)
         self._period_s = 1 / parameters["rate_hz"]
         scenario, dsys = self._model.scenario, self._model.dsys
-        visual = self._visual = scenario.visual_model()
-        shown = codecs(scenario, dsys)
+        prefix = frame_prefix(node, parameters)
+        visual = scenario.visual_model()
+        visual = self._visual = replace(visual, parent=prefix + visual.parent)
+        shown = codecs(scenario, dsys, prefix=prefix)
         self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
         self._target: list[float] | None = None
         self._time_ns, self._fresh = -1, False

@@ -34,6 +34,7 @@ from nh_control.ros.runtime.parameters import (
     PLANT_PARAMETERS,
     Parameters,
 )
+from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
 from nh_control.ros.runtime.services import Response, answered
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.simulation import convert
@@ -62,6 +63,8 @@ class Plant:
             dsys,
             self._parameters["publish_velocities"],
             self._plant_parameters,
+            CLOCKS[self._parameters["clock"]],
+            frame_prefix(node, self._parameters),
         )
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
@@ -71,6 +74,7 @@ class Plant:
             "simulation",
             self._model.scenario.name,
             lambda: inbox.post(self._publish_report),
+            lambda: second_clock(node, CLOCKS[self._parameters["clock"]]),
         )
         inbox.subscribe(
             JointState,

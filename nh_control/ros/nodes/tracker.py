@@ -26,6 +26,7 @@ from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import TRACKER, Parameters
+from nh_control.ros.runtime.robot_name import frame_prefix
 
 UNSENT = 1000
 """Commands kept for subscribers that are slow to acknowledge them, such as a recorder."""
@@ -53,7 +54,7 @@ class Tracker:
         self._sequence = ReferenceSequence(
             model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance
         )
-        shown = codecs(model.scenario, model.dsys)
+        shown = codecs(model.scenario, model.dsys, prefix=frame_prefix(node, parameters))
         self._report = TrackerReport(model.scenario, model.dsys)
         self._message = conversions.command_message(model.dsys.inputs)
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)

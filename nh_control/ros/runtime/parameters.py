@@ -156,6 +156,11 @@ SHARED = SCENARIO + (
         "Step of model, reference and commands in s; 0 is the scenario's default.",
         minimum=0.0,
     ),
+    Spec(
+        "frame_prefix",
+        "auto",
+        "What the names of all frames begin with; auto is the namespace and a slash.",
+    ),
 )
 
 PLANT = SHARED + (
@@ -199,6 +204,13 @@ PLANT = SHARED + (
         [],
         f"Forces from outside, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
         "`nh_control list SCENARIO` shows the targets.",
+    ),
+    Spec(
+        "clock",
+        "namespace",
+        "Where the simulation time goes: namespace, to clock in the namespace of the node; global, "
+        "to /clock in any case, for one plant at most; or none.",
+        choices=("namespace", "global", "none"),
     ),
     Spec(
         "fallback",

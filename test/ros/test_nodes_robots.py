@@ -1,0 +1,128 @@
+"""Robots side by side in one domain, each in its namespace: none disturbs another."""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios import PlanarPerturbation
+
+SCENARIO = scenarios.get("snakeboard")
+H = SCENARIO.step_s
+STEPS = 200
+
+
+def start(nodes, name, perturbation, **given):
+    """Start plant and tracker of a robot of this name."""
+    place = ("-r", f"__ns:=/{name}")
+    nodes.start("tracker", None, *place)
+    return nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
+
+
+def expected(perturbation):
+    """Rows of a lone robot's x, y and joint positions over the same run."""
+    model = SCENARIO.model()
+    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
+    first = SCENARIO.perturb(
+        model, tracker.reference.states[0], PlanarPerturbation(position=perturbation)
+    )
+    states = closed_loop(model, tracker, first, STEPS).trajectory.states
+    rows = [model.configuration(x) for x in states]
+    return np.array([[x, y, psi, phi, -phi] for psi, phi, theta, x, y in rows])
+
+
+class Robot:
+    """What is heard of a robot."""
+
+    def __init__(self, probe, name):
+        from nav_msgs.msg import Odometry
+        from rosgraph_msgs.msg import Clock
+        from sensor_msgs.msg import JointState
+        from visualization_msgs.msg import MarkerArray
+
+        self.name, self.topics = name, {}
+        kinds = {"odom": Odometry, "joint_states": JointState, "clock": Clock}
+        for topic, kind in {**kinds, "markers": MarkerArray}.items():
+            self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
+
+    def rows(self):
+        """As `expected`."""
+        from probe import by_step
+
+        bodies, joints = (by_step(self.topics[topic], H) for topic in ("odom", "joint_states"))
+        assert sorted(bodies) == sorted(joints) == list(range(STEPS + 1))
+        places = [bodies[k].pose.pose.position for k in range(STEPS + 1)]
+        return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
+
+    def times(self):
+        """Its clock's times in ns."""
+        from probe import time_ns
+
+        return [time_ns(message) for message in self.topics["clock"]]
+
+
+def test_two_robots_in_namespaces_do_not_disturb_each_other(nodes, probe):
+    perturbations = {"robot1": 0.1, "robot2": 0.2}
+    robots = [Robot(probe, name) for name in perturbations]
+    given = {"lockstep": True, "speed_factor": 2.0, "duration_s": STEPS * H, "wait_for": "[probe]"}
+    for name, perturbation in perturbations.items():
+        start(nodes, name, perturbation, **given)
+    for robot in robots:
+        plant = f"{robot.name}/plant"
+        probe.wait(lambda: probe.values(plant).get("mode") == "finished", "end of the run")
+    for robot, perturbation in zip(robots, perturbations.values()):
+        probe.wait(lambda: robot.times()[-1:] == [round(STEPS * H * 1e9)], "last time")
+        assert np.abs(robot.rows() - expected(perturbation)).max() < 1e-9
+        assert np.diff(robot.times()).min() >= 0
+        (frames,) = {(m.header.frame_id, m.child_frame_id) for m in robot.topics["odom"]}
+        assert frames == (f"{robot.name}/odom", f"{robot.name}/base_link")
+    assert not probe.clock  # nobody has the time of all
+
+
+@pytest.mark.slow
+def test_frames_of_display_and_goals_have_the_prefix_too(nodes, probe):
+    from geometry_msgs.msg import PoseStamped
+
+    place = ("-r", "__ns:=/robot1")
+    given = {"scenario": "quadrotor_payload", "reference": "hover"}
+    robot = Robot(probe, "robot1")
+    tracker = nodes.start("tracker", given, *place)
+    nodes.start("display", given, *place)
+    nodes.start("plant", {**given, "on_finish": "continue", "fallback": "hold"}, *place)
+    (marker, *_) = probe.wait(lambda: robot.topics["markers"], "markers")[0].markers
+    assert marker.header.frame_id == "robot1/odom"
+    publisher = probe.node.create_publisher(PoseStamped, "/robot1/goal", 10)
+    probe.wait(publisher.get_subscription_count, "subscription of the tracker")
+    goal = PoseStamped()
+    goal.pose.position.x, goal.header.frame_id = 0.5, "odom"
+    publisher.publish(goal)
+    probe.wait(lambda: "expected 'robot1/odom'" in tracker.log, "refusal of another frame")
+    goal.header.frame_id = "robot1/odom"
+    publisher.publish(goal)
+    probe.wait(lambda: "accepted: from t" in tracker.log, "goal")
+
+
+@pytest.mark.slow
+def test_a_second_plant_on_one_clock_is_told_apart_and_what_to_do(nodes, probe):
+    alone = {"wait_for_tracker": False, "on_finish": "continue", "fallback": "damp"}
+    nodes.start("plant", alone)
+    nodes.start("plant", {**alone, "clock": "global"}, "-r", "__ns:=/robot2")
+    quiet = nodes.start("plant", {**alone, "clock": "none"}, "-r", "__ns:=/robot3")
+    probe.wait(lambda: "/clock comes from /robot2/plant" in probe.message("plant"), "warning")
+    assert probe.diagnostics["plant"].level == b"\1"
+    probe.wait(lambda: "/clock comes from /plant" in probe.message("robot2/plant"), "warning")
+    assert "clock:=none" in probe.message("robot2/plant")
+    probe.wait(lambda: "robot3/plant" in probe.diagnostics, "diagnostics")
+    assert "clock" not in probe.message("robot3/plant") and "as well" not in quiet.log
+
+
+@pytest.mark.slow
+def test_a_prefix_may_be_given_or_left_out(nodes, probe):
+    alone = {"wait_for_tracker": False, "on_finish": "continue", "fallback": "damp"}
+    robots = [Robot(probe, name) for name in ("robot1", "robot2")]
+    for robot, prefix in zip(robots, ("", "left_")):
+        nodes.start("plant", {**alone, "frame_prefix": prefix}, "-r", f"__ns:=/{robot.name}")
+    frames = [
+        probe.wait(lambda: robot.topics["odom"], "odometry")[0].child_frame_id for robot in robots
+    ]
+    assert frames == ["base_link", "left_base_link"]
