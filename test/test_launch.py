@@ -6,6 +6,7 @@ import ast
 import importlib.util
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -18,7 +19,7 @@ LAUNCH_FILES = {
     path.name.removesuffix(".launch.py"): path
     for path in sorted((ROOT / "launch").glob("*.launch.py"))
 }
-ANY = ("scenario", "hil")
+ANY = ("scenario", "hil", "multi")
 NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
@@ -54,7 +55,7 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     assert scenario == ("" if name in ANY else name)
     assert name in ANY or name in scenarios.names()
     for suffix in ("yaml", "rviz"):
-        assert name == "hil" or (ROOT / "config" / f"{name}.{suffix}").is_file()
+        assert name in ("hil", "multi") or (ROOT / "config" / f"{name}.{suffix}").is_file()
 
 
 def test_launch_starts_executables_that_exist():
@@ -77,7 +78,7 @@ def description(name):
     return module.generate_launch_description()
 
 
-OTHERS = ("ros2bag", "robot_state_publisher", "rviz2")
+OTHERS = ("ros2bag", "robot_state_publisher", "rviz2", "tf2_ros")
 
 
 @pytest.fixture
@@ -87,24 +88,26 @@ def packages():
 
 
 @pytest.fixture
-def launched(monkeypatch, packages):
-    """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node},
-    recordings under 'record'.
+def launched_all(monkeypatch, packages, tmp_path):
+    """Return f(scenario, **launch arguments) -> keyword arguments of all Nodes, recordings with
+    the executable 'record'.
     """
     from launch.actions import DeclareLaunchArgument
 
     from launch import LaunchContext
-    from nh_control.ros import bringup
+    from nh_control.ros import bringup, viewers
 
-    monkeypatch.setattr(bringup, "Node", Started)
-    monkeypatch.setattr(bringup, "LogInfo", lambda msg: Started(executable=msg))
-    monkeypatch.setattr(bringup, "get_packages_with_prefixes", lambda: dict.fromkeys(packages))
+    monkeypatch.setattr(viewers, "Node", Started)
+    monkeypatch.setattr(viewers, "LogInfo", lambda msg: Started(executable=msg))
+    monkeypatch.setattr(viewers, "launch_config", SimpleNamespace(log_dir=str(tmp_path)))
+    for module in (bringup, viewers):
+        monkeypatch.setattr(module, "get_packages_with_prefixes", lambda: dict.fromkeys(packages))
     monkeypatch.setattr(
         bringup, "ExecuteProcess", lambda **options: Started(executable="record", **options)
     )
     monkeypatch.setattr(bringup, "OpaqueFunction", lambda function: function)
 
-    def run(name="snakeboard", **arguments):
+    def run(name, **arguments):
         context = LaunchContext()
         context.launch_configurations.update(arguments)
         actions = description(name).entities
@@ -114,7 +117,17 @@ def launched(monkeypatch, packages):
                 assert isinstance(argument, DeclareLaunchArgument)
                 argument.execute(context)
             actions = start(context)
-        return {action["executable"]: action for action in actions}
+        return actions
+
+    return run
+
+
+@pytest.fixture
+def launched(launched_all):
+    """Return f(scenario, **launch arguments) -> {executable: keyword arguments of its Node}."""
+
+    def run(name="snakeboard", **arguments):
+        return {action["executable"]: action for action in launched_all(name, **arguments)}
 
     return run
 
@@ -165,7 +178,7 @@ def test_switches(launched, arguments, executables):
 @needs_launch
 @pytest.mark.parametrize("packages", [[]], ids=["nothing"])
 def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched, packages):
-    warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:]]
+    warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:3]]
     started = list(launched())
     assert started[:3] == ["plant", "tracker", "display"]
     assert [text.split(":")[0] + ":" + text.split(":")[1] for text in started[3:]] == warnings
@@ -258,7 +271,9 @@ def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
     assert command[command.index("--output") + 1] == "run"
     assert f"/test/{state}" in command
     assert "/clock" in command
-    assert {("/markers", "markers"), (f"/{state}", state)} <= set(actions["rviz2"]["remappings"])
+    assert "/test/clock" in command
+    remapped = set(actions["rviz2"]["remappings"])
+    assert {("/clock", "clock"), ("/markers", "markers"), (f"/{state}", state)} <= remapped
 
 
 @needs_launch
@@ -461,3 +476,109 @@ def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
     actions = launched("scenario", scenario="urdf", base="floating")
     assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}
     assert "robot_state_publisher" in actions
+
+
+# --- several robots ------------------------------------------------------------------------------
+
+
+@needs_launch
+def test_several_robots_have_namespaces_frames_and_clocks_and_one_rviz(launched_all):
+    actions = launched_all("multi", scenario="snakeboard", robots="left right", record="true")
+    by_robot = {
+        name: [action["executable"] for action in actions if action.get("namespace") == name]
+        for name in ("left", "right")
+    }
+    own = ["plant", "tracker", "display", "robot_state_publisher", "static_transform_publisher"]
+    assert by_robot == {"left": [*own, "rviz2"], "right": own}
+    (command,) = [action["cmd"] for action in actions if action["executable"] == "record"]
+    wanted = {"/left/joint_states", "/right/joint_states", "/left/clock", "/tf", "/diagnostics"}
+    assert wanted <= set(command) and command.count("/clock") == 1
+    models = [one for one in actions if one["executable"] == "robot_state_publisher"]
+    assert [one["parameters"][0]["frame_prefix"] for one in models] == ["left/", "right/"]
+    assert all(one["remappings"] == [("/clock", "clock")] for one in models)
+    places = [one for one in actions if one["executable"] == "static_transform_publisher"]
+    assert [one["arguments"][1::2] for one in places] == [
+        ["0", "world", "left/odom"],
+        ["3", "world", "right/odom"],
+    ]
+
+
+@needs_launch
+def test_rviz_shows_every_robot_in_its_frames(launched_all):
+    (viewer,) = [
+        action
+        for action in launched_all("multi", scenario="snakeboard", robots="3")
+        if action["executable"] == "rviz2"
+    ]
+    arguments = viewer["arguments"]
+    assert arguments[arguments.index("--fixed-frame") + 1] == "world"
+    manager = yaml.safe_load(Path(arguments[1]).read_text())["Visualization Manager"]
+    groups = [one for one in manager["Displays"] if one["Class"] == "rviz_common/Group"]
+    assert [group["Name"] for group in groups] == ["robot1", "robot2", "robot3"]
+    for group in groups:
+        shown = {one["Class"].split("/")[1]: one for one in group["Displays"]}
+        assert shown["RobotModel"]["TF Prefix"] == group["Name"]
+        assert shown["RobotModel"]["Description Topic"]["Value"] == (
+            f"/{group['Name']}/robot_description"
+        )
+        assert shown["MarkerArray"]["Topic"]["Value"] == f"/{group['Name']}/markers"
+    common = {one["Class"].split("/")[1] for one in manager["Displays"]}
+    assert common == {"Grid", "TF", "Group"}
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("given", "prefix"),
+    [({}, "one/"), ({"frame_prefix": "a_"}, "a_"), ({"clock": "global"}, "one/")],
+)
+def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given, prefix):
+    actions = launched(namespace="one", **given)
+    arguments = actions["rviz2"]["arguments"]
+    assert arguments[arguments.index("--fixed-frame") + 1] == f"{prefix}odom"
+    manager = yaml.safe_load(Path(arguments[1]).read_text())["Visualization Manager"]
+    assert manager["Views"]["Current"]["Target Frame"] == f"{prefix}odom"
+    (model,) = [one for one in manager["Displays"] if one["Name"] == "Snakeboard"]
+    assert model["TF Prefix"] == prefix.rstrip("/")
+    publisher = actions["robot_state_publisher"]
+    assert publisher["parameters"][0]["frame_prefix"] == prefix
+    assert ("remappings" in publisher) == ("clock" not in given)
+    assert (("/clock", "clock") in actions["rviz2"]["remappings"]) == ("clock" not in given)
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"robots": "a a"}, "different names"),
+        ({"robots": "0"}, "got '0'"),
+        ({"robots": "-1"}, "got '-1'"),
+        ({"robots": "a/b"}, "got 'a/b'"),
+        ({"spacing": "far"}, "'spacing': expected a number"),
+    ],
+)
+def test_robots_that_cannot_be_are_refused(launched, given, error):
+    with pytest.raises(ValueError, match=error):
+        launched("multi", scenario="snakeboard", **given)
+
+
+@needs_launch
+def test_the_last_of_several_robots_ends_the_launch():
+    from launch.events.process import ProcessExited
+
+    from launch import LaunchContext
+    from nh_control.ros.bringup import _Exits
+
+    def ended(options, code=0):
+        event = ProcessExited(
+            action=None, name="x", cmd=[], cwd=None, env=None, pid=1, returncode=code
+        )
+        return options["on_exit"](event, LaunchContext())
+
+    exits = _Exits()
+    first, second = exits.of("plant"), exits.of("plant")
+    assert ended(first) == []
+    assert len(ended(second)) == 1
+    exits = _Exits()
+    first, second = exits.of("plant"), exits.of("plant")
+    with pytest.raises(RuntimeError, match="exit code 2"):
+        ended(first, 2)

@@ -198,6 +198,13 @@ def of_all() -> list[Argument]:
             bool,
             "false = positions only; the tracker reconstructs the momentum",
         ),
+        _of(
+            "clock",
+            str,
+            "where the simulation time goes: to clock in the namespace, to /clock, or nowhere",
+            ("namespace", "global", "none"),
+        ),
+        _of("frame_prefix", str, "what names of frames begin with, auto = the namespace and /"),
         _of("rate_hz", float, "highest rate of the markers [Hz]"),
     ]
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ament_index_python import get_packages_with_prefixes
-from launch.actions import ExecuteProcess, LogInfo, OpaqueFunction, Shutdown
+from launch.actions import ExecuteProcess, OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchContext, LaunchDescription
 from nh_control import scenarios
+from nh_control.ros import viewers
 from nh_control.ros.arguments import (
     BOOL,
     SCENARIO,
@@ -48,11 +49,16 @@ SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
 RESPAWN_S = 0.5
 """How long after its death a tracker is started again."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
+BY_ROBOT = ("namespace", "frame_prefix", "clock")
+"""Arguments that follow from a robot's name where there are several."""
 
 
-def description(name: str, config: Path, hardware: bool = False) -> LaunchDescription:
+def description(
+    name: str, config: Path, hardware: bool = False, robots: bool = False
+) -> LaunchDescription:
     """The launch description of the scenario `name`, or for "" of the launch argument `scenario`;
-    with `hardware` in place of the plant the parameters of `hardware.yaml` come in.
+    with `hardware` in place of the plant the parameters of `hardware.yaml` come in, with `robots`
+    there are several side by side.
 
     The folder `config` may hold `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; those of
     `scenario` serve all others. Arguments that follow from a scenario are declared as soon as it
@@ -65,6 +71,9 @@ def description(name: str, config: Path, hardware: bool = False) -> LaunchDescri
     general = [SCENARIO, *options(config, "", True), *of_all()]
     if hardware:
         general = [argument for argument in general if argument.name != PLANT] + of_hardware()
+    if robots:
+        general = [argument for argument in general if argument.name not in BY_ROBOT]
+        general += viewers.ROBOTS
 
     def choose(context: LaunchContext) -> list:
         chosen = _text(context, SCENARIO)
@@ -152,80 +161,56 @@ def actions(
         inline.setdefault("on_finish", "exit")
     if wanted["record"]:
         inline["wait_for"] = ["rosbag2_recorder"]
-    namespace, exits, started = text["namespace"].strip("/"), _Exits(), []
+    robots, exits, started = viewers.robots(text), _Exits(), []
     if wanted["record"]:
-        started.append(_recording(scenario, namespace, text["bag"], exits))
+        namespaces = [one.namespace for one in robots]
+        started.append(_recording(scenario, namespaces, text["bag"], exits))
 
-    def own(name: str, **options: bool) -> Node:
-        return _node("nh_control", name, namespace, [*files, inline], **exits.of(name, **options))
+    def own(name: str, one: viewers.Robot, **options: bool) -> Node:
+        given = [*files, inline]
+        return viewers.node("nh_control", name, one.namespace, given, **exits.of(name, **options))
 
-    if wanted[PLANT]:
-        started.append(own("plant"))
-    if wanted["tracker"]:
-        started.append(own("tracker", comes_back=True))
+    for one in robots:
+        if wanted[PLANT]:
+            started.append(own("plant", one))
+        if wanted["tracker"]:
+            started.append(own("tracker", one, comes_back=True))
+        if not wanted["headless"]:
+            started.append(own("display", one, required=False))
     if not wanted["headless"]:
-        started.append(own("display", required=False))
-        sim_time = {"use_sim_time": wanted[PLANT]}
-        started += _viewers(scenario, config, namespace, sim_time, wanted)
+        clock = text.get("clock") or "namespace"
+        started += _viewers(scenario, config, robots, clock, wanted)
     return started
-
-
-def _node(package: str, executable: str, namespace: str, given: list, **more: Any) -> Node:
-    return Node(
-        package=package,
-        executable=executable,
-        namespace=namespace,
-        parameters=given,
-        output="screen",
-        **more,
-    )
 
 
 def _viewers(
     scenario: Scenario,
     config: Path,
-    namespace: str,
-    sim_time: dict[str, bool],
+    robots: Sequence[viewers.Robot],
+    clock: str,
     wanted: dict[str, bool],
 ) -> list:
-    """Robot model and rviz, or warnings where their packages are missing."""
-    urdf, started = _robot_model(scenario, config), []
+    """Robot models, places and rviz, or warnings where their packages are missing; `clock` is
+    where the plants' time goes.
+    """
+    urdf, parent = _robot_model(scenario, config), scenario.visual_model().parent
+    sim_time = {"use_sim_time": wanted[PLANT] and clock != "none"}
+    own_clock = clock == "namespace"
+    started = []
     if urdf is not None and wanted["use_robot_state_publisher"]:
-        model = {
-            "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
-            "publish_frequency": 50.0,
-        }
-        started.append(
-            _warning("robot_state_publisher", "the robot model is not shown")
-            or _node(
-                "robot_state_publisher", "robot_state_publisher", namespace, [model, sim_time]
-            )
-        )
+        started += [viewers.model(one, urdf, sim_time, own_clock) for one in robots]
     if wanted["rviz"]:
-        view = ["--display-config", str(_of_scenario(scenario, config, "rviz"))]
-        parent = scenario.visual_model().parent
-        view += ["--fixed-frame", parent] if parent else []
-        remappings = [("/" + topic, topic) for topic in relative_topics(scenario)]
-        started.append(
-            _warning("rviz2", "there is no picture")
-            or _node(
-                "rviz2", "rviz2", namespace, [sim_time], arguments=view, remappings=remappings
-            )
-        )
+        topics = [t for t in relative_topics(scenario) if own_clock or t != "clock"]
+        view = _of_scenario(scenario, config, "rviz")
+        started += [viewers.place(one, parent) for one in robots if one.y is not None]
+        started.append(viewers.rviz(robots, view, parent, topics, sim_time))
     return started
-
-
-def _warning(package: str, consequence: str) -> LogInfo | None:
-    """What to say, and no more, where an optional package is not installed."""
-    if package in get_packages_with_prefixes():
-        return None
-    return LogInfo(msg=f"WARNING: {package} is not installed: {consequence}")
 
 
 class _Exits:
     """Keeps the failures of this package's nodes: the launch ends with the first of those that it
-    cannot do without, and its exit code is not 0 if one has failed. One that may come back does
-    so after a signal has killed it.
+    cannot do without, or when all those of one name have ended, and its exit code is not 0 if one
+    has failed. One that may come back does so after a signal has killed it.
 
     Raised from the handler of a process's end, where `launch` ends everything in order; from that
     of its own shutdown it would leave processes behind.
@@ -233,10 +218,12 @@ class _Exits:
 
     def __init__(self) -> None:
         self._failures: list[str] = []
+        self._running: Counter[str] = Counter()
 
     def of(self, name: str, required: bool = True, comes_back: bool = False) -> dict[str, Any]:
         """Options of a node, which does not outlive the launch, however that ends."""
         again = {"respawn": True, "respawn_delay": RESPAWN_S} if comes_back else {}
+        self._running[name] += 1
 
         def ended(event: ProcessExited, context: LaunchContext) -> list:
             if event.returncode and not (context.is_shutdown and event.returncode in SIGNALLED):
@@ -247,7 +234,9 @@ class _Exits:
             if self._failures and (required or context.is_shutdown):
                 failures, self._failures = self._failures, []
                 raise RuntimeError("; ".join(failures))
-            return [Shutdown(reason=f"the {name} ended")] if required else []
+            self._running[name] -= 1  # of several robots, the last one ends the launch
+            last = required and not self._running[name]
+            return [Shutdown(reason=f"the {name} ended")] if last else []
 
         return {"additional_env": {PARENT: str(os.getpid())}, "on_exit": ended, **again}
 
@@ -258,13 +247,16 @@ def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
     return own if own.is_file() else config / f"{SCENARIO.name}.{ending}"
 
 
-def _recording(scenario: Scenario, namespace: str, folder: str, exits: _Exits) -> ExecuteProcess:
-    """The process that records the topics of the nodes in `namespace`, for which the plant waits;
-    raises ValueError where it is not installed.
+def _recording(
+    scenario: Scenario, namespaces: Sequence[str], folder: str, exits: _Exits
+) -> ExecuteProcess:
+    """The process that records the topics of the nodes in the namespaces, for which the plants
+    wait; raises ValueError where it is not installed.
     """
-    prefix = f"/{namespace}/" if namespace else "/"
     output = ["--output", folder] if folder else []
-    recorded = [prefix + topic for topic in relative_topics(scenario)] + list(GLOBAL_TOPICS)
+    relative = relative_topics(scenario)
+    own = [f"/{namespace}/{topic}" for namespace in namespaces for topic in relative]
+    recorded = dict.fromkeys([topic.replace("//", "/") for topic in own] + [*GLOBAL_TOPICS])
     if "ros2bag" not in get_packages_with_prefixes():
         raise ValueError(
             "launch argument 'record': ros2bag is not installed, install it; without it "

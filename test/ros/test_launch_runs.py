@@ -47,7 +47,7 @@ pytestmark = [
 class Launch:
     """A running launch file in a group of processes."""
 
-    def __init__(self, domain, folder, *arguments):
+    def __init__(self, domain, folder, *arguments, name="snakeboard"):
         self.log = folder / "launch.log"
         environment = {
             **os.environ,
@@ -55,7 +55,7 @@ class Launch:
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             "ROS_LOG_DIR": str(folder / "log"),
         }
-        file = str(ROOT / "launch" / "snakeboard.launch.py")
+        file = str(ROOT / "launch" / f"{name}.launch.py")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", RUN, file, *arguments],
@@ -103,8 +103,8 @@ def launch(domain, tmp_path):
     """Return f(arguments) -> Launch; nothing is left behind."""
     started = []
 
-    def start(*arguments):
-        started.append(Launch(domain, tmp_path, *arguments))
+    def start(*arguments, **options):
+        started.append(Launch(domain, tmp_path, *arguments, **options))
         return started[-1]
 
     yield start
@@ -167,3 +167,11 @@ def test_no_process_outlives_the_launch(launch, number, text):
     run.process.send_signal(number)
     code = run.wait()
     assert code == 0 or number != signal.SIGINT or text == "process started", run.text
+
+
+def test_several_robots_run_and_end_together(launch):
+    given = ("scenario:=snakeboard", "robots:=left right", "headless:=true", *FAST)
+    run = launch(*given, name="multi")
+    assert run.wait() == 0, run.text
+    for robot in ("left", "right"):
+        assert f"[{robot}.plant]: finished at step 100" in run.text

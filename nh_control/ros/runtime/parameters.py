@@ -208,8 +208,8 @@ PLANT = SHARED + (
     Spec(
         "clock",
         "namespace",
-        "Where the simulation time goes: namespace, to clock in the namespace of the node; global, "
-        "to /clock in any case, for one plant at most; or none.",
+        "Where the simulation time goes: to clock in the node's namespace; global, to /clock, of "
+        "one plant at most; or none.",
         choices=("namespace", "global", "none"),
     ),
     Spec(
