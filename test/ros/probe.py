@@ -43,7 +43,8 @@ class Probe:
         self.odometry = self.listen(Odometry, "odom")
         self.joint_states = self.listen(JointState, "joint_states")
         self.bodies = self.listen(MultiDOFJointState, "multi_dof_joint_states")
-        kinds = {"pause": SetBool, "reset": Trigger, "step": Trigger}
+        triggers = ("reset", "reset_state", "step", "save_state", "load_state")
+        kinds = {"pause": SetBool, **dict.fromkeys(triggers, Trigger)}
         self._clients = {
             name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()
         }

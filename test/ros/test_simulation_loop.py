@@ -217,12 +217,12 @@ def test_pause_step_resume_reset(loop):
     run = loop(wait_for_tracker=False, speed=1.0)
     run.wait(lambda: run.plant.step > 3)
     with pytest.raises(Refused, match="pause it first"):
-        run.inbox.call(run.loop.single_step)
+        run.inbox.call(run.loop.step)
     run.inbox.call(run.loop.pause)
     step = run.plant.step
     time.sleep(0.05)
     assert run.plant.step == step and run.loop.mode is Mode.PAUSED
-    run.inbox.call(run.loop.single_step)
+    run.inbox.call(run.loop.step)
     assert run.plant.step == step + 1
     run.inbox.call(run.loop.reset)
     assert run.plant.step == 0 and run.loop.mode is Mode.PAUSED and run.published[-1][0] == 0
@@ -235,9 +235,9 @@ def test_single_step_in_lockstep_needs_its_answer(loop):
     run = loop(lockstep=True)
     run.inbox.call(run.loop.pause)
     with pytest.raises(Refused, match="no command answers step 0"):
-        run.inbox.call(run.loop.single_step)
+        run.inbox.call(run.loop.step)
     run.answer(0)
-    run.inbox.call(run.loop.single_step)
+    run.inbox.call(run.loop.step)
     assert run.plant.step == 1
 
 
@@ -270,7 +270,7 @@ def test_a_failed_step_keeps_the_last_good_state_and_reset_recovers(dsys):
     )
     report = run.inbox.call(PlantReport(run.loop, UNWATCHED).make)
     assert report.level == "error" and run.loop.reason in report.message
-    for request in (run.loop.pause, run.loop.resume, run.loop.single_step):
+    for request in (run.loop.pause, run.loop.resume, run.loop.step):
         with pytest.raises(Refused, match="reset it first"):
             run.inbox.call(request)
     run.inbox.call(run.loop.reset)

@@ -37,7 +37,7 @@ class SimulatedPlant:
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
         self._disturbance = disturbance
-        self._initial = np.array(initial, dtype=float)
+        self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
 
@@ -51,7 +51,18 @@ class SimulatedPlant:
 
     def reset(self) -> None:
         """Back to the initial state at step 0."""
-        self.step, self.state, self._before = 0, self._initial, self._initial
+        self.place(self.initial, 0)
+
+    def place(self, state: np.ndarray, step: int) -> None:
+        """Go on from another state (nx) at a step; raises ValueError for one that is not finite or
+        has another length.
+        """
+        state = np.array(state, dtype=float)
+        if state.shape != self.initial.shape or not np.isfinite(state).all():
+            raise ValueError(
+                f"expected a state of {self.initial.size} finite numbers, got {state.tolist()}"
+            )
+        self.step, self.state, self._before = step, state, state
         self.inputs = self.idle
         self.external: dict[str, np.ndarray] = {}
 
@@ -112,10 +123,10 @@ class SimulatedPlant:
 
     @property
     def constraint_residual(self) -> float:
-        """Largest residual of the discrete constraints over the last substep; 0 before the first
-        and without constraints.
+        """Largest residual of the discrete constraints over the last substep; 0 before the first,
+        from wherever, and without constraints.
         """
-        if self.step == 0:
+        if self._before is self.state:
             return 0.0
         return float(
             np.abs(self.dsys.constraint_residual(self._before, self.state)).max(initial=0.0)

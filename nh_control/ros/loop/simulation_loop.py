@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.pacing import Pacer
@@ -31,10 +33,32 @@ class Refused(Exception):
     """A request that makes no sense now; the message says what would."""
 
 
+STOPPED = "stopped by request"
+"""Reason of a pause at the start."""
+
+
+class Progress(Protocol):
+    """Told in the loop's thread, after each of the steps that were asked for, how many are made,
+    and whether no more will be.
+    """
+
+    def __call__(self, made: int, over: bool) -> None: ...
+
+
+@dataclass
+class _Steps:
+    """Steps that were asked for."""
+
+    asked: int
+    progress: Progress
+    made: int = 0
+
+
 @dataclass(frozen=True)
 class Options:
     """`lockstep`: every step waits for the command that answers its state; `wait_for_tracker`:
-    only the first does; `last_step`: where to finish.
+    only the first does, also from where the plant is put; `last_step`: where to finish, counted
+    from where the reference starts.
     """
 
     lockstep: bool
@@ -59,7 +83,8 @@ class SimulationLoop:
     awaited, so a controller that starts late or again gets the pending state; a plant that does
     not run publishes its state again when `late_subscribers` returns true. `changed` is called
     when mode or reason change. The first step waits for what `missing` says, until it says
-    nothing, of which `changed` tells, too.
+    nothing, of which `changed` tells, too. `placed` is called before the state is published that
+    does not come from the one before it.
     """
 
     def __init__(
@@ -73,9 +98,14 @@ class SimulationLoop:
         changed: Callable[[], None],
         missing: Callable[[], str] = lambda: "",
         late_subscribers: Callable[[], bool] = lambda: False,
+        placed: Callable[[], None] = lambda: None,
     ):
         self.plant, self.validator, self.pacer, self.options = plant, validator, pacer, options
         self.mode, self.reason = Mode.RUNNING, ""
+        self.origin = 0
+        """Step at which the reference starts."""
+        self._placed = placed
+        self._steps: _Steps | None = None
         self._publish, self._changed, self._look_for, self._late_subscribers = (
             publish,
             changed,
@@ -101,36 +131,75 @@ class SimulationLoop:
 
     def resume(self) -> None:
         """Go on after a pause; raises Refused after the end or a failure."""
-        if self.mode is not Mode.RUNNING:
+        if self._steps is not None:
+            self._end_steps()
+            self._set(Mode.RUNNING)
+        elif self.mode is not Mode.RUNNING:
             self._require(Mode.PAUSED, "resume")
             self.pacer.restart()
             self._set(Mode.RUNNING)
 
-    def single_step(self) -> None:
-        """Take one step while paused; raises Refused otherwise, and in lock-step until the command
-        for the step is there.
+    def step(self, n: int = 1, progress: Progress = lambda made, over: None) -> None:
+        """Take one step while paused, and then n - 1 more as a run does, with its pace and rules;
+        raises Refused otherwise, and in lock-step until the command for the first one is there.
         """
-        self._require(Mode.PAUSED, "take a single step")
+        self._require(Mode.PAUSED, "take a single step" if n == 1 else f"take {n} steps")
         if self.options.lockstep and not self.validator.answers(self.plant.step):
             self._publish()
             raise Refused(
                 f"no command answers step {self.plant.step} yet (lock-step); is the tracker "
                 f"running?"
             )
+        self._steps = _Steps(n, progress)
         self._advance()
         if self.mode is Mode.FAILED:
             raise Refused(self.reason)
+        if self._steps is not None:
+            self.pacer.restart()
+            self._set(Mode.RUNNING, f"{n} steps by request")
 
     def reset(self) -> None:
-        """Back to the initial state; a paused plant stays paused, any other runs."""
-        self.plant.reset()
+        """Back to the initial state at step 0; a paused plant stays paused, any other runs."""
+        self.place(self.plant.initial, 0, 0)
+
+    def stop(self) -> None:
+        """Back to the initial state at step 0, and paused."""
+        self._end_steps()
+        self.mode, self.reason = Mode.PAUSED, ""
+        self.reset()
+        self._set(Mode.PAUSED, STOPPED)
+
+    def reset_state(self) -> None:
+        """Back to the initial state, from which the reference starts again, at the next step: time
+        goes on.
+        """
+        self.place(self.plant.initial, self.plant.step + 1, self.plant.step + 1)
+
+    def reset_time(self) -> None:
+        """Step 0 and the reference's start, with the present state."""
+        self.place(self.plant.state, 0, 0)
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Another state (nx) at the next step of time and reference; raises ValueError."""
+        self.place(state, self.plant.step + 1, self.origin)
+
+    def place(self, state: np.ndarray, step: int, origin: int) -> None:
+        """Go on from a state (nx) at a step, with the reference's start at step `origin`; raises
+        ValueError. A paused plant stays paused, what has ended or failed runs, if that step is not
+        the last.
+        """
+        self.plant.place(state, step)
+        paused = self.mode is Mode.PAUSED or self._steps is not None
+        self._end_steps()
+        self.origin = origin
         self.validator.clear()
         self.pacer.restart()
         self._needs_answer, self._absent = self.options.wait_for_tracker, True
-        self._set(
-            Mode.PAUSED if self.mode is Mode.PAUSED else Mode.RUNNING,
-            self.reason if self.mode is Mode.PAUSED else "",
-        )
+        if paused:
+            self._set(Mode.PAUSED, self.reason if self.mode is Mode.PAUSED else "by request")
+        elif not self._finished():
+            self._set(Mode.RUNNING)
+        self._placed()
         self._show()
 
     # The loop ------------------------------------------------------------------------------------
@@ -164,6 +233,7 @@ class SimulationLoop:
         """Loop until the inbox is closed."""
         self._missing = self._look_for()
         self.pacer.restart()
+        self._placed()
         self._show()
         while not self._inbox.closed:
             if self.mode is not Mode.RUNNING:
@@ -216,8 +286,32 @@ class SimulationLoop:
             return
         self._needs_answer = False
         self._show()
-        if self.plant.step >= self.options.last_step:
-            self._set(Mode.FINISHED, f"{self.plant.step} steps done")
+        if self._steps is not None:
+            self._steps.made += 1
+        if not self._finished():
+            self._pause_after_steps()
+
+    def _finished(self) -> bool:
+        """Whether this was the last step."""
+        made = self.plant.step - self.origin
+        if made < self.options.last_step:
+            return False
+        self._set(Mode.FINISHED, f"{made} steps done")
+        return True
+
+    def _pause_after_steps(self) -> None:
+        """Pause after the last of the steps that were asked for."""
+        steps = self._steps
+        if steps is not None and steps.made == steps.asked:
+            self._set(Mode.PAUSED, "by request")
+        elif steps is not None:
+            steps.progress(steps.made, False)
+
+    def _end_steps(self) -> None:
+        """No more steps are to be made by request."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.progress(steps.made, True)
 
     def _show(self, republish: bool = False) -> None:
         self._publish()
@@ -230,6 +324,8 @@ class SimulationLoop:
         if (mode, reason) != (self.mode, self.reason):
             self.mode, self.reason = mode, reason
             self._changed()
+        if mode is not Mode.RUNNING:
+            self._end_steps()
 
     def _require(self, mode: Mode, what: str) -> None:
         if self.mode is not mode:

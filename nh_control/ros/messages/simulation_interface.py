@@ -15,6 +15,7 @@ from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.reference_start import subscribe_start
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import StateReader
 from nh_control.ros.runtime.inbox import Inbox
@@ -30,8 +31,9 @@ class SimulationInterface:
     stamp: `send(u, k, stamp)` publishes it, or the last one again for None.
 
     The step of the reference is that of the stamp, so the tracker may start at any time, and a
-    plant that starts again is followed from its start: `started_anew` is called. A state that is
-    published again gets the same answer again.
+    plant that starts again is followed from its start: `started_anew` is called. So it is where
+    the plant says that the reference starts at another time. A state that is published again gets
+    the same answer again.
     """
 
     def __init__(
@@ -54,27 +56,34 @@ class SimulationInterface:
         self._answered: tuple[int, list[float]] | None = None
         self._memory: DisturbanceEstimate | None = None
         self._u = np.zeros(self._dsys.nu)
+        self._origin, self._told, self._latest = 0, False, -1
+        subscribe_start(
+            inbox, self._on_start
+        )  # before the states: it counts for those that follow
         self._states = StateReader(inbox, codecs, self._on_state, QUEUE)
 
     @property
     def now_ns(self) -> int:
         """Stamp of the last state."""
-        return self._clock.stamp(self._sequence.step)
+        return self._clock.stamp(self._origin + self._sequence.step)
 
     def tick(self) -> None:
         """Nothing is to be done without a state."""
 
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""
-        k = self._clock.step(stamp)
-        if k is None:
+        step = self._clock.step(stamp)
+        if step is None:
             self._report.refuse(
                 f"stamp {stamp * 1e-9:.9f} s is that of no step of {self._dsys.h:g} s: give both "
                 f"nodes the same step_s; hardware has a clock of its own, source:=hardware"
             )
             return
-        if k < self._last:
+        if step < self._origin:
+            self._origin = 0  # another run, of a plant that began before this was said
+        if step < self._latest:
             self._start_anew()
+        self._latest, k = step, step - self._origin
         if self._last in (-1, k):
             self._await_listeners()  # a first or repeated state: the run has not begun, or waits
         arrived = time.perf_counter()
@@ -89,6 +98,20 @@ class SimulationInterface:
             self._answered = k, measurement
         self._send(u, k, stamp)
         self._report.answered(time.perf_counter() - arrived)
+
+    def _on_start(self, stamp: int) -> None:
+        """The reference starts at this time, and the next state does not come from the last; but
+        the first that is heard may be of long ago.
+        """
+        step, known = self._clock.step(stamp), self._told
+        self._told = True
+        if step is None or (step == self._origin and not known):
+            return
+        moved, self._origin = step != self._origin, step
+        if moved:
+            self._start_anew()
+        else:
+            self._forget()
 
     def _await_listeners(self) -> None:
         """Wait until all known listeners hear the commands; if one has not been matched in time,
@@ -143,5 +166,6 @@ class SimulationInterface:
     def _start_anew(self) -> None:
         """The run has started again, and so does the sequence."""
         self._forget()
+        self._latest = -1
         self._sequence.reset()
         self._started_anew()

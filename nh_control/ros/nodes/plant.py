@@ -5,14 +5,12 @@ services and diagnostics.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
 
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_srvs.srv import SetBool, Trigger
 
 from nh_control.control.tracking import run_steps
 from nh_control.discrete.results import StepFailed
@@ -21,9 +19,11 @@ from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.plant_report import PlantReport
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
-from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
+from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.plant_control import PlantControl
+from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
@@ -35,7 +35,6 @@ from nh_control.ros.runtime.parameters import (
     Parameters,
 )
 from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
-from nh_control.ros.runtime.services import Response, answered
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.simulation import convert
 from nh_control.scenarios import PlantOptions, disturbance
@@ -66,6 +65,7 @@ class Plant:
             CLOCKS[self._parameters["clock"]],
             frame_prefix(node, self._parameters),
         )
+        self._reference_start = ReferenceStartPublisher(node)
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
         self._diagnostics = Diagnostics(
@@ -82,13 +82,7 @@ class Plant:
             lambda message: self._loop.command(*conversions.read_command(message)),
             QUEUE,
         )
-        node.create_service(SetBool, "~/pause", self._on_pause)
-        node.create_service(
-            Trigger, "~/reset", lambda _, response: self._answer(response, self._loop.reset)
-        )
-        node.create_service(
-            Trigger, "~/step", lambda _, response: self._answer(response, self._loop.single_step)
-        )
+        PlantControl(node, inbox, self._loop, self._parameters)
         node.add_post_set_parameters_callback(self._on_parameters)
         self._log_start()
 
@@ -132,6 +126,7 @@ class Plant:
             self._on_change,
             self._missing,
             self._late_subscribers,
+            self._on_placed,
         )
 
     def _last_step(self) -> int:
@@ -183,6 +178,10 @@ class Plant:
         self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
 
+    def _on_placed(self) -> None:
+        """Tell when the reference starts, before the state that does not come from the last."""
+        self._reference_start.publish(self._model.clock.stamp(self._loop.origin))
+
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""
         return self._states.missing(self._parameters["wait_for"], [self._diagnostics.publisher])
@@ -222,19 +221,6 @@ class Plant:
         self._diagnostics.publish(self._report.make())
 
     # In the executor's thread --------------------------------------------------------------------
-
-    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        return self._answer(response, self._loop.pause if request.data else self._loop.resume)
-
-    def _answer(self, response: Response, request: Callable[[], None]) -> Response:
-        loop = self._loop
-        return answered(
-            self._inbox,
-            response,
-            request,
-            lambda: f"{loop.mode.value} at step {loop.plant.step}",
-            (Refused,),
-        )
 
     def _on_parameters(self, parameters: list[Parameter]) -> None:
         for parameter in parameters:

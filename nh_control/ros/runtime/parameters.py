@@ -206,6 +206,20 @@ PLANT = SHARED + (
         "`nh_control list SCENARIO` shows the targets.",
     ),
     Spec(
+        "step_count",
+        1,
+        "Steps that the service ~/step makes.",
+        minimum=1,
+        read_only=False,
+    ),
+    Spec(
+        "state_file",
+        "",
+        "JSON file to which ~/save_state writes and from which ~/load_state reads; empty is "
+        "memory.",
+        read_only=False,
+    ),
+    Spec(
         "clock",
         "namespace",
         "Where the simulation time goes: to clock in the node's namespace; global, to /clock, of "

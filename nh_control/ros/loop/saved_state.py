@@ -1,0 +1,96 @@
+"""A plant's state at a step, kept or written to a file for another time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.simulation_loop import SimulationLoop
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A state (nx), its step, and the step at which its reference started."""
+
+    state: np.ndarray
+    step: int
+    origin: int
+
+    @staticmethod
+    def of(loop: SimulationLoop) -> SavedState:
+        """The present one."""
+        return SavedState(loop.plant.state, loop.plant.step, loop.origin)
+
+    def restore(self, loop: SimulationLoop) -> None:
+        """Go on from it, at its step; raises ValueError."""
+        loop.place(self.state, self.step, self.origin)
+
+    def write(self, path: Path, dsys: DiscreteSystem) -> None:
+        """Write a JSON file, with configuration and velocity by name, to read and to change;
+        raises OSError.
+        """
+        space = dsys.system.space
+        q, v = dsys.configuration(self.state), dsys.velocity(self.state)
+        content = {
+            "system": str(dsys),
+            "step": self.step,
+            "reference_start": self.origin,
+            "configuration": dict(zip(space.names, q.tolist())),
+            "velocity": dict(zip(space.velocity_names, v.tolist())),
+            "state": self.state.tolist(),
+        }
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path, dsys: DiscreteSystem) -> SavedState:
+        """What `write` wrote; where it has no `state` any more, that of configuration and
+        velocity. Raises OSError, and ValueError that names the file for anything else.
+        """
+        text = path.read_text(encoding="utf-8")
+        try:
+            content = json.loads(text)
+            _require(isinstance(content, dict), "an object", content)
+            step, origin = (_step(content, key) for key in ("step", "reference_start"))
+            state = _numbers(content["state"]) if "state" in content else _by_name(content, dsys)
+            _require(
+                len(state) == dsys.nx,
+                f"a state of {dsys.nx} numbers of {dsys}",
+                f"{len(state)} of {content.get('system')}",
+            )
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        return SavedState(state, step, origin)
+
+
+def _by_name(content: dict, dsys: DiscreteSystem) -> np.ndarray:
+    """State (nx) of configuration and velocity by name."""
+    space = dsys.system.space
+    parts = []
+    for key, names in (("configuration", space.names), ("velocity", space.velocity_names)):
+        given: Any = content.get(key)
+        valid = isinstance(given, dict) and set(given) == set(names)
+        _require(valid, f"'{key}' with {', '.join(names)}", given)
+        parts.append(_numbers([given[name] for name in names]))
+    return dsys.state(*parts)
+
+
+def _step(content: dict, key: str) -> int:
+    value: Any = content.get(key)
+    _require(type(value) is int and value >= 0, f"'{key}', a step >= 0", value)
+    return int(value)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    numbers = np.array(values, dtype=float)
+    _require(numbers.ndim == 1 and bool(np.isfinite(numbers).all()), "finite numbers", values)
+    return numbers
+
+
+def _require(condition: bool, expected: str, got: object) -> None:
+    if not condition:
+        raise ValueError(f"expected {expected}, got {got!r}")

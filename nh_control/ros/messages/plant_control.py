@@ -1,0 +1,120 @@
+"""Services that control a plant's time and state: pause, step, reset, save and load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+from std_srvs.srv import SetBool, Trigger
+
+from nh_control.ros.loop.saved_state import SavedState
+from nh_control.ros.loop.simulation_loop import Refused, SimulationLoop
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.services import Response, answered
+
+
+class PlantControl:
+    """`~/pause`, `~/step`, `~/reset`, `~/reset_state`, `~/save_state` and `~/load_state` of the
+    loop, which answer when they are done. States go to and come from the file of the parameter
+    `state_file`, or memory if that is empty.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, loop: SimulationLoop, parameters: Parameters):
+        self._node, self._inbox, self._loop, self._parameters = node, inbox, loop, parameters
+        self._kept: SavedState | None = None
+        node.create_service(
+            SetBool,
+            "~/pause",
+            lambda request, response: self._answer(
+                response, loop.pause if request.data else loop.resume
+            ),
+        )
+        requests = {
+            "reset": loop.reset,
+            "reset_state": loop.reset_state,
+            "save_state": self._save,
+            "load_state": self._load,
+        }
+        for name, request in requests.items():
+            node.create_service(Trigger, f"~/{name}", self._handler(request))
+        group = ReentrantCallbackGroup()  # steps take their time, meanwhile others are served
+        node.create_service(Trigger, "~/step", self._on_step, callback_group=group)
+
+    def _handler(
+        self, request: Callable[[], None]
+    ) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
+        return lambda _, response: self._answer(response, request)
+
+    def _answer(self, response: Response, request: Callable[[], None]) -> Response:
+        return answered(self._inbox, response, request, self._present, (Refused,))
+
+    def _present(self) -> str:
+        return f"{self._loop.mode.value} at step {self._loop.plant.step}"
+
+    async def _on_step(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        asked, steps = self._parameters["step_count"], Steps(self._node)
+        self._answer(response, lambda: self._loop.step(asked, steps.progress))
+        if response.success:
+            while not await steps.next():
+                continue
+            response.success, response.message = steps.made == asked, self._present()
+        if response.success or not steps.made:
+            return response
+        response.message = f"{steps.made} of {asked} steps made, {response.message}"
+        return response
+
+    def _save(self) -> None:
+        self._kept = saved = SavedState.of(self._loop)
+        file = self._parameters["state_file"]
+        if file:
+            try:
+                saved.write(Path(file).expanduser(), self._loop.plant.dsys)
+            except OSError as error:
+                raise Refused(f"parameter 'state_file': {error}") from error
+
+    def _load(self) -> None:
+        file, saved = self._parameters["state_file"], self._kept
+        try:
+            if file:
+                saved = SavedState.read(Path(file).expanduser(), self._loop.plant.dsys)
+            if saved is None:
+                raise Refused("no state was saved, and the parameter 'state_file' is empty")
+            saved.restore(self._loop)
+        except (ValueError, OSError) as error:
+            raise Refused(f"parameter 'state_file': {error}") from error
+
+
+class Steps:
+    """Steps that the working thread makes, for a coroutine that waits in the executor of `node`:
+    `made` so far.
+    """
+
+    def __init__(self, node: Node):
+        self._node, self.made, self._over = node, 0, False
+        self._next: Future[bool] = self._future()
+
+    def progress(self, made: int, over: bool) -> None:
+        """From the working thread: how many are made, and whether there will be no more."""
+        self.made, self._over = made, self._over or over
+        done, self._next = self._next, self._next if self._over else self._future()
+        if not done.done():
+            done.set_result(self._over)
+
+    async def next(self) -> bool:
+        """Wait for one or more steps that `made` has not counted before; whether they are over."""
+        return self._over or bool(await self._next)
+
+    def _future(self) -> Future[bool]:
+        future: Future[bool] = Future()
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def _wake(self) -> None:
+        """Have the executor look at what waits."""
+        executor = self._node.executor
+        if executor is not None:
+            executor.wake()
