@@ -31,7 +31,7 @@ URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
 LAUNCHED = sorted(
     path.name.removesuffix(".launch.py")
     for path in (ROOT / "launch").glob("*.launch.py")
-    if path.name != "hil.launch.py"
+    if path.name not in ("hil.launch.py", "multi.launch.py")
 )
 NAMED = [name for name in LAUNCHED if name != "scenario"]
 """Launch files of one scenario; the other is for all."""
@@ -171,17 +171,18 @@ def test_no_interface_package_is_declared_in_vain():
 
 
 def test_launch_files_use_declared_packages():
-    bringup = ROOT / "nh_control" / "ros" / "bringup.py"
+    files = [ROOT / "nh_control" / "ros" / name for name in ("bringup.py", "viewers.py")]
     calls = [
         node
-        for node in ast.walk(ast.parse(bringup.read_text()))
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_warning"
     ]
     started = {node.args[0].value for node in calls}
     assert started == {"robot_state_publisher", "rviz2"}
     imported = {
         distribution(name)[1]
-        for name in imported_packages([bringup, *(ROOT / "launch").glob("*.launch.py")])
+        for name in imported_packages([*files, *(ROOT / "launch").glob("*.launch.py")])
     }
     assert started | imported <= dependencies("depend", "exec_depend")
 

@@ -85,7 +85,7 @@ def model(robot: Robot, urdf: Path, sim_time: dict[str, bool], own_clock: bool) 
         **({"frame_prefix": robot.prefix} if robot.prefix else {}),
     }
     name = "robot_state_publisher"
-    return _warning(name, "the robot model is not shown") or node(
+    return _warning("robot_state_publisher", "the robot model is not shown") or node(
         name,
         name,
         robot.namespace,
