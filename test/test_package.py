@@ -47,9 +47,11 @@ RVIZ = {
 THIRD_PARTY = {
     "casadi": ("casadi", "casadi-pip"),
     "control": ("control", ""),
+    "distributed": ("distributed", ""),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
     "numpy": ("numpy", "python3-numpy"),
+    "pyarrow": ("pyarrow", ""),
     "rich": ("rich", "python3-rich"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
@@ -64,7 +66,7 @@ NOT_ON_PYPI = {
     "launch",
     "launch_ros",
 }  # imported where available, or by launch files
-NO_KEY = {"simulation_interfaces", "control_msgs", "control"}
+NO_KEY = {"simulation_interfaces", "control_msgs", "control", "distributed", "pyarrow"}
 """Imported where they are available; rosdep's only key of `control` is about to be removed."""
 INTERFACES = ("_msgs", "_srvs", "_interfaces")
 
@@ -149,11 +151,8 @@ def test_dependencies_are_stated_once():
 def test_every_import_is_a_declared_dependency(name):
     on_pypi, key = distribution(name)
     if name not in NOT_ON_PYPI:
-        installed = (
-            SETUP["install_requires"]
-            + SETUP["extras_require"]["plot"]
-            + SETUP["extras_require"]["ros"]
-        )
+        extras = ("plot", "ros", "study", "dask")
+        installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
         assert on_pypi in requirement_names(installed)
     if name not in NO_KEY:
         assert key in dependencies("depend", "exec_depend")
@@ -179,7 +178,7 @@ def test_launch_files_use_declared_packages():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_warning"
     ]
     started = {node.args[0].value for node in calls}
-    assert started == {"robot_state_publisher", "rviz2"}
+    assert started == {"robot_state_publisher", "rviz2", "tf2_ros"}
     imported = {
         distribution(name)[1]
         for name in imported_packages([*files, *(ROOT / "launch").glob("*.launch.py")])
