@@ -53,7 +53,15 @@ setup(
     maintainer_email=MANIFEST.find("maintainer").get("email"),
     python_requires=">=3.10",
     packages=find_packages(exclude=["test", "test.*"]),
-    package_data={NAME: ["py.typed", "data/*.json", "data/*.urdf", "numerics/native/*.c"]},
+    package_data={
+        NAME: [
+            "py.typed",
+            "data/*.json",
+            "data/*.urdf",
+            "numerics/native/*.c",
+            "multibody/native/*.c",
+        ]
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

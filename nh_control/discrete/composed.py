@@ -39,8 +39,7 @@ class ComposedEngine:
 
     def __init__(self, part: Engine, fractions: Vector):
         self._part, self._fractions = part, np.array(fractions, dtype=float)
-        n = part.equations.n_z
-        self.shapes: Shapes = {**part.shapes, "jacobians": (len(fractions), n, n)}
+        self.shapes: Shapes = {**part.shapes, "jacobians": (len(fractions), part.n_z, part.n_z)}
 
     @cached_property
     def wide(self) -> ComposedEngine:
@@ -66,6 +65,10 @@ class ComposedEngine:
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of all substeps of the last linearization."""
         return list(work.jacobians)
+
+    def last_jacobian(self, work: Workspace) -> np.ndarray:
+        """r_z of the substep that failed."""
+        return self._part.last_jacobian(work)
 
     def linearize(self, work: Workspace) -> int:
         """Step and first derivatives."""
@@ -94,7 +97,7 @@ class ComposedEngine:
         substeps: list[_Substep] = []
 
         def keep(i: int) -> None:
-            work.jacobians[i] = work.r_z
+            work.jacobians[i] = self._part.jacobians(work)[0]
             substeps.append(_Substep(*(getattr(work, name).copy() for name in _Substep._fields)))
 
         status = self._each(self._part.linearize, work, keep)

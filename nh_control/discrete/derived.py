@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
@@ -17,6 +19,18 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import Functions
 
 
+@runtime_checkable
+class Stepping(Protocol):
+    """A model of a system that may step it in a way of its own."""
+
+    def engine(
+        self, system: System, method: Method, generated: Callable[[], Engine]
+    ) -> Engine | None:
+        """The engine of a system of this model under a method, None to take the one that is
+        `generated`.
+        """
+
+
 class Derived:
     """Functions that are made when they are needed, for every step and all values of the
     parameters.
@@ -28,7 +42,18 @@ class Derived:
 
     @cached_property
     def engine(self) -> Engine:
-        """Step, linearization and Hessian."""
+        """Step, linearization and Hessian: of the system's model, if it has some for the method,
+        else generated from the equations.
+        """
+        model = self._system.model
+        if isinstance(model, Stepping):
+            own = model.engine(self._system, self._method, self.generated)
+            if own is not None:
+                return own
+        return self.generated()
+
+    def generated(self) -> Engine:
+        """The engine from the equations."""
         name = f"{self._system.name} by {self._method.name}"
         return Engine(StepEquations(self._system, self._method, name))
 

@@ -5,7 +5,7 @@ CasADi's virtual machine.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
 from typing import Any
@@ -33,7 +33,25 @@ CONSTANTS = (
 WHOLE = np.ones(1)
 """The fractions of h of a step that is none of several substeps."""
 
-Shapes = dict[str, tuple[int, ...]]
+Shapes = dict[str, tuple[int, ...] | np.ndarray]
+"""Shapes of a workspace's arrays, or arrays themselves that all threads read."""
+
+
+def definitions(values: Mapping[str, object], shapes: Iterable[str]) -> str:
+    """C text that defines some values, Newton's constants and the places of a workspace's arrays
+    in its list.
+    """
+    places = {array.upper(): k for k, array in enumerate(shapes)}
+    constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
+    return "\n" + "".join(
+        f"#define {k} {v}\n" for k, v in {**values, **places, **constants}.items()
+    )
+
+
+def native_text(*files: str) -> str:
+    """The text of files of numerics/native."""
+    folder = resources.files("nh_control.numerics").joinpath("native")
+    return "".join(folder.joinpath(f).read_text() for f in files)
 
 
 class Workspace:
@@ -63,10 +81,21 @@ class Workspace:
     jacobians: np.ndarray
 
     def __init__(self, shapes: Shapes):
-        self.__dict__.update({name: np.zeros(shape) for name, shape in shapes.items()})
+        for name, shape in shapes.items():
+            self.__dict__[name] = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
         self.list = (ctypes.c_void_p * len(shapes))(
             *(getattr(self, name).ctypes.data for name in shapes)
         )
+
+
+def step_shapes(nx: int, nu: int, n_p: int, n: int, ndx: int, nw: int) -> Shapes:
+    """Shapes of a step with n unknowns and nw variables, in the order of a workspace's list."""
+    step: Shapes = {"x": (nx,), "u": (nu,), "p": (n_p,), "z": (n,), "x1": (nx,), "warm": (1,)}
+    newtons: Shapes = {"sizes": (n,), "info": (3,), "r_z": (n, n), "factors": (n, n)}
+    first: Shapes = {"pivots": (n,), "dz": (n, nw), "ab": (ndx, nw), "g_z": (ndx, n)}
+    adjoints: Shapes = {"lam": (ndx,), "nu": (n,), "mu": (n,)}
+    second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
+    return {**step, **newtons, **first, **adjoints, **second, "hessian": (nw, nw)}
 
 
 class Engine:
@@ -85,20 +114,7 @@ class Engine:
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
         e, self.equations, self._narrow = equations, equations, narrow
         self._parameters = narrow is not None
-        n, nw = e.n_z, e.n_w(self._parameters)
-        step: Shapes = {"x": (e.nx,), "u": (e.nu,), "p": (e.n_p,), "z": (n,), "x1": (e.nx,)}
-        newtons: Shapes = {
-            "warm": (1,),
-            "sizes": (n,),
-            "info": (3,),
-            "r_z": (n, n),
-            "factors": (n, n),
-            "pivots": (n,),
-        }
-        first: Shapes = {"dz": (n, nw), "ab": (e.ndx, nw), "g_z": (e.ndx, n)}
-        adjoints: Shapes = {"lam": (e.ndx,), "nu": (n,), "mu": (n,)}
-        second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
-        self.shapes = {**step, **newtons, **first, **adjoints, **second, "hessian": (nw, nw)}
+        self.shapes = step_shapes(e.nx, e.nu, e.n_p, e.n_z, e.ndx, e.n_w(self._parameters))
 
     @cached_property
     def wide(self) -> Engine:
@@ -137,9 +153,18 @@ class Engine:
             return self._interpreted_hessian
         return lambda work: native(linearize, step, work.list)
 
+    @property
+    def n_z(self) -> int:
+        """Number of unknowns."""
+        return self.equations.n_z
+
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of the last linearization; a composition has several."""
         return [work.r_z]
+
+    def last_jacobian(self, work: Workspace) -> np.ndarray:
+        """r_z where the last step, which failed, took it last."""
+        return work.r_z
 
     @cached_property
     def _native_step(self) -> Any:
@@ -172,12 +197,8 @@ class Engine:
         e = self.equations
         sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_p, "N_Z": e.n_z, "N_DX": e.ndx}
         sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain}
-        places = {array.upper(): k for k, array in enumerate(self.shapes)}
-        constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
-        text = "".join(f"#define {k} {v!r}\n" for k, v in {**sizes, **places, **constants}.items())
-        folder = resources.files("nh_control.numerics").joinpath("native")
-        own = "".join(folder.joinpath(f).read_text() for f in ("linear_algebra.c", *files))
-        return Native(f"{e.system.name}_{name}", functions, "\n" + text + own).library
+        text = definitions(sizes, self.shapes) + native_text("linear_algebra.c", *files)
+        return Native(f"{e.system.name}_{name}", functions, text).library
 
     @cached_property
     def _first_function(self) -> ca.Function:

@@ -33,6 +33,9 @@ class Method:
 
     A composition takes steps by the fractions `substeps` of h in turn, see
     `DiscreteSystem.composed`.
+
+    Where a method is the midpoint rule of `integrators.variational`, `midpoint_forcing` is the
+    part of the forces that it takes at the start; a model may have an engine of its own for it.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Method:
     memory: tuple[str, ...] = ()
     start: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     substeps: tuple[float, ...] = (1.0,)
+    midpoint_forcing: float | None = None
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: those of the system, with the memory."""

@@ -407,7 +407,7 @@ class DiscreteSystem:
         except ValueError as problem:
             return problem
         iterations, error, residual = work.info
-        conditioning = Conditioning.of(work.r_z, self.method.multipliers)
+        conditioning = Conditioning.of(self._engine.last_jacobian(work), self.method.multipliers)
         reason = newton.REASONS[status]
         return StepFailed(
             str(self), self.h, reason, residual, error, int(iterations), conditioning

@@ -79,7 +79,9 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
-    return DiscreteSystem(system, h, Method(label, n_z, residual, readout, range(moving, n_z)))
+    places = range(moving, n_z)
+    method = Method(label, n_z, residual, readout, places, midpoint_forcing=left)
+    return DiscreteSystem(system, h, method)
 
 
 INTEGRATORS = (

@@ -97,8 +97,12 @@ class Tree:
                 f"{self.name}: unknown coordinate {coordinate!r}; "
                 f"{self._among((*self.scalars, *self.constrained))}"
             )
-        place = self._places[coordinate]
-        return place[0].start, place[1].start
+        q, v = self.places(coordinate)
+        return q.start, v.start
+
+    def places(self, coordinate: str) -> tuple[slice, slice]:
+        """Where a joint's coordinates, known by name, stand in q and in v."""
+        return self._places[coordinate]
 
     def effort(self, coordinate: str) -> tuple[str, str]:
         """Name and unit of the effort of the joint with this one coordinate; raises ValueError if

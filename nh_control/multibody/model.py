@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +13,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.engine import Engine
+from nh_control.discrete.method import Method
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.system import System
@@ -23,6 +25,8 @@ from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
+from nh_control.multibody.tree_data import TreeData, not_a_tree
+from nh_control.multibody.tree_engine import TreeEngine, kernel
 from nh_control.numerics.expressions import Vector
 
 
@@ -104,12 +108,27 @@ class Multibody:
             inputs=tuple(name for i in self.inputs for name in i.names(self.tree)),
             input_units=tuple(unit for i in self.inputs for unit in i.units(self.tree)),
             input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
-            force=self._force if self.elements or self.inputs else None,
+            force=self._own_force,
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic),
             model=self,
         )
+
+    def engine(
+        self, system: System, method: Method, generated: Callable[[], Engine]
+    ) -> Engine | None:
+        """The engine in linear time for the midpoint rule on this model's own `system`, where the
+        kernel knows all parts and there is a compiler: trees of all joints but those that follow
+        others, with gravity, springs, dampers and inputs on joints, and prescribed coordinates.
+        """
+        own = (system.lagrangian, system.force) == (self._lagrangian, self._own_force)
+        if method.midpoint_forcing is None or not own or not_a_tree(self):
+            return None
+        library = kernel()
+        if library is None:
+            return None
+        return TreeEngine(system, method, TreeData(self), library, generated)
 
     def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
         """Motions of all frames as expressions of q (nq) and v (nw)."""
@@ -154,6 +173,10 @@ class Multibody:
         """h(q) of every constraint by name."""
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
+
+    @property
+    def _own_force(self) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None:
+        return self._force if self.elements or self.inputs else None
 
     def _lagrangian(self, q: ca.SX, v: ca.SX) -> ca.SX:
         k = self.kinematics(q, v)

@@ -113,10 +113,17 @@ class Native:
     The library is looked up in the cache, if that is private, by the hash of its source, flags,
     compiler and processor type; otherwise it is compiled there under a lock, so that two processes
     compile it once, and moved into place atomically. For each function f there is `call_f(in0,
-    ..., out0, ...)` on dense doubles, matrices row by row.
+    ..., out0, ...)` on dense doubles, matrices row by row. `flags` are further
+    ones of the compiler.
     """
 
-    def __init__(self, name: str, functions: Sequence[ca.Function], more_c: str = ""):
+    def __init__(
+        self,
+        name: str,
+        functions: Sequence[ca.Function],
+        more_c: str = "",
+        flags: tuple[str, ...] = (),
+    ):
         self.library: ctypes.PyDLL | None = None
         self.path: Path | None = None
         path = compiler()
@@ -124,7 +131,7 @@ class Native:
             functions = [_by_rows(f) for f in functions]
             level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
             self.library, self.path = _load(
-                name, _source(functions) + more_c, (path, level, *FLAGS)
+                name, _source(functions) + more_c, (path, level, *FLAGS, *flags)
             )
 
 

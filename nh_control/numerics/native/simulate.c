@@ -1,10 +1,10 @@
-/* Whole steps and trajectories around nh_step. The step h is the last parameter. */
+/* Whole steps and trajectories around nh_step. The step h is the last parameter. Sizes may be constants, or expressions of the list of arrays `a`. */
 
-/* z becomes a guess of the unknowns of substep i from those of the two before it, `last` and then `before`, as mean velocities at the middles of their times. */
-static void guess(int i, const double *f, const double *last, const double *before, double *z)
+/* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and then `before`, as mean velocities at the middles of their times. */
+static void guess(int n, int i, const double *f, const double *last, const double *before, double *z)
 {
     const double ratio = i > 1 ? (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) : 0.0;
-    for (int k = 0; k < N_Z; ++k) z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
+    for (int k = 0; k < n; ++k) z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
 }
 
 /* Steps by `n` fractions of h one after another, from a[X] to a[X1]; a[X] becomes the start of the last of them, a[Z] the unknowns of the first. */
@@ -12,14 +12,15 @@ int nh_substeps(double *const *a, const double *fractions, int n)
 {
     double *h = a[P] + N_P - 1, *z = a[Z];
     const double whole = *h;
-    double first[N_Z + 1], last[N_Z + 1] = {0.0}, before[N_Z + 1];
+    double first[N_Z + 1], last[N_Z + 1], before[N_Z + 1];
     int status = CONVERGED;
+    memset(last, 0, sizeof last);
     for (int i = 0; i < n && status == CONVERGED; ++i) {
         if (i) {
             memcpy(a[X], a[X1], sizeof(double) * N_X);
             memcpy(before, last, sizeof before);
             memcpy(last, z, sizeof(double) * N_Z);
-            guess(i, fractions, last, before, z);
+            guess(N_Z, i, fractions, last, before, z);
         }
         *h = fractions[i] * whole;
         *a[WARM] = i > 0;

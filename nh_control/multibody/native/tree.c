@@ -1,0 +1,154 @@
+/* A tree of rigid bodies as data. The kernel is compiled once for all trees: tree_*.c in this order, after it numerics/native/simulate.c. Everything is read from the list of arrays
+ * that a routine is called with, a[X], a[U], a[P], ...; a[TREE] is the model, a[MEMORY] one thread's room.
+ *
+ * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one coordinate. Twists (w, v), and wrenches (m, f), dual to them, are in the body's frame. A
+ * vector is three numbers and a zero, so that it fits a vector register; all sums are written out, so that the bits do not depend on the processor. */
+#include <math.h>
+#include <string.h>
+
+typedef double v4 __attribute__((vector_size(32), aligned(8)));
+typedef double v8 __attribute__((vector_size(64), aligned(8)));
+typedef long long places __attribute__((vector_size(32)));
+#define INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define SHUFFLE(a, i, j, k, l) __builtin_shufflevector(a, a, i, j, k, l)
+#else
+#define SHUFFLE(a, i, j, k, l) __builtin_shuffle(a, (places){i, j, k, l})
+#endif
+
+enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
+enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
+
+/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest. */
+typedef struct {
+    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, unused[2];
+    v4 row[3], column[3], p; /* placement: rows and columns of the rotation, position */
+    v4 first;                /* mass times center */
+    v4 inertia[3];           /* rows of the inertia about the frame's origin */
+} Joint;
+
+/* What a sweep knows of a body: pose in the parent, twist `nu` that the parent gives it and its own `xi`, gravity, the wrenches `b` (momentum) and `am` (torque of gravity) of all that it
+ * carries; bounds on the size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c. */
+typedef struct {
+    v4 row[3], column[3], p;
+    v4 nu_w, nu_v, xi_w, xi_v, gravity;
+    v4 am, bm, bf;
+    v4 H[9][3], c[3], x[3], first;
+    double torque, moment, force, rate;
+} Body;
+
+/* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its
+ * own dz. With index 1: of the momentum after the step. `by_q`: of a change of the coordinate at the start. */
+typedef struct {
+    v4 phi[3], column[3], row[3], left[3], row1[3], left1[3], phi_q[3], column_q[3];
+    double pivot, slope1, source, source1;
+} Row;
+
+/* Joints of several coordinates: what the generated functions return, and small matrices. */
+typedef struct {
+    double turn[9], at[3], twist[6];
+    double Z0[36], S0[36], Zz[36], Sz[36];            /* body-frame displacement and twist by a change of the start that leaves the end, and by the unknowns */
+    double Zq[36], Sq[36], Z1[36], S1[36], end[8];    /* by a change of the start; of the end; the end */
+    double K[36], K1[36], Kq[36], K1q[36], Ez[36], Eq[36]; /* derivatives of the joint's rows; of local(end, .) */
+    double pivot[36], slope1[36], source[36], source1[36];
+    v4 am, af, bm, bf; /* adjoint of the displacement, adjoint of the twist */
+    int order[MOST];
+} Wide;
+
+/* The generated functions of a kind of them. */
+typedef struct {
+    int (*middle)(const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
+    int (*after)(const double *, const double *, const double *, double *, double *, double *);
+    int (*bend)(const double *, const double *, const double *, const double *, const double *, double *);
+    int (*slopes)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
+} Functions;
+
+typedef struct {
+    double n, nq, nv, nz, nw, nu, wides, left; /* after it: `n` joints, `actuated` coordinates of the forces, functions of the kinds of joints; left: part of the forces at the start */
+    v4 gravity;
+} Header;
+
+typedef struct {
+    int n, nq, nv, nz, nu;
+    double h, k, left;
+    v4 gravity;
+    const Joint *joints;
+    const Functions *functions;
+    const double *actuated, *q, *rho, *u;
+    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
+    Body *bodies;
+    Row *rows;
+    Wide *wides;
+    v8 *lanes;
+} Tree;
+
+#define TREE_OF(a) ((const Header *)(a)[TREE])
+#define N_X ((int)(TREE_OF(a)->nq + TREE_OF(a)->nv))
+#define N_U ((int)TREE_OF(a)->nu)
+#define N_Z ((int)TREE_OF(a)->nz)
+#define N_P 1
+
+/* Doubles that a[MEMORY] must have room for; bodies, coordinates, joints of several coordinates. */
+long long tree_memory(int n, int nv, int wides)
+{
+    return 10ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(18 * n + nv) * sizeof(v8) + n) / sizeof(double) + 1;
+}
+
+/* Doubles of a joint in a[TREE]. */
+int tree_joint_size(void) { return sizeof(Joint) / sizeof(double); }
+
+static Tree tree_at(double *const *a)
+{
+    const Header *s = TREE_OF(a);
+    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .left = s->left, .gravity = s->gravity};
+    t.h = a[P][N_P - 1];
+    t.k = 0.5 * t.h;
+    t.joints = (const Joint *)(s + 1);
+    t.actuated = (const double *)(t.joints + t.n);
+    t.functions = (const Functions *)(t.actuated + t.nu);
+    t.q = a[X];
+    t.rho = t.q + t.nq;
+    t.u = a[U];
+    double *m = a[MEMORY];
+    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights};
+    for (int i = 0; i < 10; ++i, m += t.nv) *vectors[i] = m;
+    t.bodies = (Body *)m;
+    t.rows = (Row *)(t.bodies + t.n);
+    t.wides = (Wide *)(t.rows + t.nv);
+    t.lanes = (v8 *)(t.wides + (int)s->wides);
+    return t;
+}
+
+INLINE v4 vec(double x, double y, double z) { return (v4){x, y, z, 0.0}; }
+INLINE v4 load(const double *x) { return vec(x[0], x[1], x[2]); }
+INLINE double sum(v4 a) { return a[0] + a[1] + a[2]; }
+INLINE double dot(v4 a, v4 b) { return sum(a * b); }
+INLINE double size_of(v4 a) { return fabs(a[0]) + fabs(a[1]) + fabs(a[2]); }
+INLINE v4 combine(const v4 *m, v4 x) { return m[0] * x[0] + m[1] * x[1] + m[2] * x[2]; }
+
+INLINE v4 cross(v4 a, v4 b)
+{
+    const v4 t = a * SHUFFLE(b, 1, 2, 0, 3) - SHUFFLE(a, 1, 2, 0, 3) * b;
+    return SHUFFLE(t, 1, 2, 0, 3);
+}
+
+/* A body's twist and gravity, from the parent's; wrenches of a body, in the parent's frame. */
+INLINE v4 inward(const Body *b, v4 x) { return combine(b->column, x); }
+INLINE v4 outward(const Body *b, v4 x) { return combine(b->row, x); }
+INLINE double dot9(const v4 *a, const v4 *b) { return sum(a[0] * b[0] + a[1] * b[1] + a[2] * b[2]); }
+
+/* Motion (turn, dxi) of a body from its parent's; wrenches (am, bm, bf) of the parent from the body's, but for the weight's lever. */
+INLINE void move_out(const Body *b, const v4 *x, v4 *y)
+{
+    y[0] = outward(b, x[0]);
+    y[1] = outward(b, x[1]);
+    y[2] = outward(b, x[2] - cross(b->p, x[1]));
+}
+
+INLINE void add_in(const Body *b, const v4 *y, v4 *x)
+{
+    const v4 f = inward(b, y[2]);
+    x[0] += inward(b, y[0]);
+    x[1] += inward(b, y[1]) + cross(b->p, f);
+    x[2] += f;
+}

@@ -1,0 +1,193 @@
+/* Newton's equation r + r_z dz = 0 by the Riccati recursion from the leaves: (dam, db) = H (turn, dxi) + c on every body, turn its rotation in its frame. With H of a body, its joint's column
+ * and row,
+ *   pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,   G_parent += F^T (H - column row / pivot) F,   F: motion of the parent -> of the body. */
+
+/* H of a body alone; those of its children are added to it. */
+INLINE void own_inertia(const Joint *j, Body *b)
+{
+    const v4 zero = vec(0, 0, 0), c = j->first;
+    const v4 lever[3] = {vec(0, -c[2], c[1]), vec(c[2], 0, -c[0]), vec(-c[1], c[0], 0)};
+    for (int i = 0; i < 3; ++i) {
+        b->H[i][0] = b->H[i][1] = b->H[i][2] = zero;
+        b->H[3 + i][0] = b->H[6 + i][0] = zero;
+        b->H[3 + i][1] = j->inertia[i];
+        b->H[3 + i][2] = lever[i];
+        b->H[6 + i][1] = -lever[i];
+        b->H[6 + i][2] = zero;
+        b->H[6 + i][2][i] = j->mass;
+    }
+    b->first = c;
+}
+
+/* The torque of gravity on first moments c turns by gravity x turn: c x (g x turn) = g (c . turn) - (c . g) turn. */
+INLINE void add_weight(Body *b)
+{
+    const double along = dot(b->first, b->gravity);
+    for (int i = 0; i < 3; ++i) {
+        b->H[i][0] += b->gravity[i] * b->first;
+        b->H[i][0][i] -= along;
+    }
+}
+
+INLINE void pass_inward(const Joint *j, const Body *b, v4 (*H)[3], Body *parent)
+{
+    const v4 p = b->p;
+    for (int i = 0; i < 9; ++i) { /* columns: motions of the parent */
+        const v4 m = inward(b, H[i][1]), f = inward(b, H[i][2]);
+        H[i][0] = inward(b, H[i][0]);
+        H[i][1] = m + cross(p, f);
+        H[i][2] = f;
+    }
+    for (int c = 0; c < 3; ++c) { /* rows: its wrenches */
+        v4 f[3];
+        for (int i = 0; i < 3; ++i) f[i] = b->row[i][0] * H[6][c] + b->row[i][1] * H[7][c] + b->row[i][2] * H[8][c];
+        for (int i = 0; i < 3; ++i) {
+            const v4 a = b->row[i][0] * H[0][c] + b->row[i][1] * H[1][c] + b->row[i][2] * H[2][c];
+            const v4 m = b->row[i][0] * H[3][c] + b->row[i][1] * H[4][c] + b->row[i][2] * H[5][c];
+            const int y = (i + 1) % 3, z = (i + 2) % 3;
+            parent->H[i][c] += a;
+            parent->H[3 + i][c] += m + p[y] * f[z] - p[z] * f[y];
+            parent->H[6 + i][c] += f[i];
+        }
+    }
+    parent->first += j->weight * p;
+}
+
+/* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the momentum after the step and by q. */
+INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
+{
+    Row *o = t->rows + (int)j->v;
+    const double k = t->k;
+    const v4 zero = vec(0, 0, 0), z = vec(0, 0, 1);
+    const int turns = j->kind == REVOLUTE;
+    v4 n_w, n_v, e_w, e_v, e_a, extra, bend = zero;
+    if (turns) {
+        n_w = vec(b->nu_w[1], -b->nu_w[0], 0);
+        n_v = vec(b->nu_v[1], -b->nu_v[0], 0);
+        e_a = vec(-b->am[1], b->am[0], 0);
+        e_w = vec(-b->bm[1], b->bm[0], 0);
+        e_v = vec(-b->bf[1], b->bf[0], 0);
+        extra = zero;
+        bend = z;
+    } else {
+        n_w = zero;
+        n_v = vec(b->nu_w[1], -b->nu_w[0], 0);
+        e_a = j->weight * vec(-b->gravity[1], b->gravity[0], 0);
+        e_w = vec(-b->bf[1], b->bf[0], 0);
+        e_v = zero;
+        extra = (k * j->weight) * vec(-b->gravity[1], b->gravity[0], 0);
+    }
+    const v4 unit_w = turns ? z : zero, unit_v = turns ? zero : z;
+    o->phi[0] = k * bend;
+    o->phi[1] = k * n_w + unit_w;
+    o->phi[2] = k * n_v + unit_v;
+    o->left[0] = k * bend;
+    o->left[1] = k * n_w - unit_w;
+    o->left[2] = k * n_v - unit_v;
+    times_columns(b->H, o->phi, o->column);
+    o->column[0] += k * e_a;
+    o->column[1] += k * e_w;
+    o->column[2] += k * e_v;
+    times_rows(o->left, b->H, o->row);
+    o->row[0] += extra;
+    o->row[1] += k * e_w;
+    o->row[2] += k * e_v;
+    o->pivot = dot9(o->row, o->phi) - k * k * j->stiffness - t->left * t->h * j->damping;
+    if (!slopes) return;
+    o->left1[0] = o->left[0];
+    o->left1[1] = k * n_w + unit_w;
+    o->left1[2] = k * n_v + unit_v;
+    times_rows(o->left1, b->H, o->row1);
+    o->row1[0] += extra;
+    o->row1[1] += k * e_w;
+    o->row1[2] += k * e_v;
+    o->slope1 = dot9(o->row1, o->phi) - k * k * j->stiffness - (1 - t->left) * t->h * j->damping;
+    o->phi_q[0] = bend;
+    o->phi_q[1] = n_w;
+    o->phi_q[2] = n_v;
+    times_columns(b->H, o->phi_q, o->column_q);
+    o->column_q[0] += e_a;
+    o->column_q[1] += e_w;
+    o->column_q[2] += e_v;
+    o->source = dot9(o->row, o->phi_q) - k * j->stiffness;
+    o->source1 = dot9(o->row1, o->phi_q) - k * j->stiffness;
+}
+
+/* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a pivot that is zero or not finite. */
+INLINE int eliminate(const Tree *t, const Joint *j, Body *b)
+{
+    Row *o = t->rows + (int)j->v;
+    const int n = (int)j->size;
+    if (n == 1 && !j->prescribed) {
+        if (!(fabs(o->pivot) > 0.0 && fabs(o->pivot) < INFINITY)) return 1;
+        const double by = 1.0 / o->pivot;
+        for (int c = 0; c < 3; ++c) o->row[c] *= by, o->left[c] *= by;
+    }
+    if (n > 1 && factor_wide(t, j)) return 1;
+    if (j->parent < 0) return 0;
+    v4 H[9][3];
+    memcpy(H, b->H, sizeof H);
+    if (!j->prescribed)
+        for (int l = 0; l < n; ++l)
+            for (int i = 0; i < 9; ++i) {
+                const double f = o[l].column[i / 3][i % 3];
+                for (int c = 0; c < 3; ++c) H[i][c] -= f * o[l].row[c];
+            }
+    pass_inward(j, b, H, t->bodies + (int)j->parent);
+    return 0;
+}
+
+/* Factors of r_z where the last residual was taken; 1 where it is singular. */
+INLINE int factor_with(const Tree *t, int slopes)
+{
+    for (int i = 0; i < t->n; ++i) own_inertia(t->joints + i, t->bodies + i);
+    for (int i = t->n - 1; i >= 0; --i) {
+        const Joint *j = t->joints + i;
+        Body *b = t->bodies + i;
+        add_weight(b);
+        if (j->kind >= MANIFOLD) wide_row(t, j, b, slopes);
+        else scalar_row(t, j, b, slopes);
+        if (eliminate(t, j, b)) return 1;
+    }
+    return 0;
+}
+
+static int factor(const Tree *t) { return factor_with(t, 0); }
+static int factor_slopes(const Tree *t) { return factor_with(t, 1); }
+
+/* dz = -r_z^{-1} r. */
+static void solve(const Tree *t, const double *r, double *dz)
+{
+    for (int i = 0; i < t->n; ++i)
+        for (int c = 0; c < 3; ++c) t->bodies[i].c[c] = vec(0, 0, 0);
+    for (int i = t->n - 1; i >= 0; --i) {
+        const Joint *j = t->joints + i;
+        const Body *b = t->bodies + i;
+        const int v = (int)j->v, n = (int)j->size;
+        const Row *o = t->rows + v;
+        v4 m[3] = {b->c[0], b->c[1], b->c[2]};
+        if (!j->prescribed) {
+            if (n == 1) dz[v] = r[v] / o->pivot;
+            else solve_wide(t->wides + (int)j->wide, n, r + v, dz + v);
+            for (int l = 0; l < n; ++l) {
+                dz[v + l] += dot9(o[l].left, b->c);
+                for (int c = 0; c < 3; ++c) m[c] -= dz[v + l] * o[l].column[c];
+            }
+        }
+        if (j->parent >= 0) add_in(b, m, t->bodies[(int)j->parent].c);
+    }
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        Body *b = t->bodies + i;
+        const int v = (int)j->v, n = (int)j->size;
+        const Row *o = t->rows + v;
+        v4 x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+        if (j->parent >= 0) move_out(b, t->bodies[(int)j->parent].x, x);
+        memcpy(b->x, x, sizeof x);
+        if (j->prescribed) continue;
+        for (int l = 0; l < n; ++l) {
+            dz[v + l] = -(dz[v + l] + dot9(o[l].row, x));
+            for (int c = 0; c < 3; ++c) b->x[c] += dz[v + l] * o[l].phi[c];
+        }
+    }
+}

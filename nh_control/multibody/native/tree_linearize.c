@@ -1,0 +1,210 @@
+/* First derivatives of the step, LANES columns side by side: all have the factors of Newton's equation, and only bodies between a column's own joint and the root pass wrenches inward. */
+
+typedef struct { int body, coordinate, kind; } Source;
+enum { BY_Q, BY_RHO, BY_PRESCRIBED };
+
+INLINE v8 dot_lanes(const v4 *a, const v8 *x)
+{
+    v8 total = a[0][0] * x[0];
+    for (int i = 1; i < 9; ++i) total += a[i / 3][i % 3] * x[i];
+    return total;
+}
+
+INLINE void turn_lanes(const v4 *m, const v8 *x, v8 *y)
+{
+    for (int i = 0; i < 3; ++i) y[i] = m[0][i] * x[0] + m[1][i] * x[1] + m[2][i] * x[2];
+}
+
+INLINE void cross_lanes(v4 p, const v8 *x, v8 *y)
+{
+    y[0] = p[1] * x[2] - p[2] * x[1];
+    y[1] = p[2] * x[0] - p[0] * x[2];
+    y[2] = p[0] * x[1] - p[1] * x[0];
+}
+
+INLINE void lanes_in(const Body *b, const v8 *y, v8 *x)
+{
+    v8 a[3], m[3], f[3], lever[3];
+    turn_lanes(b->column, y, a);
+    turn_lanes(b->column, y + 3, m);
+    turn_lanes(b->column, y + 6, f);
+    cross_lanes(b->p, f, lever);
+    for (int i = 0; i < 3; ++i) {
+        x[i] += a[i];
+        x[3 + i] += m[i] + lever[i];
+        x[6 + i] += f[i];
+    }
+}
+
+INLINE void lanes_out(const Body *b, const v8 *x, v8 *y)
+{
+    v8 lever[3];
+    cross_lanes(b->p, x + 3, lever);
+    for (int i = 0; i < 3; ++i) lever[i] = x[6 + i] - lever[i];
+    turn_lanes(b->row, x, y);
+    turn_lanes(b->row, x + 3, y + 3);
+    turn_lanes(b->row, lever, y + 6);
+}
+
+/* What a column's own joint gives: `right`, already solved with the pivot, and wrenches of its body. */
+static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
+{
+    const Joint *j = t->joints + s.body;
+    const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
+    const Row *o = t->rows + v;
+    const Wide *w = t->wides + (int)j->wide;
+    double given[MOST];
+    for (int l = 0; l < n; ++l) given[l] = s.kind == BY_RHO ? l == m : s.kind == BY_Q ? (n > 1 ? w->source[n * l + m] : o->source) : 0.0;
+    if (n > 1) solve_wide(w, n, given, given);
+    else if (!j->prescribed) given[0] /= o->pivot;
+    for (int l = 0; l < n; ++l) right[v + l][lane] += given[l];
+    if (j->parent < 0 || s.kind == BY_RHO) return;
+    const double by = j->prescribed ? (s.kind == BY_Q ? -1 : 1) / t->h : 0.0;
+    const Body *b = t->bodies + s.body;
+    v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+    for (int i = 0; i < 3; ++i) y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
+    add_in(b, y, x);
+    for (int i = 0; i < 9; ++i) c[(int)j->parent][i][lane] += x[i / 3][i % 3];
+}
+
+/* Its own motion, and what it changes in the rows of the state after the step. */
+static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
+{
+    const Joint *j = t->joints + s.body;
+    const int n = (int)j->size, m = s.coordinate;
+    const Row *o = t->rows + (int)j->v;
+    const Wide *w = t->wides + (int)j->wide;
+    if (j->prescribed) {
+        const double by = (s.kind == BY_Q ? -1 : 1) / t->h;
+        for (int i = 0; i < 9; ++i) x[i][lane] += (s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3];
+        after[0][0][lane] = s.kind == BY_PRESCRIBED;
+        after[0][1][lane] = by;
+    } else if (s.kind == BY_Q) {
+        for (int i = 0; i < 9; ++i) x[i][lane] += o[m].phi_q[i / 3][i % 3];
+        for (int l = 0; l < n; ++l) {
+            after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : 1.0;
+            after[l][1][lane] += n > 1 ? w->source1[n * l + m] : o->source1;
+        }
+    }
+}
+
+/* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
+static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab, double *dz)
+{
+    v8 (*c)[9] = (v8 (*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    unsigned char *state = (unsigned char *)(right + t->nv); /* of a body: 1 has wrenches, 2 moves, 4 is a column's own */
+    memset(c, 0, sizeof *c * t->n);
+    memset(right, 0, sizeof(v8) * t->nv);
+    memset(state, 0, t->n);
+    int last = 0;
+    for (int l = 0; l < count; ++l) {
+        begin(t, s[l], l, c, right);
+        state[s[l].body] |= 7;
+        if (s[l].body > last) last = s[l].body;
+    }
+    for (int i = last; i >= 0; --i) {
+        if (!(state[i] & 1)) continue;
+        const Joint *j = t->joints + i;
+        const int n = (int)j->size;
+        const Row *o = t->rows + (int)j->v;
+        v8 m[9];
+        memcpy(m, c[i], sizeof m);
+        for (int l = 0; l < n && !j->prescribed; ++l) {
+            const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
+            for (int k = 0; k < 9; ++k) m[k] -= o[l].column[k / 3][k % 3] * by;
+        }
+        if (j->parent >= 0) {
+            lanes_in(t->bodies + i, m, c[(int)j->parent]);
+            state[(int)j->parent] |= 3;
+        }
+    }
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
+        const Row *o = t->rows + v;
+        const Wide *w = t->wides + (int)j->wide;
+        v8 after[MOST][2], change[MOST], y[9];
+        memset(after, 0, sizeof after);
+        memset(change, 0, sizeof change);
+        if (parent >= 0 && state[parent] & 2) state[i] |= 2;
+        if (state[i] & 2) {
+            if (parent >= 0 && state[parent] & 2) lanes_out(t->bodies + i, x[parent], y);
+            else memset(y, 0, sizeof y);
+            memcpy(x[i], y, sizeof y);
+            if (!j->prescribed) {
+                for (int l = 0; l < n; ++l) change[l] = -(right[v + l] + dot_lanes(o[l].row, y));
+                for (int l = 0; l < n; ++l) {
+                    after[l][1] = dot_lanes(o[l].row1, y);
+                    if (state[i] & 1) after[l][1] += dot_lanes(o[l].left1, c[i]);
+                    for (int m = 0; m < n; ++m) {
+                        after[l][0] += (n > 1 ? w->Ez[n * l + m] : t->h) * change[m];
+                        after[l][1] += (n > 1 ? w->slope1[n * l + m] : o->slope1) * change[m];
+                    }
+                    for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+                }
+            }
+            if (state[i] & 4)
+                for (int l = 0; l < count; ++l)
+                    if (s[l].body == i) own_motion(t, s[l], l, x[i], after);
+        }
+        for (int l = 0; l < n; ++l) {
+            memcpy(ab + (size_t)nw * (v + l) + first, &after[l][0], sizeof(double) * count);
+            memcpy(ab + (size_t)nw * (t->nv + v + l) + first, &after[l][1], sizeof(double) * count);
+            if (!j->prescribed) memcpy(dz + (size_t)nw * (v + l) + first, &change[l], sizeof(double) * count);
+        }
+    }
+}
+
+/* All columns by coordinates from..end - 1 of one kind. */
+static void columns_by(const Tree *t, const int *body_of, int kind, int from, int end, int first, int nw, double *ab, double *dz)
+{
+    for (int v = from; v < end; v += LANES) {
+        Source s[LANES];
+        const int count = end - v < LANES ? end - v : LANES;
+        for (int l = 0; l < count; ++l) s[l] = (Source){body_of[v + l], v + l - (int)t->joints[body_of[v + l]].v, kind};
+        columns(t, s, count, first + v - from, nw, ab, dz);
+    }
+}
+
+/* A force acts like `left h` of a momentum before the step, and (1 - left) h of one after it. */
+static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
+{
+    for (int i = 0; i < t->nu; ++i) {
+        const int v = (int)t->actuated[i], from = t->nv + v, to = 2 * t->nv + i;
+        for (int row = 0; row < 2 * t->nv; ++row) ab[(size_t)nw * row + to] = t->left * t->h * ab[(size_t)nw * row + from];
+        for (int row = 0; row < t->nz; ++row) dz[(size_t)nw * row + to] = t->left * t->h * dz[(size_t)nw * row + from];
+        ab[(size_t)nw * (t->nv + v) + to] += (1 - t->left) * t->h;
+    }
+}
+
+/* The derivatives where the last residual was taken. */
+static int derivatives(const Tree *t, double *ab, double *dz)
+{
+    const int nv = t->nv, nw = 2 * nv + t->nu + nv - t->nz;
+    if (factor_slopes(t)) return SINGULAR;
+    int body_of[nv + 1];
+    for (int i = 0; i < t->n; ++i)
+        for (int l = 0; l < (int)t->joints[i].size; ++l) body_of[(int)t->joints[i].v + l] = i;
+    columns_by(t, body_of, BY_Q, 0, nv, 0, nw, ab, dz);
+    columns_by(t, body_of, BY_RHO, 0, t->nz, nv, nw, ab, dz);
+    for (int row = 0; row < 2 * nv; ++row) memset(ab + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
+    for (int row = 0; row < t->nz; ++row) memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
+    columns_by_forces(t, nw, ab, dz);
+    columns_by(t, body_of, BY_PRESCRIBED, t->nz, nv, 2 * nv + t->nu, nw, ab, dz);
+    return CONVERGED;
+}
+
+/* The derivatives where a step that failed took its last residual. */
+int tree_derivatives(double *const *a)
+{
+    const Tree t = tree_at(a);
+    return derivatives(&t, a[AB], a[DZ]);
+}
+
+int nh_linearize(int (*step)(double *const *), double *const *a)
+{
+    const int status = step(a);
+    if (status != CONVERGED) return status;
+    const Tree t = tree_at(a);
+    return derivatives(&t, a[AB], a[DZ]);
+}

@@ -1,0 +1,177 @@
+/* The damped simplified Newton iteration of numerics/newton.py on a tree. The sizes of the rows' terms are bounds from norms of the wrenches that they add up, which takes time linear in the
+ * bodies, too. */
+
+#define RENEW 0.01 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
+
+static double relative_error(int n, const double *r, const double *size)
+{
+    double worst = 0.0;
+    for (int i = 0; i < n; ++i) {
+        const double error = fabs(r[i]) / fmax(size[i], 1e-300);
+        if (!(error <= worst)) worst = error; /* NaN is kept */
+        if (isnan(worst)) return worst;
+    }
+    return worst;
+}
+
+/* Whether the correction after a step s dz from z to t->trial, with the factors of that step, is smaller than dz. */
+static int natural(const Tree *t, const double *z, double s)
+{
+    double *after = t->low, least = 0.0;
+    solve(t, t->r, after);
+    for (int i = 0; i < t->nz; ++i) {
+        t->weights[i] = fmax(fabs(z[i]), fabs(t->trial[i]));
+        least = fmax(least, t->weights[i]);
+    }
+    for (int i = 0; i < t->nz; ++i) t->weights[i] = fmax(t->weights[i], SMALL * least);
+    return relative_error(t->nz, after, t->weights) < (1.0 - s / 4) * relative_error(t->nz, t->dz, t->weights);
+}
+
+static double largest_ratio(int n, const double *r, const double *size, const double *larger)
+{
+    double worst = 0.0;
+    for (int i = 0; i < n; ++i) {
+        const double error = fabs(r[i]) / fmax(fmax(size[i], larger[i]), 1e-300);
+        if (!(error <= worst)) worst = error;
+    }
+    return worst;
+}
+
+static void remember(const Tree *t, double *z, const double *from)
+{
+    memcpy(z, from, sizeof(double) * t->nz);
+}
+
+/* z: in a guess, out the solution; `patient`: with the natural test. info: iterations, relative error, largest |r|. */
+static int iterate(const Tree *t, int patient, double *z, double *info)
+{
+    const int n = t->nz;
+    const double turns = many_turns(t);
+    residual(t, z, turns);
+    remember(t, t->known, t->size);
+    int singular = factor(t), fresh = 1, exact = 0;
+    double error = relative_error(n, t->r, t->known), rate = 1.0;
+    int status = EXHAUSTED, iteration = 0;
+    for (; iteration <= MAX_ITERATIONS; ++iteration) {
+        if (!isfinite(error)) { status = NOT_FINITE; break; }
+        const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
+        const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
+        if (!converged && iteration == MAX_ITERATIONS) break;
+        if (!converged && !fresh && rate > RENEW) {
+            singular = factor(t);
+            fresh = 1;
+        }
+        if (!singular) solve(t, t->r, t->dz);
+        if (converged) {
+            for (int i = 0; i < n && !singular; ++i) z[i] += t->dz[i];
+            status = CONVERGED;
+            break;
+        }
+        if (singular) { status = SINGULAR; break; }
+        double s = 1.0, next = error;
+        int accepted = 0, renewed = 0;
+        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
+            const double enough = (1.0 - 1e-4 * s) * error;
+            for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
+            residual(t, t->trial, turns);
+            next = relative_error(n, t->r, t->known);
+            accepted = next < enough || next <= ACCEPT;
+            if (!accepted && fresh) {
+                renewed = 1;
+                next = relative_error(n, t->r, t->size);
+                accepted = largest_ratio(n, t->r, t->size, t->known) < enough || next <= ACCEPT || (patient && isfinite(next) && natural(t, z, s));
+            }
+        }
+        if (!accepted && !fresh) { /* the factors are too old */
+            residual(t, z, turns);
+            rate = INFINITY;
+            continue;
+        }
+        if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
+        remember(t, z, t->trial);
+        remember(t, t->known, t->size);
+        exact = fresh;
+        fresh = renewed;
+        if (renewed) singular = factor(t);
+        next = relative_error(n, t->r, t->known);
+        rate = next / error;
+        error = next;
+    }
+    info[0] = iteration;
+    info[1] = error;
+    info[2] = 0.0;
+    for (int i = 0; i < n; ++i)
+        if (!(fabs(t->r[i]) <= info[2])) info[2] = fabs(t->r[i]);
+    return status;
+}
+
+/* Configuration and momenta after the step with the unknowns of the last residual. */
+static void readout(const Tree *t, double *x1)
+{
+    double *rho1 = x1 + t->nq;
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int v = (int)j->v, q = (int)j->q, n = (int)j->size;
+        if (j->kind < MANIFOLD) {
+            const double rate = t->bodies[i].rate;
+            x1[q] = j->prescribed ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
+            rho1[v] = j->prescribed ? rate : t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
+            continue;
+        }
+        Wide *w = t->wides + (int)j->wide;
+        joint_after(t, j, w);
+        memcpy(x1 + q, w->end, sizeof(double) * (int)j->stored);
+        for (int l = 0; l < n; ++l) {
+            const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
+            rho1[v + l] = t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
+        }
+    }
+}
+
+/* Whether the quaternions of the configuration at the start are some. */
+static int on_manifold(const Tree *t)
+{
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const double *q = t->q + (int)j->q;
+        if (!j->turns) continue;
+        const double off = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] - 1.0;
+        if (!(4.0 * ROUNDED * ROUNDED - off * off > 0.0)) return 0;
+    }
+    return 1;
+}
+
+static int all_finite(const double *x, int n)
+{
+    for (int i = 0; i < n; ++i)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+static void load_forces(const Tree *t)
+{
+    memset(t->force, 0, sizeof(double) * t->nv);
+    for (int i = 0; i < t->nu; ++i) t->force[(int)t->actuated[i]] += t->u[i];
+}
+
+static int from_zero(const Tree *t, int patient, double *z, double *info)
+{
+    memset(z, 0, sizeof(double) * t->nz);
+    return iterate(t, patient, z, info);
+}
+
+int nh_step(double *const *a)
+{
+    const Tree t = tree_at(a);
+    double *z = a[Z];
+    int status = STALLED;
+    load_forces(&t);
+    if (*a[WARM] != 0.0) status = iterate(&t, 0, z, a[INFO]);
+    if (status != CONVERGED) status = from_zero(&t, 0, z, a[INFO]);
+    if (status == STALLED || status == EXHAUSTED) status = from_zero(&t, 1, z, a[INFO]);
+    if (status != CONVERGED) return status;
+    residual(&t, z, 1.0);
+    readout(&t, a[X1]);
+    if (!all_finite(a[X1], N_X)) return NOT_FINITE;
+    return on_manifold(&t) ? CONVERGED : OUTSIDE;
+}

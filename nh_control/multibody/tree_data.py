@@ -1,0 +1,172 @@
+"""A `Multibody` as the numbers that the linear-time kernel of trees reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.multibody.bodies import RigidMass
+from nh_control.multibody.elements import JointDamper, JointInput, JointSpring
+from nh_control.multibody.frames import (
+    WORLD,
+    Floating,
+    Frame,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    plane_axes,
+)
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+UPRIGHT = (0.0, 0.0, 1.0)
+"""The axis of planar joints in the kernel's frames."""
+UNUSED = (0.0, 0.0)
+"""So that vectors begin where registers like it."""
+SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
+
+
+def not_a_tree(model: Multibody) -> str:
+    """What of a model the kernel does not know, "" if it knows all."""
+    if model.constraints:
+        return "constraints"
+    if any(frame.mimic for frame in model.frames):
+        return "joints that follow others"
+    for parts, known in (
+        (model.elements, (JointSpring, JointDamper)),
+        (model.inputs, (JointInput,)),
+    ):
+        for part in parts:
+            if type(part) not in known:
+                return f"a {type(part).__name__}"
+    return ""
+
+
+@dataclass(frozen=True)
+class TreeData:
+    """The moving frames of a tree, each with what moves with it, in frames whose z is the axis of
+    a joint that has one.
+    """
+
+    model: Multibody
+
+    @cached_property
+    def frames(self) -> list[Frame]:
+        """Moving frames in their order."""
+        return [frame for frame in self.model.frames if not frame.is_fixed]
+
+    @cached_property
+    def wide_joints(self) -> tuple[Joint, ...]:
+        """The kinds of joints with several coordinates."""
+        joints = (_upright(frame.joint) for frame in self.frames if not _is_scalar(frame))
+        return tuple(dict.fromkeys(joints))
+
+    @cached_property
+    def n_wide(self) -> int:
+        """Number of joints of several coordinates."""
+        return sum(not _is_scalar(frame) for frame in self.frames)
+
+    def packed(self, left: float) -> np.ndarray:
+        """What `native/tree.c` declares, `left` the part of the forces at the start of a step."""
+        model, space = self.model, self.model.space
+        nu, held = len(model.inputs), len(model.prescribed)
+        counts = (len(self.frames), space.nq, space.nv, space.nv - held, space.nw, nu + held)
+        header = [*counts, self.n_wide, left, *model.gravity, 0.0]
+        inputs = (entry for entry in model.inputs if isinstance(entry, JointInput))
+        actuated = [model.tree.place(entry.coordinate)[1] for entry in inputs]
+        return np.concatenate([header, *self._joints(), actuated])
+
+    def _joints(self) -> list[np.ndarray]:
+        tree, index = self.model.tree, {frame.name: i for i, frame in enumerate(self.frames)}
+        masses = {part.frame: part for part in self.model.masses}
+        springs, weights = self._coefficients(), self._weights()
+        turned = {WORLD: np.eye(3), **{frame.name: _axes(frame) for frame in self.frames}}
+        joints, wide = [], 0
+        for frame in self.frames:
+            parent, at, rotation = tree.anchors[frame.parent]
+            q, v = tree.places(frame.coordinate)
+            own, toward = turned[frame.name], turned[parent].T
+            mass, first, inertia = _moments(masses.get(frame.name), own)
+            placed = toward @ rotation @ np.array(frame.rotation) @ own
+            numbers = [
+                *(index.get(parent, -1), self._kind(frame.joint), q.start, v.start),
+                *(v.stop - v.start, q.stop - q.start),
+                isinstance(frame.joint, (Spherical, Floating)),
+                frame.coordinate in self.model.prescribed,
+                *(wide, mass, weights[frame.name]),
+                *springs.get(frame.coordinate, np.zeros(3)),
+                *UNUSED,
+            ]
+            position = toward @ (at + rotation @ frame.at)
+            vectors = map(_padded, (placed, placed.T, position, first, inertia))
+            joints.append(np.concatenate([numbers, *vectors]))
+            wide += not _is_scalar(frame)
+        return joints
+
+    def _weights(self) -> dict[str, float]:
+        """Mass of all that every frame carries."""
+        weights = {frame.name: 0.0 for frame in self.frames}
+        weights |= {part.frame: part.mass for part in self.model.masses}
+        for frame in reversed(self.frames):
+            parent = self.model.tree.anchors[frame.parent][0]
+            if parent != WORLD:
+                weights[parent] += weights[frame.name]
+        return weights
+
+    def _coefficients(self) -> dict[str, np.ndarray]:
+        """Stiffness, stiffness times rest, and damping of the coordinates that have some."""
+        found: dict[str, np.ndarray] = {}
+        for element in self.model.elements:
+            new = np.zeros(3)
+            if isinstance(element, JointSpring):
+                new[:2] = element.stiffness, element.stiffness * element.rest
+            elif isinstance(element, JointDamper):
+                new[2] = element.damping
+            else:
+                continue
+            found[element.coordinate] = found.get(element.coordinate, np.zeros(3)) + new
+        return found
+
+    def _kind(self, joint: Joint) -> int:
+        """Number of a joint's kind in the kernel."""
+        if isinstance(joint, SCALAR):
+            return SCALAR.index(type(joint))
+        return len(SCALAR) + self.wide_joints.index(_upright(joint))
+
+
+def _is_scalar(frame: Frame) -> bool:
+    return isinstance(frame.joint, SCALAR)
+
+
+def _upright(joint: Joint) -> Joint:
+    """The joint in the kernel's axes."""
+    return Planar(UPRIGHT) if isinstance(joint, Planar) else joint
+
+
+def _axes(frame: Frame) -> np.ndarray:
+    """The kernel's axes (3, 3) in the frame's own, the joint's axis last."""
+    if isinstance(frame.joint, (Revolute, Prismatic, Planar)):
+        axis = np.array(frame.joint.axis)
+        return np.column_stack([plane_axes(axis), axis])
+    return np.eye(3)
+
+
+def _moments(part: RigidMass | None, own: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, first moment (3) and inertia (3, 3) about the frame's origin, in the axes `own`."""
+    if part is None:
+        return 0.0, np.zeros(3), np.zeros((3, 3))
+    c = own.T @ part.center
+    inertia = own.T @ part.inertia @ own
+    return part.mass, part.mass * c, inertia + part.mass * (c @ c * np.eye(3) - np.outer(c, c))
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    """Rows of three numbers, each with a zero behind it."""
+    rows = np.atleast_2d(rows)
+    return np.hstack([rows, np.zeros((len(rows), 1))]).reshape(-1)

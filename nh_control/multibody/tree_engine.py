@@ -1,0 +1,136 @@
+"""The midpoint step of a tree of bodies, and its derivatives, in time linear in the bodies."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from nh_control.discrete.engine import (
+    Engine,
+    Shapes,
+    Workspace,
+    definitions,
+    native_text,
+    step_shapes,
+)
+from nh_control.discrete.method import Method
+from nh_control.mechanics.states import ROUNDED
+from nh_control.mechanics.system import System
+from nh_control.multibody.frames import Joint
+from nh_control.multibody.tree_data import TreeData
+from nh_control.multibody.tree_joints import JointFunctions
+from nh_control.numerics import newton
+from nh_control.numerics.compiled import Native
+
+FILES = ("tree", "tree_wide", "tree_sweep", "tree_factor", "tree_newton", "tree_linearize")
+VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
+"""Flags of the compiler for what a processor can do; without contraction the bits are the same."""
+
+
+class TreeEngine(Engine):
+    """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
+    column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
+    (native/tree_factor.c), by a compiled kernel that reads the model as numbers.
+
+    Steps equal those of the generated equations to round-off. Second derivatives, and those by h,
+    are these equations' own, made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        method: Method,
+        data: TreeData,
+        library: ctypes.CDLL,
+        generated: Callable[[], Engine],
+    ):
+        self._trees, self._make = library, generated
+        self._n_z, self._nv = method.n_z, system.space.nv
+        nx, ndx = system.state_space.nq, system.state_space.nv
+        nu = system.nu + len(system.prescribed)
+        room = library["tree_memory"](len(data.frames), self._nv, data.n_wide)
+        addresses = [
+            np.array(_compiled(joint)[1], dtype=np.uint64).view(float)
+            for joint in data.wide_joints
+        ]
+        self.shapes: Shapes = {
+            **step_shapes(nx, nu, 1, method.n_z, ndx, ndx + nu),
+            "tree": np.concatenate([data.packed(method.midpoint_forcing or 0.0), *addresses]),
+            "memory": (room,),
+        }
+
+    @property
+    def n_z(self) -> int:
+        """Number of unknowns."""
+        return self._n_z
+
+    @property
+    def wide(self) -> Engine:
+        """The generated engine that differentiates by h, too."""
+        return self._generated.wide
+
+    @property
+    def step_library(self) -> ctypes.CDLL:
+        """The kernel."""
+        return self._trees
+
+    @property
+    def hessian(self) -> Callable[[Workspace], int]:
+        """Step, first and contracted second derivatives, generated."""
+        return self._generated.hessian
+
+    def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
+        """r_z of the last linearization, from dz/drho = -r_z^{-1}."""
+        inverse = -work.dz[:, self._nv : self._nv + self._n_z]
+        try:
+            return [np.linalg.inv(inverse)]
+        except np.linalg.LinAlgError:
+            return [np.full_like(inverse, np.nan)]
+
+    def last_jacobian(self, work: Workspace) -> np.ndarray:
+        """r_z where the last residual was taken."""
+        if self._trees["tree_derivatives"](work.list) != newton.CONVERGED:
+            work.dz[...] = 0.0
+        return self.jacobians(work)[0]
+
+    @cached_property
+    def _generated(self) -> Engine:
+        return self._make()
+
+    @cached_property
+    def _native_linearize(self) -> ctypes._NamedFuncPointer:
+        return self._trees["nh_linearize"]
+
+
+def kernel() -> ctypes.PyDLL | None:
+    """The kernel, compiled once for all trees; None without a compiler."""
+    native = resources.files("nh_control.multibody").joinpath("native")
+    own = "".join(native.joinpath(f"{name}.c").read_text() for name in FILES)
+    shapes = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory")
+    text = definitions({"ROUNDED": ROUNDED}, shapes) + own + native_text("simulate.c")
+    return Native("trees", (), text, _vector_flags()).library
+
+
+@cache
+def _compiled(joint: Joint) -> tuple[ctypes.PyDLL, list[int]]:
+    """Addresses of a joint's functions in the library that is made of them."""
+    functions = list(JointFunctions(joint))
+    library = Native(f"joint_{type(joint).__name__}", functions).library
+    if library is None:
+        raise OSError(f"no library of {joint}, but one of the kernel")
+    calls = (library[f"call_{f.name()}"] for f in functions)
+    return library, [ctypes.cast(call, ctypes.c_void_p).value or 0 for call in calls]
+
+
+@cache
+def _vector_flags() -> tuple[str, ...]:
+    try:
+        known = Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        return ()
+    return tuple(flag for name, flags in VECTORS.items() if name in known for flag in flags)

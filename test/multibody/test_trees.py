@@ -1,0 +1,211 @@
+"""Trees in linear time against the equations that are generated from the Lagrangian."""
+
+import numpy as np
+import pytest
+from differences import jacobian
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nh_control.discrete.results import StepFailed
+from nh_control.integrators import midpoint
+from nh_control.multibody import (
+    Body,
+    JointDamper,
+    JointInput,
+    JointSpring,
+    Mimic,
+    Multibody,
+    Spring,
+    fixed,
+    floating,
+    planar,
+    prismatic,
+    revolute,
+    spherical,
+)
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import compiled
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+SCALAR = (revolute, prismatic)
+JOINTS = (
+    *(lambda *a, make=make, **k: make(*a, "x", **k) for make in (revolute, prismatic, planar)),
+    *(lambda *a, r=r, **k: spherical(*a, retraction=r, **k) for r in ("exp", "cay")),
+    *(
+        lambda *a, r=r, s=s, **k: floating(*a, retraction=r, space=s, **k)
+        for r in ("exp", "cay")
+        for s in ("SE3", "SO3xR3")
+    ),
+)
+
+
+def rotation(rng):
+    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
+    return q * np.linalg.det(q) * np.sign(np.linalg.det(r)) ** 2
+
+
+def body(frame, rng):
+    return Body(frame, rng.uniform(0.5, 2), rng.normal(size=3) / 5, rng.uniform(0.1, 0.15, 3))
+
+
+def random_tree(kinds, rng, prescribed=()):
+    """A tree of joints of these kinds (numbers of JOINTS), with springs, dampers and inputs on
+    those with one coordinate, and a fixed frame with a body in its middle.
+    """
+    frames, bodies, elements, inputs = [], [], [], []
+    for i, kind in enumerate(kinds):
+        name, parent = f"b{i}", "world" if i == 0 else f"b{rng.integers(i)}"
+        placed = {"at": rng.normal(size=3) / 3, "rotation": rotation(rng)}
+        if i and rng.random() < 0.3:
+            frames.append(fixed(f"f{i}", parent, **placed))
+            bodies.append(body(f"f{i}", rng))
+            parent = f"f{i}"
+        if kind < 2:
+            frames.append(SCALAR[kind](name, parent, rng.normal(size=3), **placed))
+            elements += [JointSpring(name, 3.0, 0.2), JointSpring(name, 1.0)]
+            elements.append(JointDamper(name, 0.3))
+            if name not in prescribed:
+                inputs.append(JointInput(name))
+        else:
+            frames.append(JOINTS[kind](name, parent, **placed))
+        bodies.append(body(name, rng))
+    return Multibody("tree", frames, bodies, elements, inputs, prescribed=prescribed)
+
+
+def both_ways(model, h=0.02, forcing="symmetric"):
+    """The same discrete system by the kernel and by generated equations, without a compiler."""
+    tree = midpoint(model.system, h, forcing)
+    assert isinstance(tree._engine, TreeEngine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "compiler", lambda: None)
+        generated = midpoint(model.system, h, forcing)
+        assert not isinstance(generated._engine, TreeEngine)
+        generated.prepare()
+        for part in ("step", "linearize", "hessian"):
+            getattr(generated._engine, part)
+        generated.step(*random_motion(generated, np.random.default_rng(0)))
+        generated.linearize(*random_motion(generated, np.random.default_rng(0)))
+    return tree, generated
+
+
+def random_motion(dsys, rng):
+    """A state and an input."""
+    space = dsys.system.space
+    q = space.retract(space.origin, rng.normal(size=space.nv))
+    held = space.nq - len(dsys.system.prescribed)
+    x = dsys.measured_state(q, rng.normal(size=space.nw))
+    return x, np.concatenate([rng.normal(size=dsys.system.nu), q[held:] + 0.01])
+
+
+def assert_the_same(tree, generated, rng):
+    x, u = random_motion(generated, rng)
+    expected = generated.step(x, u)
+    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=1e-12 * np.abs(x).max())
+    np.testing.assert_allclose(tree.unknowns(x, u), generated.unknowns(x, u), rtol=0, atol=1e-11)
+    ours, theirs = tree.linearize(x, u), generated.linearize(x, u)
+    for a, b in zip(ours, theirs):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max(initial=0.0))
+    found, wanted = tree.conditioning(x, u), generated.conditioning(x, u)
+    assert found.jacobian == pytest.approx(wanted.jacobian, rel=1e-6)
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from([0, 1, 5]), min_size=1, max_size=3),
+    seed=st.integers(0, 2**16),
+    forcing=st.sampled_from(["symmetric", "left"]),
+)
+def test_random_trees_step_as_generated(kinds, seed, forcing):
+    rng = np.random.default_rng(seed)
+    assert_the_same(*both_ways(random_tree(kinds, rng), forcing=forcing), rng)
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(
+    kinds=st.lists(st.integers(0, len(JOINTS) - 1), min_size=4, max_size=6),
+    seed=st.integers(0, 2**16),
+)
+def test_larger_random_trees_step_as_generated(kinds, seed):
+    """Of joints of all kinds."""
+    rng = np.random.default_rng(seed)
+    assert_the_same(*both_ways(random_tree(kinds, rng)), rng)
+
+
+def test_prescribed_coordinates_step_as_generated():
+    rng = np.random.default_rng(5)
+    model = random_tree([0, 1, 0, 1], rng, prescribed=("b1", "b2"))
+    assert_the_same(*both_ways(model), rng)
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e-6])
+def test_mass_ratios(ratio):
+    rng = np.random.default_rng(1)
+    frames = [revolute(f"b{i}", "world" if i == 0 else f"b{i - 1}", "xyz"[i]) for i in range(3)]
+    bodies = [Body(f"b{i}", ratio**i, (0.1, 0.2, 0.3), 3 * (ratio**i,)) for i in range(3)]
+    assert_the_same(*both_ways(Multibody("ratios", frames, bodies)), rng)
+
+
+def test_derivatives_of_a_large_tree_by_differences():
+    rng = np.random.default_rng(2)
+    dsys = midpoint(random_tree([5, *rng.integers(0, 2, 12)], rng).system, 0.02)
+    x, u = random_motion(dsys, rng)
+    linear = dsys.linearize(x, u)
+    n = dsys.ndx
+
+    def moved(w):
+        return dsys.local(linear.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
+
+    columns = rng.normal(size=(n + len(u), 3))
+    found = jacobian(lambda s: moved(columns @ s), 3, 1e-3)
+    np.testing.assert_allclose(
+        np.hstack([linear.A, linear.B]) @ columns, found, rtol=0, atol=1e-8 * np.abs(found).max()
+    )
+
+
+def test_simulate_takes_the_same_steps_and_compositions_work():
+    rng = np.random.default_rng(3)
+    tree, generated = both_ways(random_tree([5, 0, 1], rng))
+    x, u = random_motion(generated, rng)
+    states = tree.simulate(x, u, steps=5).states
+    for before, after in zip(states, states[1:]):
+        np.testing.assert_array_equal(tree.step(before, u), after)
+    parts = 1.2, -1.4, 1.2
+    ours, theirs = (dsys.composed(parts, "composed") for dsys in (tree, generated))
+    np.testing.assert_allclose(ours.step(x, u), theirs.step(x, u), rtol=0, atol=1e-12)
+    for a, b in zip(ours.linearize(x, u), theirs.linearize(x, u)):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max())
+
+
+def test_momentum_about_the_vertical_is_kept():
+    rng = np.random.default_rng(4)
+    frames = [
+        revolute(f"b{i}", "world" if i == 0 else f"b{rng.integers(i)}", rng.normal(size=3))
+        for i in range(1, 12)
+        for i in [i - 1]
+    ]
+    frames[0] = revolute("b0", axis="z")
+    dsys = midpoint(Multibody("mobile", frames, [body(f.name, rng) for f in frames]).system, 0.005)
+    x, _ = random_motion(dsys, rng)
+    momenta = dsys.simulate(x, 2000).states[:, 11]
+    assert np.abs(momenta - momenta[0]).max() <= 1e-12 * np.abs(x[11:]).max()
+
+
+def test_what_the_kernel_does_not_know_is_generated():
+    rods = [revolute("a"), revolute("b", "a")]
+    follower = revolute("c", "b", mimic=Mimic("a"))
+    bodies = [body(name, np.random.default_rng(0)) for name in "ab"]
+    for model in (
+        Multibody("spring", rods, bodies, [Spring("b", "world", 1.0, 0.1)]),
+        Multibody("follower", [*rods, follower], bodies),
+    ):
+        assert not isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
+
+
+def test_a_failed_step_says_how_singular_it_is():
+    model = Multibody("fast", [spherical("b")], [body("b", np.random.default_rng(0))])
+    dsys = midpoint(model.system, 1.0)
+    with pytest.raises(StepFailed) as failure:
+        dsys.step([1, 0, 0, 0, 1e3, 2e3, 1e3])
+    assert failure.value.condition > 1
