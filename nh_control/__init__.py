@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.estimation import KalmanFilter as KalmanFilter
     from nh_control.control.optimize import optimize as optimize
     from nh_control.control.projection import project as project
+    from nh_control.control.rollout import rollout as rollout
     from nh_control.control.tracking import LqrTracker as LqrTracker
     from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
@@ -61,6 +62,7 @@ _HOMES = {
     "Trajectory": "discrete.trajectory",
     "lqr": "control",
     "LqrTracker": "control.tracking",
+    "rollout": "control.rollout",
     "equilibrium": "control.equilibrium",
     "project": "control.projection",
     "quadratic": "control.costs",

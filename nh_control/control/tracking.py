@@ -7,7 +7,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from scipy.linalg import block_diag
 
 from nh_control.control import lqr
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
+from nh_control.control.law import Law, times
 from nh_control.control.stationary import decoupling, stationary
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -45,6 +47,7 @@ class Command:
     memory: Any = None
 
 
+@runtime_checkable
 class Controller(Protocol):
     """What closed loops and nodes run: commands at the steps of a model `dsys` along a
     `reference`.
@@ -157,6 +160,20 @@ class LqrTracker:
                 dsys, reference, Q, R, Qf, kept if hold else None
             )
 
+    @cached_property
+    def law(self) -> Law:
+        """The same feedback as arrays."""
+        return Law(
+            self.reference.states,
+            self.reference.inputs,
+            self.gains.K,
+            self._disturbance_gains,
+            None if self._impulses is None else np.array(self._impulses),
+            self.limits,
+            self.hold,
+            self.disturbance_gain,
+        )
+
     def along(self, reference: Trajectory) -> LqrTracker:
         """The same tracker along another reference."""
         return LqrTracker(
@@ -191,10 +208,10 @@ class LqrTracker:
             u, memory = self.dsys.idle(x), None
         else:
             k = min(k, len(self.reference) - 1)
-            u = self.reference.inputs[k] - self.gains.K[k] @ error
+            u = self.reference.inputs[k] - times(self.gains.K[k], error)
             if self._disturbance_gains is not None:
                 memory = self._estimate(k, x, memory)
-                u = u - self._disturbance_gains[k] @ memory.disturbance
+                u = u - times(self._disturbance_gains[k], memory.disturbance)
         clipped = np.clip(u, self.limits[:, 0], self.limits[:, 1])
         if memory is not None:
             memory = self._predict(x, clipped, memory)

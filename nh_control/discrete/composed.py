@@ -12,6 +12,7 @@ import numpy as np
 from nh_control.discrete.engine import Engine, Shapes, Workspace
 from nh_control.discrete.method import Method
 from nh_control.discrete.simulation import native_simulation, python_simulation
+from nh_control.discrete.stepper import Substeps
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.numerics.expressions import Vector
@@ -61,6 +62,11 @@ class ComposedEngine:
         if self._part.step_library is None:
             return python_simulation(self.step)
         return native_simulation(self._part.step_library, self._fractions)
+
+    @property
+    def substeps(self) -> Substeps | None:
+        """All substeps for native loops, None without a compiler."""
+        return Substeps.of(self._part.step_library, self._fractions)
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of all substeps of the last linearization."""

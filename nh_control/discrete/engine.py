@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.simulation import native_simulation, python_simulation
+from nh_control.discrete.stepper import Substeps
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions, Native
 
@@ -136,6 +137,11 @@ class Engine:
         if self.step_library is None:
             return python_simulation(self.step)
         return native_simulation(self.step_library, WHOLE)
+
+    @property
+    def substeps(self) -> Substeps | None:
+        """The step for native loops, None without a compiler."""
+        return Substeps.of(self.step_library, WHOLE)
 
     @cached_property
     def linearize(self) -> Callable[[Workspace], int]:

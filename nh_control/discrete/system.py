@@ -17,8 +17,10 @@ from nh_control.discrete.composed import ComposedEngine, check_composition
 from nh_control.discrete.derived import Arrays, Derived
 from nh_control.discrete.engine import Engine, Workspace
 from nh_control.discrete.method import Method
+from nh_control.discrete.motion import Motion
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.simulation import input_rows
+from nh_control.discrete.stepper import NativeSystem, StepperData
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics import states
@@ -230,18 +232,34 @@ class DiscreteSystem:
         shape, a number of steps that is no multiple of `every` or a value that is not finite.
         """
         inputs = input_rows(self, inputs, steps, every)
-        work, table = self._arrays.work, np.empty((len(inputs) + 1, self.nx))
-        _assign(work.x, x0, self, "x0")
-        table[0] = work.x
-        row = 0
+        table = np.empty((len(inputs) + 1, self.nx))
+        _assign(table[0], x0, self, "x0")
+        _, failure = self.steps_into(table, inputs, every)
+        if failure is not None:
+            raise failure
+        return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
+
+    def steps_into(
+        self, table: np.ndarray, inputs: np.ndarray, every: int = 1
+    ) -> tuple[int, StepFailed | ValueError | None]:
+        """Write the states after inputs (N, nu), each held for `every` steps, into table[1:]
+        (at least N, nx) from the state table[0]; how many steps there were, and what ended them
+        before the last one.
+        """
+        simulate, work, row = self._engine.simulate, self._arrays.work, 0
         while row < len(inputs):
             work.x[:] = table[row]
-            _, done = self._engine.simulate(work, inputs[row:], every, table[row + 1 :])
+            _, done = simulate(work, inputs[row:], every, table[row + 1 :])
             row += done // every
             if row < len(inputs):  # a step that failed may have a solution from another start
-                table[row + 1] = self._steps(table[row], inputs[row], every, row * every)
+                try:
+                    table[row + 1] = self._steps(table[row], inputs[row], every, row * every)
+                except StepFailed as failure:
+                    return row * every if failure.step is None else failure.step, failure
+                except ValueError as problem:
+                    return row * every, problem
                 row += 1
-        return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
+        return every * len(inputs), None
 
     def _steps(self, x: np.ndarray, u: np.ndarray, count: int, first: int) -> np.ndarray:
         """The state after `count` steps under one input, the first of number `first`."""
@@ -285,25 +303,21 @@ class DiscreteSystem:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
         coordinates, (nw).
         """
-        mass, momentum, basis, prescribed = self._inertia(x)
-        return (basis @ newton.solve(mass, momentum) + prescribed)[:, 0]
+        return self._motion.velocity(self._moving(x))
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
         velocity nor its next step depends on.
         """
-        mass, momentum, _, _ = self._inertia(x)
-        return newton.solve(mass, momentum)[self.system.n_rho :, 0]
+        return self._motion.impulses(self._moving(x))
 
     def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its
         momentum.
         """
-        mass, _, basis, _ = self._inertia(x)
-        n, x1 = self.system.n_rho, np.array(x, dtype=float)
-        change = basis[:, :n] @ mass[:n, n:] @ (mu - self.constraint_impulses(x))
-        x1[self.system.space.nq :][: len(change)] += change
-        return x1
+        n = self.system.n_holonomic
+        mu = states.numbers(self, "constraint impulses", mu, n)
+        return self._motion.with_impulses(self._moving(x), mu)
 
     def idle(self, x: ArrayLike) -> np.ndarray:
         """Input (nu) of no forces that leaves the prescribed coordinates where they are in state
@@ -316,8 +330,14 @@ class DiscreteSystem:
 
     def energy(self, x: ArrayLike) -> float:
         """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
-        at = self.configuration(x), self.velocity(x), self.system.parameter_values
-        return float(self._code.state("energy", *at)[0][0, 0])
+        return float(self._motion.energies(self._moving(x)[None])[0])
+
+    def energies(self, x: ArrayLike) -> np.ndarray:
+        """Energies (N) of states (N, nx), as `energy` gives them."""
+        rows = np.array(x, dtype=float).reshape(-1, self.nx)
+        if not np.isfinite(rows).all():
+            raise ValueError(f"{self}: the states of energies must be finite")
+        return self._motion.energies(rows)
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
@@ -423,10 +443,26 @@ class DiscreteSystem:
             raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")
         return value
 
-    def _inertia(self, x: ArrayLike) -> tuple[np.ndarray, ...]:
+    def native(self) -> NativeSystem | None:
+        """What native loops of this thread need; None where there is no native code."""
+        substeps, motion, s = self._engine.substeps, self._motion.data, self.system
+        if substeps is None or motion is None:
+            return None
+        held = len(s.prescribed)
+        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, held)
+        functions = (self._code.state.address(f) for f in ("local", "retract", "state"))
+        return NativeSystem(stepper, motion, *(f or 0 for f in functions))
+
+    def _moving(self, x: ArrayLike) -> np.ndarray:
+        """The state x (nx), whose numbers but a method's memory must be finite."""
+        x = np.array(x, dtype=float)
         n = self.nx - len(self.method.memory)
-        q_rho = states.numbers(self, "a state", np.asarray(x)[:n], n)
-        return self._code.inertia("inertia", q_rho, self.system.parameter_values)
+        states.numbers(self, "a state", x[:n], n)
+        return x
+
+    @cached_property
+    def _motion(self) -> Motion:
+        return Motion(self.system, self.nx, self._code)
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""
@@ -442,7 +478,7 @@ class DiscreteSystem:
 
     def _twin(self, **changed: Any) -> DiscreteSystem:
         twin = copy.copy(self)
-        for name in ("_arrays", "_wide_arrays", "_engine"):
+        for name in ("_arrays", "_wide_arrays", "_engine", "_motion"):
             twin.__dict__.pop(name, None)
         twin.__dict__.update(changed)
         return twin

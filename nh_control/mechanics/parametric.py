@@ -25,6 +25,17 @@ def values(parameters: Any) -> np.ndarray:
     return np.array([value for _, value in _numbers(parameters)], dtype=float)
 
 
+def by_field(parameters: Any, numbers: np.ndarray) -> dict[str, Any]:
+    """Values of the dataclass's fields by name, from numbers (n) in the order of `names`."""
+    found, at = {}, 0
+    for name, value in _fields(parameters):
+        size = len(value) if isinstance(value, tuple) else 1
+        part = tuple(numbers[at : at + size].tolist())
+        found[name] = part if isinstance(value, tuple) else part[0]
+        at += size
+    return found
+
+
 def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
     """A symbol for every number, (n), and a copy of the dataclass with them in their places."""
     symbols = ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name in names(parameters)))

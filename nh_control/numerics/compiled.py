@@ -284,6 +284,12 @@ class Functions:
         """
         return self._evaluator(self._functions[name])
 
+    def address(self, name: str) -> int | None:
+        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none."""
+        if self._native is None:
+            return None
+        return ctypes.cast(self._native[f"call_{name}"], ctypes.c_void_p).value
+
     def _evaluator(self, f: ca.Function) -> _Evaluator:
         return _Evaluator(f, None if self._native is None else self._native[f"call_{f.name()}"])
 

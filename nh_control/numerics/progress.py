@@ -46,11 +46,13 @@ class Progress:
         of steps done.
         """
         self._bars.reset(self._task, description=text, total=total)
-        every = max(1, total // 200)
+        every, shown = max(1, total // 200), 0
 
         def done(k: int) -> None:
-            if k % every == 0:
+            nonlocal shown
+            if k >= shown:
                 self._bars.update(self._task, completed=k)
+                shown = k + every
 
         return done
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from nh_control.control import Command, LqrTracker
+from nh_control.control import LqrTracker
+from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs import error_metrics
-from nh_control.runs.simulation import ClosedLoop, closed_loop, convert
+from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
 
@@ -103,20 +103,24 @@ class Experiment:
         progress: Callable[[int], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> ClosedLoop:
-        """Simulate in this process; `progress(k)` is called before every step, and the run ends
-        early as soon as `stop()`.
+        """Simulate in this process; `progress(k)` is called and `stop()` asked before step k, in
+        native loops before some hundred of them, and the run ends early as soon as it says so.
         """
-        tracker = self.tracker if progress is None else _Watched(self.tracker, progress)
-        x0 = convert(self.x0, self.model, self.plant)
+
+        def watch(k: int) -> bool:
+            if progress is not None:
+                progress(k)
+            return stop()
+
         return closed_loop(
             self.plant,
-            tracker,
-            x0,
+            self.tracker,
+            convert(self.x0, self.model, self.plant),
             self.steps,
             self.options.substeps,
             feedback,
             self.disturbance,
-            stop,
+            watch,
         )
 
 
@@ -145,18 +149,6 @@ def _checked(scenario: Scenario, perturbation: Any) -> Any:
             f"{perturbation}"
         )
     return perturbation
-
-
-class _Watched:
-    """A tracker that reports at which step it is."""
-
-    def __init__(self, tracker: LqrTracker, progress: Callable[[int], None]):
-        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
-        self._tracker, self._progress = tracker, progress
-
-    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
-        self._progress(k)
-        return self._tracker.command(k, x, memory)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 from transforms3d.quaternions import quat2mat
 
+from nh_control.discrete.plant import advance
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import topics
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.simulation import ClosedLoop, advance
+from nh_control.runs.simulation import ClosedLoop
 from nh_control.scenarios import BodyState, Scenario
 
 NANOSECONDS = 1e9

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
+from nh_control.geometry.spaces import Space
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_body, on_point
 from nh_control.mechanics.system import System
@@ -137,9 +138,15 @@ def perturbed(
 def _local_of_turns(model: DiscreteSystem, x: np.ndarray, turns: np.ndarray) -> np.ndarray:
     """Local coordinates (ndx) of a change of x by rotation vectors, whatever the retraction."""
     space, q = model.system.space, model.configuration(x)
-    by_angles = payload_space(model.system.parameters.n, "exp", "exp")
+    by_angles = _by_angles(model.system.parameters.n)
     reached = by_angles.retract(q, turns[: space.nv])
     return np.concatenate([space.local(q, reached), turns[space.nv :]])
+
+
+@cache
+def _by_angles(n: int) -> Space:
+    """The configurations with n quadrotors, moved by rotation vectors."""
+    return payload_space(n, "exp", "exp")
 
 
 def _unit(angles: np.ndarray) -> np.ndarray:

@@ -1,56 +1,100 @@
 """Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away with links
-swung by 30 and quadrotors tilted by 60 degrees, times a scale.
+swung by 30 and quadrotors tilted by 60 degrees, times a scale, all in one `nh.rollout`.
 
-Run with
-`python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--processes N]`. A
-start counts as recovered if after 8 s the payload is within 1 cm of its place. Directions are
-drawn from the seeds 0, 1, ..., so a run repeats exactly.
+Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2]
+[--threads N] [--compare]`. A start counts as recovered if after 8 s the payload is within 1 cm of
+its place. Directions are drawn from the seeds 0, 1, ..., so a run repeats exactly. With
+`--compare` the same runs are made step by step from Python, too, in a pool of processes, as they
+were before there were rollouts; both must agree to the bit.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import time
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from multiprocessing import get_context
 
 import numpy as np
-from rich.progress import track
+from rich.progress import Progress, track
 
-from nh_control.runs.simulation import closed_loop
+import nh_control as nh
+from nh_control.discrete.results import StepFailed
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD, PayloadPerturbation
 
 POSITION_M, SWING_RAD, TILT_RAD = 0.5, np.pi / 6, np.pi / 3
 STEPS, CLOSE_M = 800, 0.01
 
-_hover = None
 
-
-def prepare() -> None:
-    """Build the tracker, once a process."""
-    global _hover
+@cache
+def hover() -> nh.LqrTracker:
+    """The tracker, made once a process."""
     model = QUADROTOR_PAYLOAD.model()
-    _hover = QUADROTOR_PAYLOAD.tracker(model, QUADROTOR_PAYLOAD.reference(model, "hover"))
+    return QUADROTOR_PAYLOAD.tracker(model, QUADROTOR_PAYLOAD.reference(model, "hover"))
 
 
-def recovers(scale: float, seed: int) -> bool:
-    """Whether hover is recovered from the start of that seed."""
-    model, reference = _hover.dsys, _hover.reference
+def start(scale: float, seed: int) -> np.ndarray:
+    """The state of that seed."""
     error = PayloadPerturbation(
         scale * POSITION_M, seed=seed, swing=scale * SWING_RAD, tilt=scale * TILT_RAD
     )
-    result = closed_loop(
-        model, _hover, QUADROTOR_PAYLOAD.perturb(model, reference.states[0], error), STEPS
-    )
-    return result.failure is None and bool(np.linalg.norm(result.errors[-1, :3]) < CLOSE_M)
+    return QUADROTOR_PAYLOAD.perturb(hover().dsys, hover().reference.states[0], error)
 
 
-def monte_carlo(scale: float, starts: int, processes: int) -> np.ndarray:
-    """Which of the seeds 0 ... starts - 1 recover, (starts), in parallel with a progress bar."""
-    with get_context("spawn").Pool(processes, prepare) as pool:
-        runs = pool.imap(partial(recovers, scale), range(starts), chunksize=10)
-        return np.array(list(track(runs, f"scale {scale:g}", total=starts)))
+def ends(scale: float, starts: int, threads: int) -> np.ndarray:
+    """Last tracking errors of the seeds 0 ... starts - 1, (starts, ndx), NaN where a step
+    failed.
+    """
+    x0s = [start(scale, seed) for seed in range(starts)]
+    with Progress(transient=True) as bar:
+        shown = bar.add_task(f"scale {scale:g}", total=starts)
+        runs = nh.rollout(
+            hover().dsys,
+            x0s,
+            hover(),
+            STEPS,
+            every=STEPS,
+            threads=threads,
+            progress=lambda n: bar.update(shown, completed=n),
+        )
+    return runs.errors[:, -1]
+
+
+def end_step_by_step(scale: float, seed: int) -> np.ndarray:
+    """The last tracking error of a seed, by steps from Python."""
+    tracker, x = hover(), start(scale, seed)
+    for k in range(STEPS):
+        command = tracker.command(k, x)
+        try:
+            x = tracker.dsys.step(x, command.u)
+        except StepFailed:
+            return np.full(tracker.dsys.ndx, np.nan)
+        tracker.dsys.energy(x)  # as every closed loop notes it
+    return tracker.command(STEPS, x).error
+
+
+def ends_step_by_step(scale: float, starts: int, processes: int) -> np.ndarray:
+    """What `ends` gives, in a pool of processes."""
+    with get_context("spawn").Pool(processes, hover) as pool:
+        runs = pool.imap(partial(end_step_by_step, scale), range(starts), chunksize=10)
+        return np.array(list(track(runs, f"scale {scale:g}", total=starts, transient=True)))
+
+
+def timed(run: Callable[[], np.ndarray]) -> tuple[np.ndarray, float, float]:
+    """What `run` gives, wall time and processor time, that of its processes included, in s."""
+
+    def processor() -> float:
+        used = (
+            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        return sum(u.ru_utime + u.ru_stime for u in used)
+
+    wall, busy = time.perf_counter(), processor()
+    result = run()
+    return result, time.perf_counter() - wall, processor() - busy
 
 
 def interval(successes: int, runs: int, z: float = 1.96) -> tuple[float, float]:
@@ -60,32 +104,39 @@ def interval(successes: int, runs: int, z: float = 1.96) -> tuple[float, float]:
     return (f + c / 2 - half) / (1 + c), (f + c / 2 + half) / (1 + c)
 
 
+def report(scale: float, good: np.ndarray) -> None:
+    """Print the fraction of recoveries."""
+    low, high = interval(int(good.sum()), len(good))
+    lost = np.flatnonzero(~good).tolist()
+    seeds = f"; seeds that do not: {lost[:10]}{' ...' if len(lost) > 10 else ''}" if lost else ""
+    print(
+        f"{scale * POSITION_M:.2f} m, {np.degrees(scale * SWING_RAD):.0f} deg swing, "
+        f"{np.degrees(scale * TILT_RAD):.0f} deg tilt: {good.mean():.1%} recover "
+        f"(95 %: {low:.1%} ... {high:.1%}){seeds}"
+    )
+
+
 def main() -> None:
-    """Print the fraction of recoveries at every scale."""
+    """Print the fraction of recoveries at every scale, and what it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=1000)
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0, 1.25, 1.5, 2.0])
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--compare", action="store_true")
     args = parser.parse_args()
-    print(f"{args.starts} starts, {STEPS} steps each, {args.processes} processes")
+    print(f"{args.starts} starts, {STEPS} steps each, {args.threads} threads")
+    ways = {"rollout": ends, "step by step": ends_step_by_step}
+    hover().dsys.native()  # compiled before anything is timed
     for scale in args.scales:
-        start = time.perf_counter()
-        good = monte_carlo(scale, args.starts, args.processes)
-        low, high = interval(int(good.sum()), args.starts)
-        sizes = (
-            f"{scale * POSITION_M:.2f} m, {np.degrees(scale * SWING_RAD):.0f} deg swing, "
-            f"{np.degrees(scale * TILT_RAD):.0f} deg tilt"
-        )
-        lost = np.flatnonzero(~good).tolist()
-        print(
-            f"{sizes}: {good.mean():.1%} recover (95 %: {low:.1%} ... {high:.1%}) in "
-            f"{time.perf_counter() - start:.1f} s"
-            + (
-                f"; seeds that do not: {lost[:10]}{' ...' if len(lost) > 10 else ''}"
-                if lost
-                else ""
-            )
-        )
+        results = {}
+        for name, way in ways.items() if args.compare else [("rollout", ends)]:
+            results[name], wall, busy = timed(partial(way, scale, args.starts, args.threads))
+            each = 1e6 * busy / (args.starts * STEPS)
+            print(f"{name}: {wall:.1f} s, {busy:.1f} s of processors, {each:.2f} us a step")
+        errors = results["rollout"]
+        if args.compare:
+            np.testing.assert_array_equal(errors, results["step by step"])
+        report(scale, np.linalg.norm(errors[:, :3], axis=1) < CLOSE_M)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,13 @@ ROOMS = runpy.run_path(str(ROOT / "test" / "test_rooms.py"))["ROOMS"]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_own_system_runs_and_balances(tmp_path):
-    (example,) = [text for language, text in BLOCKS if language == "python"]
-    assert len(example.splitlines()) <= 25
+EXAMPLES = [text for language, text in BLOCKS if language == "python"]
+
+
+def printed(example, folder):
     done = subprocess.run(
         [sys.executable, "-c", example],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
@@ -35,9 +36,22 @@ def test_the_first_own_system_runs_and_balances(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    numbers = [float(number) for number in re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", done.stdout)]
+    return done.stdout
+
+
+def test_the_first_own_system_runs_and_balances(tmp_path):
+    assert len(EXAMPLES[0].splitlines()) <= 25
+    output = printed(EXAMPLES[0], tmp_path)
+    numbers = [float(number) for number in re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", output)]
     assert len(numbers) == 4
     assert max(map(abs, numbers)) < 0.01
+
+
+def test_many_runs_of_it_balance_where_they_can(tmp_path):
+    (many,) = [example for example in EXAMPLES if "nh.rollout" in example]
+    output = printed(EXAMPLES[0] + many, tmp_path)
+    assert "1000 runs of 700 steps" in output
+    assert 0.5 < float(output.split()[-1]) < 0.8  # most, but not all, start near enough
 
 
 def test_both_commands_for_a_fresh_machine_are_one_line_and_install_what_exists():

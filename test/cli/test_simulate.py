@@ -215,9 +215,9 @@ def test_overwriting_removes_what_a_run_has_left_and_nothing_else(call, tmp_path
 
 def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
     assert call("new", "endless").returncode == 0
-    options = ("--duration", "2000", "--output", "out", "--no-plots", "--json")
+    options = ("--duration", "2000", "--plant-substeps", "1000", "--output", "out", "--no-plots")
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "simulate", "endless.py", *options],
+        [sys.executable, "-c", MAIN, "simulate", "endless.py", *options, "--json"],
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,

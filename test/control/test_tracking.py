@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from nh_control.control import LqrTracker
+from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
-from nh_control.runs.simulation import closed_loop, convert
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import SNAKEBOARD, PlanarPerturbation, PlantOptions, UnknownName
 from nh_control.scenarios.snakeboard import GAITS
 

@@ -9,8 +9,9 @@ import pytest
 from optimal_cases import optimized
 
 from nh_control.control import lqr
+from nh_control.discrete.plant import convert
 from nh_control.mechanics.parameters import declarations
-from nh_control.runs.simulation import closed_loop, convert
+from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions, get
 
 SWING_UPS = ("pendulum_swing_up", "cart_pole")

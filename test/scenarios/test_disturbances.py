@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.discrete.plant import with_external, without_external
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.simulation import with_external, without_external
 from nh_control.scenarios import (
     Constant,
     Disturbance,

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.control.damping import damping_input
+from nh_control.discrete.plant import advance, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics.expressions import Vector
-from nh_control.runs.simulation import advance, with_external, without_external
 from nh_control.scenarios.disturbance import DisturbanceForces
 
 DAMPING_S = 0.2

@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
 from nh_control.control.tracking import run_steps
+from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
 from nh_control.ros.loop.output_monitor import OutputMonitor
@@ -36,7 +37,6 @@ from nh_control.ros.runtime.parameters import (
 )
 from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
 from nh_control.runs.node_process import STEP_FAILED
-from nh_control.runs.simulation import convert
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.scenarios.user_code import located
 

@@ -1,0 +1,183 @@
+"""A plant under a controller from step to step: whole loops of a tracker's law run natively,
+everything else from Python, with the same results to the bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nh_control.control.law import LoopData, native_steps
+from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
+from nh_control.discrete.motion import address
+from nh_control.discrete.plant import advance, convert, same_steps, with_external
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics import newton
+
+CHUNK = 200
+"""Steps of one native call, between which Python sees interrupts."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a loop: at every `every`-th node the model's states (rows + 1, nx) and
+    errors (rows + 1, ndx), the inputs (rows, nu) from there on, and which of them were saturated
+    in a step until the next one, (rows, nu).
+
+    Of the plant the states at all nodes (N + 1, plant.nx) and those before the last substep of
+    every step (N, plant.nx), unless these arrays are empty.
+    """
+
+    every: int
+    states: np.ndarray
+    errors: np.ndarray
+    inputs: np.ndarray
+    saturated: np.ndarray
+    plant_states: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def whole(cls, plant: DiscreteSystem, model: DiscreteSystem, steps: int) -> Record:
+        """Room for all there is."""
+        return cls(
+            1,
+            np.empty((steps + 1, model.nx)),
+            np.empty((steps + 1, model.ndx)),
+            np.empty((steps, model.nu)),
+            np.zeros((steps, model.nu), dtype=bool),
+            np.empty((steps + 1, plant.nx)),
+            np.empty((steps, plant.nx)),
+        )
+
+
+class Loop:
+    """The closed loop of a plant at its state x0 and a controller, `substeps` of whose steps make
+    one of the controller's model, with external forces (N, plant.nu - model.nu); without
+    `feedback` under the reference's inputs alone. `k` is the number of steps taken.
+
+    It belongs to one thread.
+    """
+
+    def __init__(
+        self,
+        plant: DiscreteSystem,
+        controller: Controller,
+        x0: np.ndarray,
+        record: Record,
+        external: np.ndarray,
+        substeps: int = 1,
+        feedback: bool = True,
+    ):
+        self.k = 0
+        self._plant, self._controller, self._model = plant, controller, controller.dsys
+        self._x, self._record = np.array(x0, dtype=float), record
+        self._external, self._substeps = np.ascontiguousarray(external, dtype=float), substeps
+        self._feedback = feedback
+        self._memory: Any = None
+        record.plant_states[:1] = self._x
+        self._native = self._natively()
+
+    def run(self, watch: Callable[[int], bool] = lambda k: False) -> None:
+        """All steps there is an external force for, or until `watch(k)`, which is asked before
+        step k and, in native loops, every CHUNK steps; raises StepFailed, and ValueError where a
+        value is not finite.
+        """
+        steps = len(self._external)
+        while self.k < steps and not watch(self.k):
+            if not (self._native and self._native(min(steps, self.k + CHUNK))):
+                self._step()
+        self._observe()
+
+    def _observe(self) -> Command:
+        """The command at the present node, which is noted."""
+        state, (row, more) = convert(self._x, self._plant, self._model), self._row
+        command = self._controller.command(self.k, state, self._memory)
+        if not more:
+            self._record.states[row], self._record.errors[row] = state, command.error
+        return command
+
+    @property
+    def _row(self) -> tuple[int, int]:
+        return divmod(self.k, self._record.every)
+
+    def _step(self) -> None:
+        """A step from Python."""
+        command, record, (row, more) = self._observe(), self._record, self._row
+        u, saturated = command.u, command.saturated
+        if not self._feedback:
+            reference, saturated = self._controller.reference, np.zeros(len(u), dtype=bool)
+            idle = self._model.idle(convert(self._x, self._plant, self._model))
+            u = reference.inputs[self.k] if self.k < len(reference) else idle
+        forces = with_external(self._plant, u, self._external[self.k])
+        before, x1 = advance(self._plant, self._x, forces, self._substeps)
+        record.before[self.k : self.k + 1] = before
+        if not more:
+            record.inputs[row] = u
+        record.saturated[row] |= saturated
+        self._x[:], self._memory = x1, command.memory
+        self.k += 1
+        record.plant_states[self.k : self.k + 1] = x1
+
+    def _natively(self) -> Callable[[int], bool] | None:
+        """`steps(end)`: native steps up to number `end`; whether all could be taken."""
+        tracker, plant, model = self._controller, self._plant, self._model
+        if not isinstance(tracker, LqrTracker) or (routine := native_steps()) is None:
+            return None
+        ours, theirs, space = plant.native(), model.native(), model.system.space
+        law = tracker.law if self._feedback else tracker.law.feedforward_alone
+        reduced = model.nx < space.nq + space.nw  # where impulses have no place in the momentum
+        if ours is None or theirs is None or (law.impulses is not None and reduced):
+            return None
+        r, memory = self._record, _Memory(model)
+        optional = (address(a) if len(a) else None for a in (r.plant_states, r.before))
+        forces, h = np.zeros(model.system.nu), np.array([model.h])
+        data = LoopData(
+            *(ctypes.pointer(part) for part in (ours.stepper, theirs.stepper)),
+            *(ctypes.pointer(part) for part in (ours.motion, theirs.motion)),
+            ctypes.pointer(law.data(model, theirs)),
+            None if same_steps(plant, model) else theirs.state,
+            *(address(a) for a in (h, forces, self._external)),
+            *(self._substeps, self._external.shape[1], r.every),
+            *(address(a) for a in (self._x, *memory.arrays)),
+            *(address(a) for a in (r.states, r.inputs, r.errors)),
+            *optional,
+            address(r.saturated),
+        )
+        kept = ours, theirs, h, forces
+
+        def steps(end: int) -> bool:
+            k, _ = ctypes.c_longlong(self.k), kept
+            memory.set(self._memory)
+            status = routine(data, k, end)
+            self.k, self._memory = k.value, memory.get()
+            return status == newton.CONVERGED
+
+        return steps
+
+
+class _Memory:
+    """A tracker's memory as arrays."""
+
+    def __init__(self, model: DiscreteSystem):
+        self._d, self._predicted = np.zeros(model.system.n_rho), np.zeros(model.nx)
+        self._stage = np.zeros(1, dtype=np.int64)
+        self.arrays = self._d, self._predicted, self._stage
+
+    def set(self, memory: DisturbanceEstimate | None) -> None:
+        """Put it in the arrays."""
+        self._stage[0] = 0
+        if memory is not None:
+            self._d[:], self._stage[0] = memory.disturbance, 1
+            if memory.predicted is not None:
+                self._predicted[:], self._stage[0] = memory.predicted, 2
+
+    def get(self) -> DisturbanceEstimate | None:
+        """What is in the arrays."""
+        if self._stage[0] == 0:
+            return None
+        predicted = self._predicted.copy() if self._stage[0] == 2 else None
+        return DisturbanceEstimate(self._d.copy(), predicted)

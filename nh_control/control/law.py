@@ -1,0 +1,99 @@
+"""A tracker's feedback as arrays, and whole steps of its closed loop in native code."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.motion import MotionData, address, loops
+from nh_control.discrete.stepper import NativeSystem, StepperData
+from nh_control.discrete.system import DiscreteSystem
+
+
+class LawData(ctypes.Structure):
+    """`struct law` of closed_loop.c."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("local", "retract")),
+        *((name, ctypes.c_void_p) for name in ("targets", "feedforward", "K", "K_d")),
+        *((name, ctypes.c_void_p) for name in ("impulses", "limits")),
+        *((name, ctypes.c_longlong) for name in ("length", "hold", "ndx", "nv", "n_d")),
+        ("gain", ctypes.c_double),
+    ]
+
+
+class LoopData(ctypes.Structure):
+    """`struct loop` of closed_loop.c."""
+
+    _fields_ = [
+        *((name, ctypes.POINTER(StepperData)) for name in ("plant", "model")),
+        *((name, ctypes.POINTER(MotionData)) for name in ("plant_motion", "model_motion")),
+        ("law", ctypes.POINTER(LawData)),
+        *((name, ctypes.c_void_p) for name in ("state", "h", "no_forces", "external")),
+        *((name, ctypes.c_longlong) for name in ("substeps", "n_external", "every")),
+        *((name, ctypes.c_void_p) for name in ("x", "disturbance", "predicted", "stage")),
+        *((name, ctypes.c_void_p) for name in ("states", "inputs", "errors")),
+        *((name, ctypes.c_void_p) for name in ("plant_states", "before", "saturated")),
+    ]
+
+
+STEPS = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    *(ctypes.POINTER(LoopData), ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong),
+)
+"""A function type whose calls let other threads run."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """`u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a reference
+    with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, n_rho) or
+    None, where nothing is estimated with the `gain`, limits (nu, 2).
+
+    Past the end the last of them `hold`, or forces are zero and prescribed coordinates stay.
+    `impulses` (N + 1, n_holonomic) are those of the targets, None where there are none.
+    """
+
+    targets: np.ndarray
+    feedforward: np.ndarray
+    K: np.ndarray
+    K_d: np.ndarray | None
+    impulses: np.ndarray | None
+    limits: np.ndarray
+    hold: bool
+    gain: float
+
+    @cached_property
+    def feedforward_alone(self) -> Law:
+        """The inputs of the reference, whatever the state."""
+        free = np.tile([-np.inf, np.inf], (len(self.limits), 1))
+        return replace(self, K=np.zeros_like(self.K), K_d=None, limits=free, hold=False)
+
+    def data(self, model: DiscreteSystem, native: NativeSystem) -> LawData:
+        """The law for native loops."""
+        arrays = self.targets, self.feedforward, self.K, self.K_d, self.impulses, self.limits
+        kept = [None if a is None else np.ascontiguousarray(a, dtype=float) for a in arrays]
+        places = (None if a is None else address(a) for a in kept)
+        sizes = len(self.feedforward), self.hold, model.ndx, model.system.space.nv
+        data = LawData(
+            native.local, native.retract, *places, *sizes, model.system.n_rho, self.gain
+        )
+        data.kept = kept
+        return data
+
+
+def times(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """`a x` (m) for a (m, n), every sum in the order of the indices, as native loops take it: the
+    bits do not depend on a library for linear algebra.
+    """
+    return np.cumsum(a * x, axis=1)[:, -1] if len(x) else np.zeros(len(a))
+
+
+def native_steps(routine: Any = None) -> Any:
+    """nh_closed_loop, which lets other threads run."""
+    library = loops()
+    return None if library is None else STEPS(("nh_closed_loop", library))

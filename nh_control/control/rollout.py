@@ -1,0 +1,279 @@
+"""Many runs of a discrete system in one call, on all processors: in open loop, or under a
+tracker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.closed_loop import CHUNK, Loop, Record
+from nh_control.control.run_data import ExternalForces, RunSystems, number_of_runs
+from nh_control.control.tracking import Controller, LqrTracker
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.simulation import input_rows
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """What came out of R runs of N steps of `dsys`, of which every `every`-th node is kept, rows =
+    N / every: states (R, rows + 1, nx) and the inputs (R, rows, nu) from there on.
+
+    Under a controller also tracking errors (R, rows + 1, ndx), and `saturated` (R, rows, nu),
+    which inputs met a limit until the next node; in open loop there are no errors, (R, rows + 1,
+    0), and nothing is saturated. `steps` (R) says how many steps every run took, `failures` why it
+    ended before its last one, by the run's number; the numbers after that are NaN.
+    """
+
+    dsys: DiscreteSystem
+    every: int
+    states: np.ndarray
+    inputs: np.ndarray
+    errors: np.ndarray
+    saturated: np.ndarray
+    steps: np.ndarray
+    failures: dict[int, Exception] = field(default_factory=dict)
+
+    @classmethod
+    def room(cls, dsys: DiscreteSystem, shape: tuple[int, int], every: int, n: int) -> Rollouts:
+        """NaN for (runs, rows) of `every` steps each, with n errors."""
+        runs, rows = shape
+        return cls(
+            dsys,
+            every,
+            np.full((runs, rows + 1, dsys.nx), np.nan),
+            np.full((runs, rows, dsys.nu), np.nan),
+            np.full((runs, rows + 1, n), np.nan),
+            np.zeros((runs, rows, dsys.nu), dtype=bool),
+            np.zeros(runs, dtype=int),
+        )
+
+    def __repr__(self) -> str:
+        steps = self.inputs.shape[1] * self.every
+        failed = f"{len(self.failures)} failed"
+        return f"Rollouts({self.dsys}, {len(self)} runs of {steps} steps, {failed})"
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the nodes that are kept, in s, (rows + 1)."""
+        return self.every * self.dsys.h * np.arange(self.states.shape[1])
+
+    @property
+    def succeeded(self) -> np.ndarray:
+        """Which runs took all their steps, (R)."""
+        return ~np.isin(np.arange(len(self)), list(self.failures))
+
+    def trajectory(self, run: int) -> Trajectory:
+        """A run as far as it came; raises ValueError for one that could not begin."""
+        rows, d = int(self.steps[run]) // self.every, self.dsys
+        states, inputs = self.states[run, : rows + 1], self.inputs[run, :rows]
+        name = f"run {run}"
+        return Trajectory(self.every * d.h, states, inputs, d.state_names, d.inputs, name)
+
+    def ended(self, run: int, steps: int, failure: Exception | None) -> None:
+        """Note the end of a run, and drop what was kept of a row that it did not finish."""
+        self.steps[run] = steps
+        if failure is None:
+            return
+        self.failures[run] = failure.at(steps) if isinstance(failure, StepFailed) else failure
+        rows = steps // self.every
+        self.states[run, rows + 1 :] = self.inputs[run, rows:] = np.nan
+        self.saturated[run, rows:] = False
+
+
+def rollout(
+    dsys: DiscreteSystem,
+    x0s: ArrayLike,
+    inputs: ArrayLike | int | Controller,
+    steps: int | None = None,
+    *,
+    parameters: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    disturbances: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    seed: int = 0,
+    substeps: int = 1,
+    every: int = 1,
+    threads: int | None = None,
+    progress: Callable[[int], None] = lambda runs: None,
+) -> Rollouts:
+    """Run a discrete system from the states x0s (R, nx), or all runs from one (nx), on `threads`
+    threads, as many as there are processors unless they are given.
+
+    In open loop `inputs` are those of `DiscreteSystem.simulate`, each for `every` steps, or (R,
+    rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
+    steps make one of the controller's model, which the runs take `steps` of (as many as its
+    reference has, unless they are given), and the states that are kept are the model's. Loops of
+    an `LqrTracker` run natively; other controllers are called from Python, run by run.
+
+    Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
+    (R) or (R, k) numbers by name; x0s are states of the system with these parameters. Inputs that
+    the plant has beyond its model, k forces from outside, are `disturbances` (R, steps, k) or
+    (steps, k), and normal `noise` of standard deviations (k), which run i draws from the i-th
+    child of `SeedSequence(seed)`. Results do not depend on the number of threads.
+
+    A run whose step fails ends; the others go on. `progress(n)` is called when n runs have ended;
+    Ctrl-C ends all. Raises ValueError where shapes, names or numbers do not fit.
+    """
+    starts = np.array(x0s, dtype=float)
+    if starts.ndim not in (1, 2) or starts.shape[-1] != dsys.nx or not np.isfinite(starts).all():
+        raise ValueError(
+            f"{dsys}: x0s must have shape (runs, {dsys.nx}) or ({dsys.nx},) and be finite, got "
+            f"{starts.shape}"
+        )
+    if threads is not None and threads < 1:
+        raise ValueError(f"{dsys}: threads must be at least 1, got {threads}")
+    systems = RunSystems.of(dsys, parameters)
+    given = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
+    one: Callable[[int, np.ndarray, Event], None]
+    if isinstance(inputs, Controller):
+        steps = len(inputs.reference) if steps is None else steps
+        forces = ExternalForces.of(dsys, inputs.dsys, steps, disturbances, noise, seed)
+        runs = number_of_runs(dsys, {**given, "disturbances": forces.runs})
+        out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)
+        one = partial(_closed_loop, systems, inputs, forces, substeps, out)
+        threads = threads if isinstance(inputs, LqrTracker) else 1
+    else:
+        if disturbances is not None or noise is not None or substeps != 1:
+            raise ValueError(
+                f"{dsys}: disturbances, noise and substeps are for runs under a controller; in "
+                "open loop, put forces from outside into the inputs"
+            )
+        rows = _rows(dsys, inputs, steps, every)
+        runs = number_of_runs(dsys, {**given, "inputs": len(rows) if rows.ndim == 3 else None})
+        out = Rollouts.room(dsys, (runs, rows.shape[-2]), every, 0)
+        one = partial(_open_loop, systems, rows, out)
+    dsys.native()  # compiled before there are threads
+    starts = np.broadcast_to(starts, (runs, dsys.nx))
+    _in_threads(lambda run, stopped: one(run, starts[run], stopped), runs, threads, progress)
+    return out
+
+
+def _rows(
+    dsys: DiscreteSystem, inputs: ArrayLike | int, steps: int | None, every: int
+) -> np.ndarray:
+    """Inputs of an open loop, (rows, nu), or (R, rows, nu)."""
+    if np.ndim(inputs) < 3:
+        rows = input_rows(dsys, inputs, steps, every)
+    else:
+        rows = np.array(inputs, dtype=float, order="C")
+        if steps is not None or every < 1 or rows.ndim > 3 or rows.shape[2] != dsys.nu:
+            raise ValueError(
+                f"{dsys}: inputs of every run must have shape (runs, rows, {dsys.nu}), without "
+                f"`steps` and with every >= 1, got {rows.shape}, {steps} and {every}"
+            )
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{dsys}: inputs must be finite")
+    return rows
+
+
+def _room_of_closed_loops(
+    plant: DiscreteSystem,
+    controller: Controller,
+    runs: int,
+    steps: int,
+    substeps: int,
+    every: int,
+) -> Rollouts:
+    model = controller.dsys
+    if every < 1 or steps < 0 or steps % every:
+        raise ValueError(f"{plant}: steps must be a multiple of every = {every}, got {steps}")
+    if substeps < 1 or not np.isclose(plant.h * substeps, model.h, rtol=1e-9):
+        raise ValueError(
+            f"{plant}: {substeps} substeps must make one step of the controller's model, {model}"
+        )
+    model.native()
+    return Rollouts.room(model, (runs, steps // every), every, model.ndx)
+
+
+def _open_loop(
+    systems: RunSystems,
+    inputs: np.ndarray,
+    out: Rollouts,
+    run: int,
+    x0: np.ndarray,
+    stopped: Event,
+) -> None:
+    """A run in open loop, in pieces between which it can be stopped."""
+    rows = inputs[run] if inputs.ndim == 3 else inputs
+    states, piece, steps = out.states[run], max(1, CHUNK // out.every), 0
+    states[0], failure = x0, None
+    try:
+        dsys = systems(run)
+        for row in range(0, len(rows), piece):
+            if stopped.is_set():
+                return
+            some = rows[row : row + piece]
+            done, failure = dsys.steps_into(states[row:], some, out.every)
+            steps += done
+            if failure is not None:
+                break
+    except ValueError as refused:
+        failure = refused
+    out.inputs[run] = rows
+    out.ended(run, steps, failure)
+
+
+def _closed_loop(
+    systems: RunSystems,
+    controller: Controller,
+    forces: ExternalForces,
+    substeps: int,
+    out: Rollouts,
+    run: int,
+    x0: np.ndarray,
+    stopped: Event,
+) -> None:
+    """A run under a controller."""
+    steps, failure = 0, None
+    try:
+        plant = systems(run)
+        unwanted = np.empty((0, plant.nx))
+        kept = out.states[run], out.errors[run], out.inputs[run], out.saturated[run]
+        record = Record(out.every, *kept, unwanted, unwanted)
+        loop = Loop(plant, controller, x0, record, forces(run), substeps)
+        try:
+            loop.run(lambda k: stopped.is_set())
+        finally:
+            steps = loop.k
+    except (StepFailed, ValueError) as stop:
+        failure = stop
+    out.ended(run, steps, failure)
+
+
+def _in_threads(
+    one: Callable[[int, Event], None],
+    runs: int,
+    threads: int | None,
+    progress: Callable[[int], None],
+) -> None:
+    """`one(run, stopped)` for all runs; it is to end when `stopped`."""
+    stopped = Event()
+    with ThreadPoolExecutor(threads or _processors()) as pool:
+        futures = [pool.submit(one, run, stopped) for run in range(runs)]
+        try:
+            for n, ended in enumerate(as_completed(futures), 1):
+                ended.result()
+                progress(n)
+        except BaseException:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )

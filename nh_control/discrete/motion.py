@@ -1,0 +1,108 @@
+"""The velocity of a state and what depends on it: energy and constraint impulses."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from functools import cache, cached_property
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.mechanics.system import System
+from nh_control.numerics import newton
+from nh_control.numerics.compiled import Native
+
+if TYPE_CHECKING:
+    from nh_control.discrete.derived import Derived
+
+
+@cache
+def loops() -> ctypes.PyDLL | None:
+    """The library of closed_loop.c, the same for all systems; None without a compiler."""
+    text = resources.files("nh_control.numerics").joinpath("native/closed_loop.c").read_text()
+    return Native("closed_loop", [], text).library
+
+
+class MotionData(ctypes.Structure):
+    """`struct motion` of closed_loop.c."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("inertia", "p")),
+        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "n_rho", "n_impulses")),
+        ("room", ctypes.c_void_p),
+    ]
+
+
+class Motion(threading.local):
+    """What follows from states (nx) of a system with the inertia `M y = b, v = X y + c`, see
+    `System.inertia`, at its parameters' values.
+
+    Every thread has arrays of its own. All raise LinAlgError where M is singular.
+    """
+
+    def __init__(self, system: System, nx: int, code: Derived):
+        self._system, self._nx, self._code = system, nx, code
+        self._p = np.array(system.parameter_values, dtype=float)
+
+    def velocity(self, x: np.ndarray) -> np.ndarray:
+        """Velocity (nw) of a state (nx)."""
+        v = np.empty(self._system.space.nw)
+        if self._native("nh_velocity", address(x), address(v)):
+            return v
+        mass, momentum, basis, prescribed = self._inertia(x)
+        return (basis @ newton.solve(mass, momentum) + prescribed)[:, 0]
+
+    def energies(self, states: np.ndarray) -> np.ndarray:
+        """Energies (rows) of states (rows, nx), `v . dL/dv - L` in J."""
+        out, energy = np.empty(len(states)), self._code.state.address("energy")
+        rows = ctypes.c_void_p(energy), ctypes.c_longlong(len(states))
+        if self._native("nh_energies", *rows, address(states), address(out)):
+            return out
+        for i, x in enumerate(states):
+            at = x[: self._system.space.nq], self.velocity(x), self._p
+            out[i] = self._code.state("energy", *at)[0][0, 0]
+        return out
+
+    def impulses(self, x: np.ndarray) -> np.ndarray:
+        """The part mu (n_holonomic) of the momentum that the velocity does not depend on."""
+        mass, momentum, _, _ = self._inertia(x)
+        return newton.solve(mass, momentum)[self._system.n_rho :, 0]
+
+    def with_impulses(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        """The state of the same velocity with mu (n_holonomic) in its momentum."""
+        x1 = x.copy()
+        if self._native("nh_with_impulses", address(x), address(mu), address(x1)):
+            return x1
+        mass, _, basis, _ = self._inertia(x)
+        n = self._system.n_rho
+        change = basis[:, :n] @ mass[:n, n:] @ (mu - self.impulses(x))
+        x1[self._system.space.nq :][: len(change)] += change
+        return x1
+
+    @cached_property
+    def data(self) -> MotionData | None:
+        """This thread's arrays for native loops, None without native code."""
+        inertia, s = self._code.inertia.address("inertia"), self._system
+        if inertia is None or loops() is None:
+            return None
+        n, nw = s.n_rho + s.n_holonomic, s.space.nw
+        self._room = np.empty(2 * n * n + n + nw * n + nw)
+        sizes = self._nx, s.space.nq, nw, s.n_rho, s.n_holonomic
+        return MotionData(inertia, self._p.ctypes.data, *sizes, self._room.ctypes.data)
+
+    def _native(self, routine: str, *arguments: ctypes.c_void_p | ctypes.c_longlong) -> bool:
+        """Whether a routine of closed_loop.c could be called, and did what it should."""
+        library, data = loops(), self.data
+        if library is None or data is None:
+            return False
+        return not getattr(library, routine)(ctypes.byref(data), *arguments)
+
+    def _inertia(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        return self._code.inertia("inertia", x[: self._system.state_space.nq], self._p)
+
+
+def address(array: np.ndarray) -> ctypes.c_void_p:
+    """Where native code finds the numbers of a contiguous array."""
+    return ctypes.c_void_p(array.ctypes.data)

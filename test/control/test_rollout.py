@@ -1,0 +1,273 @@
+"""Many runs in one call: those of single runs to the bit, whatever their number and that of the
+threads; runs that fail; what is refused.
+"""
+
+import _thread
+import threading as python_threads
+
+import numpy as np
+import pytest
+import threads
+
+import nh_control as nh
+from nh_control.control import closed_loop as loops
+from nh_control.control.rollout import Rollouts
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.numerics import compiled
+from nh_control.runs.simulation import closed_loop
+from nh_control.systems.cart_pole import cart_pole
+
+RUNS, STEPS = 6, 60
+MASSES = {"m_cart": np.linspace(0.8, 1.2, RUNS), "m_pole": np.linspace(0.05, 0.2, RUNS)}
+NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return nh.midpoint(cart_pole(), 0.02)
+
+
+@pytest.fixture(scope="module")
+def tracker(cart):
+    """Holds the pole upright with an estimate of what it does not know, past a reference that is
+    shorter than the runs.
+    """
+    upright = cart.state([0.0, np.pi], np.zeros(2))
+    reference = cart.simulate(upright, np.zeros((STEPS // 2, 1)))
+    Q, R, limits = np.eye(4), [[0.1]], [[-8.0, 8.0]]
+    return nh.LqrTracker(cart, reference, Q, R, None, limits, disturbance_gain=0.3, hold=True)
+
+
+@pytest.fixture(scope="module")
+def plant(cart):
+    """The cart with forces from outside, at half the step."""
+    targets = on_coordinates(cart.system.space)
+    return nh.midpoint(with_external_forces(cart.system, targets), 0.01)
+
+
+@pytest.fixture(scope="module")
+def starts(cart, tracker):
+    rng = np.random.default_rng(0)
+    return tracker.reference.states[0] + 0.2 * rng.normal(size=(RUNS, cart.nx))
+
+
+@pytest.fixture(scope="module")
+def forces():
+    return 0.5 * np.random.default_rng(1).normal(size=(RUNS, STEPS, 2))
+
+
+def limited():
+    """A mass that is pushed, and must stay below x = 1."""
+    system = nh.System(
+        name="limited",
+        space=nh.Rn("x"),
+        inputs=("push",),
+        lagrangian=lambda q, v: v[0] ** 2 / 2,
+        force=lambda q, v, u: u,
+        domain=lambda q: 1 - q[0],
+    )
+    return nh.midpoint(system, 0.1)
+
+
+def assert_equal(one: Rollouts, other: Rollouts):
+    for name in ("states", "inputs", "errors", "saturated", "steps"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+    assert {i: str(e) for i, e in one.failures.items()} == {
+        i: str(e) for i, e in other.failures.items()
+    }
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
+def test_runs_are_single_closed_loops_to_the_bit(
+    plant, tracker, starts, forces, native, monkeypatch
+):
+    if not native:
+        monkeypatch.setattr(loops, "native_steps", lambda: None)
+    given = dict(parameters=MASSES, disturbances=forces, substeps=2)
+    runs = nh.rollout(plant, starts, tracker, STEPS, **given, threads=1)
+    assert len(runs) == RUNS and runs.succeeded.all() and runs.saturated.any()
+    for i in range(RUNS):
+        own = plant.with_parameters(**{name: values[i] for name, values in MASSES.items()})
+        single = closed_loop(own, tracker, starts[i], STEPS, 2, disturbance=forces[i])
+        np.testing.assert_array_equal(runs.states[i], single.trajectory.states)
+        np.testing.assert_array_equal(runs.inputs[i], single.trajectory.inputs)
+        np.testing.assert_array_equal(runs.errors[i], single.errors)
+        np.testing.assert_array_equal(runs.saturated[i], single.saturated)
+        np.testing.assert_array_equal(runs.trajectory(i).states, single.trajectory.states)
+    assert_equal(runs, nh.rollout(plant, starts, tracker, STEPS, **given, threads=4))
+
+
+def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
+    rows = np.tile(plant.system.parameter_values, (RUNS, 1))
+    for name, values in MASSES.items():
+        rows[:, plant.system.parameter_names.index(name)] = values
+    runs = (
+        nh.rollout(plant, starts[0], tracker, 10, parameters=p, substeps=2) for p in (rows, MASSES)
+    )
+    assert_equal(*runs)
+
+
+def test_some_nodes_are_kept(cart, tracker, starts):
+    whole = nh.rollout(cart, starts, tracker, STEPS)
+    some = nh.rollout(cart, starts, tracker, STEPS, every=15)
+    np.testing.assert_array_equal(some.states, whole.states[:, ::15])
+    np.testing.assert_array_equal(some.errors, whole.errors[:, ::15])
+    np.testing.assert_array_equal(some.inputs, whole.inputs[:, ::15])
+    together = whole.saturated.reshape(RUNS, 4, 15, 1).any(axis=2)
+    np.testing.assert_array_equal(some.saturated, together)
+    np.testing.assert_allclose(some.times, whole.times[::15], rtol=1e-15)
+
+
+def test_open_loops_are_those_of_simulate_to_the_bit(cart, starts):
+    inputs = np.random.default_rng(2).normal(size=(RUNS, 12, 1))
+    runs = nh.rollout(cart, starts, inputs, parameters=MASSES, every=5)
+    shared = nh.rollout(cart, starts, inputs[0], every=5)
+    held = nh.rollout(cart, starts, [0.3], 60)
+    for i in range(RUNS):
+        own = cart.with_parameters(**{name: values[i] for name, values in MASSES.items()})
+        expected = own.simulate(starts[i], inputs[i], every=5)
+        np.testing.assert_array_equal(runs.states[i], expected.states)
+        np.testing.assert_array_equal(runs.trajectory(i).inputs, expected.inputs)
+        expected = cart.simulate(starts[i], inputs[0], every=5)
+        np.testing.assert_array_equal(shared.states[i], expected.states)
+        np.testing.assert_array_equal(
+            held.states[i], cart.simulate(starts[i], [0.3], steps=60).states
+        )
+    assert (runs.steps == 60).all() and runs.errors.shape == (RUNS, 13, 0)
+
+
+@pytest.mark.parametrize("controlled", (True, False))
+def test_a_run_that_fails_ends_and_the_others_go_on(controlled, monkeypatch):
+    monkeypatch.setattr(loops, "CHUNK", 4)
+    dsys = limited()
+    starts = [dsys.state([x], [v]) for x, v in ((0.0, 0.01), (0.5, 0.55), (0.0, -1.0))]
+    if controlled:
+        reference = dsys.simulate(dsys.state([0.0], [0.0]), np.zeros((20, 1)))
+        inputs = nh.LqrTracker(dsys, reference, 1e-6 * np.eye(2), [[1e6]])
+    else:
+        inputs = np.zeros((20, 1))
+    runs = nh.rollout(dsys, starts, inputs)
+    assert list(runs.failures) == [1] and runs.succeeded.tolist() == [True, False, True]
+    assert isinstance(runs.failures[1], nh.StepFailed) and "domain" in str(runs.failures[1])
+    assert runs.failures[1].step == runs.steps[1] == 9 and (runs.steps[[0, 2]] == 20).all()
+    assert np.isfinite(runs.states[1, :10]).all() and np.isnan(runs.states[1, 10:]).all()
+    assert np.isfinite(runs.inputs[1, :9]).all() and np.isnan(runs.inputs[1, 9:]).all()
+    assert len(runs.trajectory(1)) == 9 and "1 failed" in repr(runs)
+    some = nh.rollout(dsys, starts, inputs, every=1 if not controlled else 4)
+    rows = 9 // some.every
+    assert np.isnan(some.states[1, rows + 1 :]).all() and np.isfinite(some.states[1, rows]).all()
+    assert some.steps[1] == 9
+
+
+def test_parameters_that_a_system_refuses_fail_their_run(cart, tracker, starts):
+    masses = np.ones(RUNS)
+    masses[2] = -1.0
+    for inputs in (tracker, np.zeros((5, 1))):
+        runs = nh.rollout(cart, starts, inputs, parameters={"m_cart": masses})
+        assert list(runs.failures) == [2] and "positive" in str(runs.failures[2])
+        assert runs.steps[2] == 0 and np.isnan(runs.errors[2]).all()
+
+
+def test_noise_is_a_runs_own_and_does_not_depend_on_the_others(plant, tracker, starts):
+    def runs(n, seed=3, **more):
+        given = dict(noise=[0.4, 0.0], seed=seed, substeps=2, **more)
+        return nh.rollout(plant, starts[:n], tracker, STEPS, **given)
+
+    few, more = runs(2, threads=1), runs(4, threads=3)
+    np.testing.assert_array_equal(few.states, more.states[:2])
+    assert not np.array_equal(runs(2, seed=4).states, few.states)
+    draws = np.random.default_rng(np.random.SeedSequence(3).spawn(2)[1])
+    forces = draws.standard_normal((STEPS, 2)) * [0.4, 0.0]
+    single = closed_loop(plant, tracker, starts[1], STEPS, 2, disturbance=forces)
+    np.testing.assert_array_equal(few.states[1], single.trajectory.states)
+
+
+class Proportional:
+    """A controller of a user's own."""
+
+    def __init__(self, tracker):
+        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
+        self.seen, self._tracker = set(), tracker
+
+    def command(self, k, x, memory=None):
+        self.seen.add(python_threads.get_ident())
+        return self._tracker.command(k, x, memory)
+
+
+def test_other_controllers_run_from_python_in_one_thread(cart, tracker, starts):
+    other = Proportional(tracker)
+    runs = nh.rollout(cart, starts[:3], other, 20, threads=4)
+    assert_equal(runs, nh.rollout(cart, starts[:3], tracker, 20))
+    assert len(other.seen) == 1
+
+
+def test_ctrl_c_ends_all_runs(cart, tracker, starts):
+    """As if it came when the first run has ended, of runs that would take hours."""
+    before, ended = python_threads.active_count(), []
+
+    def interrupt(n):
+        ended.append(n)
+        _thread.interrupt_main()
+
+    with pytest.raises(KeyboardInterrupt):
+        nh.rollout(cart, np.tile(starts[0], (1000, 1)), tracker, STEPS, progress=interrupt)
+    assert len(ended) < 1000 and python_threads.active_count() == before
+
+
+def test_a_run_that_is_interrupted_ends_within_its_next_steps(cart, tracker, starts):
+    steps, asked = 10**5, []
+
+    def watch(k):
+        asked.append(k)
+        return len(asked) == 4
+
+    room = loops.Record.whole(cart, cart, steps)
+    loop = loops.Loop(cart, tracker, starts[0], room, np.zeros((steps, 0)))
+    loop.run(watch)
+    assert loop.k == asked[-1] <= 3 * loops.CHUNK
+
+
+@NATIVE
+def test_native_loops_let_other_threads_run(cart, tracker, starts, monkeypatch):
+    closed_loop(cart, tracker, starts[0], 10)
+    monkeypatch.setattr(loops, "CHUNK", 50_000)
+    assert threads.gives_way(lambda: closed_loop(cart, tracker, starts[0], 50_000))
+
+
+WRONG = {
+    "x0s must have shape": lambda: dict(x0s=np.zeros((3, 5))),
+    "be finite": lambda: dict(x0s=np.full(4, np.nan)),
+    "numbers of runs must agree, got 6 of x0s, 2 of parameters": lambda: dict(
+        parameters={"m_cart": np.ones(2)}
+    ),
+    "must agree, got 6 of m_cart, 2 of m_pole": lambda: dict(
+        parameters={"m_cart": np.ones(6), "m_pole": np.ones(2)}
+    ),
+    "no parameter 'mass'": lambda: dict(parameters={"mass": np.ones(6)}),
+    r"parameter 'm_cart' must have shape \(runs\)": lambda: dict(
+        parameters={"m_cart": np.ones((6, 2))}
+    ),
+    "parameters must have shape": lambda: dict(parameters=np.ones((6, 2))),
+    "disturbances must have shape": lambda: dict(disturbances=np.zeros((6, STEPS, 3))),
+    "noise must be 2 standard deviations": lambda: dict(noise=[0.1]),
+    "one for every input": lambda: dict(noise=[0.1, -1.0]),
+    "1 substeps must make one step": lambda: dict(substeps=1),
+    "multiple of every": lambda: dict(every=7),
+    "threads must be at least 1": lambda: dict(threads=0),
+    "are for runs under a controller": lambda: dict(inputs=np.zeros((5, 3))),
+    "inputs of every run": lambda: dict(inputs=np.zeros((6, 5, 2)), substeps=1, steps=None),
+    "inputs must be finite": lambda: dict(inputs=np.full((5, 3), np.inf), substeps=1, steps=None),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_does_not_fit_is_named(message, plant, tracker, starts):
+    given = dict(x0s=starts, inputs=tracker, steps=STEPS, substeps=2) | WRONG[message]()
+    with pytest.raises(ValueError, match=message):
+        nh.rollout(plant, **given)
+
+
+def test_a_plant_needs_the_inputs_of_the_model(cart, tracker):
+    system = nh.System(name="free", space=cart.system.space, lagrangian=lambda q, v: v.T @ v / 2)
+    with pytest.raises(ValueError, match="fewer inputs"):
+        nh.rollout(nh.midpoint(system, 0.02), np.zeros(4), tracker)
