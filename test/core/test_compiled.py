@@ -316,6 +316,37 @@ def test_functions_check_and_own_their_arrays(native, monkeypatch):
         f("outer", np.zeros(2))
     with pytest.raises(ValueError):
         f("outer", np.zeros((2, 1)), np.zeros(3))
+    with pytest.raises(ValueError, match=r"'a' must have shape \(2,\), got \(\)"):
+        f("outer", 1.0, np.zeros(3))
+
+
+def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    a = ca.SX.sym("a")
+    f = compiled.Functions("probe", [ca.Function("twice", [a], [2 * a], ["a"], ["o"])])
+    assert f("twice", 1.5)[0] == f("twice", [1.5])[0] == 3.0
+    for wrong in ([1.0, 2.0], [[1.0]]):
+        with pytest.raises(ValueError, match=r"'a' must have shape \(1,\)"):
+            f("twice", wrong)
+
+
+def test_large_functions_are_compiled_at_a_lower_level(monkeypatch):
+    """Whose instructions are counted with those of what they call."""
+    a = ca.SX.sym("a", 3)
+    inner = ca.Function("inner", [a], [ca.sin(a) * a])
+    f = ca.Function("outer", [a], [inner(a) + 1.0], {"cse": False})
+    levels = []
+    monkeypatch.setattr(compiled, "compiler", lambda: "cc")
+    monkeypatch.setattr(
+        compiled,
+        "_load",
+        lambda name, source, command: (levels.append(command[1]), (None, None))[1],
+    )
+    count = compiled._by_rows(f).n_instructions()
+    for small in (count, count - 1):
+        monkeypatch.setattr(compiled, "SMALL", small)
+        compiled.Native("probe", [f])
+    assert levels == ["-O2", "-O1"]
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])

@@ -9,9 +9,11 @@ from differences import derivative, jacobian
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
 from scipy.special import bernoulli, comb, factorial
 
 from nh_control.geometry import se2, smooth
+from nh_control.geometry.rotations import S2
 from nh_control.geometry.spaces import SE2, Product, Rn
 
 SPACES = {
@@ -324,3 +326,18 @@ def test_names_of_a_product():
     assert space.velocity_names == ("psi_dot", "omega", "v_forward", "v_side")
     assert space.tangent_names == ("psi", "theta", "forward", "side")
     assert np.array_equal(space.origin, np.zeros(4))
+
+
+@pytest.mark.parametrize("hemisphere", [1, -1])
+def test_frames_of_directions_are_orthonormal_and_turn_the_least(hemisphere):
+    """The images of x and y (-y below the equator) under the least rotation of +-z to q."""
+    rng = np.random.default_rng(4)
+    for q in rng.normal(size=(5, 3)):
+        q = q * [1, 1, hemisphere * np.sign(q[2])] / np.linalg.norm(q)
+        pole = np.array([0.0, 0.0, hemisphere])
+        frame = np.array(ca.DM(S2().frame(ca.DM(q))))
+        axis = np.cross(pole, q)
+        angle = np.arctan2(np.linalg.norm(axis), pole @ q)
+        turn = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+        expected = turn @ np.array([[1.0, 0.0], [0.0, hemisphere], [0.0, 0.0]])
+        np.testing.assert_allclose(frame, expected, atol=1e-14)

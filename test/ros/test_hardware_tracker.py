@@ -126,6 +126,23 @@ def test_with_compensation_the_command_is_for_the_state_when_it_acts(cart):
     assert np.abs(answers[True].command.error).max() < 5e-4
 
 
+def test_the_estimate_gets_the_inputs_since_the_last_state_and_none_before_the_first(cart):
+    dsys, tracker = cart
+    got = []
+
+    class Spy(MeasuredState):
+        def state(self, time_ns, q, v, inputs, expected):
+            got.append([(float(u[0]), round(s, 9)) for u, s in inputs])
+            return super().state(time_ns, q, v, inputs, expected)
+
+    hardware = HardwareTracker(ReferenceSequence(tracker), Spy(dsys), Timing())
+    hardware.sent(np.array([1.5]), ns(0.2))
+    hardware.answer(ns(1.0), [0.0, 0.0], [0.0, 0.0], ns(1.0))
+    hardware.sent(np.array([2.5]), ns(1.1))
+    hardware.answer(ns(1.3), [0.0, 0.0], [0.0, 0.0], ns(1.3))
+    assert got == [[], [(1.5, 0.1), (2.5, 0.2)]]
+
+
 def test_states_out_of_order_and_too_old_are_refused(cart):
     dsys, tracker = cart
     timing = Timing(max_age_s=0.1)

@@ -161,8 +161,11 @@ def test_the_awaited_state_is_published_again(loop):
     run = loop(lockstep=True)
     run.wait(lambda: len(run.published) >= 3)
     assert {step for step, _ in run.published} == {0}
+    answered = time.monotonic()
     run.answer(0)
     run.wait(lambda: run.published[-1][0] == 1)
+    awaited_s = run.inbox.call(lambda: run.loop.awaited_s)
+    assert awaited_s <= time.monotonic() - answered  # since the new state, not the first one
 
 
 def test_free_run_waits_for_the_first_answer_only(loop):
@@ -211,6 +214,11 @@ def test_who_comes_after_the_end_is_told_the_last_state(loop):
     late.append(True)
     run.wait(lambda: len(run.published) == published + 1)
     assert run.published[-1][0] == 5
+    alone = loop(wait_for_tracker=False, last_step=5)
+    alone.wait_mode(Mode.FINISHED)
+    published = len(alone.published)
+    time.sleep(0.3)
+    assert len(alone.published) == published  # nobody is late unless something says so
 
 
 def test_pause_step_resume_reset(loop):
@@ -298,6 +306,20 @@ def test_reports_warn_about_what_is_new(loop):
         made.level == "warn"
         and "for the command that answers step 0; is the tracker running?" in made.message
     )
+
+
+def test_reports_give_the_steps_per_second_since_the_last_one(loop):
+    run = loop(lockstep=True)
+    began = time.monotonic()
+    report = PlantReport(run.loop, UNWATCHED)
+    least = time.monotonic()
+    for k in range(4):
+        run.answer(k)
+        run.wait(lambda k=k: run.published[-1][0] == k + 1)
+    most = time.monotonic()
+    rate = run.inbox.call(report.make).values["rate_hz"]
+    assert 4 / (time.monotonic() - began) <= rate <= 4 / (most - least)
+    assert run.inbox.call(report.make).values["rate_hz"] == 0.0
 
 
 def test_a_disturbance_is_an_input_that_commands_do_not_reach(dsys):

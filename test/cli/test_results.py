@@ -1,0 +1,157 @@
+"""What comes of a run, without nodes: its summary in numbers and words, and the same run read back
+from a recording.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.recording import COUNTS, JITTER, Recording
+from nh_control.runs.summary import summarize, table
+from nh_control.scenarios import PlantOptions, disturbance
+
+pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from nh_control.runs import recording  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def board():
+    """Half a second of the snakeboard under LQR on a plant that takes two steps per command."""
+    return Experiment.make(
+        scenarios.get("snakeboard"), options=PlantOptions(substeps=2), duration_s=0.5
+    )
+
+
+@pytest.fixture(scope="module")
+def run(board):
+    return Result(board, board.run(), board.run(feedback=False), wall_s=2.0)
+
+
+def recorded(run, steps=None, **changes):
+    """The recording of a run, of its first steps."""
+    trajectory, model = run.loop.trajectory, run.experiment.model
+    steps = len(trajectory) if steps is None else steps
+    states = trajectory.states[: steps + 1]
+    q, v = (np.array([part(x) for x in states]) for part in (model.configuration, model.velocity))
+    whole = Recording(q, v, trajectory.inputs[:steps], 0, 0.25, {})
+    return replace(whole, **changes)
+
+
+def rows(summary):
+    labels, texts = table(summary).columns
+    return {
+        label.strip(): str(text) for label, text in zip(labels._cells, texts._cells, strict=True)
+    }
+
+
+def test_the_summary_has_the_numbers_of_the_run(board, run):
+    summary, total = summarize(run), run.configuration_error()
+    error, energy = summary["error"], summary["energy_J"]
+    assert (error["initial"], error["final"], error["largest"]) == (
+        total[0],
+        total[-1],
+        total.max(),
+    )
+    assert error["reduction"] == pytest.approx(total[0] / total[-1])
+    opened = run.configuration_error(run.open_loop)
+    assert error["open_loop_final"] == opened[-1] != total[-1]
+    for part in run.error_parts:
+        told = error["parts"][part.name]
+        assert (told["initial"], told["final"]) == (part.values[0], part.values[-1])
+        assert told["rms"] == pytest.approx(np.linalg.norm(part.values) / len(part.values) ** 0.5)
+    assert (energy["initial"], energy["final"]) == tuple(run.loop.energy[[0, -1]])
+    for i, told in enumerate(summary["inputs"].values()):
+        assert told["max"] == np.abs(run.loop.trajectory.inputs[:, i]).max()
+        assert told["saturated_steps"] == run.loop.saturated[:, i].sum()
+        assert told["limits"] == [None if np.isinf(x) else x for x in board.tracker.limits[i]]
+    assert summary["constraint_residual_max_m"] == np.abs(run.loop.constraint).max()
+    assert (summary["steps"], summary["steps_planned"]) == (board.steps, board.steps)
+
+
+def test_an_error_of_zero_has_no_ratio(run):
+    still = replace(run.loop, errors=np.zeros_like(run.loop.errors))
+    summary = summarize(replace(run, loop=still))
+    assert summary["error"]["reduction"] is None
+    assert "times" not in rows(summary)["tracking error"]
+
+
+def test_the_table_says_what_is_unusual_and_only_that(board, run):
+    said = rows(summarize(run))
+    assert said["plant"].endswith(", 2 steps per command") and said["control"] == "LQR"
+    assert said["steps"] == f"{board.steps} (0.5 s)" and "stopped early" not in said
+    summary = summarize(replace(run, feedback=False, stopped="by the user"))
+    past = {"reference_steps": board.steps - 5, "steps_planned": board.steps + 7}
+    said = rows({**summary, **past, "plant_substeps": 1})
+    assert said["control"] == "none (open loop)" and "per command" not in said["plant"]
+    end = (board.steps - 5) * board.model.h
+    assert said["steps"] == (
+        f"{board.steps} of {board.steps + 7} (0.5 s; the reference ends after {end:g} s)"
+    )
+    assert said["stopped early"] == "by the user"
+    at_the_end = {"reference_steps": board.steps}
+    assert "the reference ends" not in rows({**summary, **at_the_end})["steps"]
+
+
+def test_a_run_read_back_is_the_run(board, run):
+    counts = {name: str(3 + i) for i, name in enumerate(COUNTS)}
+    back = recording.result(recorded(run, diagnostics=counts), board, 2.0)
+    assert back.stopped == "" and back.ros["difference_to_simulation"] < 1e-12
+    assert [back.ros[name] for name in COUNTS] == [3, 4, 5, 6, 7]
+    assert back.ros["rate_hz"] == pytest.approx((board.steps - 1) / 0.25)
+    for name in ("errors", "energy", "constraint"):
+        np.testing.assert_allclose(
+            getattr(back.loop, name), getattr(run.loop, name), rtol=1e-9, atol=1e-12
+        )
+    np.testing.assert_array_equal(back.loop.saturated, run.loop.saturated)
+
+
+def test_inputs_at_either_limit_are_saturated(board, run):
+    lower, upper = board.tracker.limits.T
+    inputs = np.array([lower, [0.0, upper[1]], [np.nextafter(upper[0], 0.0), 0.0]])
+    loop = recording.closed_loop(recorded(run, 3, inputs=inputs), board)
+    np.testing.assert_array_equal(loop.saturated, [[True, True], [False, True], [False, False]])
+
+
+def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(board, run):
+    said = {"message": "failed: step 7"}
+    early = recording.result(recorded(run, 6, diagnostics=said), board, 1.0)
+    assert early.stopped == (
+        f"after 6 of {board.steps} steps: the recording ends; last status of the plant: "
+        "failed: step 7"
+    )
+    assert early.ros["difference_to_simulation"] < 1e-12  # as far as there is one
+    assert [early.ros[name] for name in (*COUNTS, *JITTER)] == [0] * 8
+    ended = recording.result(recorded(run, wall_s=0.0), board, 1.0, "the recorder died")
+    assert ended.stopped == (
+        f"after {board.steps} of {board.steps} steps: the recorder died; last status of the "
+        "plant: none"
+    )
+    assert ended.ros["rate_hz"] == 0.0
+
+
+def test_a_gust_acts_in_its_steps_and_not_in_the_ones_beside():
+    gust = disturbance.parse("psi:gust:0.5,start=0.1,duration=0.2")
+    pushed = Experiment.make(
+        scenarios.get("snakeboard"), options=PlantOptions(disturbances=(gust,)), duration_s=0.5
+    )
+    h, force = pushed.model.h, pushed.disturbance[:, 0]
+    first, last = round(0.1 / h), round(0.3 / h)
+    assert len(force) == pushed.steps and not force[:first].any() and not force[last:].any()
+    np.testing.assert_array_equal(force[first:last], 0.5)
+
+
+def test_a_run_that_is_stopped_keeps_what_was_reached(board):
+    """Stopping is asked for before every step, and the state at which it was is the last one."""
+    asked = []
+    loop = board.run(stop=lambda: asked.append(None) or len(asked) > 4)
+    assert len(loop.trajectory) == 4 and loop.failure is None
+    whole = board.run().trajectory
+    np.testing.assert_array_equal(loop.trajectory.states, whole.states[:5])
+    assert len(loop.errors) == len(loop.energy) == 5
+    assert len(loop.saturated) == len(loop.constraint) == 4
+    seen = []
+    board.run(progress=seen.append)
+    assert seen == list(range(board.steps + 1))

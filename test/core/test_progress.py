@@ -1,0 +1,55 @@
+"""How far a bar is."""
+
+import time
+import types
+
+import pytest
+
+from nh_control.numerics.progress import Progress
+
+
+class Bars:
+    """Stands in for the bars of a terminal: what they were told."""
+
+    def __init__(self):
+        self.totals, self.completed = [], []
+
+    def reset(self, task, description, total):
+        self.totals.append((description, total))
+
+    def update(self, task, completed):
+        self.completed.append(completed)
+
+
+@pytest.fixture
+def progress():
+    progress = Progress()
+    progress._bars = Bars()
+    return progress
+
+
+def test_a_bar_moves_with_every_step_of_few_and_at_most_200_times_with_many(progress):
+    done = progress.steps("few", 3)
+    for k in (1, 2, 3):
+        done(k)
+    assert progress._bars.completed == [1, 2, 3]
+    progress._bars.completed.clear()
+    done = progress.steps("many", 1000)
+    for k in range(1, 1001):
+        done(k)
+    assert progress._bars.completed == list(range(5, 1001, 5))
+    progress.phase("of unknown length")
+    assert progress._bars.totals == [("few", 3), ("many", 1000), ("of unknown length", None)]
+
+
+def test_a_clock_starts_at_its_first_tick_and_stops_at_its_end(progress, monkeypatch):
+    clock = types.SimpleNamespace(now=50.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    tick = progress.clock("run", 10.0, 2.0)
+    for now in (60.0, 61.5, 64.0, 70.0):
+        clock.now = now
+        tick()
+    assert progress._bars.totals == [("run", 10.0)]
+    assert progress._bars.completed == [0.0, 3.0, 8.0, 10.0]
+    progress.clock("as fast as possible", 10.0, 0.0)()
+    assert progress._bars.totals[-1] == ("as fast as possible", None)
