@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from scipy.special import bernoulli, comb, factorial
 
 from nh_control.geometry import se2, smooth
-from nh_control.geometry.rotations import S2
+from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 
 SPACES = {
@@ -326,6 +326,12 @@ def test_names_of_a_product():
     assert space.velocity_names == ("psi_dot", "omega", "v_forward", "v_side")
     assert space.tangent_names == ("psi", "theta", "forward", "side")
     assert np.array_equal(space.origin, np.zeros(4))
+
+
+def test_origins_are_at_rest_upright_and_at_zero():
+    assert SE3().origin.tolist() == [1.0] + 6 * [0.0]
+    assert SO3().origin.tolist() == [1.0, 0.0, 0.0, 0.0] and S2().origin.tolist() == [0, 0, 1]
+    assert Product(Rn("a"), SE2(), SO3()).origin.tolist() == 4 * [0.0] + [1.0] + 3 * [0.0]
 
 
 @pytest.mark.parametrize("hemisphere", [1, -1])
