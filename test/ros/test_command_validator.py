@@ -5,16 +5,22 @@ import math
 import numpy as np
 import pytest
 
+from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback, Rejection
 from nh_control.ros.loop.step_clock import StepClock
+from nh_control.scenarios.driven_joints import DrivenJoint
 
 INPUTS = ("a", "b")
+NAMES = CommandNames(INPUTS)
 LIMITS = np.array([[-1.0, 1.0], [-np.inf, np.inf]])
 CLOCK = StepClock(0.01)
 
 
-def validator(timeout_steps=1, fallback="zero"):
-    return CommandValidator(INPUTS, LIMITS, CLOCK, timeout_steps, fallback)
+WALL = 1_790_000_000 * 10**9
+
+
+def validator(timeout_steps=1, fallback="zero", strict=True):
+    return CommandValidator(NAMES, LIMITS, CLOCK, timeout_steps, fallback, strict=strict)
 
 
 def offer(g, step, values=(0.5, 2.0), names=INPUTS, stamp=None, at=None):
@@ -88,6 +94,44 @@ def test_hold_without_any_command_is_zero_and_clear_forgets():
 
 def test_the_fallback_damp_asks_for_its_values_each_time():
     asked = iter([(1.0, 2.0), (3.0, 4.0)])
-    g = CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))
     assert (g.take(0), g.take(1), g.fallback_steps) == ((1.0, 2.0), (3.0, 4.0), 2)
-    assert CommandValidator(INPUTS, LIMITS, CLOCK, 1, "damp").take(0) == (0.0, 0.0)
+    assert CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp").take(0) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("stamp", [0, WALL])
+def test_commands_of_another_clock_answer_the_present_state_one_after_the_other(stamp):
+    g = validator(timeout_steps=3, strict=False)
+    for step, values in ((0, (0.1, 0.2)), (5, (0.3, 0.4)), (5, (0.5, 0.6)), (6, (0.7, 0.8))):
+        assert offer(g, step, values, stamp=stamp) is None
+        assert g.take(step) == values and g.answers(step)
+    assert g.take(8) == (0.7, 0.8) and g.take(9) == (0.0, 0.0) and not g.rejected
+
+
+def test_lock_step_takes_no_command_of_another_clock():
+    g = validator()
+    assert offer(g, 5, stamp=WALL) is Rejection.FUTURE
+    assert offer(g, 5, stamp=0) is Rejection.LATE
+
+
+def test_a_stamped_command_wins_against_those_of_another_clock_while_it_is_fresh():
+    g = validator(timeout_steps=3, strict=False)
+    assert offer(g, 9, (0.1, 0.1), stamp=0) is None
+    assert offer(g, 8, (0.2, 0.2), at=9) is None and g.take(9) == (0.2, 0.2)
+    assert offer(g, 10, (0.3, 0.3), stamp=0) is Rejection.STALE
+    assert offer(g, 10, (0.3, 0.3), stamp=WALL) is Rejection.FUTURE
+    assert g.take(10) == (0.2, 0.2)
+    assert offer(g, 11, (0.4, 0.4), stamp=WALL) is None and g.take(11) == (0.4, 0.4)
+
+
+def test_a_clock_that_is_far_behind_is_no_clock():
+    assert offer(validator(strict=False), 5, stamp=-WALL) is Rejection.WRONG_STAMP
+
+
+def test_an_effort_on_a_joint_is_checked_as_the_input_that_it_becomes():
+    names = CommandNames(INPUTS, [DrivenJoint("hinge", 1, -4.0)], ("hinge", "passive"))
+    g = CommandValidator(names, LIMITS, CLOCK, 1)
+    assert offer(g, 0, (0.5, 3.0), names=("passive", "hinge", "a")) is None
+    assert g.take(0) == (1.0, -2.0) and g.clipped == 1
+    assert offer(g, 1, (1e308, 0.0), names=("hinge", "a")) is Rejection.NOT_FINITE
+    assert offer(g, 1, (0.0, 0.5, 3.0), names=("passive", "hinge", "a")) is Rejection.WRONG_LENGTH

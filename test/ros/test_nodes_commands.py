@@ -63,7 +63,7 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
         },
     )
     probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
-    probe.command(stamp(0.0), (1.0, 1.0))
+    probe.command(stamp(H), (1.0, 1.0))
     probe.wait_value("rejected: late", "1")
     assert int(probe.values()["fallback_steps"]) > 20
     assert probe.values()["commands_accepted"] == "0"

@@ -11,6 +11,7 @@ import pytest
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
@@ -102,7 +103,7 @@ class Loop:
         self.inbox = QueueInbox()
         self.plant = SimulatedPlant(dsys, START, substeps=2)
         validator = CommandValidator(
-            ("torque",), dsys.system.input_bounds, CLOCK, timeout_steps, fallback
+            CommandNames(("torque",)), dsys.system.input_bounds, CLOCK, timeout_steps, fallback
         )
         options = Options(lockstep, wait_for_tracker, last_step)
         show = lambda: self.published.append((self.plant.step, self.plant.state))  # noqa: E731

@@ -10,7 +10,8 @@ from enum import Enum
 import numpy as np
 
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.step_clock import StepClock
+from nh_control.ros.loop.command_names import CommandNames
+from nh_control.ros.loop.step_clock import OTHER_CLOCK_NS, StepClock
 
 
 class Fallback(str, Enum):
@@ -38,30 +39,34 @@ class Rejection(str, Enum):
 
 
 class CommandValidator:
-    """Accepts commands for the actuators `inputs`, stamped with the state they answer.
+    """Accepts commands for the inputs that `names` knows, stamped with the state they answer.
 
     A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
-    arrives after that is late. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
+    arrives after that is late. Unless `strict`, a command without a stamp, or with one of another
+    clock (wall time), answers the present state: one after the other, as long as no stamped one is
+    fresh, which always wins. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
     `idle()` and `damping()` are the values (nu) of the fallbacks ZERO and DAMP, zeros if not
     given. Not thread-safe: one thread owns a validator.
     """
 
     def __init__(
         self,
-        inputs: Sequence[str],
+        names: CommandNames,
         limits: np.ndarray,
         clock: StepClock,
         timeout_steps: int = 1,
         fallback: Fallback = Fallback.ZERO,
         idle: Callable[[], Vector] | None = None,
         damping: Callable[[], Vector] | None = None,
+        strict: bool = True,
     ):
-        self.inputs, self.clock, self.fallback = tuple(inputs), clock, Fallback(fallback)
+        self.names, self.clock, self.fallback = names, clock, Fallback(fallback)
+        self._strict = strict
         self._timeout_steps = timeout_steps
         self._lower, self._upper = (
             tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
         )
-        self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.inputs))
+        self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.names.inputs))
         self._damping = damping or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
@@ -69,7 +74,7 @@ class CommandValidator:
 
     def clear(self) -> None:
         """Forget the last command (after a reset of the plant); the counters stay."""
-        self._answered = -1
+        self._answered, self._stamped = -1, True
         self._offered: tuple[float, ...] = ()
         self._values: tuple[float, ...] = ()
 
@@ -90,30 +95,41 @@ class CommandValidator:
     def _check(
         self, names: Sequence[str], values: Sequence[float], stamp: int, step: int
     ) -> Rejection | None:
-        if tuple(names) != self.inputs and sorted(names) != sorted(self.inputs):
+        order = self.names.order(names)
+        if order is None:
             return Rejection.WRONG_NAMES
-        if len(values) != len(self.inputs):
+        if len(values) != len(order):
             return Rejection.WRONG_LENGTH
+        values = tuple(gain * values[place] for place, gain in order)
         if not all(map(math.isfinite, values)):
             return Rejection.NOT_FINITE
+        if self._means_now(stamp, step):
+            self._accept(step, values, stamped=False)
+            return None
+        return self._check_stamp(values, stamp, step)
+
+    def _means_now(self, stamp: int, step: int) -> bool:
+        if self._strict or (self._stamped and self._fresh(step)):
+            return False
+        return stamp == 0 or stamp - self.clock.stamp(step) > OTHER_CLOCK_NS
+
+    def _check_stamp(self, values: tuple[float, ...], stamp: int, step: int) -> Rejection | None:
         answered = self.clock.step(stamp)
         if answered is None:
             return Rejection.WRONG_STAMP
         if answered > step:
             return Rejection.FUTURE
-        if answered < self._answered:
+        if self._stamped and answered < self._answered:
             return Rejection.STALE
-        if tuple(names) != self.inputs:
-            values = [values[names.index(name)] for name in self.inputs]
-        if answered == self._answered:
-            return None if self._offered == tuple(values) else Rejection.DUPLICATE
+        if self._stamped and answered == self._answered:
+            return None if self._offered == values else Rejection.DUPLICATE
         if step - answered >= self._timeout_steps:
             return Rejection.LATE
-        self._accept(answered, tuple(values))
+        self._accept(answered, values, stamped=True)
         return None
 
-    def _accept(self, answered: int, values: tuple[float, ...]) -> None:
-        self._answered, self._offered = answered, values
+    def _accept(self, answered: int, values: tuple[float, ...], stamped: bool) -> None:
+        self._answered, self._stamped, self._offered = answered, stamped, values
         self._values = tuple(
             min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper)
         )
@@ -130,11 +146,14 @@ class CommandValidator:
         """
         return step - self._answered
 
+    def _fresh(self, step: int) -> bool:
+        return self._answered >= 0 and self.age(step) < self._timeout_steps
+
     def take(self, step: int) -> tuple[float, ...] | None:
         """Values (nu) to apply from `step` to the next: the last command while it is fresh, else
         the fallback; None means stop.
         """
-        if self._answered >= 0 and self.age(step) < self._timeout_steps:
+        if self._fresh(step):
             return self._values
         if self.fallback is Fallback.STOP:
             return None

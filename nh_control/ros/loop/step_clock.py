@@ -9,6 +9,10 @@ TOLERANCE_NS = 1_000
 """How far a stamp may be from that of a step: floating-point seconds, split into `sec` and
 `nanosec`, are off by some nanoseconds.
 """
+OTHER_CLOCK_NS = 10**6 * NANOSECONDS
+"""A stamp further from the present than that is of another clock, such as wall time where states
+carry simulation time, and says nothing about the state.
+"""
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,12 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 
 GOAL_AGE_S = 1.0
 """How far a goal's stamp may be from the present time of the states."""
-OTHER_CLOCK_S = 1e6
-"""A stamp further from the present than that is of another clock, such as wall time where states
-carry simulation time, and says nothing: it is taken for 0, now.
-"""
 
 
 @dataclass(frozen=True)
@@ -113,9 +109,9 @@ def trajectory(
 
 
 def _stamp(message: PoseStamped | MultiDOFJointTrajectory, now_ns: int) -> int:
-    """Stamp in ns, 0 for now."""
+    """Stamp in ns, 0 for now, which one of another clock is taken for."""
     stamp = conversions.nanoseconds(message.header.stamp)
-    return stamp if abs(stamp - now_ns) <= OTHER_CLOCK_S * NANOSECONDS else 0
+    return stamp if abs(stamp - now_ns) <= OTHER_CLOCK_NS else 0
 
 
 def _vector(parts: Sequence[Any], field: str, point: int, what: str) -> np.ndarray:

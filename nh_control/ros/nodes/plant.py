@@ -15,6 +15,7 @@ from sensor_msgs.msg import JointState
 from nh_control.control.tracking import run_steps
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
@@ -38,6 +39,7 @@ from nh_control.ros.runtime.parameters import (
 from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located
 
 QUEUE = 10
@@ -105,15 +107,15 @@ class Plant:
         except (ValueError, StepFailed) as error:
             raise process.UsageError(str(error)) from error
         timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
-        inputs = model.dsys.inputs
         validator = CommandValidator(
-            inputs,
+            self._command_names(plant),
             plant.commanded(plant.dsys.system.input_bounds),
             model.clock,
             timeout_steps,
             Fallback(p["fallback"]),
             lambda: plant.idle,
             lambda: plant.damping,
+            p["lockstep"],
         )
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(
@@ -128,6 +130,11 @@ class Plant:
             self._late_subscribers,
             self._on_placed,
         )
+
+    def _command_names(self, plant: SimulatedPlant) -> CommandNames:
+        dsys, joints = self._model.dsys, self._model.scenario.joints
+        driven = driven_joints(joints, plant.dsys.system, dsys.system.nu)
+        return CommandNames(dsys.inputs, driven, [joint.name for joint in joints])
 
     def _last_step(self) -> int:
         p, model = self._parameters, self._model
