@@ -89,10 +89,16 @@ class ReferenceSequence:
         return leg.tracker.target(k - leg.start)
 
     def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
-        """Command for step k at state x (nx)."""
+        """Command for step k at state x (nx); raises ValueError where it is not finite."""
         self.step = k
         leg = self.leg(k)
-        return leg.tracker.command(k - leg.start, x, memory)
+        command = leg.tracker.command(k - leg.start, x, memory)
+        if not (np.isfinite(command.u).all() and np.isfinite(command.error).all()):
+            raise ValueError(
+                f"{self.dsys}: no finite command for step {k}: the state {np.asarray(x).tolist()} "
+                f"is too far from the reference"
+            )
+        return command
 
     def add(self, leg: ReferenceLeg) -> bool:
         """Follow the leg once it starts, instead of all others that start then or later; False,

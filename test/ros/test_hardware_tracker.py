@@ -157,6 +157,26 @@ def test_states_out_of_order_and_too_old_are_refused(cart):
         hardware.answer(ns(2.9), q, v, ns(2.0))
 
 
+def test_no_delay_is_compensated_over_years(cart):
+    dsys, tracker = cart
+    hardware = HardwareTracker(
+        ReferenceSequence(tracker), MeasuredState(dsys), Timing(compensate=True)
+    )
+    with pytest.raises(StateRefused, match="are the clocks the same"):
+        hardware.answer(round(1e9), [0.0, 0.0], [0.0, 0.0], WALL)
+
+
+@pytest.mark.parametrize("compensate", [False, True])
+def test_after_a_long_silence_states_are_estimated_anew(cart, compensate):
+    dsys, tracker = cart
+    estimate = FilteredState(dsys, 1e-3, 1.0)
+    hardware = HardwareTracker(ReferenceSequence(tracker), estimate, Timing(compensate=compensate))
+    hardware.answer(ns(0.0), [0.0, 0.0], [0.0, 0.0], ns(0.0))
+    late = ns(1e8)
+    answer = hardware.answer(late, [0.3, 0.1], [0.2, 0.0], late)
+    np.testing.assert_array_equal(answer.x, dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
+
+
 # --- arming --------------------------------------------------------------------------------------
 
 

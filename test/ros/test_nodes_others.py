@@ -1,4 +1,4 @@
-"""Controllers that are not ours: commands by joint name, stamped by their own clock or not at all."""
+"""Controllers that are not ours: commands by joint name, with stamps of their clock or none."""
 
 import time
 

@@ -13,10 +13,14 @@ from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.hardware_estimate import Inputs, predict
 from nh_control.ros.loop.input_history import InputHistory
+from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
 
+LONGEST_S = 10.0
+"""Longest time over which states are predicted with the model."""
 
-class StateRefused(ValueError):
+
+class StateRefused(Unusable):
     """A state that cannot be used; the message says why."""
 
 
@@ -97,10 +101,21 @@ class HardwareTracker:
         """Command for configuration q (nq) and velocity v (nw) or None that were measured at a
         time, while the tracker's clock shows `now_ns`.
 
-        Raises StateRefused for one that is not newer than the last or too old, and StepFailed
-        where the model cannot follow.
+        Raises StateRefused for one that is not newer than the last or too old, and StepFailed or
+        ValueError where the model cannot follow, after which states are estimated anew.
         """
         self._check(time_ns, now_ns)
+        if self.last_ns >= 0 and time_ns - self.last_ns > LONGEST_S * NANOSECONDS:
+            self._estimate.reset()
+        try:
+            return self._answer(time_ns, q, v, now_ns)
+        except (StepFailed, ValueError):
+            self._estimate.reset()
+            raise
+
+    def _answer(
+        self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
+    ) -> Answer:
         here = self._time(time_ns)
         expected = self._target(here)
         began = self.last_ns if self.last_ns >= 0 else time_ns
@@ -126,13 +141,22 @@ class HardwareTracker:
         age_s = (now_ns - time_ns) / NANOSECONDS
         if time_ns <= self.last_ns:
             raise StateRefused(
-                f"stamped {(self.last_ns - time_ns) / NANOSECONDS:.3g} s before the last state"
+                Refusal.STAMP,
+                f"stamped {(self.last_ns - time_ns) / NANOSECONDS:.3g} s before the last state",
             )
         if self.timing.max_age_s and abs(age_s) > self.timing.max_age_s:
             when = "old" if age_s > 0 else "in the future"
             raise StateRefused(
+                Refusal.STAMP,
                 f"{abs(age_s):.3g} s {when} by this node's clock, more than max_age_s = "
-                f"{self.timing.max_age_s:g} s: are the clocks the same?"
+                f"{self.timing.max_age_s:g} s: are the clocks the same?",
+            )
+        if self.timing.compensate and age_s > LONGEST_S:
+            raise StateRefused(
+                Refusal.STAMP,
+                f"{age_s:.3g} s old by this node's clock, too long ago for its delay to be "
+                f"compensated: are the clocks the same? hardware.compensate_delay:=false takes "
+                f"stamps of any clock",
             )
 
     def _time(self, time_ns: int) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 
 from nh_control.control import Command
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.report import Report
 from nh_control.runs.error_metrics import error_parts
 from nh_control.scenarios import Scenario
@@ -19,9 +21,10 @@ class TrackerReport:
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
         self._scenario, self._dsys = scenario, dsys
-        self._step, self._approximated, self._saturated, self._refused = -1, 0, 0, 0
+        self._step, self._approximated, self._saturated = -1, 0, 0
         self._limited = np.zeros(dsys.nu, dtype=int)
-        self._accepted_goals, self._refused_goals = 0, 0
+        self._accepted_goals = 0
+        self._refusals = {"states": Counter[Refusal](), "goals": Counter[Refusal]()}
         self._error = np.zeros(dsys.ndx)
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
         self._trouble, self._state = "", ""
@@ -30,15 +33,15 @@ class TrackerReport:
 
     def _clear(self) -> None:
         self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
-        self._answers, self._refusals, self._goal = 0, 0, ""
+        self._answers, self._refused, self._goal = 0, 0, ""
 
     def accept(self) -> None:
         """A goal or trajectory is followed."""
         self._accepted_goals += 1
 
-    def refuse_goal(self, reason: str) -> None:
+    def refuse_goal(self, kind: Refusal, reason: str) -> None:
         """A goal or trajectory is not followed."""
-        self._refused_goals += 1
+        self._refusals["goals"][kind] += 1
         self._goal = reason
 
     def add(self, values: Mapping[str, object], state: str) -> None:
@@ -46,10 +49,10 @@ class TrackerReport:
         self._more.update(values)
         self._state = state
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, kind: Refusal, reason: str) -> None:
         """A state could not be used."""
+        self._refusals["states"][kind] += 1
         self._refused += 1
-        self._refusals += 1
         self._trouble = reason
 
     def computed(
@@ -91,8 +94,13 @@ class TrackerReport:
                 if count
             },
             "goals_accepted": self._accepted_goals,
-            "goals_refused": self._refused_goals,
-            "states_refused": self._refused,
+            "goals_refused": self._refusals["goals"].total(),
+            "states_refused": self._refusals["states"].total(),
+            **{
+                f"{what} refused: {kind.value}": count
+                for what, counts in self._refusals.items()
+                for kind, count in counts.items()
+            },
             "momenta_approximated": self._approximated,
             **self._more,
         }
@@ -111,8 +119,8 @@ class TrackerReport:
     def _judge(self) -> tuple[str, str]:
         if self._state:
             return "warn", self._state
-        if self._refusals:
-            return "error", f"{self._refusals} states refused, the last one: {self._trouble}"
+        if self._refused:
+            return "error", f"{self._refused} states refused, the last one: {self._trouble}"
         if not self._answers:
             return "warn", "no new states" if self._step >= 0 else "waiting for states"
         if self._goal:

@@ -16,6 +16,7 @@ from geometry_msgs.msg import Point, Quaternion, Vector3
 from sensor_msgs.msg import JointState
 
 from nh_control.numerics.expressions import Vector
+from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
 
 UNIT = 1e-2
@@ -24,7 +25,7 @@ normalized.
 """
 
 
-class ConversionError(ValueError):
+class ConversionError(Unusable):
     """A message does not hold what its reader needs."""
 
 
@@ -66,7 +67,8 @@ def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
     norm = math.sqrt(values @ values)
     if not abs(norm - 1) <= UNIT:
         raise ConversionError(
-            f"orientation of {what} is no unit quaternion, its norm is {norm:.3g}"
+            Refusal.ORIENTATION,
+            f"orientation of {what} is no unit quaternion, its norm is {norm:.3g}",
         )
     return values / norm
 

@@ -17,6 +17,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from nh_control.control.guidance import Guidance
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence, Replanner
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.state_codecs import BodyCodec
@@ -72,7 +73,7 @@ class GoalInterface:
         try:
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
-            self._refused("goal", str(reason))
+            self._refused("goal", str(reason), reason.kind)
             return
         x, y, z = position
         self._request(
@@ -84,7 +85,7 @@ class GoalInterface:
         try:
             plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
         except conversions.ConversionError as reason:
-            self._refused("trajectory", str(reason))
+            self._refused("trajectory", str(reason), reason.kind)
             return
         self._request(f"trajectory of {len(message.points)} points", plan)
 
@@ -104,8 +105,8 @@ class GoalInterface:
         )
         self._paths.publish(self._path)
 
-    def _refused(self, what: str, reason: str) -> None:
-        self._report.refuse_goal(f"{what} refused: {reason}")
+    def _refused(self, what: str, reason: str, kind: Refusal = Refusal.MODEL) -> None:
+        self._report.refuse_goal(kind, f"{what} refused: {reason}")
         self._log.warning(f"{what} refused: {reason}")
 
 

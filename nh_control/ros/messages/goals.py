@@ -12,6 +12,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.refusal import Refusal, told
 from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
@@ -41,12 +42,13 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
     if stamp and abs(age_s) > GOAL_AGE_S:
         when = f"{age_s:.3g} s in the past" if age_s > 0 else f"{-age_s:.3g} s in the future"
         raise ConversionError(
+            Refusal.STAMP,
             f"stamped {when}: send it with the present simulation time (use_sim_time), or with "
-            f"stamp 0"
+            f"stamp 0",
         )
     position = conversions.xyz(message.pose.position)
     if not np.isfinite(position).all():
-        raise ConversionError(f"position {position.tolist()} is not finite")
+        raise ConversionError(Refusal.NOT_FINITE, f"position {position.tolist()} is not finite")
     return np.array([*position[:2], position[2] or height])
 
 
@@ -64,22 +66,24 @@ def trajectory(
     _require_frame(message, body)
     if list(message.joint_names) != [body.name]:
         raise ConversionError(
-            f"joint_names are {list(message.joint_names)}; expected [{body.name!r}]"
+            Refusal.NAMES, f"joint_names are {told(message.joint_names)}; expected [{body.name!r}]"
         )
     if not message.points:
-        raise ConversionError("no points")
+        raise ConversionError(Refusal.LENGTH, "no points")
     stamp = _stamp(message, now_ns)
     if 0 < stamp < now_ns:
         raise ConversionError(
+            Refusal.STAMP,
             f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation "
-            f"time at which it is to start, or stamp 0"
+            f"time at which it is to start, or stamp 0",
         )
     times = np.array(
         [conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points]
     )
     if times[0] < 0 or not (np.diff(times) > 0).all():
         raise ConversionError(
-            f"times_from_start must increase from 0 or later, got {times.tolist()} s"
+            Refusal.STAMP,
+            f"times_from_start must increase from 0 or later, got {told(times.tolist())} s",
         )
     positions = np.array(
         [
@@ -100,8 +104,9 @@ def trajectory(
         due = times + stamp / NANOSECONDS - start * h if stamp else times
         if due[0] < 0:
             raise ConversionError(
+                Refusal.STAMP,
                 f"its first point is due at t = {start * h + due[0]:.3f} s, but no change is "
-                f"possible before t = {start * h:.3f} s"
+                f"possible before t = {start * h:.3f} s",
             )
         return guidance.along(k, due, positions, velocities)
 
@@ -118,17 +123,21 @@ def _vector(parts: Sequence[Any], field: str, point: int, what: str) -> np.ndarr
     """The vector of the only transform or twist of a point."""
     if len(parts) != 1:
         raise ConversionError(
+            Refusal.LENGTH,
             f"point {point} has {len(parts)} times a {what}; expected one in every point "
-            f"or, of velocities, in none"
+            f"or, of velocities, in none",
         )
     value = conversions.xyz(getattr(parts[0], field))
     if not np.isfinite(value).all():
-        raise ConversionError(f"point {point} has a {what} that is not finite: {value.tolist()}")
+        raise ConversionError(
+            Refusal.NOT_FINITE, f"point {point} has a {what} that is not finite: {value.tolist()}"
+        )
     return value
 
 
 def _require_frame(message: PoseStamped | MultiDOFJointTrajectory, body: Body) -> None:
     if message.header.frame_id != body.parent:
         raise ConversionError(
-            f"in the frame {message.header.frame_id!r}; expected {body.parent!r}"
+            Refusal.FRAME,
+            f"in the frame {message.header.frame_id[:60]!r}; expected {body.parent!r}",
         )

@@ -12,6 +12,7 @@ from std_srvs.srv import SetBool, Trigger
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.arming import Arming
 from nh_control.ros.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec
@@ -80,10 +81,10 @@ class HardwareInterface:
             moving = self._reader.read(self._q, self._v)
             answer = tracker.answer(stamp, self._q, self._v if moving else None, now_ns)
         except (ConversionError, StateRefused) as reason:
-            self._refused(str(reason))
+            self._refused(reason.kind, str(reason))
             return
-        except StepFailed as reason:
-            self._disarm(f"the model cannot follow the states: {reason}")
+        except (StepFailed, ValueError) as reason:
+            self._disarm(Refusal.MODEL, f"the model cannot follow the states: {reason}")
             return
         command = answer.command
         self._report.computed(answer.step, answer.x, answer.target, command, 0)
@@ -106,16 +107,16 @@ class HardwareInterface:
         self._send(u, answer.step, stamp)
         self._tracker.sent(u, self._node.get_clock().now().nanoseconds)
 
-    def _refused(self, reason: str) -> None:
-        self._report.refuse(reason)
+    def _refused(self, kind: Refusal, reason: str) -> None:
+        self._report.refuse(kind, reason)
         self.tick()
 
     def _on_jump(self, seconds: float) -> None:
-        self._disarm(f"the states' time jumped back by {seconds:.3g} s")
+        self._disarm(Refusal.STAMP, f"the states' time jumped back by {seconds:.3g} s")
         self._tracker.reset()
 
-    def _disarm(self, reason: str) -> None:
-        self._report.refuse(reason)
+    def _disarm(self, kind: Refusal, reason: str) -> None:
+        self._report.refuse(kind, reason)
         self._arming.disarm(reason)
         self._notice_disarming()
 

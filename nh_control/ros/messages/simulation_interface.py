@@ -11,6 +11,8 @@ from rclpy.publisher import Publisher
 
 from nh_control.control import DisturbanceEstimate
 from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.loop.tracker_report import TrackerReport
@@ -75,8 +77,9 @@ class SimulationInterface:
         step = self._clock.step(stamp)
         if step is None:
             self._report.refuse(
+                Refusal.STAMP,
                 f"stamp {stamp * 1e-9:.9f} s is that of no step of {self._dsys.h:g} s: give both "
-                f"nodes the same step_s; hardware has a clock of its own, source:=hardware"
+                f"nodes the same step_s; hardware has a clock of its own, source:=hardware",
             )
             return
         if step < self._origin:
@@ -90,11 +93,16 @@ class SimulationInterface:
         try:
             measurement = self._measure(k)
         except ConversionError as error:
-            self._report.refuse(str(error))
+            self._report.refuse(error.kind, str(error))
             return
         u = None
         if (k, measurement) != self._answered:
-            u = self._respond(k, has_velocity=len(measurement) > len(self._q))
+            try:
+                u = self._respond(k, has_velocity=len(measurement) > len(self._q))
+            except (ValueError, StepFailed) as error:
+                self._report.refuse(Refusal.MODEL, str(error))
+                self._forget()
+                return
             self._answered = k, measurement
         self._send(u, k, stamp)
         self._report.answered(time.perf_counter() - arrived)

@@ -21,6 +21,7 @@ from transforms3d.quaternions import quat2mat
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Space
 from nh_control.numerics.expressions import Vector
+from nh_control.ros.loop.refusal import Refusal, told
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
@@ -123,7 +124,9 @@ class JointCodec:
         require_lengths(message)
         order = _order(names, self.names, "joint state")
         if not all(map(math.isfinite, positions)) or not all(map(math.isfinite, velocities)):
-            raise ConversionError("joint state with a value that is not finite")
+            raise ConversionError(
+                Refusal.NOT_FINITE, "joint state with a value that is not finite"
+            )
         for i, (coordinate, rate, sign) in zip(order, self._joints):
             q[coordinate] = sign * positions[i]
             if velocities:
@@ -173,7 +176,7 @@ class PlanarCodec:
             twist.linear.y,
         )
         if not all(map(math.isfinite, values)):
-            raise ConversionError("odometry with a value that is not finite")
+            raise ConversionError(Refusal.NOT_FINITE, "odometry with a value that is not finite")
         q[i], q[i + 1], q[i + 2] = conversions.unwrap(values[0], q[i]), values[1], values[2]
         v[i : i + 3] = values[3:]
         return message.twist.covariance[0] != UNKNOWN
@@ -253,14 +256,16 @@ class SpatialCodec:
         transforms, twists = message.transforms, message.twist
         if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):
             raise ConversionError(
+                Refusal.LENGTH,
                 f"multi-dof joint state with {len(message.joint_names)} names, {len(transforms)} "
                 f"transforms, {len(twists)} twists; "
-                "expected as many transforms as names, and as many twists or none"
+                "expected as many transforms as names, and as many twists or none",
             )
         if message.header.frame_id != self.parent:
             raise ConversionError(
-                f"multi-dof joint state in the frame {message.header.frame_id!r}; expected "
-                f"{self.parent!r}"
+                Refusal.FRAME,
+                f"multi-dof joint state in the frame {message.header.frame_id[:60]!r}; expected "
+                f"{self.parent!r}",
             )
         order = _order(message.joint_names, self.names, "multi-dof joint state")
         bodies = [
@@ -270,7 +275,7 @@ class SpatialCodec:
         try:
             configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
         except ValueError as error:
-            raise ConversionError(str(error)) from error
+            raise ConversionError(Refusal.MODEL, str(error)) from error
         q[: len(configuration)] = configuration
         if twists:
             v[: len(velocity)] = velocity
@@ -282,7 +287,8 @@ class SpatialCodec:
         )
         if not np.isfinite([position, linear, angular]).all():
             raise ConversionError(
-                f"multi-dof joint state with a value of {name} that is not finite"
+                Refusal.NOT_FINITE,
+                f"multi-dof joint state with a value of {name} that is not finite",
             )
         orientation = conversions.unit_wxyz(transform.rotation, name)
         return BodyState(
@@ -299,8 +305,9 @@ def require_lengths(message: JointState) -> None:
     names, positions, velocities = map(len, (message.name, message.position, message.velocity))
     if positions != names or velocities not in (0, names):
         raise ConversionError(
+            Refusal.LENGTH,
             f"joint state with {names} names, {positions} positions, {velocities} velocities; "
-            "expected as many positions as names, and as many velocities or none"
+            "expected as many positions as names, and as many velocities or none",
         )
 
 
@@ -312,7 +319,7 @@ def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
         return range(len(wanted))
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ConversionError(f"{what} without {missing}; it has {list(names)}")
+        raise ConversionError(Refusal.NAMES, f"{what} without {missing}; it has {told(names)}")
     return [names.index(name) for name in wanted]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.step_clock import NANOSECONDS
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
@@ -67,8 +68,8 @@ class MeasurementReader:
     `spread_s` apart, and its joints may come in several; publishers may be best-effort. A state
     is there once all its parts are newer than the last one; its stamp is that of the newest.
 
-    `refused(reason)` is called for messages that cannot be used, `jumped(seconds)` where stamps go
-    back by more than JUMP_S, after which they count anew.
+    `refused(kind, reason)` is called for messages that cannot be used, `jumped(seconds)` where
+    stamps go back by more than JUMP_S, after which they count anew.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class MeasurementReader:
         inbox: Inbox,
         codecs: Sequence[Codec],
         received: Callable[[int], None],
-        refused: Callable[[str], None],
+        refused: Callable[[Refusal, str], None],
         jumped: Callable[[float], None],
         queue: int,
         spread_s: float,
@@ -98,7 +99,7 @@ class MeasurementReader:
         try:
             require_lengths(message)
         except ConversionError as reason:
-            self._refused(str(reason))
+            self._refused(reason.kind, str(reason))
             return
         stamp = conversions.nanoseconds(message.header.stamp)
         rates = message.velocity or [None] * len(message.name)

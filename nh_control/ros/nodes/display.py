@@ -122,7 +122,7 @@ class Display:
         if self._target is not None:
             return self._target
         reference = self._model.reference
-        step = min(round(self._time_ns * 1e-9 / self._model.dsys.h), len(reference))
+        step = min(max(0, round(self._time_ns * 1e-9 / self._model.dsys.h)), len(reference))
         return reference.states[step][: len(self._q)].tolist()
 
     def _slack(self) -> list[str]:

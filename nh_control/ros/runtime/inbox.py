@@ -29,6 +29,8 @@ from nh_control.ros.runtime.listeners import unheard
 
 T = TypeVar("T")
 
+LONGEST_S = 3600.0
+"""Longest single wait; a longer one (a very slow plant's) would not fit the wait set's numbers."""
 ANSWER_S = 5.0
 """How long `call` waits for the working thread."""
 
@@ -130,7 +132,7 @@ class Inbox:
         for handle, *_ in self._subscriptions:
             wait_set.add_subscription(handle)
         wait_set.add_guard_condition(self._guard.handle)
-        wait_set.wait(-1 if timeout_s is None else int(timeout_s * 1e9))
+        wait_set.wait(-1 if timeout_s is None else int(min(timeout_s, LONGEST_S) * 1e9))
         ready = wait_set.get_ready_entities("subscription")
         if ready:
             for handle, pointer, message_type, raw, callback in self._subscriptions:

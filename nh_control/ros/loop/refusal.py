@@ -1,0 +1,34 @@
+"""Why states, goals and trajectories are not used, in words that can be counted."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from enum import Enum
+
+
+class Refusal(str, Enum):
+    """What was wrong."""
+
+    NAMES = "wrong names"
+    LENGTH = "wrong length"
+    FRAME = "wrong frame"
+    NOT_FINITE = "not finite"
+    ORIENTATION = "no unit quaternion"
+    STAMP = "wrong stamp"
+    MODEL = "beyond the model"
+
+
+def told(values: Sequence[object]) -> str:
+    """What was got, shortened: nobody reads a million names."""
+    short = reprlib.Repr()
+    short.maxlist, short.maxstring = 12, 60
+    return short.repr(list(values))
+
+
+class Unusable(ValueError):
+    """Something was refused: of a kind, for a reason that people read."""
+
+    def __init__(self, kind: Refusal, reason: str):
+        super().__init__(reason)
+        self.kind = kind

@@ -1,0 +1,95 @@
+"""Messages that are wrong in every way that their types allow."""
+
+from __future__ import annotations
+
+import copy
+import math
+from array import array
+
+import numpy as np
+
+FLOATS = (math.nan, math.inf, -math.inf, 5e-324, -1e308, 1.7e308, 1e30, 1e9, -0.0, 0.0, 1.0)
+SECONDS = (-(2**31), 2**31 - 1, -1, 0, 1, 1_790_000_000)
+NANOSECONDS = (0, 1, 999_999_999, 10**9, 2**32 - 1)
+TEXTS = ("", "odom", "payload", "rotor_joint", "no such name", "\u00e9\n\t'\"", "x" * 10_000)
+MANY = 2000
+
+
+class Fuzzer:
+    """Wrong copies of right messages."""
+
+    def __init__(self, seed: int):
+        self._rng = np.random.default_rng(seed)
+
+    def pick(self, values):
+        """One of the values."""
+        return values[self._rng.integers(len(values))]
+
+    def chance(self, share: float) -> bool:
+        """True in so large a share of the calls."""
+        return self._rng.random() < share
+
+    def wrong(self, message):
+        """A copy with one to three of its parts made wrong."""
+        message = copy.deepcopy(message)
+        for _ in range(self._rng.integers(1, 4)):
+            self._spoil(message)
+        return message
+
+    def _spoil(self, message) -> None:
+        """Make one part wrong, of the message or of one in it."""
+        name = self.pick(list(message.get_fields_and_field_types()))
+        value = getattr(message, name)
+        if hasattr(value, "get_fields_and_field_types"):
+            self._spoil(value)
+        elif isinstance(value, (list, array)) and self._rng.random() < 0.5:
+            self._spoil_an_item(message, name, value)
+        else:
+            setattr(message, name, self._wrong_value(name, value))
+
+    def _spoil_an_item(self, message, name, values) -> None:
+        if not len(values):
+            return
+        i = int(self._rng.integers(len(values)))
+        if hasattr(values[i], "get_fields_and_field_types"):
+            self._spoil(values[i])
+        else:
+            values[i] = self._wrong_value(name, values[i])
+
+    def _wrong_value(self, name, value):
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, float):
+            return self.pick(FLOATS)
+        if isinstance(value, int):
+            return self.pick(NANOSECONDS if name == "nanosec" else SECONDS)
+        if isinstance(value, str):
+            return self.pick(TEXTS)
+        if isinstance(value, np.ndarray):  # of fixed length
+            return np.full_like(value, self.pick(FLOATS))
+        return self._wrong_list(value)
+
+    def _wrong_list(self, values):
+        n = len(values)
+        some = values[:1] or (array("d", [1.0]) if isinstance(values, array) else values)
+        kinds = [values[:0], values[: n // 2], values + values, values + some, some * MANY]
+        kinds.append(values[::-1])
+        return self.pick(kinds)
+
+
+def numbers(message):
+    """All floats of a message, those of messages in it too."""
+    for name in message.get_fields_and_field_types():
+        yield from _numbers(getattr(message, name))
+
+
+def _numbers(value):
+    if isinstance(value, float):
+        yield value
+    elif hasattr(value, "get_fields_and_field_types"):
+        yield from numbers(value)
+    elif isinstance(value, (array, np.ndarray)):
+        yield from (float(x) for x in value)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _numbers(item)
