@@ -8,6 +8,7 @@ JOINTS = ("rotor_joint", "rear_truck_joint", "front_truck_joint")
 """What topic_based_ros2_control lists; the last one follows and has no effort."""
 
 
+@pytest.mark.slow
 def test_efforts_by_joint_name_with_wall_time_or_no_stamp_drive_a_plant_in_real_time(nodes, probe):
     from builtin_interfaces.msg import Time
 

@@ -71,6 +71,11 @@ class HardwareInterface:
             self._arming.refused(time.monotonic())
             self._notice_disarming()
 
+    def stop(self) -> None:
+        """Nobody answers states any more."""
+        self._arming.disarm("the tracker stopped")
+        self._notice_disarming()
+
     def _on_state(self, stamp: int) -> None:
         arrived, now_ns = time.perf_counter(), self._node.get_clock().now().nanoseconds
         tracker, arming = self._tracker, self._arming

@@ -72,6 +72,9 @@ class SimulationInterface:
     def tick(self) -> None:
         """Nothing is to be done without a state."""
 
+    def stop(self) -> None:
+        """Nothing is to be done after the last one."""
+
     def _on_state(self, stamp: int) -> None:
         """Answer the state of this stamp."""
         step = self._clock.step(stamp)

@@ -94,6 +94,7 @@ class Tracker:
             if not self._busy:
                 self._states.tick()
                 self._target.repeat()
+        self._states.stop()
 
     def close(self) -> None:
         """End planning."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from typing import Any, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
@@ -89,14 +89,17 @@ class Inbox:
         return {topic: nodes for topic, nodes in found.items() if nodes}
 
     def post(self, request: Callable[[], None]) -> None:
-        """Have `request` called in the working thread; from any thread."""
-        self._requests.append(request)
-        self._guard.trigger()
+        """Have `request` called in the working thread, if it is open; from any thread."""
+        if not self.closed:
+            self._requests.append(request)
+            self._guard.trigger()
 
     def call(self, request: Callable[[], T]) -> T:
         """Have `request` called in the working thread and return its result; raises what it
         raises, and TimeoutError without an answer.
         """
+        if self.closed:
+            raise TimeoutError(f"the {self.name} is not active")
         future: Future[T] = Future()
 
         def run() -> None:
@@ -112,6 +115,11 @@ class Inbox:
         """End `run`; from any thread."""
         self.closed = True
         self._guard.trigger()
+
+    def open(self) -> None:
+        """Take requests again, none of before; to be called while nothing runs."""
+        self._requests.clear()
+        self.closed = False
 
     def run(self) -> None:
         """Serve until `close`."""

@@ -141,7 +141,15 @@ SCENARIO = (
     ),
 )
 
+AUTOSTART = Spec(
+    "autostart",
+    True,
+    "Whether the node configures and activates itself; otherwise that is left to its lifecycle "
+    "services.",
+)
+
 SHARED = SCENARIO + (
+    AUTOSTART,
     Spec(
         "reference", "", "Motion to track, one of the scenario's references; empty is its default."
     ),
@@ -338,6 +346,7 @@ DISPLAY = SHARED + (
 )
 
 RECORDER = SCENARIO + (
+    AUTOSTART,
     Spec("output", "recording", "Folder of the recording; must not exist."),
     Spec(
         "topics",
@@ -365,7 +374,8 @@ class Parameters:
             if not name.startswith(_ROS_OWN)
         }
         for name in overrides:
-            node.undeclare_parameter(name)
+            if not node.describe_parameter(name).read_only:
+                node.undeclare_parameter(name)
         known = {*_ALL, *(spec.name for spec in specs)}
         for name in overrides:
             if name not in known and not name.startswith(_BY_SCENARIO):
@@ -381,6 +391,8 @@ class Parameters:
         """Declare one more parameter."""
         value = spec.check(self._overrides.get(spec.name, spec.default))
         self._specs[spec.name] = spec
+        if self._node.has_parameter(spec.name):
+            return  # of an earlier configuration, and fixed since then
         value = [""] if value == [] else value  # rclpy takes an empty list for bytes
         self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
 

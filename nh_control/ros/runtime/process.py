@@ -3,8 +3,8 @@ everything closed, exit code 0.
 
 Ctrl-C reaches a whole process group and `ros2 launch` then sends SIGINT again, so a second signal
 must not interrupt the cleaning up: rclpy's handlers are off, ours write to a pipe on which the
-main thread waits. One thread runs rclpy's executor (services, timers, parameters), one the
-component's work.
+main thread waits. One thread runs rclpy's executor (services, timers, parameters, changes of the
+node's state), one the component's work.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import rclpy
 import rclpy.utilities
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
@@ -88,16 +90,133 @@ class Component(Protocol):
     """What lives in a node: made with the node, its inbox and the process's Exit."""
 
     def work(self) -> None:
-        """Run in the working thread until the inbox is closed."""
+        """Run in the working thread until the inbox is closed; again, when it is opened again."""
 
     def close(self) -> None:
-        """Called at the end, when no thread runs any more: close files, send last messages."""
+        """Called at the end, when it does not work any more: close files, send last messages."""
+
+
+class ManagedNode(LifecycleNode):
+    """A managed node around a component: configured, it has parameters, topics and services;
+    active, the component works, in a thread of its own; inactive, it is silent and can go on;
+    cleaned up, it is as before, with the parameters that it had.
+    """
+
+    def __init__(self, name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit):
+        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        self._make, self._exit = make, exit_
+        self._inbox: Inbox | None = None
+        self._component: Component | None = None
+        self._thread: threading.Thread | None = None
+        self._started = False
+        self._before: set[int] = set()
+        self._failure: Exception | None = None
+
+    def start(self) -> None:
+        """Configure and activate it, unless the parameter `autostart` is false; raises what making
+        the component raised.
+        """
+        if not self.get_parameter_or("autostart", Parameter("autostart", value=True)).value:
+            self._started = True
+            return
+        self.trigger_configure()
+        if self._failure is not None:
+            raise self._failure
+        self.trigger_activate()
+        self._started = True
+
+    def end(self) -> None:
+        """Stop working, close and destroy it."""
+        self._stop()
+        self._close()
+        self.destroy_node()
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Make the component; where it cannot be made, `start` raises why, and later it is told in
+        the log.
+        """
+        self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
+        self._failure = None
+        self._inbox = inbox = Inbox(self)
+        try:
+            self._component = self._make(self, inbox, self._exit)
+        except Exception as error:
+            self._failure = error
+            self._clear()
+            if self._started:
+                self._tell(error)
+            return TransitionCallbackReturn.FAILURE
+        inbox.close()
+        # collections in the control loop need not look at what exists by now: imports, models,
+        # gains
+        gc.freeze()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Have the component work."""
+        if self._inbox is None or self._component is None:
+            return TransitionCallbackReturn.ERROR
+        self._inbox.open()
+        self._thread = _thread("work", self._component.work, self._exit)
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Have it stop."""
+        self._stop()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Close the component, and leave nothing of it."""
+        self._close()
+        self._clear()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End the process."""
+        self._exit.request()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, UsageError):
+            self.get_logger().error(f"cannot be configured: {error}")
+        else:
+            self._exit.request(error)
+
+    def _stop(self) -> None:
+        if self._inbox is not None and self._thread is not None:
+            self._inbox.close()
+            self._thread.join()
+            self._thread = None
+
+    def _close(self) -> None:
+        if self._component is not None:
+            self._component.close()
+            self._component = None
+
+    def _clear(self) -> None:
+        """Destroy what was made since the configuration began."""
+        for entities, destroy in self._entities():
+            for entity in list(entities):
+                if id(entity) not in self._before:
+                    destroy(entity)
+        self._inbox = None
+
+    def _entities(self) -> list[tuple[Iterable[Any], Callable[[Any], object]]]:
+        """What a component makes, by kind, and what destroys it."""
+        return [
+            (self.publishers, self.destroy_publisher),
+            (self.subscriptions, self.destroy_subscription),
+            (self.services, self.destroy_service),
+            (self.clients, self.destroy_client),
+            (self.timers, self.destroy_timer),
+            (self.guards, self.destroy_guard_condition),
+        ]
 
 
 def run(
     name: str, make: Callable[[Node, Inbox, Exit], Component], args: list[str] | None = None
 ) -> int:
-    """Run a component in a node of this name until SIGINT, SIGTERM or `Exit.request`.
+    """Run a component in a managed node of this name until SIGINT, SIGTERM or `Exit.request`.
 
     Returns the exit code: 0 or that of the request, or WRONG_USE with a log line for a UsageError.
     Raises what a thread raised.
@@ -108,14 +227,10 @@ def run(
         args=sys.argv if args is None else args, signal_handler_options=SignalHandlerOptions.NO
     )
     try:
-        node = _create_node(name)
-        inbox = Inbox(node)
-        component = make(node, inbox, exit_)
-        # collections in the control loop need not look at what exists by now: imports, models,
-        # gains
-        gc.freeze()
+        node = _create_node(name, make, exit_)
+        node.start()
         exit_.started()
-        _work(node, inbox, component, exit_)
+        _serve(node, exit_)
     except UsageError as error:
         get_logger(name).fatal(str(error))
         return WRONG_USE
@@ -128,31 +243,27 @@ def run(
     return exit_.code
 
 
-def _create_node(name: str) -> Node:
+def _create_node(
+    name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit
+) -> ManagedNode:
     try:
-        return rclpy.create_node(name, automatically_declare_parameters_from_overrides=True)
+        return ManagedNode(name, make, exit_)
     except ValueError as error:
         raise UsageError(
             f"{error}; leave parameters without a value (null, an empty list) out"
         ) from error
 
 
-def _work(node: Node, inbox: Inbox, component: Component, exit_: Exit) -> None:
+def _serve(node: ManagedNode, exit_: Exit) -> None:
     executor, stop = SingleThreadedExecutor(), Future[None]()
     executor.add_node(node)
-    threads = [
-        _thread("executor", lambda: executor.spin_until_future_complete(stop), exit_),
-        _thread("work", component.work, exit_),
-    ]
+    thread = _thread("executor", lambda: executor.spin_until_future_complete(stop), exit_)
     try:
         exit_.wait()
     finally:
         stop.set_result(None)
-        inbox.close()
-        for thread in threads:
-            thread.join()
-        component.close()
-        node.destroy_node()
+        thread.join()
+        node.end()
         executor.shutdown()
 
 
