@@ -67,6 +67,11 @@ class TrackerReport:
             self._saturated += 1
             self._limited += command.saturated
 
+    @property
+    def state(self) -> np.ndarray | None:
+        """The last state (nx) for which a command was computed."""
+        return None if self._parts is None else self._parts[0]
+
     def answered(self, seconds: float) -> None:
         """A command was published so long after its state arrived."""
         self._answers += 1

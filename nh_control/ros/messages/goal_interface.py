@@ -5,7 +5,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 from geometry_msgs.msg import Pose, PoseStamped
@@ -29,9 +31,35 @@ PATH_POSES = 300
 """Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
 
 
+class Pursuit(Protocol):
+    """Who wants to know what becomes of a goal."""
+
+    def accepted(self, leg: ReferenceLeg) -> None:
+        """It is followed."""
+
+    def ended(self, refusal: Refusal | None, reason: str) -> None:
+        """It is not followed, or not any more."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the `body` is, and should be, in a frame, at a step of the sequence and a time of the
+    states (ns).
+    """
+
+    step: int
+    time_ns: int
+    body: str
+    frame: str
+    pose: Pose
+    target: Pose
+
+
 class GoalInterface:
     """Takes goals for the motion of the body that `paths` shows, of a scenario with a guidance,
     and keeps its path up to date; `now()` is the present time of the states in ns.
+
+    A goal is replaced by the next one, and by a new start of the run; whoever pursues it is told.
     """
 
     def __init__(
@@ -53,43 +81,80 @@ class GoalInterface:
         )
         self._now = now
         self._body, self._path = paths.body, None
-        self._replanner = Replanner(sequence, inbox.post, self._accepted, self._refused)
-        inbox.subscribe(PoseStamped, "goal", self._on_goal, QUEUE)
-        inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self._on_trajectory, QUEUE)
+        self._replanner = Replanner(sequence, inbox.post, self._accepted, self._not_planned)
+        self._planned: Pursuit | None = None
+        self._followed: Pursuit | None = None
+        inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
+        inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
     def forget(self) -> None:
         """Drop what is being planned, and show the sequence's reference again: the run has started
         anew.
         """
         self._replanner.forget()
+        for pursuit in (self._planned, self._followed):
+            if pursuit is not None:
+                pursuit.ended(None, "the run started anew")
+        self._planned = self._followed = None
         self._paths.publish(self._paths.message(self._sequence.leg(0).tracker.reference))
 
     def close(self) -> None:
         """End planning."""
         self._replanner.close()
 
-    def _on_goal(self, message: PoseStamped) -> None:
+    def progress(self) -> Progress:
+        """How far the present motion is."""
+        target = self._sequence.target(self._sequence.step)
+        actual = self._report.state
+        return Progress(
+            self._sequence.step,
+            max(0, self._now()),
+            self._body.name,
+            self._body.parent,
+            self._paths.pose(target if actual is None else actual),
+            self._paths.pose(target),
+        )
+
+    def stop(self) -> None:
+        """Come to rest where the reference is now."""
+        present = self._paths.pose(self._sequence.target(self._sequence.step)).position
+        place = conversions.xyz(present)
+        self._request("stop", lambda guidance, k, _: guidance.to_goal(k, place), None)
+
+    def goal(self, message: PoseStamped, pursuit: Pursuit | None = None) -> None:
+        """Go there."""
         present = self._paths.pose(self._sequence.target(self._sequence.step))
         try:
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
-            self._refused("goal", str(reason), reason.kind)
+            self._refused("goal", str(reason), reason.kind, pursuit)
             return
         x, y, z = position
         self._request(
             f"goal ({x:.3g}, {y:.3g}, {z:.3g})",
             lambda guidance, k, _: guidance.to_goal(k, position),
+            pursuit,
         )
 
-    def _on_trajectory(self, message: MultiDOFJointTrajectory) -> None:
+    def trajectory(self, message: MultiDOFJointTrajectory, pursuit: Pursuit | None = None) -> None:
+        """Go along it."""
         try:
             plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
         except conversions.ConversionError as reason:
-            self._refused("trajectory", str(reason), reason.kind)
+            self._refused("trajectory", str(reason), reason.kind, pursuit)
             return
-        self._request(f"trajectory of {len(message.points)} points", plan)
+        self._request(f"trajectory of {len(message.points)} points", plan, pursuit)
 
-    def _request(self, what: str, plan: Callable[[Guidance, int, int], Trajectory]) -> None:
+    def _request(
+        self,
+        what: str,
+        plan: Callable[[Guidance, int, int], Trajectory],
+        pursuit: Pursuit | None,
+    ) -> None:
+        if self._planned is not None:
+            self._planned.ended(None, f"replaced by {what} while it was planned")
+        self._planned = pursuit
+
         def leg(k: int) -> ReferenceLeg:
             planned = self._sequence.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
             self._path = self._paths.message(planned.tracker.reference, k, PATH_POSES)
@@ -99,13 +164,24 @@ class GoalInterface:
 
     def _accepted(self, what: str, leg: ReferenceLeg) -> None:
         self._report.accept()
+        before, self._followed, self._planned = self._followed, self._planned, None
+        if before is not None:
+            before.ended(None, f"replaced by {what}")
+        if self._followed is not None:
+            self._followed.accepted(leg)
         self._log.info(
             f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = "
             f"{leg.end * self._model.dsys.h:.3f} s"
         )
         self._paths.publish(self._path)
 
-    def _refused(self, what: str, reason: str, kind: Refusal = Refusal.MODEL) -> None:
+    def _not_planned(self, what: str, reason: str) -> None:
+        pursuit, self._planned = self._planned, None
+        self._refused(what, reason, Refusal.MODEL, pursuit)
+
+    def _refused(self, what: str, reason: str, kind: Refusal, pursuit: Pursuit | None) -> None:
+        if pursuit is not None:
+            pursuit.ended(kind, reason)
         self._report.refuse_goal(kind, f"{what} refused: {reason}")
         self._log.warning(f"{what} refused: {reason}")
 

@@ -17,6 +17,7 @@ from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.goal_actions import GoalActions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
 from nh_control.ros.messages.simulation_interface import SimulationInterface
@@ -73,6 +74,7 @@ class Tracker:
                 self._start_anew,
             )
         )
+        self._actions: GoalActions | None = None
         self._goals = self._make_guide(
             node, [codec for codec in shown if isinstance(codec, BodyCodec)]
         )
@@ -98,6 +100,8 @@ class Tracker:
 
     def close(self) -> None:
         """End planning."""
+        if self._actions is not None:
+            self._actions.close()
         if self._goals is not None:
             self._goals.close()
 
@@ -134,7 +138,7 @@ class Tracker:
         paths.publish(paths.message(self._model.reference))
         if self._sequence.leg(0).guidance is None:
             return None
-        return GoalInterface(
+        goals = GoalInterface(
             node,
             self._inbox,
             self._model,
@@ -143,6 +147,8 @@ class Tracker:
             paths,
             lambda: self._states.now_ns,
         )
+        self._actions = GoalActions(node, self._inbox, goals, self._model.dsys.h)
+        return goals
 
     def _send(self, u: np.ndarray | None, k: int, stamp: int) -> None:
         """Publish a command, or the last one again, and what it steers to."""

@@ -1,0 +1,220 @@
+"""Goals and trajectories as actions, with feedback and a result, beside the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Transform
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
+from rclpy.node import Node
+from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
+
+from nh_control.control.reference_sequence import ReferenceLeg
+from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.goal_interface import GoalInterface, Progress
+from nh_control.ros.runtime.inbox import Inbox
+
+FEEDBACK_S = 0.1
+
+
+class Kind(Protocol):
+    """An action: `name`, and `package` and `type_name` of its type, which may be missing."""
+
+    name: str
+    package: str
+    type_name: str
+
+    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+        """Ask for what the request wants."""
+
+    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+        """Write how far it is."""
+
+    def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
+        """Write what became of it."""
+
+
+class NavigateToPose:
+    """Goals of nav2_msgs: the position counts, the behavior tree does not."""
+
+    name, package, type_name = "navigate_to_pose", "nav2_msgs", "NavigateToPose"
+
+    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+        """Ask for the goal."""
+        goals.goal(request.pose, flight)
+
+    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+        """Pose, times, and the straight way that is left."""
+        feedback.current_pose = PoseStamped(pose=progress.pose)
+        feedback.current_pose.header.frame_id = progress.frame
+        conversions.set_time(feedback.current_pose.header.stamp, progress.time_ns)
+        conversions.set_time(feedback.navigation_time, flight.time_ns(flight.asked, progress.step))
+        if flight.end is not None:
+            left_ns = flight.time_ns(progress.step, flight.end)
+            conversions.set_time(feedback.estimated_time_remaining, left_ns)
+        goal = conversions.xyz(flight.request.pose.pose.position)
+        way = conversions.xyz(progress.pose.position) - goal
+        way[2] *= goal[2] != 0  # a goal in the plane keeps the height
+        feedback.distance_remaining = float(np.linalg.norm(way))
+
+    def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
+        """Nav2 before Jazzy has no place for it."""
+        if hasattr(result, "error_msg"):
+            result.error_code, result.error_msg = (result.UNKNOWN if reason else 0), reason
+
+
+class FollowJointTrajectory:
+    """Trajectories of control_msgs: `multi_dof_trajectory`, without tolerances of its own."""
+
+    name, package, type_name = "follow_joint_trajectory", "control_msgs", "FollowJointTrajectory"
+
+    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+        """Ask for the trajectory."""
+        fields = ("path_tolerance", "goal_tolerance")
+        parts = [prefix + field for prefix in ("", "component_") for field in fields]
+        given = [name for name in parts if getattr(request, name, [])]
+        if request.trajectory.points:
+            flight.ended(Refusal.NAMES, "only multi_dof_trajectory is followed, not trajectory")
+        elif given:
+            flight.ended(Refusal.MODEL, f"{', '.join(given)}: tolerances are not watched here")
+        else:
+            goals.trajectory(request.multi_dof_trajectory, flight)
+
+    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+        """Desired and actual place, and their difference."""
+        feedback.header.frame_id = progress.frame
+        conversions.set_time(feedback.header.stamp, progress.time_ns)
+        feedback.multi_dof_joint_names = [progress.body]
+        desired, actual = (
+            conversions.xyz(pose.position) for pose in (progress.target, progress.pose)
+        )
+        for name, place in (("desired", desired), ("actual", actual), ("error", desired - actual)):
+            point = MultiDOFJointTrajectoryPoint(transforms=[Transform()])
+            conversions.set_xyz(point.transforms[0].translation, place.tolist())
+            conversions.set_time(
+                point.time_from_start, flight.time_ns(flight.begin, progress.step)
+            )
+            setattr(feedback, f"multi_dof_{name}", point)
+
+    def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
+        """The codes of control_msgs."""
+        codes = {Refusal.NAMES: result.INVALID_JOINTS, Refusal.STAMP: result.OLD_HEADER_TIMESTAMP}
+        if reason:
+            result.error_code = result.INVALID_GOAL
+        if refusal in codes:
+            result.error_code = codes[refusal]
+        result.error_string = reason
+
+
+class Flight:
+    """One request of an action, from its acceptance to its result; what it hears of `goals`
+    becomes the result.
+    """
+
+    def __init__(
+        self, kind: Kind, handle: ServerGoalHandle, action: Any, step_s: float, step: int
+    ):
+        self._kind, self._handle, self._action, self._step_s = kind, handle, action, step_s
+        self.request = handle.request
+        self.asked = self.begin = step
+        self.end: int | None = None
+        self.over = False
+
+    def time_ns(self, begin: int, end: int) -> int:
+        """Time between two steps, 0 at least."""
+        return round(max(0, end - begin) * self._step_s * NANOSECONDS)
+
+    def accepted(self, leg: ReferenceLeg) -> None:
+        """It is followed from now on."""
+        self.begin, self.end = leg.start, leg.end
+
+    def ended(self, refusal: Refusal | None, reason: str) -> None:
+        """It is not followed, or not any more."""
+        self._finish(refusal, reason, "abort")
+
+    def tick(self, goals: GoalInterface) -> None:
+        """Tell how far it is, and whether it has arrived or is to end."""
+        if self._handle.is_cancel_requested:
+            self._finish(None, "canceled, to rest where it was", "canceled")
+            goals.stop()
+            return
+        progress = goals.progress()
+        if self.end is not None and progress.step >= self.end:
+            self._finish(None, "", "succeed")
+            return
+        feedback = self._action.Feedback()
+        self._kind.fill_feedback(feedback, self, progress)
+        self._handle.publish_feedback(feedback)
+
+    def _finish(self, refusal: Refusal | None, reason: str, state: str) -> None:
+        if self.over:
+            return
+        self.over = True
+        result = self._action.Result()
+        self._kind.fill_result(result, refusal, reason)
+
+        def conclude(handle: ServerGoalHandle) -> Any:
+            getattr(handle, state)()
+            return result
+
+        self._handle.execute(conclude)
+
+
+class GoalActions:
+    """Action servers of those kinds whose packages are installed; the others are named in the log,
+    once. A request is refused by its result, with the reason; a new one, or one on a topic,
+    replaces it.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, goals: GoalInterface, step_s: float):
+        self._inbox, self._goals, self._step_s = inbox, goals, step_s
+        self._flights: list[Flight] = []
+        self._servers: list[ActionServer] = []
+        kinds: tuple[Kind, ...] = (NavigateToPose(), FollowJointTrajectory())
+        for kind in kinds:
+            try:
+                action = getattr(import_module(f"{kind.package}.action"), kind.type_name)
+            except ImportError:
+                node.get_logger().info(f"no action {kind.name}: {kind.package} is not installed")
+                continue
+            self._servers.append(self._serve(node, kind, action))
+        if self._servers:
+            node.create_timer(FEEDBACK_S, lambda: inbox.post(self._tick))
+
+    def close(self) -> None:
+        """Serve no more."""
+        for server in self._servers:
+            server.destroy()
+
+    def _serve(self, node: Node, kind: Kind, action: Any) -> ActionServer:
+        def begin(handle: ServerGoalHandle) -> None:
+            flight = Flight(kind, handle, action, self._step_s, self._goals.progress().step)
+            self._flights.append(flight)
+            kind.ask(self._goals, handle.request, flight)
+
+        take: Callable[[ServerGoalHandle], None] = lambda handle: self._inbox.post(  # noqa: E731
+            partial(begin, handle)
+        )
+        return ActionServer(
+            node,
+            action,
+            kind.name,
+            execute_callback=lambda _: action.Result(),  # each request brings its own
+            goal_callback=lambda _: (
+                GoalResponse.REJECT if self._inbox.closed else GoalResponse.ACCEPT
+            ),
+            handle_accepted_callback=take,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+        )
+
+    def _tick(self) -> None:
+        for flight in self._flights:
+            if not flight.over:
+                flight.tick(self._goals)
+        self._flights = [flight for flight in self._flights if not flight.over]
