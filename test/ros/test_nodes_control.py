@@ -32,6 +32,7 @@ def started(nodes, probe, steps=300, **given):
     return tracker, nodes.start("plant", {**LOCKSTEP, "duration_s": steps * H, **given})
 
 
+@pytest.mark.slow
 def test_a_reset_of_the_state_alone_starts_plant_and_tracker_again_at_the_next_step(nodes, probe):
     from probe import time_ns
 

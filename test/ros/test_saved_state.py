@@ -38,7 +38,9 @@ def test_what_is_read_is_what_was_written_bit_by_bit(board, saved):
     assert (again.step, again.origin) == (7, 3)
 
 
-@pytest.mark.parametrize("name", ["quadrotor_payload", "satellite", "cart_pole"])
+@pytest.mark.parametrize(
+    "name", ["satellite", "cart_pole", pytest.param("quadrotor_payload", marks=pytest.mark.slow)]
+)
 def test_every_scenario_s_state_has_names(name, tmp_path):
     scenario, file = scenarios.get(name), tmp_path / "state.json"
     dsys = scenario.model()

@@ -127,6 +127,7 @@ class SimulationLoop:
         """Pause a run; raises Refused if there is none."""
         if self.mode is not Mode.PAUSED:
             self._require(Mode.RUNNING, "pause")
+        if self.mode is Mode.RUNNING or self.reason == STOPPED:
             self._set(Mode.PAUSED, "by request")
 
     def resume(self) -> None:
@@ -157,6 +158,11 @@ class SimulationLoop:
         if self._steps is not None:
             self.pacer.restart()
             self._set(Mode.RUNNING, f"{n} steps by request")
+
+    def end_steps(self) -> None:
+        """Pause, if steps are being made by request."""
+        if self._steps is not None:
+            self._set(Mode.PAUSED, "by request")
 
     def reset(self) -> None:
         """Back to the initial state at step 0; a paused plant stays paused, any other runs."""

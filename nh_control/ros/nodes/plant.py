@@ -24,6 +24,7 @@ from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.entities import Entities
 from nh_control.ros.messages.plant_control import PlantControl
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_publisher import StatePublisher
@@ -85,6 +86,7 @@ class Plant:
             QUEUE,
         )
         PlantControl(node, inbox, self._loop, self._parameters)
+        self._offer_standard_control()
         node.add_post_set_parameters_callback(self._on_parameters)
         self._log_start()
 
@@ -135,6 +137,21 @@ class Plant:
         dsys, joints = self._model.dsys, self._model.scenario.joints
         driven = driven_joints(joints, plant.dsys.system, dsys.system.nu)
         return CommandNames(dsys.inputs, driven, [joint.name for joint in joints])
+
+    def _offer_standard_control(self) -> None:
+        """The standard services for simulators, where their package is installed."""
+        node, scenario, loop = self._node, self._model.scenario, self._loop
+        try:
+            from nh_control.ros.messages.standard_control import StandardControl
+        except ModuleNotFoundError as missing:
+            if missing.name != "simulation_interfaces":
+                raise
+            text = "simulation_interfaces is not installed: only the services ~/pause, ~/step, ..."
+            node.get_logger().info(text)
+            return
+        prefix = frame_prefix(node, self._parameters)
+        entities = Entities(scenario, loop.plant.dsys, self._plant_parameters, prefix)
+        StandardControl(node, self._inbox, loop, entities, scenario.title, self._exit.request)
 
     def _last_step(self) -> int:
         p, model = self._parameters, self._model

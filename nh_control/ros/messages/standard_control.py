@@ -1,0 +1,300 @@
+"""A plant under simulation_interfaces, the standard services and action for simulators, where that
+package is installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as CallTimeout
+from typing import Any
+
+import numpy as np
+from rclpy.action.server import ActionServer, CancelResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import (
+    EntityCategory,
+    EntityFilters,
+    EntityState,
+    Result,
+    SimulationState,
+    SimulatorFeatures,
+)
+from simulation_interfaces.srv import (
+    GetEntities,
+    GetEntitiesStates,
+    GetEntityInfo,
+    GetEntityState,
+    GetSimulationState,
+    GetSimulatorFeatures,
+    ResetSimulation,
+    SetEntityState,
+    SetSimulationState,
+    StepSimulation,
+)
+
+from nh_control.ros.loop.simulation_loop import STOPPED, Mode, Refused, SimulationLoop
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.entities import Entities
+from nh_control.ros.messages.plant_control import Steps
+from nh_control.ros.runtime.inbox import Inbox
+
+FEATURES = (
+    SimulatorFeatures.ENTITY_STATE_GETTING,
+    SimulatorFeatures.ENTITY_STATE_SETTING,
+    SimulatorFeatures.ENTITY_INFO_GETTING,
+    SimulatorFeatures.SIMULATION_RESET,
+    SimulatorFeatures.SIMULATION_RESET_TIME,
+    SimulatorFeatures.SIMULATION_RESET_STATE,
+    SimulatorFeatures.SIMULATION_STATE_GETTING,
+    SimulatorFeatures.SIMULATION_STATE_SETTING,
+    SimulatorFeatures.SIMULATION_STATE_PAUSE,
+    SimulatorFeatures.STEP_SIMULATION_SINGLE,
+    SimulatorFeatures.STEP_SIMULATION_MULTIPLE,
+    SimulatorFeatures.STEP_SIMULATION_ACTION,
+)
+
+
+class StandardControl:
+    """The services, in the namespace of the node, and the action `simulate_steps`: states are
+    those of `loop`, entities the bodies of the scenario with this `title`; `quit_` ends the
+    process.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        loop: SimulationLoop,
+        entities: Entities,
+        title: str,
+        quit_: Callable[[], None],
+    ):
+        self._node, self._inbox, self._loop = node, inbox, loop
+        self._entities, self._title, self._quit = entities, title, quit_
+        for kind, name, handle in (
+            (GetSimulatorFeatures, "get_simulator_features", self._features),
+            (GetSimulationState, "get_simulation_state", self._get_state),
+            (SetSimulationState, "set_simulation_state", self._set_state),
+            (ResetSimulation, "reset_simulation", self._reset),
+            (GetEntities, "get_entities", self._get_entities),
+            (GetEntitiesStates, "get_entities_states", self._get_entities_states),
+            (GetEntityInfo, "get_entity_info", self._get_entity_info),
+            (GetEntityState, "get_entity_state", self._get_entity_state),
+            (SetEntityState, "set_entity_state", self._set_entity_state),
+        ):
+            node.create_service(kind, name, handle)
+        group = ReentrantCallbackGroup()  # steps take their time, meanwhile others are served
+        node.create_service(StepSimulation, "step_simulation", self._step, callback_group=group)
+        self._action = ActionServer(
+            node,
+            SimulateSteps,
+            "simulate_steps",
+            self._simulate_steps,
+            callback_group=group,
+            cancel_callback=self._cancel,
+        )
+
+    # Time ----------------------------------------------------------------------------------------
+
+    def _features(self, _: Any, response: Any) -> Any:
+        response.features.features = list(FEATURES)
+        response.features.custom_info = f"nh_control: {self._title}"
+        return response
+
+    def _get_state(self, _: Any, response: Any) -> Any:
+        response.state.state, response.result = self._state(), _ok()
+        return response
+
+    def _state(self) -> int:
+        """What the loop does; what has ended or failed is paused."""
+        mode, reason = self._loop.mode, self._loop.reason
+        if mode is Mode.RUNNING:
+            return int(SimulationState.STATE_PLAYING)
+        stopped = mode is Mode.PAUSED and reason == STOPPED
+        return int(SimulationState.STATE_STOPPED if stopped else SimulationState.STATE_PAUSED)
+
+    def _set_state(self, request: Any, response: Any) -> Any:
+        target, loop = request.state.state, self._loop
+        if target == SimulationState.STATE_QUITTING:
+            response.result = _ok()
+            self._quit()
+            return response
+        requests = {
+            SimulationState.STATE_STOPPED: loop.stop,
+            SimulationState.STATE_PLAYING: loop.resume,
+            SimulationState.STATE_PAUSED: loop.pause,
+        }
+        if target not in requests:
+            response.result = _result(Result.RESULT_FEATURE_UNSUPPORTED, f"no state {target}")
+        elif target == self._state():
+            code = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
+            response.result = _result(code, f"the plant is {loop.mode.value} already")
+        else:
+            failed = SetSimulationState.Response.STATE_TRANSITION_ERROR
+            response.result = self._call(requests[target], failed)
+        return response
+
+    def _reset(self, request: Any, response: Any) -> Any:
+        loop = self._loop
+        scope = request.scope or ResetSimulation.Request.SCOPE_ALL
+        both = (
+            bool(scope & ResetSimulation.Request.SCOPE_TIME),
+            bool(scope & ResetSimulation.Request.SCOPE_STATE),
+        )
+        requests = {
+            (True, True): loop.reset,
+            (True, False): loop.reset_time,
+            (False, True): loop.reset_state,
+        }
+        response.result = (
+            self._call(requests[both])
+            if both in requests
+            else _result(Result.RESULT_FEATURE_UNSUPPORTED, "nothing is ever spawned here")
+        )
+        return response
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    async def _step(self, request: Any, response: Any) -> Any:
+        response.result = await self._made(request.steps, lambda made: None)
+        return response
+
+    async def _simulate_steps(self, goal: Any) -> Any:
+        asked = goal.request.steps
+
+        def tell(made: int) -> None:
+            goal.publish_feedback(
+                SimulateSteps.Feedback(completed_steps=made, remaining_steps=asked - made)
+            )
+
+        result = SimulateSteps.Result(result=await self._made(asked, tell))
+        if goal.is_cancel_requested:
+            goal.canceled()
+        elif result.result.result == Result.RESULT_OK:
+            goal.succeed()
+        else:
+            goal.abort()
+        return result
+
+    async def _made(self, asked: int, tell: Callable[[int], None]) -> Result:
+        """The result of so many steps, of which `tell` is called with how many are made."""
+        if asked < 1:
+            return _result(Result.RESULT_OPERATION_FAILED, "expected at least 1 step, got 0")
+        steps = Steps(self._node)
+        result = self._call(lambda: self._loop.step(asked, steps.progress))
+        if result.result != Result.RESULT_OK:
+            return result
+        over = False
+        while not over:
+            over = await steps.next()
+            tell(steps.made)
+        if steps.made == asked:
+            return result
+        loop = self._loop
+        reason = f"{loop.mode.value}{f': {loop.reason}' if loop.reason else ''}"
+        text = f"{steps.made} of {asked} steps made, the plant is {reason}"
+        return _result(Result.RESULT_OPERATION_FAILED, text)
+
+    def _cancel(self, _: Any) -> CancelResponse:
+        self._inbox.post(self._loop.end_steps)
+        return CancelResponse.ACCEPT
+
+    # Entities ------------------------------------------------------------------------------------
+
+    def _get_entities(self, request: Any, response: Any) -> Any:
+        response.result, response.entities = self._chosen(request.filters)
+        return response
+
+    def _get_entities_states(self, request: Any, response: Any) -> Any:
+        response.result, names = self._chosen(request.filters)
+        x, stamp = self._present()
+        response.entities = names
+        response.states = [self._shown(name, x, stamp) for name in names]
+        return response
+
+    def _get_entity_info(self, request: Any, response: Any) -> Any:
+        response.result = self._known(request.entity)
+        if response.result.result == Result.RESULT_OK:
+            response.info.category.category = EntityCategory.CATEGORY_ROBOT
+            response.info.description = f"{request.entity} of {self._title}"
+        return response
+
+    def _get_entity_state(self, request: Any, response: Any) -> Any:
+        response.result = self._known(request.entity)
+        if response.result.result == Result.RESULT_OK:
+            response.state = self._shown(request.entity, *self._present())
+        return response
+
+    def _set_entity_state(self, request: Any, response: Any) -> Any:
+        response.result = self._known(request.entity)
+        if response.result.result != Result.RESULT_OK:
+            return response
+        given, loop = request.state, self._loop
+
+        def change() -> None:
+            state = self._entities.moved(
+                request.entity,
+                loop.plant.state,
+                given.header.frame_id,
+                given.pose if request.set_pose else None,
+                given.twist if request.set_twist else None,
+            )
+            loop.set_state(state)
+
+        response.result = self._call(change, SetEntityState.Response.INVALID_POSE)
+        return response
+
+    def _present(self) -> tuple[np.ndarray, int]:
+        """The plant's state (nx) and its stamp in ns."""
+        loop = self._loop
+        return self._inbox.call(
+            lambda: (loop.plant.state, loop.validator.clock.stamp(loop.plant.step))
+        )
+
+    def _shown(self, name: str, x: np.ndarray, stamp: int) -> EntityState:
+        state = EntityState()
+        state.header.frame_id = self._entities.show(name, x, state.pose, state.twist)
+        conversions.set_time(state.header.stamp, stamp)
+        return state
+
+    def _chosen(self, filters: EntityFilters) -> tuple[Result, list[str]]:
+        """Names that the filters let pass."""
+        if filters.categories or filters.tags.tags or filters.bounds.type:
+            text = "entities are filtered by name alone"
+            return _result(Result.RESULT_FEATURE_UNSUPPORTED, text), []
+        try:
+            pattern = re.compile(filters.filter)
+        except re.error as error:
+            text = f"filter {filters.filter!r}: {error}"
+            return _result(Result.RESULT_OPERATION_FAILED, text), []
+        return _ok(), [name for name in self._entities.names if pattern.search(name)]
+
+    def _known(self, name: str) -> Result:
+        names = self._entities.names
+        if name in names:
+            return _ok()
+        text = f"no entity '{name}'; there are {', '.join(names) or 'none'}"
+        return _result(Result.RESULT_NOT_FOUND, text)
+
+    def _call(
+        self, request: Callable[[], None], failed: int = Result.RESULT_OPERATION_FAILED
+    ) -> Result:
+        """The result of a request to the loop, `failed` with the reason where it is refused."""
+        try:
+            self._inbox.call(request)
+        except (Refused, ValueError) as reason:
+            return _result(failed, str(reason))
+        except CallTimeout:
+            return _result(Result.RESULT_OPERATION_FAILED, "the plant did not answer in time")
+        return _ok()
+
+
+def _ok() -> Result:
+    return Result(result=Result.RESULT_OK)
+
+
+def _result(code: int, message: str) -> Result:
+    return Result(result=code, error_message=message)

@@ -1,0 +1,110 @@
+"""Bodies one by one: what is set is what is shown, and all others stay."""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+STARTS = {"snakeboard": "", "quadrotor_payload": "hover", "satellite": ""}
+LONG = pytest.param("quadrotor_payload", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=["snakeboard", "satellite", LONG])
+def bodies(request):
+    """Entities of a scenario, its model and a state in motion."""
+    from nh_control.ros.messages.entities import Entities
+
+    scenario = scenarios.get(request.param)
+    dsys = scenario.model()
+    at_rest = scenario.reference(dsys, STARTS[request.param]).states[-1]
+    v = 0.3 * np.cos(np.arange(dsys.system.space.nw))
+    state = dsys.state(dsys.configuration(at_rest), v)
+    return Entities(scenario, dsys, scenario.parameters, "robot/"), dsys, state
+
+
+def shown(entities, x):
+    """Position, orientation, linear and angular velocity of all bodies."""
+    from geometry_msgs.msg import Pose, Twist
+
+    rows = {}
+    for name in entities.names:
+        pose, twist = Pose(), Twist()
+        assert entities.show(name, x, pose, twist).startswith("robot/")
+        p, o, v, w = pose.position, pose.orientation, twist.linear, twist.angular
+        rows[name] = np.array([p.x, p.y, p.z, o.w, o.x, o.y, o.z, v.x, v.y, v.z, w.x, w.y, w.z])
+    return rows
+
+
+def test_what_is_shown_and_set_again_changes_nothing(bodies):
+    from geometry_msgs.msg import Pose, Twist
+
+    entities, dsys, x = bodies
+    for name in entities.names:
+        pose, twist = Pose(), Twist()
+        frame = entities.show(name, x, pose, twist)
+        assert np.abs(entities.moved(name, x, frame, pose, twist) - x).max() < 1e-9
+        assert np.abs(entities.moved(name, x, "", None, None) - x).max() < 1e-9
+
+
+def test_twists_are_velocities_in_the_parent_s_axes(bodies):
+    entities, dsys, x = bodies
+    ahead = dsys.step(x, dsys.idle(x))
+    before, after = shown(entities, x), shown(entities, ahead)
+    for name in entities.names:
+        v = 0.5 * (before[name][7:10] + after[name][7:10])
+        rate = (after[name][:3] - before[name][:3]) / dsys.h
+        assert np.abs(rate - v).max() < 2e-2 * max(1.0, np.abs(v).max())
+
+
+@pytest.mark.slow
+def test_a_body_is_moved_and_turned_alone():
+    from geometry_msgs.msg import Pose, Twist
+
+    from nh_control.ros.messages.entities import Entities
+
+    scenario = scenarios.get("quadrotor_payload")
+    dsys = scenario.model()
+    x = scenario.reference(dsys, "hover").states[0]
+    entities = Entities(scenario, dsys, scenario.parameters, "robot/")
+    pose, twist = Pose(), Twist()
+    entities.show("quad1", x, pose, twist)
+    pose.orientation.w, pose.orientation.x = np.cos(0.1), np.sin(0.1)
+    twist.angular.x = 0.3
+    before, after = (
+        shown(entities, x),
+        shown(entities, entities.moved("quad1", x, "", pose, twist)),
+    )
+    assert after["quad1"][3:5] == pytest.approx([np.cos(0.1), np.sin(0.1)], abs=1e-12)
+    assert after["quad1"][10:] == pytest.approx([0.3, 0.0, 0.0], abs=1e-12)
+    for name in ("payload", "quad2"):
+        assert after[name] == pytest.approx(before[name], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"frame": "map"}, "base_link in the frame 'map'; expected 'odom'"),
+        ({"w": 2.0}, "no unit quaternion"),
+        ({"w": 0.0, "x": 1.0}, "moves in the plane"),
+        ({"z": 0.1}, "moves in the plane"),
+        ({"px": float("nan")}, "not finite"),
+        ({"vx": float("inf")}, "not finite"),
+    ],
+)
+def test_poses_and_twists_that_cannot_be_are_refused(change, error):
+    from geometry_msgs.msg import Pose, Twist
+
+    from nh_control.ros.messages.entities import Entities
+
+    scenario = scenarios.get("snakeboard")
+    dsys = scenario.model()
+    pose, twist = Pose(), Twist()
+    pose.position.x, pose.position.z = change.get("px", 0.0), change.get("z", 0.0)
+    pose.orientation.w, pose.orientation.x = change.get("w", 1.0), change.get("x", 0.0)
+    twist.linear.x = change.get("vx", 0.0)
+    entities = Entities(scenario, dsys, scenario.parameters, "")
+    x = scenario.reference(dsys).states[0]
+    with pytest.raises(ValueError, match=error):
+        entities.moved("base_link", x, change.get("frame", ""), pose, twist)
