@@ -13,20 +13,20 @@ STEPS = 200
 
 
 def start(nodes, name, perturbation, **given):
-    """Start plant and tracker of a robot of this name."""
+    """Tracker and plant of a robot of this name."""
     place = ("-r", f"__ns:=/{name}")
-    nodes.start("tracker", None, *place)
-    return nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
+    tracker = nodes.start("tracker", None, *place)
+    return tracker, nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
 
 
-def expected(perturbation):
+def expected(perturbation, steps=STEPS):
     """Rows of a lone robot's x, y and joint positions over the same run."""
     model = SCENARIO.model()
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
     first = SCENARIO.perturb(
         model, tracker.reference.states[0], PlanarPerturbation(position=perturbation)
     )
-    states = closed_loop(model, tracker, first, STEPS).trajectory.states
+    states = closed_loop(model, tracker, first, steps).trajectory.states
     rows = [model.configuration(x) for x in states]
     return np.array([[x, y, psi, phi, -phi] for psi, phi, theta, x, y in rows])
 
@@ -45,20 +45,20 @@ class Robot:
         for topic, kind in {**kinds, "markers": MarkerArray}.items():
             self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
 
-    def rows(self):
+    def rows(self, steps=STEPS):
         """As `expected`."""
         from probe import by_step
 
         bodies, joints = (by_step(self.topics[topic], H) for topic in ("odom", "joint_states"))
-        assert sorted(bodies) == sorted(joints) == list(range(STEPS + 1))
-        places = [bodies[k].pose.pose.position for k in range(STEPS + 1)]
+        assert sorted(bodies) == sorted(joints) == list(range(steps + 1))
+        places = [bodies[k].pose.pose.position for k in range(steps + 1)]
         return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
 
-    def complete(self):
+    def complete(self, steps=STEPS):
         """Whether the last messages are there."""
         from probe import time_ns
 
-        last = round(STEPS * H * 1e9)
+        last = round(steps * H * 1e9)
         received = [self.topics[topic] for topic in ("clock", "odom", "joint_states")]
         return all(messages and time_ns(messages[-1]) == last for messages in received)
 

@@ -1,0 +1,102 @@
+"""Robots side by side in one domain: plant and tracker of each in processes of their own, in its
+namespace, at 100 Hz in lock-step. One is paused and goes on, one loses its tracker and gets
+another. Prints for each robot the largest difference of its states from those of a lone robot in
+one process, jumps back of its clock, its rate and missed steps.
+
+    python test/benchmark/many_robots.py [ROBOTS [SECONDS]]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+
+from node_processes import Nodes  # noqa: E402
+from probe import Probe  # noqa: E402
+from std_srvs.srv import SetBool  # noqa: E402
+from test_nodes_robots import SCENARIO, H, Robot, expected, start  # noqa: E402
+
+DOMAIN = 1 + os.getpid() % 100
+READY_S = 600.0
+"""Until all have begun."""
+
+
+def pause(probe: Probe, name: str, state: bool) -> None:
+    """Pause a robot, or have it go on."""
+    client = probe.node.create_client(SetBool, f"/{name}/plant/pause")
+    probe.wait(client.service_is_ready, "service")
+    future = client.call_async(SetBool.Request(data=state))
+    probe.wait(future.done, "answer")
+    assert future.result().success, future.result().message
+
+
+def run(nodes: Nodes, probe: Probe, count: int, steps: int) -> list[str]:
+    """Rows of the table."""
+    names = [f"robot{i + 1}" for i in range(count)]
+    robots = [Robot(probe, name) for name in names]
+    given = {"lockstep": True, "duration_s": steps * H, "wait_for": "[probe]"}
+    trackers = {
+        name: start(nodes, name, 0.02 * (i + 1), **given)[0] for i, name in enumerate(names)
+    }
+    progress = lambda name: int(probe.values(f"{name}/plant").get("step", 0))  # noqa: E731
+    probe.wait(lambda: all(progress(name) > 0 for name in names), "start of all", READY_S)
+    begun = time.monotonic()
+    paused, orphan = names[:2]
+    pause(probe, paused, True)
+    trackers[orphan].kill()
+    nodes.start("tracker", None, "-r", f"__ns:=/{orphan}")
+    probe.spin(2.0)
+    pause(probe, paused, False)
+    modes = lambda: [probe.values(f"{name}/plant").get("mode") for name in names]  # noqa: E731
+    probe.wait(lambda: set(modes()) == {"finished"}, "end of all", READY_S)
+    print(f"all at their end {time.monotonic() - begun:.0f} s after all had begun")
+    rows = []
+    for i, robot in enumerate(robots):
+        probe.wait(lambda: robot.complete(steps), "last state")
+        error = np.abs(robot.rows(steps) - expected(0.02 * (i + 1), steps)).max()
+        jumps = int((np.diff(robot.times()) < 0).sum())
+        values = probe.values(f"{robot.name}/plant")
+        frames = {m.child_frame_id for m in robot.topics["odom"]} == {f"{robot.name}/base_link"}
+        cells = (
+            robot.name,
+            f"{error:.1e}",
+            jumps,
+            "own" if frames else "mixed",
+            values["missed_steps"],
+            values["jitter_p99_us"],
+        )
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    assert not probe.clock
+    return rows
+
+
+def main() -> None:
+    """Run and print."""
+    given = [int(text) for text in sys.argv[1:]]
+    count, seconds = (*given, *(10, 5)[len(given) :])
+    with tempfile.TemporaryDirectory() as folder:
+        nodes, probe = Nodes(DOMAIN, Path(folder)), Probe(DOMAIN)
+        try:
+            rows = run(nodes, probe, count, round(seconds / H))
+        finally:
+            with redirect_stdout(None):  # the nodes' logs
+                nodes.end()
+            probe.close()
+    print(
+        f"{SCENARIO.name}, {count} robots, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    print("| robot | difference of states | clock back | frames | missed | jitter p99 [us] |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(rows))
+
+
+if __name__ == "__main__":
+    main()
