@@ -198,6 +198,8 @@ def of_all() -> list[Argument]:
             bool,
             "false = positions only; the tracker reconstructs the momentum",
         ),
+        _of("step_count", int, "steps that the service ~/step makes"),
+        _of("state_file", str, "file of ~/save_state and ~/load_state"),
         _of(
             "clock",
             str,

@@ -49,8 +49,8 @@ SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
 RESPAWN_S = 0.5
 """How long after its death a tracker is started again."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
-BY_ROBOT = ("namespace", "frame_prefix", "clock")
-"""Arguments that follow from a robot's name where there are several."""
+BY_ROBOT = ("namespace", "frame_prefix", "clock", "state_file")
+"""Arguments that are for one robot alone."""
 
 
 def description(

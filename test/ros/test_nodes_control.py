@@ -71,10 +71,22 @@ def test_a_tracker_that_comes_after_a_reset_of_the_state_knows_when_the_referenc
 
 @pytest.mark.slow
 def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
-    file = tmp_path / "state.json"
+    from probe import time_ns
+    from rosbags.highlevel import AnyReader
+    from visualization_msgs.msg import MarkerArray
+
+    file, bag, markers = (
+        tmp_path / "state.json",
+        tmp_path / "bag",
+        probe.listen(MarkerArray, "markers"),
+    )
     given = {"state_file": str(file), "step_count": 40, "speed_factor": 1.0}
-    started(nodes, probe, steps=400, **given)
-    probe.wait(lambda: len(probe.joint_states) > 20, "steps")
+    display = nodes.start("display", {"rate_hz": 200.0})
+    recorder = nodes.start("recorder", {"output": str(bag), "use_sim_time": True})
+    tracker, plant = started(
+        nodes, probe, steps=400, **given, wait_for="[probe, display, recorder]"
+    )
+    probe.wait(lambda: len(probe.joint_states) > 20 and markers, "steps")
     assert probe.call("pause", True).success
     at = int(probe.wait(lambda: probe.values().get("step"), "step"))
     probe.wait(lambda: probe.values().get("mode") == "paused", "pause")
@@ -106,3 +118,20 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     file.write_text("{}")
     refused = probe.call("load_state")
     assert not refused.success and "state.json: expected 'step'" in refused.message
+
+    probe.clear()
+    assert probe.call("reset").success
+    shown = lambda: markers and time_ns(markers[-1].markers[0])  # noqa: E731
+    probe.wait(lambda: shown() == 0, "picture of the start")
+    assert probe.call("pause", False).success
+    probe.wait(lambda: shown() and shown() > 10**9, "picture of the run")
+    ends = [node.end() for node in (plant, tracker, display, recorder)]
+    assert ends == [0, 0, 0, 0]
+    with AnyReader([bag]) as reader:
+        stamps = [
+            time_ns(reader.deserialize(data, one.msgtype))
+            for one, _, data in reader.messages(
+                [one for one in reader.connections if one.topic == "/joint_states"]
+            )
+        ]
+    assert stamps.count(0) > 1 and max(stamps) > 10**9
