@@ -117,8 +117,7 @@ def run(args: Namespace) -> int:
             except IndexError as error:
                 raise UsageError(str(error)) from error
         return 0
-    if args.parquet and find_spec("pyarrow") is None:
-        raise UsageError("--parquet needs pyarrow: pip install 'nh_control[study]'")
+    _refuse(args)
     with Progress() as progress:
         with usage_errors():
             folder = folder or _folder(args, study)
@@ -136,6 +135,21 @@ def run(args: Namespace) -> int:
         _say_how_to_go_on(folder, numbers["runs"], study.total)
         return INTERRUPTED
     return FAILED if numbers["failed"]["count"] == numbers["runs"] else 0
+
+
+def _refuse(args: Namespace) -> None:
+    """Raise UsageError for what cannot be done, before anything is begun."""
+    from nh_control.studies.workers import LOCAL, MissingExtra
+
+    if args.parquet and find_spec("pyarrow") is None:
+        raise UsageError(str(MissingExtra("pyarrow", "study", "--parquet")))
+    if args.scheduler and find_spec("distributed") is None:
+        raise UsageError(str(MissingExtra("dask.distributed", "dask", "--scheduler")))
+    if args.workers < 0 or (args.workers and args.scheduler not in ("", LOCAL)):
+        raise UsageError(
+            f"--workers starts processes on this machine, 1 or more; got {args.workers}"
+            + f" for the workers that {args.scheduler} has" * bool(args.scheduler)
+        )
 
 
 def _study(args: Namespace) -> tuple[Study, Path | None]:
@@ -194,14 +208,9 @@ def _conducted(store: Store, args: Namespace, progress: Progress) -> bool:
 
 
 def _workers(args: Namespace) -> Workers:
-    from nh_control.studies import Cluster, MissingExtra, Processes
+    from nh_control.studies import Cluster, Processes
 
-    if not args.scheduler:
-        return Processes(args.workers)
-    try:
-        return Cluster(args.scheduler, args.workers)
-    except MissingExtra as missing:
-        raise UsageError(str(missing)) from missing
+    return Cluster(args.scheduler, args.workers) if args.scheduler else Processes(args.workers)
 
 
 def _saved(

@@ -21,6 +21,8 @@ from nh_control.studies.reading import differences, read, study_of, written
 from nh_control.studies.running import METRICS, Run
 from nh_control.studies.study import Study
 
+READERS_S = 60.0
+"""How long others may read at a time while runs are to be written."""
 COLUMNS = ("success", "steps", "wall_s", "failure")
 """What every run has besides its number, seed, what varied, and its metrics."""
 
@@ -59,7 +61,7 @@ class Store:
         except OSError:
             self._lock.close()
             raise ValueError(f"{self.folder}: this study is running already") from None
-        self._database = sqlite3.connect(self.folder / RUNS)
+        self._database = sqlite3.connect(self.folder / RUNS, timeout=READERS_S)
         columns = ", ".join(f'"{name}"' for name in _distinct(self.names))
         columns = columns.replace(",", " INTEGER PRIMARY KEY,", 1)
         self._database.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns})")

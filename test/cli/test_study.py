@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 from command import ROOT, nh_control
+from in_process_workers import InProcess
 
 from nh_control.cli import main
 from nh_control.command import arguments, studying
@@ -45,16 +46,17 @@ def stored(folder):
         return database.execute("SELECT run, wall_s FROM runs").fetchall()
 
 
-def test_a_study_from_a_file_to_its_figures(tmp_path):
+def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(studying, "_workers", lambda args: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
         f"  m: 0.8:1.2:2\n  integrator: [midpoint, midpoint_left]\n"
     )
-    done = nh_control("study", "basin.yaml", "--workers", "1", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, out, err = call("basin.yaml")
+    assert code == 0 and not err
+    assert "16 of 16 runs" in out and "ValueError: too far: 2.5" in out
+    assert "midpoint_left" in out and "rank correlation" in out
     folder = tmp_path / "nh_control_output" / "trapped-study"
-    assert "16 of 16 runs" in done.stdout and "ValueError: too far: 2.5" in done.stdout
-    assert "midpoint_left" in done.stdout and "rank correlation" in done.stdout
     assert {file.name for file in folder.iterdir()} == {
         output.STUDY, output.RUNS, output.STATISTICS, "errors.png", "basin.png", "sensitivity.png",
     }  # fmt: skip
@@ -114,6 +116,7 @@ def test_the_study_of_the_readme_can_be_run():
         ((SCENARIO, "--vary", "weight.theta=1,2", "--command-of", "1"), "no option"),
         ((SCENARIO, "--vary", "m=1,2", "--overwrite"), "add --output DIR"),
         ((".",), "has no study"),
+        ((SCENARIO, "--vary", "m=1,2", "--workers", "-1", "--output", "o"), "1 or more"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_its_remedy(call, words, said):
@@ -121,13 +124,17 @@ def test_what_cannot_be_done_is_said_with_its_remedy(call, words, said):
     assert code == 2 and said in err and not out
 
 
-def test_extras_that_are_missing_are_named_before_anything_is_run(call, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    code, _, err = call(SCENARIO, "--vary", "m=1,2", "--scheduler", "local", "--output", "out")
-    assert code == 2 and "pip install 'nh_control[dask]'" in err
-    monkeypatch.setattr(studying, "find_spec", lambda name: None)
-    code, _, err = call(SCENARIO, "--vary", "m=1,2", "--parquet")
-    assert code == 2 and "pip install 'nh_control[study]'" in err
+@pytest.mark.parametrize(
+    "words, package, extra",
+    [(("--scheduler", "local"), "distributed", "dask"), (("--parquet",), "pyarrow", "study")],
+)
+def test_extras_that_are_missing_are_named_before_anything_is_begun(
+    call, monkeypatch, tmp_path, words, package, extra
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    code, _, err = call(SCENARIO, "--vary", "m=1,2", *words)
+    assert code == 2 and f"pip install 'nh_control[{extra}]'" in err
+    assert not list(tmp_path.iterdir())
 
 
 def test_results_are_never_mixed_nor_lost(call, tmp_path, monkeypatch):
@@ -167,6 +174,7 @@ def trap(folder, angle, how):
 def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
     trap(tmp_path, ANGLES[30], signal.SIGKILL)
     (tmp_path / "study.yaml").write_text(FILE % ANGLES)
+    study = study_of({**read(tmp_path / "study.yaml"), "scenario": f"{tmp_path}/trapped.py"})
     words = ("--workers", "1", "--no-plots", "--json")
     assert nh_control("study", "study.yaml", *words, cwd=tmp_path).returncode == -signal.SIGKILL
     folder = tmp_path / "nh_control_output" / "trapped-study"
@@ -177,6 +185,9 @@ def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
     assert json.loads(second.stdout)["runs"] == 40
     assert sorted(index for index, _ in stored(folder)) == list(range(40))
     assert set(before) <= set(stored(folder)), "what was there has not been made again"
+    with sqlite3.connect(folder / output.RUNS) as database:
+        errors = database.execute("SELECT final_error FROM runs ORDER BY run").fetchall()
+    assert errors == [(run.metrics[0],) for run in run_indices(study, range(40))]
 
 
 @pytest.mark.slow

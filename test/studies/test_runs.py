@@ -11,24 +11,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process_workers import InProcess
 
 from nh_control.cli import main
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
 from nh_control.studies.conducting import LOST, WorkersLost, results
 from nh_control.studies.workers import MissingExtra
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ANGLES = [round(0.01 * i, 2) for i in range(40)]
 
 
 def pendulum(**keys):
-    return study_of({"scenario": f"{HERE}/trapped.py:SCENARIO", **keys})
+    return study_of({"scenario": f"{FOLDER}/trapped.py:SCENARIO", **keys})
 
 
 @pytest.fixture
 def trap(tmp_path):
     """Return f(**trap) -> the study of a scenario with that trap, over ANGLES."""
-    shutil.copy(HERE / "trapped.py", tmp_path)
+    shutil.copy(FOLDER / "trapped.py", tmp_path)
 
     def make(angles=ANGLES, **trap):
         if trap:
@@ -55,31 +56,6 @@ def conducted(study, folder, workers, **how):
 def numbers(runs):
     """What does not depend on who made the runs, and how fast."""
     return [(r.index, r.values, r.seed, r.metrics, r.success, r.steps, r.failure) for r in runs]
-
-
-class Here:
-    """Workers in this process: tasks are made when they are submitted."""
-
-    count = 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def submit(self, study, indices):
-        from concurrent.futures import Future
-
-        future = Future()
-        future.set_result(run_indices(study, indices))
-        return future
-
-    def ended(self, futures):
-        return futures[:1]
-
-    def lost(self, error):
-        return False
 
 
 VARIED = {
@@ -165,7 +141,7 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
     assert set(columns["failure"]) == {""}
 
 
-class Dying(Here):
+class Dying(InProcess):
     """Workers that die, once or always, of tasks with one of the indices, and take with them what
     else is in hand, like a pool.
     """
@@ -226,11 +202,11 @@ def test_no_run_is_written_twice_nor_by_two(tmp_path, trap):
 def test_stopping_and_going_on_in_one_process(tmp_path, trap):
     study, told = trap(angles=np.linspace(0, 1, 400)), []
     columns, complete = conducted(
-        study, tmp_path / "out", Here(), progress=told.append, stop=lambda: len(told) >= 5
+        study, tmp_path / "out", InProcess(), progress=told.append, stop=lambda: len(told) >= 5
     )
     assert not complete and 5 <= len(columns["run"]) < 400
     before = len(told)
-    columns, complete = conducted(study, tmp_path / "out", Here(), progress=told.append)
+    columns, complete = conducted(study, tmp_path / "out", InProcess(), progress=told.append)
     assert complete and told == [*range(1, before + 1), *range(before + 1, 401)]
 
 
