@@ -13,6 +13,7 @@ from nav_msgs.msg import Odometry
 from transforms3d.quaternions import quat2mat
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import BodyCodec, PlanarCodec, codecs
@@ -69,7 +70,8 @@ class Entities:
         message, (codec, _, i) = self._written(name, x), self._bodies[name]
         if frame not in ("", message.header.frame_id):
             raise ConversionError(
-                f"{name} in the frame {frame!r}; expected {message.header.frame_id!r}"
+                Refusal.FRAME,
+                f"{name} in the frame {frame!r}; expected {message.header.frame_id!r}",
             )
         if pose is not None:
             _place(message.pose.pose, pose, name, isinstance(codec, PlanarCodec))
@@ -95,10 +97,14 @@ class Entities:
 def _place(target: Pose, pose: Pose, name: str, planar: bool) -> None:
     orientation, position = conversions.unit_wxyz(pose.orientation, name), pose.position
     if not np.isfinite(conversions.xyz(position)).all():
-        raise ConversionError(f"position of {name} with a value that is not finite")
+        raise ConversionError(
+            Refusal.NOT_FINITE, f"position of {name} with a value that is not finite"
+        )
     tilt = math.hypot(orientation[1], orientation[2])
     if planar and max(tilt, abs(position.z)) > FLAT:
-        raise ConversionError(f"{name} moves in the plane z = 0 and turns about z alone")
+        raise ConversionError(
+            Refusal.ORIENTATION, f"{name} moves in the plane z = 0 and turns about z alone"
+        )
     conversions.set_xyz(target.position, conversions.xyz(position).tolist())
     conversions.set_wxyz(target.orientation, orientation.tolist())
 
@@ -107,7 +113,9 @@ def _set_twist(message: Odometry, twist: Twist, name: str) -> None:
     """Write a twist in the parent's axes into a message with the body's."""
     linear, angular = conversions.xyz(twist.linear), conversions.xyz(twist.angular)
     if not np.isfinite([linear, angular]).all():
-        raise ConversionError(f"twist of {name} with a value that is not finite")
+        raise ConversionError(
+            Refusal.NOT_FINITE, f"twist of {name} with a value that is not finite"
+        )
     turn = quat2mat(conversions.wxyz(message.pose.pose.orientation))
     own = message.twist.twist
     conversions.set_xyz(own.linear, (linear @ turn).tolist())
