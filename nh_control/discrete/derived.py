@@ -31,6 +31,22 @@ class Stepping(Protocol):
         """
 
 
+@runtime_checkable
+class StateEngine(Protocol):
+    """An engine that knows momenta, velocities and energies of states, where `knows_states`."""
+
+    knows_states: bool
+
+    def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Momenta of a configuration and a velocity."""
+
+    def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
+        """Velocity of a state."""
+
+    def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
+        """Energy (J) of a state with its velocity."""
+
+
 class Derived:
     """Functions that are made when they are needed, for every step and all values of the
     parameters.
@@ -45,12 +61,20 @@ class Derived:
         """Step, linearization and Hessian: of the system's model, if it has some for the method,
         else generated from the equations.
         """
+        return self._own or self.generated()
+
+    @cached_property
+    def states(self) -> StateEngine | None:
+        """The model's own momenta, velocities and energies, if it has some."""
+        own = self._own
+        return own if isinstance(own, StateEngine) and own.knows_states else None
+
+    @cached_property
+    def _own(self) -> Engine | None:
         model = self._system.model
-        if isinstance(model, Stepping):
-            own = model.engine(self._system, self._method, self.generated)
-            if own is not None:
-                return own
-        return self.generated()
+        if not isinstance(model, Stepping):
+            return None
+        return model.engine(self._system, self._method, self.generated)
 
     def generated(self) -> Engine:
         """The engine from the equations."""

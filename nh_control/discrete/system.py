@@ -292,6 +292,12 @@ class DiscreteSystem:
         """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
         however far they are from the constraints. Raises ValueError for what is not finite.
         """
+        if self._code.states is not None:
+            space = self.system.space
+            q = states.numbers(self, f"a configuration {space.names}", q, space.nq)
+            v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
+            momenta = self._code.states.momentum(self._arrays.work, q, v)
+            return self._finite("state", np.concatenate([q, momenta]), (q, v))
         forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
         return self._evaluate("state", q, v, forces, [self.h])
 
@@ -303,7 +309,10 @@ class DiscreteSystem:
         """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
         coordinates, (nw).
         """
-        return self._motion.velocity(self._moving(x))
+        x = self._moving(x)
+        if self._code.states is not None:
+            return self._code.states.velocity(self._arrays.work, x)
+        return self._motion.velocity(x)
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
@@ -330,14 +339,21 @@ class DiscreteSystem:
 
     def energy(self, x: ArrayLike) -> float:
         """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
-        return float(self._motion.energies(self._moving(x)[None])[0])
+        return float(self._energies(self._moving(x)[None])[0])
 
     def energies(self, x: ArrayLike) -> np.ndarray:
         """Energies (N) of states (N, nx), as `energy` gives them."""
         rows = np.array(x, dtype=float).reshape(-1, self.nx)
         if not np.isfinite(rows).all():
             raise ValueError(f"{self}: the states of energies must be finite")
-        return self._motion.energies(rows)
+        return self._energies(rows)
+
+    def _energies(self, states: np.ndarray) -> np.ndarray:
+        own = self._code.states
+        if own is None:
+            return self._motion.energies(states)
+        work = self._arrays.work
+        return np.array([own.energy(work, x, own.velocity(work, x)) for x in states])
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 to state x1."""
@@ -438,6 +454,9 @@ class DiscreteSystem:
         is not finite.
         """
         value = self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
+        return self._finite(name, value, arguments)
+
+    def _finite(self, name: str, value: np.ndarray, arguments: Sequence[ArrayLike]) -> np.ndarray:
         if not np.isfinite(value).all():
             given = [np.asarray(argument).tolist() for argument in arguments]
             raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")

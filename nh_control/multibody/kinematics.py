@@ -177,18 +177,24 @@ class Tree:
 
 class Kinematics:
     """Motions in the world of the frames of a tree at configuration q (nq) with velocity v (nw),
-    by recursion from the root: O(N) expressions.
+    by recursion from the root: O(N) expressions, of the frames that are asked for and those that
+    carry them.
     """
 
     def __init__(self, tree: Tree, q: ca.SX, v: ca.SX):
         self._tree, self._q, self._v = tree, q, v
         self._motions = {WORLD: Motion.rest()}
-        for name, frame in tree.frames.items():
-            self._motions[name] = self._motions[frame.parent].then(tree.relative(frame, q, v))
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        return self._motions[self._tree.known(frame)]
+        name, frames, ahead = self._tree.known(frame), self._tree.frames, list[Frame]()
+        while name not in self._motions:
+            ahead.append(frames[name])
+            name = ahead[-1].parent
+        for each in reversed(ahead):
+            relative = self._tree.relative(each, self._q, self._v)
+            self._motions[each.name] = self._motions[each.parent].then(relative)
+        return self._motions[frame]
 
     def position(self, point: Point | str) -> ca.SX:
         """Position (3) of a point, or of a frame's origin, in the world."""

@@ -25,7 +25,7 @@ from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
-from nh_control.multibody.tree_data import TreeData, not_a_tree
+from nh_control.multibody.tree_data import TreeData, moves_mass, not_a_tree
 from nh_control.multibody.tree_engine import TreeEngine, kernel
 from nh_control.numerics.expressions import Vector
 
@@ -100,7 +100,8 @@ class Multibody:
     @cached_property
     def system(self) -> System:
         """The `System` of this model, whose `model` is this one."""
-        self.check_masses()
+        if not self._moves_its_own:
+            self.check_masses()
         return System(
             name=self.name,
             space=self.space,
@@ -115,6 +116,13 @@ class Multibody:
             model=self,
         )
 
+    def vouches_for(self, system: System) -> bool:
+        """Whether a system is this model's own, without constraints, and its mass matrix regular
+        as every joint moves mass of its own frame.
+        """
+        constrained = system.holonomic_constraint or system.velocity_constraint or system.domain
+        return self._wrote(system) and not constrained and self._moves_its_own
+
     def engine(
         self, system: System, method: Method, generated: Callable[[], Engine]
     ) -> Engine | None:
@@ -122,8 +130,7 @@ class Multibody:
         kernel knows all parts and there is a compiler: trees of all joints but those that follow
         others, with gravity, springs, dampers and inputs on joints, and prescribed coordinates.
         """
-        own = (system.lagrangian, system.force) == (self._lagrangian, self._own_force)
-        if method.midpoint_forcing is None or not own or not_a_tree(self):
+        if method.midpoint_forcing is None or not self._wrote(system) or not_a_tree(self):
             return None
         library = kernel()
         if library is None:
@@ -173,6 +180,20 @@ class Multibody:
         """h(q) of every constraint by name."""
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
+
+    def _wrote(self, system: System) -> bool:
+        return (system.lagrangian, system.force) == (self._lagrangian, self._own_force)
+
+    @cached_property
+    def _moves_its_own(self) -> bool:
+        """Whether every joint alone gives kinetic energy to what moves with its own frame, so that
+        by induction from the root the mass matrix is regular; False says nothing.
+        """
+        free = (f for f in self.frames if not (f.is_fixed or f.coordinate in self.prescribed))
+        parts = {part.frame: part for part in self.masses}
+        return not any(frame.mimic for frame in self.frames) and all(
+            frame.name in parts and moves_mass(frame, parts[frame.name]) for frame in free
+        )
 
     @property
     def _own_force(self) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None:

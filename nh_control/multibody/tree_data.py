@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
-UNUSED = (0.0, 0.0)
+ALL = [0, 1, 2, 3, 4, 5]
+FREE = {Revolute: [2], Prismatic: [5], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
+"""Components of a twist in the kernel's axes that a joint leaves free, of others all."""
+REGULAR = 1e-9
+"""Part of the other inertias that counts as some."""
+UNUSED = 0.0
 """So that vectors begin where registers like it."""
 SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
 
@@ -100,8 +105,8 @@ class TreeData:
                 isinstance(frame.joint, (Spherical, Floating)),
                 frame.coordinate in self.model.prescribed,
                 *(wide, mass, weights[frame.name]),
-                *springs.get(frame.coordinate, np.zeros(3)),
-                *UNUSED,
+                *springs.get(frame.coordinate, np.zeros(4)),
+                UNUSED,
             ]
             position = toward @ (at + rotation @ frame.at)
             vectors = map(_padded, (placed, placed.T, position, first, inertia))
@@ -120,17 +125,19 @@ class TreeData:
         return weights
 
     def _coefficients(self) -> dict[str, np.ndarray]:
-        """Stiffness, stiffness times rest, and damping of the coordinates that have some."""
+        """Stiffness, stiffness times rest, damping, and stiffness times the square of rest of the
+        coordinates that have some.
+        """
         found: dict[str, np.ndarray] = {}
         for element in self.model.elements:
-            new = np.zeros(3)
+            new = np.zeros(4)
             if isinstance(element, JointSpring):
-                new[:2] = element.stiffness, element.stiffness * element.rest
+                new[[0, 1, 3]] = element.stiffness * element.rest ** np.arange(3)
             elif isinstance(element, JointDamper):
                 new[2] = element.damping
             else:
                 continue
-            found[element.coordinate] = found.get(element.coordinate, np.zeros(3)) + new
+            found[element.coordinate] = found.get(element.coordinate, np.zeros(4)) + new
         return found
 
     def _kind(self, joint: Joint) -> int:
@@ -138,6 +145,20 @@ class TreeData:
         if isinstance(joint, SCALAR):
             return SCALAR.index(type(joint))
         return len(SCALAR) + self.wide_joints.index(_upright(joint))
+
+
+def moves_mass(frame: Frame, part: RigidMass) -> bool:
+    """Whether every motion of a joint alone gives kinetic energy to what moves with its frame."""
+    axes = _axes(frame)
+    mass, first, inertia = _moments(part, axes)
+    lever = np.cross(np.eye(3), first)
+    spatial = np.block([[inertia, lever], [lever.T, mass * np.eye(3)]])
+    free = FREE.get(type(frame.joint), ALL)
+    energy, scale = spatial[np.ix_(free, free)], np.diag(spatial)[free]
+    if not (scale > REGULAR * np.where(np.array(free) < 3, inertia.trace(), mass)).all():
+        return False
+    ratios = energy / np.sqrt(np.outer(scale, scale))
+    return bool(np.linalg.eigvalsh(ratios)[0] > REGULAR)
 
 
 def _is_scalar(frame: Frame) -> bool:

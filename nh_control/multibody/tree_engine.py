@@ -27,7 +27,15 @@ from nh_control.multibody.tree_joints import JointFunctions
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Native
 
-FILES = ("tree", "tree_wide", "tree_sweep", "tree_factor", "tree_newton", "tree_linearize")
+FILES = (
+    "tree",
+    "tree_wide",
+    "tree_sweep",
+    "tree_factor",
+    "tree_newton",
+    "tree_linearize",
+    "tree_state",
+)
 VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
 """Flags of the compiler for what a processor can do; without contraction the bits are the same."""
 
@@ -92,6 +100,37 @@ class TreeEngine(Engine):
         except np.linalg.LinAlgError:
             return [np.full_like(inverse, np.nan)]
 
+    @property
+    def knows_states(self) -> bool:
+        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed."""
+        return self._n_z == self._nv
+
+    def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Momenta p (nv) of a configuration and a velocity."""
+        work.x[: len(q)], work.z[:] = q, v
+        self._trees["tree_momentum"](work.list)
+        return work.x1[len(q) :].copy()
+
+    def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
+        """Velocity (nv) of a state; raises numpy.linalg.LinAlgError where the mass matrix is
+        singular.
+        """
+        work.x[:] = x
+        if self._trees["tree_velocity"](work.list) != newton.CONVERGED:
+            raise np.linalg.LinAlgError(f"singular mass matrix at {x.tolist()}")
+        return work.z.copy()
+
+    def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
+        """Energy (J) of a state with the velocity v."""
+        work.x[:], work.z[:] = x, v
+        return float(self._energy(work.list))
+
+    @cached_property
+    def _energy(self) -> ctypes._NamedFuncPointer:
+        routine = self._trees["tree_energy"]
+        routine.restype = ctypes.c_double
+        return routine
+
     def last_jacobian(self, work: Workspace) -> np.ndarray:
         """r_z where the last residual was taken."""
         if self._trees["tree_derivatives"](work.list) != newton.CONVERGED:
@@ -113,7 +152,7 @@ def kernel() -> ctypes.PyDLL | None:
     own = "".join(native.joinpath(f"{name}.c").read_text() for name in FILES)
     shapes = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory")
     text = definitions({"ROUNDED": ROUNDED}, shapes) + own + native_text("simulate.c")
-    return Native("trees", (), text, _vector_flags()).library
+    return Native("trees", (), text, ("-O3", *_vector_flags())).library
 
 
 @cache

@@ -209,3 +209,19 @@ def test_a_failed_step_says_how_singular_it_is():
     with pytest.raises(StepFailed) as failure:
         dsys.step([1, 0, 0, 0, 1e3, 2e3, 1e3])
     assert failure.value.condition > 1
+
+
+def test_momenta_velocities_and_energies_are_the_generated_ones():
+    rng = np.random.default_rng(6)
+    with pytest.MonkeyPatch.context() as patch:
+        model = random_tree([5, 0, 1, 2, 4], rng)
+        tree = midpoint(model.system, 0.02)
+        tree.prepare()
+        patch.setattr(compiled, "compiler", lambda: None)
+        generated = midpoint(model.system, 0.02)
+        q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))
+        v = rng.normal(size=model.space.nw)
+        x = generated.measured_state(q, v)
+        np.testing.assert_allclose(tree.measured_state(q, v), x, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(tree.velocity(x), v, rtol=0, atol=1e-12)
+        assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-12)

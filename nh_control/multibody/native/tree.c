@@ -19,9 +19,9 @@ typedef long long places __attribute__((vector_size(32)));
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
 enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
 
-/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest. */
+/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square. */
 typedef struct {
-    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, unused[2];
+    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, held, unused;
     v4 row[3], column[3], p; /* placement: rows and columns of the rotation, position */
     v4 first;                /* mass times center */
     v4 inertia[3];           /* rows of the inertia about the frame's origin */

@@ -1,0 +1,61 @@
+/* Momenta, velocities and energy at a node: those of a step that takes no time. */
+
+static const double NO_TIME = 1e-30;
+
+static Tree node_at(double *const *a)
+{
+    Tree t = tree_at(a);
+    t.h = NO_TIME;
+    t.k = 0.5 * NO_TIME;
+    memset(t.force, 0, sizeof(double) * t.nv);
+    return t;
+}
+
+/* Momenta rho (nv) of the configuration in a[X] with the velocity in a[Z], into a[X1]. */
+void tree_momentum(double *const *a)
+{
+    const Tree t = node_at(a);
+    residual(&t, a[Z], 1.0);
+    for (int i = 0; i < t.n; ++i) {
+        const Joint *j = t.joints + i;
+        const int v = (int)j->v, n = (int)j->size;
+        if (j->kind < MANIFOLD) a[X1][t.nq + v] = t.high[v];
+        for (int l = 0; l < n && j->kind >= MANIFOLD; ++l) {
+            const Twist s = twist_of(t.wides[(int)j->wide].Sz, n, l);
+            a[X1][t.nq + v + l] = dot(s.w, t.bodies[i].bm) + dot(s.v, t.bodies[i].bf);
+        }
+    }
+}
+
+/* The velocity of the state in a[X], into a[Z]. */
+int tree_velocity(double *const *a)
+{
+    const Tree t = node_at(a);
+    memset(a[Z], 0, sizeof(double) * t.nz);
+    residual(&t, a[Z], 1.0);
+    if (factor(&t)) return SINGULAR;
+    solve(&t, t.r, t.dz);
+    remember(&t, a[Z], t.dz);
+    return CONVERGED;
+}
+
+/* Energy (J) of the configuration in a[X] with the velocity in a[Z]: gravity's by the heights of the frames, T = v . p / 2. */
+double tree_energy(double *const *a)
+{
+    const Tree t = node_at(a);
+    double energy = 0.0, *depth = t.weights;
+    tree_momentum(a);
+    for (int i = 0; i < t.nv; ++i) energy += 0.5 * a[Z][i] * a[X1][t.nq + i];
+    for (int i = 0; i < t.n; ++i) {
+        const Joint *j = t.joints + i;
+        const Body *b = t.bodies + i;
+        const int free = j->parent < 0, v = (int)j->v;
+        depth[v] = (free ? 0.0 : depth[(int)t.joints[(int)j->parent].v]) + dot(free ? t.gravity : t.bodies[(int)j->parent].gravity, b->p);
+        energy -= j->mass * depth[v] + dot(j->first, b->gravity);
+        if (j->kind < MANIFOLD) {
+            const double q = t.q[(int)j->q];
+            energy += 0.5 * (j->stiffness * q * q + j->held) - j->pull * q;
+        }
+    }
+    return energy;
+}
