@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nh_control.mechanics.system import System
-from nh_control.numerics import newton
-from nh_control.numerics.compiled import Native
+from nh_control.numerics import compiled, newton
 
 if TYPE_CHECKING:
     from nh_control.discrete.derived import Derived
 
 
-@cache
 def loops() -> ctypes.PyDLL | None:
     """The library of closed_loop.c, the same for all systems; None without a compiler."""
+    return _made_by(compiled.compiler())
+
+
+@cache
+def _made_by(compiler: str | None) -> ctypes.PyDLL | None:
     text = resources.files("nh_control.numerics").joinpath("native/closed_loop.c").read_text()
-    return Native("closed_loop", [], text).library
+    return compiled.Native("closed_loop", [], text).library
 
 
 class MotionData(ctypes.Structure):

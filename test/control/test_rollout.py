@@ -97,6 +97,23 @@ def test_runs_are_single_closed_loops_to_the_bit(
     assert_equal(runs, nh.rollout(plant, starts, tracker, STEPS, **given, threads=4))
 
 
+def test_runs_without_a_compiler_are_those_with_one(plant, tracker, starts, forces, monkeypatch):
+    given = dict(parameters=MASSES, disturbances=forces, substeps=2)
+    native = nh.rollout(plant, starts, tracker, STEPS, **given)
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    model, system = (
+        nh.midpoint(cart_pole(), 0.02),
+        with_external_forces(cart_pole(), on_coordinates(cart_pole().space)),
+    )
+    other = nh.LqrTracker(
+        model, tracker.reference, *tracker._weights, tracker.limits, 0.3, hold=True
+    )
+    virtual = nh.rollout(nh.midpoint(system, 0.01), starts, other, STEPS, **given)
+    assert model.native() is None
+    np.testing.assert_allclose(virtual.states, native.states, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(virtual.saturated, native.saturated)
+
+
 def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
     rows = np.tile(plant.system.parameter_values, (RUNS, 1))
     for name, values in MASSES.items():
