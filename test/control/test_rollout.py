@@ -10,6 +10,7 @@ import pytest
 import threads
 
 import nh_control as nh
+from nh_control import multibody as mb
 from nh_control.control import closed_loop as loops
 from nh_control.control.rollout import Rollouts
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
@@ -112,6 +113,26 @@ def test_runs_without_a_compiler_are_those_with_one(plant, tracker, starts, forc
     assert model.native() is None
     np.testing.assert_allclose(virtual.states, native.states, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(virtual.saturated, native.saturated)
+
+
+@NATIVE
+def test_trees_of_bodies_run_natively_too(monkeypatch):
+    crane = mb.Multibody(
+        "crane",
+        [mb.prismatic("cart", axis="x"), mb.revolute("pole", "cart", axis="y")],
+        [mb.Body("cart", 2.0), mb.Body("pole", 1.0, (0, 0, -0.4), (0.05, 0.05, 0.001))],
+        inputs=[mb.JointInput("cart", limit=20.0)],
+    )
+    dsys = nh.midpoint(crane.system, 0.01)
+    rest = dsys.state(crane.configuration(), crane.velocity())
+    reference = dsys.simulate(rest, np.zeros((20, 1)))
+    tracker = nh.LqrTracker(dsys, reference, np.eye(4), [[0.1]], disturbance_gain=0.3, hold=True)
+    starts = rest + 0.2 * np.random.default_rng(0).normal(size=(RUNS, 4))
+    with monkeypatch.context() as patched:
+        patched.setattr(loops.Loop, "_step", None)
+        native = nh.rollout(dsys, starts, tracker, STEPS)
+    monkeypatch.setattr(loops, "native_steps", lambda: None)
+    assert_equal(native, nh.rollout(dsys, starts, tracker, STEPS))
 
 
 def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
