@@ -107,24 +107,23 @@ def run(args: Namespace) -> int:
     from nh_control.command import study_report
     from nh_control.numerics.progress import Progress
     from nh_control.runs.output import RUNS
-    from nh_control.studies import Store, command
+    from nh_control.studies import Store, WorkersLost
 
     study, folder = _study(args)
     if args.command_of is not None:
-        with usage_errors(study.settings.scenario.file):
-            try:
-                print(command(study, args.command_of))
-            except IndexError as error:
-                raise UsageError(str(error)) from error
-        return 0
+        return _print_command(study, args.command_of)
     _refuse(args)
     with Progress() as progress:
         with usage_errors():
             folder = folder or _folder(args, study)
             store = Store.make(folder, study)
-        with _going_on(folder), usage_errors(), store:
-            done = _conducted(store, args, progress)
-            numbers, files = _saved(store, args, progress)
+        try:
+            with _going_on(folder), usage_errors(), store:
+                done = _conducted(store, args, progress)
+                numbers, files = _saved(store, args, progress)
+        except WorkersLost as lost:
+            print(f"{PROGRAM}: error: {lost}", file=sys.stderr)
+            return FAILED
     files = {"runs": str(folder / RUNS), **files}
     if args.json:
         print(json.dumps({**numbers, "output": str(folder), "files": files}))
@@ -135,6 +134,16 @@ def run(args: Namespace) -> int:
         _say_how_to_go_on(folder, numbers["runs"], study.total)
         return INTERRUPTED
     return FAILED if numbers["failed"]["count"] == numbers["runs"] else 0
+
+
+def _print_command(study: Study, index: int) -> int:
+    from nh_control.studies import command
+
+    try:
+        print(command(study, index))
+    except (IndexError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    return 0
 
 
 def _refuse(args: Namespace) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from nh_control.studies.running import FAILED, METRICS, Run
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
-from nh_control.studies.workers import Workers
+from nh_control.studies.workers import Workers, WorkersLost
 
 TASK_S, LARGEST = 0.5, 2000
 """How long the runs of one task should take, and how many they are at most: so long that handing
@@ -21,10 +21,6 @@ them out costs nothing beside, so short that little is lost with a worker.
 AHEAD = 3
 """Tasks in hand for every worker, so that none waits."""
 LOST = "its process ended without a word, twice with nothing else in hand"
-
-
-class WorkersLost(RuntimeError):
-    """No worker lives long enough to make a run."""
 
 
 def conduct(

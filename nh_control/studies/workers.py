@@ -8,12 +8,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from typing import Any
 
+from nh_control.studies import dask_worker
 from nh_control.studies.running import run_indices
 from nh_control.studies.study import Study
 
@@ -33,6 +34,10 @@ class MissingExtra(ImportError):
             f"{need} needs {package}, which is not installed; install the extra: "
             f"pip install 'nh_control[{extra}]'"
         )
+
+
+class WorkersLost(RuntimeError):
+    """There is nobody left to make runs."""
 
 
 class Workers(ABC):
@@ -56,7 +61,9 @@ class Workers(ABC):
 
     @abstractmethod
     def ended(self, futures: Sequence[Any]) -> Sequence[Any]:
-        """Those that have ended, as soon as there is one or POLL_S have passed."""
+        """Those that have ended, as soon as there is one or POLL_S have passed; raises WorkersLost
+        where none can end any more.
+        """
 
     @abstractmethod
     def lost(self, error: BaseException | None) -> bool:
@@ -139,13 +146,14 @@ class Cluster(Workers):
             import distributed
         except ImportError:
             raise MissingExtra("dask.distributed", "dask", f"--scheduler {address}") from None
-        self._distributed = distributed
+        self._distributed, self._address = distributed, address
         self._own = None
-        if address == LOCAL:
+        if address == LOCAL:  # whose workers are in the terminal's reach
             self._own = distributed.LocalCluster(
+                preload=dask_worker.__name__,
                 n_workers=count or os.cpu_count() or 1,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",
             )
         self._client = distributed.Client(self._own or address)
         self._known, self._asked_s = 1, 0.0
@@ -171,6 +179,8 @@ class Cluster(Workers):
             self._distributed.wait(futures, POLL_S, "FIRST_COMPLETED")
         except TimeoutError:
             return []
+        except CancelledError as error:
+            raise WorkersLost(f"the scheduler at {self._address} is gone") from error
         return [future for future in futures if future.done()]
 
     def lost(self, error: BaseException | None) -> bool:

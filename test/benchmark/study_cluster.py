@@ -101,7 +101,7 @@ def by_dask(one: Study, workers: int, kill: bool) -> dict:
     found: dict = {}
     with (
         processor_time(found),
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         cluster_workers = Cluster(cluster.scheduler_address)

@@ -93,6 +93,7 @@ def test_options_say_what_a_file_says(tmp_path):
     assert study(SCENARIO, "--vary", "m=0.2:1.0", "--seeds", "1000").total == 1000
 
 
+@pytest.mark.slow
 def test_the_study_of_the_readme_can_be_run():
     (text,) = re.findall(r"^```yaml\n(scenario: .*?)^```$", (ROOT / "README.md").read_text(),
                          re.MULTILINE | re.DOTALL)  # fmt: skip

@@ -15,8 +15,8 @@ from in_process_workers import InProcess
 
 from nh_control.cli import main
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
-from nh_control.studies.conducting import LOST, WorkersLost, results
-from nh_control.studies.workers import MissingExtra
+from nh_control.studies.conducting import LOST, results
+from nh_control.studies.workers import MissingExtra, WorkersLost
 
 FOLDER = Path(__file__).parent
 ANGLES = [round(0.01 * i, 2) for i in range(40)]
