@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.recording import COUNTS, JITTER, Recording
 from nh_control.runs.summary import summarize, table
@@ -95,6 +96,30 @@ def test_the_table_says_what_is_unusual_and_only_that(board, run):
     assert "the reference ends" not in rows({**summary, **at_the_end})["steps"]
 
 
+def test_an_open_loop_that_fails_is_said_to_and_has_no_final_error(run):
+    said = rows(summarize(run))
+    assert "ends early" not in said["open loop"] and " -> " in said["open loop"]
+    failed = replace(
+        run.open_loop,
+        failure=StepFailed("board", 0.01, "a test", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0)),
+    )
+    summary = summarize(replace(run, open_loop=failed))
+    assert summary["error"]["open_loop_final"] is None
+    assert rows(summary)["open loop"].startswith("ends early: ")
+    assert "open loop" not in rows(summarize(replace(run, open_loop=None)))
+
+
+def test_arrays_are_saved_with_the_open_loop_if_there_is_one(run, tmp_path):
+    run.save(tmp_path / "with.npz")
+    replace(run, open_loop=None).save(tmp_path / "without.npz")
+    both, alone = (np.load(tmp_path / f"{name}.npz") for name in ("with", "without"))
+    assert set(both.files) - set(alone.files) == {"open_loop_states", "open_loop_errors"}
+    np.testing.assert_array_equal(both["open_loop_states"], run.open_loop.trajectory.states)
+    for name in ("errors", "saturated", "energy", "constraint"):
+        np.testing.assert_array_equal(alone[name], getattr(run.loop, name))
+    np.testing.assert_array_equal(alone["reference_states"], run.targets)
+
+
 def test_a_run_read_back_is_the_run(board, run):
     counts = {name: str(3 + i) for i, name in enumerate(COUNTS)}
     back = recording.result(recorded(run, diagnostics=counts), board, 2.0)
@@ -132,11 +157,9 @@ def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(boar
     assert ended.ros["rate_hz"] == 0.0
 
 
-def test_a_gust_acts_in_its_steps_and_not_in_the_ones_beside():
+def test_a_gust_acts_in_its_steps_and_not_in_the_ones_beside(board):
     gust = disturbance.parse("psi:gust:0.5,start=0.1,duration=0.2")
-    pushed = Experiment.make(
-        scenarios.get("snakeboard"), options=PlantOptions(disturbances=(gust,)), duration_s=0.5
-    )
+    pushed = replace(board, options=PlantOptions(disturbances=(gust,)))
     h, force = pushed.model.h, pushed.disturbance[:, 0]
     first, last = round(0.1 / h), round(0.3 / h)
     assert len(force) == pushed.steps and not force[:first].any() and not force[last:].any()

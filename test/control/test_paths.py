@@ -1,0 +1,65 @@
+"""Paths: where they begin and end, how they come to rest, and that their derivatives are such."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control.control import paths
+
+ORDER = 6
+
+
+def values(expression, times):
+    t = ca.SX.sym("t")
+    f = ca.Function("f", [t], [expression(t)])
+    return np.array([float(f(time)) for time in times])
+
+
+def test_a_smooth_step_is_the_integral_of_a_bell_that_is_flat_at_its_ends():
+    t = ca.SX.sym("t")
+    slopes = [paths.smoothstep(t)]
+    for _ in range(ORDER):
+        slopes.append(ca.jacobian(slopes[-1], t))
+    f = ca.Function("f", [t], slopes)
+    for s, end in ((1e-9, 0.0), (1 - 1e-9, 1.0)):
+        found = np.array(f(s)).ravel()
+        assert found[0] == pytest.approx(end, abs=1e-12)
+        np.testing.assert_allclose(found[1:], 0.0, atol=0.2)  # times 1e-9 of a slope of 1e7
+    middle = np.array(f(0.5)).ravel()
+    assert middle[0] == pytest.approx(0.5, abs=1e-12) and middle[1] > 2.5
+    assert (np.diff(values(paths.smoothstep, np.linspace(0, 1, 50))) > 0).all()
+
+
+@pytest.mark.parametrize(("from_rest", "length"), [(True, 3.0), (False, 3.5)])
+def test_a_cruise_runs_at_rate_one_between_its_ramps_and_stays_at_its_end(from_rest, length):
+    duration, ramp, dt = 4.0, 1.0, 1e-5
+    run = lambda t: paths.cruise(t, duration, ramp, from_rest)  # noqa: E731
+    at = np.array([0.5, 1.5, 2.5, 3.5])
+    rates = (values(run, at + dt) - values(run, at - dt)) / (2 * dt)
+    step = values(paths.smoothstep, [0.5])[0]
+    np.testing.assert_allclose(rates, [step if from_rest else 1.0, 1.0, 1.0, 1 - step], atol=1e-8)
+    np.testing.assert_allclose(values(run, [0.0, duration, 9.0]), [0.0, length, length])
+    ends = (values(run, [dt, duration - dt]) - values(run, [0.0, duration])) / dt
+    np.testing.assert_allclose(ends, [0.0 if from_rest else 1.0, 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("path", "start", "end"),
+    [
+        (paths.point([1.0, 2.0, 3.0], 2.0), [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        (paths.line([0.0, 0.0, 1.0], [2.0, -1.0, 3.0], 2.0), [0.0, 0.0, 1.0], [2.0, -1.0, 3.0]),
+    ],
+    ids=["point", "line"],
+)
+def test_paths_to_a_point_begin_and_end_at_rest(path, start, end):
+    jets = path.jets(np.array([0.0, path.duration]))
+    np.testing.assert_allclose(jets[:, 0], [start, end], atol=1e-12)
+    np.testing.assert_allclose(jets[:, 1:4], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("path", [paths.parabola(), paths.circle(1.0, 1.0, 1.0, 1.0)])
+def test_jets_are_derivatives_of_one_another(path):
+    t, dt = 0.37 * path.duration, 1e-4
+    before, here, after = path.jets(np.array([t - dt, t, t + dt]))
+    slopes = (after[:-1] - before[:-1]) / (2 * dt)
+    np.testing.assert_allclose(here[1:], slopes, atol=1e-5 * (1 + np.abs(here).max()))
