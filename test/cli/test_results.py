@@ -9,6 +9,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.runs import output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.recording import COUNTS, JITTER, Recording
 from nh_control.runs.summary import summarize, table
@@ -178,3 +179,22 @@ def test_a_run_that_is_stopped_keeps_what_was_reached(board):
     seen = []
     board.run(progress=seen.append)
     assert seen == list(range(board.steps + 1))
+
+
+def test_a_folder_is_there_new_and_empty_or_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = (output.folder("board", None) for _ in range(2))
+    assert first != second and first.is_dir() and second == first.with_name("board-2")
+    with pytest.raises(ValueError, match="add --output DIR"):
+        output.folder("board", None, overwrite=True)
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(FileExistsError, match="is a file"):
+        output.folder("board", "file")
+    assert output.folder("board", "new/deep").is_dir()
+    assert output.folder("board", "new/deep").is_dir()  # still empty
+    for name in ("mine.txt", output.RESULTS):
+        (tmp_path / "new/deep" / name).write_text("")
+    with pytest.raises(FileExistsError, match="is not empty"):
+        output.folder("board", "new/deep")
+    output.folder("board", "new/deep", overwrite=True)
+    assert [path.name for path in (tmp_path / "new/deep").iterdir()] == ["mine.txt"]

@@ -436,3 +436,15 @@ def test_threads_may_share_a_system_before_its_first_step(caplog):
         dsys = midpoint(pendulum(), 0.0371)
         results = [f.result() for f in [pool.submit(dsys.step, x, u) for _ in range(4)]]
     assert all(np.array_equal(r, results[0]) for r in results)
+
+
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
+def test_steps_and_both_derivatives_run_natively_if_anything_can_be_compiled(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(pendulum(), 0.1)
+    x, u, lam = np.array([0.3, -0.2]), np.array([0.1]), np.array([1.0, 2.0])
+    assert np.isfinite(dsys.linearize(x, u).A).all() and np.isfinite(dsys.hessian(x, u, lam)).all()
+    engine = dsys._code.engine
+    for part in ("step", "linearize", "hessian"):
+        assert (getattr(engine, f"_native_{part}") is not None) == native
