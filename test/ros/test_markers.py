@@ -55,6 +55,10 @@ def test_everything_that_a_look_names_exists(name):
         and min(conversions.xyz(m.scale)) > 0
         for m in drawing.markers
     )
+    lines = Lines(visual)
+    lines.place(poses, ())
+    assert all(m.scale.x > 0 and len(m.points) >= 2 for m in lines.markers)
+    assert len({(m.ns, m.id) for m in lines.markers}) == len(lines.markers)
 
 
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
