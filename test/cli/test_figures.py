@@ -168,6 +168,8 @@ def test_accepted_residuals_are_explained(short_hover):
     run = result(short_hover, reference="hover", duration_s=0.1)
     residual = figures(short_hover)["energy"](run).axes[1]
     assert [text.get_text() for text in residual.texts] == ["accepted: 1e-14"]
+    top = 10 * max(1e-14, run.manifold_residual.max())
+    assert residual.get_ylim()[1] == pytest.approx(top)
 
 
 def test_what_stays_in_place_is_drawn_once():

@@ -90,7 +90,7 @@ def test_the_last_step_of_a_reference_is_controlled_and_the_one_after_only_if_it
 
 def test_a_held_end_is_held_as_if_it_had_never_been_elsewhere(model):
     """The terminal cost is that of the stationary problem at the end."""
-    pushed = model.simulate([0.0, 0.0], np.r_[0.0, np.full(STEPS - 1, 0.5)][:, None])
+    pushed = model.simulate([0.0, 0.0], np.r_[0.0, np.full(STEPS - 1, 5.0)][:, None])
     back = pushed.states[::-1] * [1.0, -1.0]  # backwards in time, to rest at the start
     moving = Trajectory(H, back, pushed.inputs[::-1])
     weights = np.eye(2), [[0.1]]
