@@ -1,0 +1,252 @@
+"""What the standard services and the action of a plant answer, without a network: of
+simulation_interfaces where it is installed, else of its definitions in Python.
+"""
+
+import importlib
+import sys
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from test_simulation_loop import QueueInbox
+
+from nh_control import scenarios
+from nh_control.ros.loop.command_validator import CommandValidator
+from nh_control.ros.loop.pacing import Pacer
+from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.ros.loop.step_clock import StepClock
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+MODULE = "nh_control.ros.messages.standard_control"
+BOARD = scenarios.get("snakeboard")
+
+
+class PostingInbox(QueueInbox):
+    """An inbox that can be posted to."""
+
+    def post(self, request):
+        """Run in the loop's thread."""
+        self._queue.put(request)
+
+
+class ListeningNode:
+    """Keeps the services that are created, and calls them."""
+
+    executor = None
+
+    def __init__(self):
+        self.services = {}
+
+    def create_service(self, kind, name, handle, callback_group=None):
+        """As a node's."""
+        self.services[name] = kind, handle
+
+    def call(self, name, **request):
+        """The response of a service."""
+        kind, handle = self.services[name]
+        response = handle(kind.Request(**request), kind.Response())
+        return awaited(response) if hasattr(response, "send") else response
+
+    def result(self, name, **request):
+        """Code and message of a service's result."""
+        result = self.call(name, **request).result
+        return result.result, result.error_message
+
+
+def awaited(coroutine):
+    """What a coroutine returns, in the end."""
+    while True:
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.fixture
+def standard(monkeypatch):
+    """The module under test."""
+    import standard_interfaces
+
+    if not standard_interfaces.installed():
+        for name, module in standard_interfaces.modules().items():
+            monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    module = importlib.import_module(MODULE)
+    monkeypatch.setattr(module, "ActionServer", lambda *given, **options: None)
+    yield module
+    if not standard_interfaces.installed():
+        sys.modules.pop(MODULE, None)
+
+
+@pytest.fixture
+def plant(standard):
+    """Node, loop and control of a snakeboard that waits for a tracker, as there is none; paused, it
+    takes steps without commands.
+    """
+    from nh_control.ros.messages.entities import Entities
+
+    dsys = BOARD.model()
+    start = BOARD.reference(dsys, "forward").states[0]
+    simulated, inbox, node = SimulatedPlant(dsys, start), PostingInbox(), ListeningNode()
+    validator = CommandValidator(dsys.inputs, dsys.system.input_bounds, StepClock(dsys.h))
+    loop = SimulationLoop(
+        simulated,
+        validator,
+        Pacer(dsys.h, 0.0),
+        Options(False, True, 1000),
+        inbox,
+        lambda: None,
+        lambda: None,
+    )
+    entities = Entities(BOARD, dsys, BOARD.parameters, "")
+    node.ended = []
+    quit_ = partial(node.ended.append, True)
+    control = standard.StandardControl(node, inbox, loop, entities, "Snakeboard", quit_)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    yield node, loop, control
+    inbox.close()
+    thread.join(10)
+
+
+STOPPED, PLAYING, PAUSED, QUITTING = range(4)
+
+
+def to(node, state):
+    """Code and message of a change of the simulation's state."""
+    kind, _ = node.services["set_simulation_state"]
+    wanted = kind.Request().state
+    wanted.state = state
+    return node.result("set_simulation_state", state=wanted)
+
+
+def state(node):
+    """State of the simulation."""
+    return node.call("get_simulation_state").state.state
+
+
+def test_states(plant):
+    node, loop, _ = plant
+    assert state(node) == PLAYING and to(node, PLAYING)[0] == 101
+    assert to(node, PAUSED) == (1, "") and state(node) == PAUSED
+    assert to(node, STOPPED) == (1, "") and state(node) == STOPPED
+    assert to(node, STOPPED)[0] == 101
+    assert to(node, PAUSED) == (1, "") and loop.reason == "by request"
+    assert to(node, 5)[0] == 0
+    loop.mode = Mode.FAILED
+    assert state(node) == PAUSED
+    assert to(node, PLAYING) == (102, "cannot resume: the plant is failed; reset it first")
+    assert to(node, QUITTING) == (1, "") and node.ended == [True]
+    assert len(set(node.call("get_simulator_features").features.features)) == 12
+
+
+def test_resets(plant):
+    node, loop, _ = plant
+    to(node, PAUSED)
+    assert node.result("step_simulation", steps=4) == (1, "") and loop.plant.step == 4
+    moved = loop.plant.state
+    assert node.result("reset_simulation", scope=2) == (1, "")
+    assert loop.plant.step == 5 and np.array_equal(loop.plant.state, loop.plant.initial)
+    node.result("step_simulation", steps=4)
+    assert node.result("reset_simulation", scope=1) == (1, "")
+    assert loop.plant.step == 0 and np.array_equal(loop.plant.state, moved)
+    node.result("step_simulation", steps=2)
+    assert node.result("reset_simulation", scope=4)[0] == 0 and loop.plant.step == 2
+    assert node.result("reset_simulation") == (1, "")
+    assert loop.plant.step == 0 and np.array_equal(loop.plant.state, loop.plant.initial)
+
+
+def test_steps_need_a_pause_and_say_how_many_were_made(plant):
+    node, loop, _ = plant
+    code, text = node.result("step_simulation", steps=2)
+    assert code == 4 and "pause it first" in text
+    to(node, PAUSED)
+    assert node.result("step_simulation", steps=0)[0] == 4
+    loop.options = Options(False, True, 5)
+    assert node.result("step_simulation", steps=9) == (
+        4,
+        "5 of 9 steps made, the plant is finished: 5 steps done",
+    )
+
+
+class Goal:
+    """A goal of the action, as a server gives it."""
+
+    def __init__(self, steps):
+        self.request = type("Request", (), {"steps": steps})
+        self.told, self.ended, self.is_cancel_requested = [], "", False
+
+    def publish_feedback(self, feedback):
+        """Keep it."""
+        self.told.append((feedback.completed_steps, feedback.remaining_steps))
+
+    def __getattr__(self, name):
+        if name not in ("succeed", "abort", "canceled"):
+            raise AttributeError(name)
+        return lambda: setattr(self, "ended", name)
+
+
+def test_the_action_tells_of_its_steps_and_of_its_end(plant):
+    node, _, control = plant
+    done, refused = Goal(5), Goal(5)
+    assert awaited(control._simulate_steps(refused)).result.result == 4
+    assert refused.ended == "abort" and not refused.told
+    to(node, PAUSED)
+    assert awaited(control._simulate_steps(done)).result.result == 1
+    assert done.ended == "succeed" and done.told[-1] == (5, 0)
+    assert all(sum(pair) == 5 for pair in done.told)
+
+
+def test_a_cancelled_action_ends_paused(plant):
+    node, loop, control = plant
+    loop.options = Options(False, True, 10**9)
+    to(node, PAUSED)
+    loop.pacer.set_speed(1.0)
+    goal = Goal(10**8)
+    running = control._simulate_steps(goal)
+    running.send(None)
+    control._cancel(goal)
+    goal.is_cancel_requested = True
+    assert "of 100000000 steps made, the plant is paused" in awaited(running).result.error_message
+    assert goal.ended == "canceled" and loop.mode is Mode.PAUSED
+
+
+def test_entities(plant):
+    node, loop, _ = plant
+    to(node, PAUSED)
+    assert node.call("get_entities").entities == ["base_link"]
+    assert (
+        "base_link of Snakeboard"
+        in node.call("get_entity_info", entity="base_link").info.description
+    )
+    code, text = node.result("get_entity_state", entity="wheel")
+    assert (code, text) == (2, "no entity 'wheel'; there are base_link")
+    shown = node.call("get_entity_state", entity="base_link").state
+    assert shown.header.frame_id == "odom"
+    shown.pose.position.x += 0.5
+    assert node.result("set_entity_state", entity="base_link", state=shown, set_pose=True)[0] == 1
+    (after,) = node.call("get_entities_states").states
+    assert after.pose.position.x == pytest.approx(shown.pose.position.x, abs=1e-12)
+    assert after.header.stamp.nanosec == 10**7 and loop.plant.step == 1
+    shown.pose.position.z = 0.5
+    code, text = node.result("set_entity_state", entity="base_link", state=shown, set_pose=True)
+    assert code == 101 and "moves in the plane" in text and loop.plant.step == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [({"filter": "^x"}, 1), ({"filter": "("}, 4), ({"categories": [1]}, 0)],
+)
+def test_filters_are_by_name_alone(plant, given, code):
+    node, _, _ = plant
+    kind, _ = node.services["get_entities"]
+    filters = kind.Request().filters
+    for field, value in given.items():
+        if field == "categories":
+            value = [type(node.call("get_entity_info", entity="base_link").info.category)()]
+        setattr(filters, field, value)
+    answer = node.call("get_entities", filters=filters)
+    assert answer.result.result == code and answer.entities == []
