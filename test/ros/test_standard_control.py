@@ -83,8 +83,8 @@ def standard(monkeypatch):
 
 @pytest.fixture
 def plant(standard):
-    """Node, loop and control of a snakeboard that waits for a tracker, as there is none; paused, it
-    takes steps without commands.
+    """Node, loop and control of a snakeboard that waits for a tracker, which never comes; paused,
+    it takes steps without commands.
     """
     from nh_control.ros.messages.entities import Entities
 

@@ -94,19 +94,19 @@ class Steps:
     """
 
     def __init__(self, node: Node):
-        self._node, self.made, self._over = node, 0, False
+        self._node, self.made = node, 0
         self._next: Future[bool] = self._future()
 
     def progress(self, made: int, over: bool) -> None:
         """From the working thread: how many are made, and whether there will be no more."""
-        self.made, self._over = made, self._over or over
-        done, self._next = self._next, self._next if self._over else self._future()
-        if not done.done():
-            done.set_result(self._over)
+        self.made, done = made, self._next
+        if not over:
+            self._next = self._future()
+        done.set_result(over)
 
     async def next(self) -> bool:
         """Wait for one or more steps that `made` has not counted before; whether they are over."""
-        return self._over or bool(await self._next)
+        return bool(await self._next)
 
     def _future(self) -> Future[bool]:
         future: Future[bool] = Future()
