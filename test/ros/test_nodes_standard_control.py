@@ -120,6 +120,32 @@ def test_entities_are_shown_and_moved(nodes, probe):
 
 
 @pytest.mark.slow
+def test_an_inactive_plant_refuses_and_one_that_is_configured_again_has_one_action(nodes, probe):
+    from test_nodes_lifecycle import Manager
+
+    nodes.start("plant", {**GIVEN, "wait_for_tracker": False})
+    client, manage = Client(probe), Manager(probe, "plant")
+    assert client.call("GetEntityState", entity="base_link").result.result == OK
+    assert manage("deactivate")
+    for name, given in (
+        ("GetEntityState", {"entity": "base_link"}),
+        ("GetEntitiesStates", {}),
+        ("StepSimulation", {"steps": 2}),
+        ("ResetSimulation", {}),
+    ):
+        result = client.call(name, **given).result
+        assert (result.result, result.error_message) == (FAILED, "the plant is not active")
+    for _ in range(2):
+        assert manage("cleanup") and manage("configure")
+    assert manage("activate")
+    served = "/simulate_steps/_action/send_goal"
+    probe.wait(lambda: probe.node.count_services(served) == 1, "one action")
+    assert (
+        client.to(PAUSED)[0] == OK and client.call("StepSimulation", steps=2).result.result == OK
+    )
+
+
+@pytest.mark.slow
 def test_the_action_tells_of_its_steps_and_can_be_cancelled(nodes, probe):
     from action_msgs.msg import GoalStatus
     from rclpy.action import ActionClient

@@ -12,6 +12,7 @@ import pytest
 from test_simulation_loop import QueueInbox
 
 from nh_control import scenarios
+from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
@@ -91,7 +92,9 @@ def plant(standard):
     dsys = BOARD.model()
     start = BOARD.reference(dsys, "forward").states[0]
     simulated, inbox, node = SimulatedPlant(dsys, start), PostingInbox(), ListeningNode()
-    validator = CommandValidator(dsys.inputs, dsys.system.input_bounds, StepClock(dsys.h))
+    validator = CommandValidator(
+        CommandNames(dsys.inputs), dsys.system.input_bounds, StepClock(dsys.h)
+    )
     loop = SimulationLoop(
         simulated,
         validator,

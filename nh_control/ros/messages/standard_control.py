@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as CallTimeout
 from typing import Any
 
-import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
@@ -96,6 +95,10 @@ class StandardControl:
             callback_group=group,
             cancel_callback=self._cancel,
         )
+
+    def close(self) -> None:
+        """End the action; the node ends its services."""
+        self._action.destroy()
 
     # Time ----------------------------------------------------------------------------------------
 
@@ -210,9 +213,13 @@ class StandardControl:
 
     def _get_entities_states(self, request: Any, response: Any) -> Any:
         response.result, names = self._chosen(request.filters)
-        x, stamp = self._present()
-        response.entities = names
-        response.states = [self._shown(name, x, stamp) for name in names]
+
+        def show() -> None:
+            response.states = [self._shown(name) for name in names]
+            response.entities = names
+
+        if response.result.result == Result.RESULT_OK:
+            response.result = self._call(show)
         return response
 
     def _get_entity_info(self, request: Any, response: Any) -> Any:
@@ -224,8 +231,12 @@ class StandardControl:
 
     def _get_entity_state(self, request: Any, response: Any) -> Any:
         response.result = self._known(request.entity)
+
+        def show() -> None:
+            response.state = self._shown(request.entity)
+
         if response.result.result == Result.RESULT_OK:
-            response.state = self._shown(request.entity, *self._present())
+            response.result = self._call(show)
         return response
 
     def _set_entity_state(self, request: Any, response: Any) -> Any:
@@ -247,17 +258,11 @@ class StandardControl:
         response.result = self._call(change, SetEntityState.Response.INVALID_POSE)
         return response
 
-    def _present(self) -> tuple[np.ndarray, int]:
-        """The plant's state (nx) and its stamp in ns."""
-        loop = self._loop
-        return self._inbox.call(
-            lambda: (loop.plant.state, loop.validator.clock.stamp(loop.plant.step))
-        )
-
-    def _shown(self, name: str, x: np.ndarray, stamp: int) -> EntityState:
-        state = EntityState()
-        state.header.frame_id = self._entities.show(name, x, state.pose, state.twist)
-        conversions.set_time(state.header.stamp, stamp)
+    def _shown(self, name: str) -> EntityState:
+        """The present state of a body; in the loop's thread."""
+        plant, state = self._loop.plant, EntityState()
+        state.header.frame_id = self._entities.show(name, plant.state, state.pose, state.twist)
+        conversions.set_time(state.header.stamp, self._loop.validator.clock.stamp(plant.step))
         return state
 
     def _chosen(self, filters: EntityFilters) -> tuple[Result, list[str]]:
@@ -287,8 +292,9 @@ class StandardControl:
             self._inbox.call(request)
         except (Refused, ValueError) as reason:
             return _result(failed, str(reason))
-        except CallTimeout:
-            return _result(Result.RESULT_OPERATION_FAILED, "the plant did not answer in time")
+        except (TimeoutError, CallTimeout) as reason:  # the same from Python 3.11 on
+            text = str(reason) or "the plant did not answer in time"
+            return _result(Result.RESULT_OPERATION_FAILED, text)
         return _ok()
 
 

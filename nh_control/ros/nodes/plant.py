@@ -5,6 +5,7 @@ services and diagnostics.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from rclpy.duration import Duration
@@ -86,7 +87,7 @@ class Plant:
             QUEUE,
         )
         PlantControl(node, inbox, self._loop, self._parameters)
-        self._offer_standard_control()
+        self._end_standard_control = self._begin_standard_control()
         node.add_post_set_parameters_callback(self._on_parameters)
         self._log_start()
 
@@ -95,7 +96,8 @@ class Plant:
         self._loop.run()
 
     def close(self) -> None:
-        """See that the last messages arrive."""
+        """End the actions, and see that the last messages arrive."""
+        self._end_standard_control()
         self._publish_report()
         for publisher in self._node.publishers:
             publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
@@ -138,8 +140,10 @@ class Plant:
         driven = driven_joints(joints, plant.dsys.system, dsys.system.nu)
         return CommandNames(dsys.inputs, driven, [joint.name for joint in joints])
 
-    def _offer_standard_control(self) -> None:
-        """The standard services for simulators, where their package is installed."""
+    def _begin_standard_control(self) -> Callable[[], None]:
+        """Offer the standard services for simulators, where their package is installed; returns
+        what ends them.
+        """
         node, scenario, loop = self._node, self._model.scenario, self._loop
         try:
             from nh_control.ros.messages.standard_control import StandardControl
@@ -148,10 +152,11 @@ class Plant:
                 raise
             text = "simulation_interfaces is not installed: only the services ~/pause, ~/step, ..."
             node.get_logger().info(text)
-            return
+            return lambda: None
         prefix = frame_prefix(node, self._parameters)
         entities = Entities(scenario, loop.plant.dsys, self._plant_parameters, prefix)
-        StandardControl(node, self._inbox, loop, entities, scenario.title, self._exit.request)
+        quit_ = self._exit.request
+        return StandardControl(node, self._inbox, loop, entities, scenario.title, quit_).close
 
     def _last_step(self) -> int:
         p, model = self._parameters, self._model

@@ -23,7 +23,11 @@ def answered(
     """The response after a request: `outcome()`, or why there is none, one of the `refusals` or no
     answer in time.
     """
-    expected: tuple[type[Exception], ...] = (*refusals, CallTimeout)
+    expected: tuple[type[Exception], ...] = (
+        *refusals,
+        TimeoutError,
+        CallTimeout,
+    )  # Python 3.10 has two
     try:
         inbox.call(request)
         response.success, response.message = True, outcome()
