@@ -148,7 +148,7 @@ def bombard(probe, fuzzer):
             change = Parameter(name, value=fuzzer.pick(values)).to_parameter_msg()
             client.call_async(SetParameters.Request(parameters=[change]))
             probe.call("pause", fuzzer.chance(0.5))
-            probe.call(fuzzer.pick(["reset", "step"]))
+            probe.call(fuzzer.pick(["reset", "step", "reset_state", "load_state"]))
     speed = Parameter("speed_factor", value=1.0).to_parameter_msg()
     done = client.call_async(SetParameters.Request(parameters=[speed]))
     probe.wait(done.done, "speed")

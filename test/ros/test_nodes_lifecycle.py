@@ -102,7 +102,8 @@ def test_a_node_that_cannot_be_configured_says_why_and_stays(nodes, probe):
 
 @pytest.mark.slow
 def test_a_tracker_of_hardware_that_was_deactivated_is_disarmed(nodes, probe):
-    tracker = nodes.start("tracker", {"source": "hardware", "hardware.armed": True})
+    given = {"source": "hardware", "hardware.armed": True, "disarm.silence_s": 0.0}
+    tracker = nodes.start("tracker", given)
     manage = Manager(probe, "tracker")
     assert manage.state == "active"
     assert manage("deactivate") and manage("activate")
