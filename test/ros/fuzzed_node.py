@@ -6,6 +6,7 @@ import importlib
 import math
 import threading
 import time
+from collections import Counter
 
 import rclpy
 from fuzzing import Fuzzer, numbers
@@ -23,8 +24,13 @@ class Watched(Node):
 
     def __init__(self, *arguments, **options):
         self.wrong: list[tuple[str, object]] = []
-        self.published = 0
+        self.sent: Counter[str] = Counter()
         super().__init__(*arguments, **options)
+
+    @property
+    def published(self) -> int:
+        """Messages that it has sent."""
+        return self.sent.total()
 
     def create_publisher(self, *arguments, **options):
         """A publisher that looks at what it sends."""
@@ -32,7 +38,7 @@ class Watched(Node):
         send = publisher.publish
 
         def publish(message):
-            self.published += 1
+            self.sent[publisher.topic_name] += 1
             if not all(map(math.isfinite, numbers(message))):
                 self.wrong.append((publisher.topic_name, message))
             send(message)

@@ -201,3 +201,16 @@ def test_a_plant_that_hardly_moves_is_there(fuzzed):
     node, right = fuzzed("plant", scenario="snakeboard", **given), Right("snakeboard")
     throw(node, Fuzzer(SEED), 5, lambda _: right.command(0), share=0.0)
     assert node.report()["commands_accepted"] == 5
+
+
+@pytest.mark.slow
+def test_what_nobody_has_subscribed_to_is_not_sent(fuzzed, probe):
+    from nav_msgs.msg import Odometry
+
+    node = fuzzed("plant", scenario="quadrotor_payload", **PLANT)
+    probe.wait(lambda: len(probe.bodies) > 20 and len(probe.clock) > 20, "states")
+    sent = node.node.sent
+    assert sent["/multi_dof_joint_states"] > 20 and sent["/clock"] > 20
+    assert not any(topic.endswith("/odom") and count for topic, count in sent.items())
+    poses = probe.listen(Odometry, "payload/odom")
+    probe.wait(lambda: poses, "a pose")

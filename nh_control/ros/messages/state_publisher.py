@@ -62,14 +62,17 @@ class StatePublisher:
         self._late_subscribers = LateSubscribers([*own, *tf])
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
-        """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
+        """Publish configuration q (nq) and velocity v (nw) with a stamp in ns, to those who have
+        subscribed.
+        """
         for message_stamp in self._stamps:
             conversions.set_time(message_stamp, stamp)
         for codec in self._codecs:
             codec.write(q, v)
         self._late_subscribers.new()  # who is there hears this
-        for publisher, message in self._publishers:
-            publisher.publish(message)
+        for (publisher, message), heard in zip(self._publishers, self._late_subscribers.counts):
+            if heard:
+                publisher.publish(message)
         self._broadcast()
 
     def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:

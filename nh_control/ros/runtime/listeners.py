@@ -46,6 +46,11 @@ class LateSubscribers:
     def __init__(self, publishers: Sequence[Publisher]):
         self._publishers, self._counts = publishers, [0] * len(publishers)
 
+    @property
+    def counts(self) -> Sequence[int]:
+        """Subscribers of every publisher when it last looked."""
+        return self._counts
+
     def new(self) -> bool:
         """Whether there are any."""
         before, self._counts = (
