@@ -7,18 +7,20 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from nh_control.command import comparing, listing, new, paper, running, studying
 from nh_control.command.usage import PROGRAM, UsageError
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.scenarios import Scenario, UnknownName, disturbance
+from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
 
 ON_SCENARIO = {
     "simulate": "run a scenario in this process, without ROS",
     "run": "run a scenario as ROS 2 nodes in processes of their own",
 }
 PERTURB = "--perturb-"
+
+T = TypeVar("T")
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -203,15 +205,20 @@ def _add_plant(add: Callable) -> None:
         help="physical parameter of the plant, numbers separated by commas where there are "
         "several; repeatable",
     )
-    add(
-        "--disturb",
-        type=_disturbance,
-        action="append",
-        default=[],
-        metavar="TARGET:KIND:VALUES",
-        help="force from outside on a body or coordinate, held in every step of the model; "
-        f"written {disturbance.SYNTAX} with the KIND {', '.join(disturbance.KINDS)}; repeatable",
-    )
+    pushes = "force from outside on a body or coordinate, held in every step of the model"
+    for option, kind, what in (
+        ("--disturb", disturbance, pushes),
+        ("--fault", fault, f"fault of sensors or actuators, e.g. {fault.EXAMPLE}"),
+    ):
+        add(
+            option,
+            type=_parsed(kind.parse),
+            action="append",
+            default=[],
+            metavar=kind.SYNTAX.partition("[,")[0],
+            help=f"{what}; written {kind.SYNTAX} with the KIND {', '.join(kind.KINDS)}; "
+            "repeatable",
+        )
 
 
 def _add_simulate(parser: argparse.ArgumentParser) -> None:
@@ -341,8 +348,13 @@ def _assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
         ) from None
 
 
-def _disturbance(text: str) -> disturbance.Disturbance:
-    try:
-        return disturbance.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def _parsed(read: Callable[[str], T]) -> Callable[[str], T]:
+    """What `read` makes of the text, its ValueError as argparse wants it."""
+
+    def parsed(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return parsed

@@ -18,7 +18,7 @@ from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
 from nh_control.runs.error_metrics import input_units
-from nh_control.scenarios import Scenario, disturbance
+from nh_control.scenarios import Scenario, disturbance, fault
 
 
 def run(args: Namespace) -> int:
@@ -130,13 +130,31 @@ def explained(scenario: Scenario) -> dict:
             ],
             "kinds": {
                 kind: {
-                    "description": " ".join((made.__doc__ or "").split())
-                    .split(". ")[0]
-                    .rstrip("."),
+                    "description": _first_sentence(made.__doc__),
                     "values": [_declared(d) for d in declarations(made())[1:]],
                 }
                 for kind, made in disturbance.KINDS.items()
             },
+        },
+        "faults": _faults(system),
+    }
+
+
+def _faults(system: System) -> dict:
+    groups = (fault.MEASUREMENTS, fault.POSITIONS, fault.VELOCITIES, fault.COMMANDS)
+    space = system.space
+    coordinates = (*space.tangent_names, *space.velocity_names)
+    return {
+        "syntax": fault.SYNTAX,
+        "example": fault.EXAMPLE,
+        "targets": [*groups, *coordinates, *system.inputs, *system.prescribed],
+        "kinds": {
+            kind: {
+                "description": _first_sentence(made.__doc__),
+                "default_target": made.default,
+                "values": [_declared(d) for d in declarations(made())],
+            }
+            for kind, made in fault.KINDS.items()
         },
     }
 
@@ -192,8 +210,17 @@ def _explain(e: dict) -> None:
         values = ", ".join(f"{name} ({unit})" for name, unit in target["values"].items())
         table.add_row(target["name"], values, target["description"])
     _print(table)
-    table = _table("kinds of disturbances, with further values NAME=VALUE")
-    for kind, entry in forces["kinds"].items():
+    _kinds("kinds of disturbances, with further values NAME=VALUE", forces["kinds"])
+    faults = e["faults"]
+    table = _table(f"faults, --fault {faults['syntax']}, e.g. {faults['example']}")
+    table.add_row("targets", ", ".join(faults["targets"]))
+    _print(table)
+    _kinds("kinds of faults, size is their NUMBER", faults["kinds"])
+
+
+def _kinds(title: str, kinds: dict) -> None:
+    table = _table(title)
+    for kind, entry in kinds.items():
         table.add_row(kind, "", "", "", entry["description"])
         for value in entry["values"]:
             table.add_row("", *_row(value))

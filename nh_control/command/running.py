@@ -166,6 +166,7 @@ def _experiment(args: Namespace, progress: Progress) -> Experiment:
             args.plant_substeps,
             dict(args.plant_parameter),
             tuple(args.disturb),
+            tuple(args.fault),
         )
         return Experiment.make(
             scenario,

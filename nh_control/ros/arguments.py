@@ -10,7 +10,7 @@ from typing import Any
 from launch.actions import DeclareLaunchArgument
 
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.scenarios import Scenario, disturbance
+from nh_control.scenarios import Scenario, disturbance, fault
 
 BOOL = ("true", "false", "True", "False")
 """Texts of yes and no, in YAML's and in Python's spelling."""
@@ -172,6 +172,12 @@ def of_scenario(scenario: Scenario) -> list[Argument]:
 def of_all() -> list[Argument]:
     """Arguments that become node parameters, whatever the scenario."""
     return [
+        _of(
+            "fault",
+            list,
+            f"faults of sensors and actuators, {fault.SYNTAX}, several separated by spaces; kinds "
+            f"{', '.join(fault.KINDS)}",
+        ),
         _of("step_s", float, "step of the model [s]"),
         _of("integral", bool, "integral action of the tracker"),
         _of("plant.substeps", int, "plant steps in a step of the model"),

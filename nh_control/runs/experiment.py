@@ -5,18 +5,20 @@ it, in this process or over ROS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nh_control.control import LqrTracker
+from nh_control.control import Controller, LqrTracker
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs import error_metrics
+from nh_control.runs.fault_effects import FaultEffect, effects
+from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
@@ -64,6 +66,7 @@ class Experiment:
         tracker = scenario.tracker(model, target, integral)
         perturbation = _checked(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
+        FaultLines.of(options.faults, model)  # refused before anything runs
         return Experiment(
             scenario,
             model,
@@ -85,6 +88,11 @@ class Experiment:
     def plant_parameters(self) -> Any:
         """Physical parameters of the plant."""
         return self.scenario.plant_parameters(self.options)
+
+    @cached_property
+    def faults(self) -> FaultLines:
+        """The faults of sensors and actuators."""
+        return FaultLines.of(self.options.faults, self.model)
 
     @cached_property
     def external(self) -> DisturbanceForces:
@@ -112,16 +120,25 @@ class Experiment:
                 progress(k)
             return stop()
 
-        return closed_loop(
+        faulty = (
+            FaultyTracker(self.tracker, self.faults, feedback) if self.options.faults else None
+        )
+        controller: Controller = faulty or self.tracker
+        loop = closed_loop(
             self.plant,
-            self.tracker,
+            controller,
             convert(self.x0, self.model, self.plant),
             self.steps,
             self.options.substeps,
-            feedback,
+            feedback or faulty is not None,
             self.disturbance,
             watch,
         )
+        return loop if faulty is None else replace(loop, commands=faulty.commands(loop.trajectory))
+
+    def without_faults(self) -> Experiment:
+        """The same with sensors and actuators in order."""
+        return replace(self, options=replace(self.options, faults=()))
 
 
 def _require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
@@ -214,6 +231,19 @@ class Result:
             for x, u, w in zip(self.loop.trajectory.states, inputs, e.disturbance)
         ]
         return np.array(rows).reshape(len(inputs), len(monitor.names))
+
+    @cached_property
+    def fault_effects(self) -> tuple[FaultEffect, ...]:
+        """What every fault did, those of sensors first."""
+        loop, e = self.loop, self.experiment
+        commands = loop.trajectory.inputs if loop.commands is None else loop.commands
+        return effects(e.faults, e.model, loop.trajectory.states, commands)
+
+    @cached_property
+    def without_faults(self) -> ClosedLoop | None:
+        """The same run in this process without faults, None where there are none."""
+        e = self.experiment
+        return e.without_faults().run(self.feedback) if e.options.faults else None
 
     @cached_property
     def manifold_residual(self) -> np.ndarray | None:

@@ -18,9 +18,11 @@ from pathlib import Path
 import yaml
 
 from nh_control.mechanics.parameters import declarations
+from nh_control.runs import topics
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
+from nh_control.scenarios import Scenario
 
 MESSAGES = (
     "diagnostic",
@@ -102,6 +104,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         for name, value in plant.parameters.items()
     }
     disturbances = [str(disturbance) for disturbance in plant.disturbances]
+    faults = [str(fault) for fault in plant.faults]
     perturb = {declared.name: declared.value for declared in declarations(perturbation)}
     return {
         **experiment.scenario.origin,
@@ -115,6 +118,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         },
         **({"perturb": perturb} if perturb else {}),
         **({"disturb": disturbances} if disturbances else {}),
+        **({"fault": faults} if faults else {}),
         "speed_factor": float(options.speed_factor),
         "lockstep": options.lockstep,
         "duration_s": experiment.steps * experiment.model.h,
@@ -126,7 +130,14 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         **(
             {"output": str(folder / RECORDING), "wait_for": ["recorder"]} if options.record else {}
         ),
+        **({"topics": _with_truth(experiment.scenario)} if options.record and faults else {}),
     }
+
+
+def _with_truth(scenario: Scenario) -> list[str]:
+    """What is recorded of a run with faults: the true states, too."""
+    kept = {**topics.truth(scenario), **topics.recorded(scenario)}
+    return [f"{topic}:{message}" for topic, message in kept.items()]
 
 
 def run(

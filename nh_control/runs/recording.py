@@ -4,7 +4,7 @@ without ROS.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import topics
 from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.faults import through_actuators
 from nh_control.runs.simulation import ClosedLoop
 from nh_control.scenarios import BodyState, Scenario
 
@@ -54,16 +55,25 @@ class Recording:
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
     """Read the last run in a rosbag2 folder; raises RecordingError."""
-    reader = _Reader(scenario, model)
+    reader, states = _Reader(scenario, model), topics.states(scenario)
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
+            place = _place(connection.topic for connection in bag.connections)
             for connection, received_ns, data in bag.messages():
-                handle = reader.topics.get(connection.topic.rsplit("/", 1)[-1])
+                name = connection.topic.rsplit("/", 1)[-1]
+                if name in states and not connection.topic.endswith(place + name):
+                    continue
+                handle = reader.topics.get(name)
                 if handle is not None:
                     handle(bag.deserialize(data, connection.msgtype), received_ns)
     except (AnyReaderError, OSError) as error:
         raise RecordingError(f"{folder}: {error}") from error
     return reader.recording(folder)
+
+
+def _place(recorded: Iterable[str]) -> str:
+    """Where the states are: the true ones, if there are any, else those that were measured."""
+    return topics.TRUTH if any(topics.TRUTH in topic for topic in recorded) else ""
 
 
 @dataclass
@@ -236,15 +246,22 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     model, plant, tracker = experiment.model, experiment.plant, experiment.tracker
     states = np.array([model.measured_state(q, v) for q, v in zip(recording.q, recording.v)])
     at = [plant.measured_state(q, v) for q, v in zip(recording.q, recording.v)]
+    commands = recording.inputs
+    inputs = through_actuators(experiment.faults, model.idle(states[0]), commands)
     trajectory = Trajectory(
-        model.h, states, recording.inputs, model.state_names, model.inputs, tracker.reference.name
+        model.h, states, inputs, model.state_names, model.inputs, tracker.reference.name
     )
     errors = np.array([tracker.error(k, x) for k, x in enumerate(states)])
     lower, upper = tracker.limits.T
-    saturated = (recording.inputs <= lower) | (recording.inputs >= upper)
+    saturated = (commands <= lower) | (commands >= upper)
     energy = np.array([plant.energy(x) for x in at])
     return ClosedLoop(
-        trajectory, errors, saturated, energy, _constraint(experiment, at, recording.inputs)
+        trajectory,
+        errors,
+        saturated,
+        energy,
+        _constraint(experiment, at, inputs),
+        commands=commands if experiment.options.faults else None,
     )
 
 

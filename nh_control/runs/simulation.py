@@ -18,7 +18,7 @@ from nh_control.discrete.trajectory import Trajectory
 class ClosedLoop:
     """What a closed-loop run produced at the model's step: the trajectory (in the model's states),
     errors (N + 1, ndx), saturated (N, nu) and, if the plant failed, the failure after which the
-    run ends."""
+    run ends; `commands` (N, nu) where faults of actuators made the trajectory's inputs of them."""
 
     trajectory: Trajectory
     errors: np.ndarray
@@ -26,6 +26,7 @@ class ClosedLoop:
     energy: np.ndarray
     constraint: np.ndarray
     failure: StepFailed | None = None
+    commands: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"ClosedLoop({self.trajectory}, failure={self.failure})"

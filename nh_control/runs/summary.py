@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
+from nh_control.runs.fault_effects import FaultEffect
 from nh_control.runs.simulation import ClosedLoop
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def summarize(result: Result) -> dict:
         "feedback": result.feedback,
         "perturbation": _values(e.perturbation),
         "disturbances": [str(disturbance) for disturbance in e.options.disturbances],
+        "faults": [asdict(effect) for effect in result.fault_effects],
         "step_s": e.model.h,
         "steps": len(trajectory),
         "steps_planned": e.steps,
@@ -75,12 +78,16 @@ def _error(result: Result) -> dict:
         "initial": float(total[0]),
         "final": float(total[-1]),
         "largest": float(total.max()),
+        "rms": float(np.sqrt(np.mean(total**2))),
         "reduction": float(total[0] / total[-1]) if min(total[0], total[-1]) > 0 else None,
         "parts": {
             part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts
         },
         "open_loop_final": float(opened[-1]) if opened is not None and not failed else None,
         "open_loop_stopped": failed,
+        "without_faults": None
+        if result.without_faults is None
+        else _extent(result.configuration_error(result.without_faults)),
     }
 
 
@@ -162,6 +169,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
     )
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance
+    for effect in s["faults"]:
+        yield "fault", f"{effect['fault']}: {FaultEffect(**effect)}"
     short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
     past = (
         f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s"
@@ -177,6 +186,14 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
             f"  {name}",
             f"{part['initial']:.3g} -> {part['final']:.3g} {part['unit']}, largest "
             f"{part['largest']:.3g}, rms {part['rms']:.3g}",
+        )
+    clean = error["without_faults"]
+    if clean is not None:
+        yield (
+            "  with faults",
+            f"largest {error['largest']:.3g}, rms {error['rms']:.3g} {unit}; without them "
+            f"{clean['initial']:.3g} -> {clean['final']:.3g} {unit}, largest "
+            f"{clean['largest']:.3g}, rms {clean['rms']:.3g}",
         )
     if error["open_loop_final"] is not None:
         yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"

@@ -19,6 +19,15 @@ def states(scenario: Scenario) -> dict[str, str]:
     return {topic: message for what, topic, message in declared if what}
 
 
+TRUTH = "ground_truth/"
+"""Where the plant's topics of the state show it as it is, without faults of sensors."""
+
+
+def truth(scenario: Scenario) -> dict[str, str]:
+    """Topics of the true state."""
+    return {TRUTH + topic: message for topic, message in states(scenario).items()}
+
+
 def goals(scenario: Scenario) -> dict[str, str]:
     """Topics that change what is tracked."""
     if scenario.guidance is None:

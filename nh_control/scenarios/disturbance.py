@@ -197,6 +197,11 @@ class DisturbanceForces:
             for d in disturbances
         ]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the targets, in order."""
+        return tuple(target.name for target in self.targets)
+
     def __call__(self, k: int) -> np.ndarray:
         """The external forces (n) in step k."""
         out = np.zeros(self.n)

@@ -26,6 +26,7 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
+from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.visual_model import Pose, VisualModel, balls
@@ -89,12 +90,13 @@ class MonitoredOutput:
 class PlantOptions:
     """How the plant differs from the tracker's model: another `integrator`, `substeps` of h /
     substeps, other physical `parameters`, and `disturbances`, whose targets' external forces are
-    further inputs after the model's forces."""
+    further inputs after the model's forces; `faults` of sensors and actuators around it."""
 
     integrator: str = ""
     substeps: int = 1
     parameters: Mapping[str, Any] = field(default_factory=dict)
     disturbances: tuple[Disturbance, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.substeps, int) and self.substeps >= 1):

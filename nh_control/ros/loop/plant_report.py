@@ -41,10 +41,12 @@ class PlantReport:
             "commands_clipped": validator.clipped,
             "commands_rejected": validator.rejected.total(),
             **{f"rejected: {reason.value}": count for reason, count in validator.rejected.items()},
+            "fallback": validator.fallback.value,
             "fallback_steps": validator.fallback_steps,
             "energy_J": plant.energy,
             "constraint_residual": plant.constraint_residual,
             **watched,
+            **({} if plant.faults is None else plant.faults.report()),
         }
         return Report(level, message, values)
 

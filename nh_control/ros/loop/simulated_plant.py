@@ -7,10 +7,12 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.control.damping import damping_input
-from nh_control.discrete.plant import advance, with_external, without_external
+from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics.expressions import Vector
+from nh_control.ros.loop.plant_faults import PlantFaults
+from nh_control.runs.faults import FaultLines
 from nh_control.scenarios.disturbance import DisturbanceForces
 
 DAMPING_S = 0.2
@@ -21,7 +23,8 @@ class SimulatedPlant:
     """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over
     the period.
 
-    Commands do not reach the external forces of a `disturbance`. `advance` either
+    Commands do not reach the external forces of a `disturbance`, and go through `faults`, as
+    measurements do. `advance` either
     succeeds as a whole or leaves the state as it was. Raises ValueError for an initial state that
     is not finite.
     """
@@ -32,11 +35,12 @@ class SimulatedPlant:
         initial: np.ndarray,
         substeps: int = 1,
         disturbance: DisturbanceForces | None = None,
+        faults: PlantFaults | None = None,
     ):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
-        self._disturbance = disturbance
+        self._disturbance, self.faults = disturbance, faults
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -65,12 +69,18 @@ class SimulatedPlant:
         self.step, self.state, self._before = step, state, state
         self.inputs = self.idle
         self.external: dict[str, np.ndarray] = {}
+        if self.faults is not None:
+            self.faults.start(step, self.configuration, self.velocity, self.inputs)
 
     def advance(self, u: Vector) -> None:
         """One period under the inputs u, those that are no disturbance; raises StepFailed, or
         ArithmeticError if the next state is not finite.
         """
-        commands = inputs = np.asarray(u, dtype=float)
+        commands = np.asarray(u, dtype=float)
+        passage = None if self.faults is None else self.faults.inputs(self.step, commands)
+        if passage is not None and passage.value is not None:
+            commands = passage.value
+        inputs = commands
         external: dict[str, np.ndarray] = {}
         if self._disturbance is not None:
             forces = self._disturbance(self.step)
@@ -81,7 +91,46 @@ class SimulatedPlant:
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before = state, before
         self.inputs, self.external = commands, external
+        if self.faults is not None and passage is not None:
+            self.faults.moved(self.step, passage)
+            if self.faults.sensed:
+                self.faults.measure(self.step + 1, self.configuration, self.velocity)
         self.step += 1
+
+    @property
+    def asked(self) -> int:
+        """The last step whose measurement was not lost, so that commands can answer it."""
+        faults = self.faults
+        return self.step if faults is None or not faults.sensed else faults.asked
+
+    @property
+    def measured(self) -> tuple[np.ndarray, np.ndarray]:
+        """Configuration and velocity that were measured at step `asked`."""
+        faults = self.faults
+        if faults is None or not faults.sensed:
+            return self.configuration, self.velocity
+        return faults.measured
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of what disturbances may push."""
+        return () if self._disturbance is None else self._disturbance.names
+
+    def change_disturbance(
+        self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
+    ) -> None:
+        """Other disturbances from now on, which push `dsys`, at the same configuration and
+        velocity.
+        """
+        if dsys is not self.dsys:
+            self.state = self._before = convert(self.state, self.dsys, dsys)
+            self.initial = convert(self.initial, self.dsys, dsys)
+        self.dsys, self._disturbance = dsys, disturbance
+
+    def change_faults(self, lines: FaultLines) -> None:
+        """Other faults from now on."""
+        if self.faults is not None:
+            self.faults.change(lines, self.step, self.configuration, self.velocity, self.inputs)
 
     @property
     def idle(self) -> np.ndarray:

@@ -145,10 +145,10 @@ class SimulationLoop:
         raises Refused otherwise, and in lock-step until the command for the first one is there.
         """
         self._require(Mode.PAUSED, "take a single step" if n == 1 else f"take {n} steps")
-        if self.options.lockstep and not self.validator.answers(self.plant.step):
+        if self.options.lockstep and not self.validator.answers(self.plant.asked):
             self._publish()
             raise Refused(
-                f"no command answers step {self.plant.step} yet (lock-step); is the tracker "
+                f"no command answers step {self.plant.asked} yet (lock-step); is the tracker "
                 f"running?"
             )
         self._steps = _Steps(n, progress)
@@ -218,7 +218,7 @@ class SimulationLoop:
         if self.mode is not Mode.RUNNING:
             return False
         needed = self.options.lockstep or self._needs_answer
-        return bool(self._missing) or (needed and not self.validator.answers(self.plant.step))
+        return bool(self._missing) or (needed and not self.validator.answers(self.plant.asked))
 
     @property
     def awaited(self) -> str:
@@ -227,7 +227,7 @@ class SimulationLoop:
             return ""
         return (
             self._missing
-            or f"the command that answers step {self.plant.step}; is the tracker running?"
+            or f"the command that answers step {self.plant.asked}; is the tracker running?"
         )
 
     @property
@@ -273,7 +273,8 @@ class SimulationLoop:
             self.pacer.restart()
 
     def _advance(self) -> None:
-        u = self.validator.take(self.plant.step)
+        # in lock-step nothing is late: while measurements are lost the last command holds
+        u = self.validator.take(self.plant.asked if self.options.lockstep else self.plant.step)
         if u is None:
             self._needs_answer = True
             self._set(

@@ -43,16 +43,17 @@ class StatePublisher:
         clock: str = "/clock",
         prefix: str = "",
     ):
-        self._node, time_message = node, Clock()
+        self._node, self._clock = node, Clock()
         self._codecs = codecs(scenario, dsys, velocities, parameters, prefix)
-        times = [(clock, time_message)] if clock else []
+        times = [(clock, self._clock)] if clock else []
         states = [pair for codec in self._codecs for pair in codec.outgoing]
         outgoing = [*times, *states]
         self._publishers = [
             (node.create_publisher(type(message), topic, UNSENT), message)
             for topic, message in outgoing
         ]
-        self._stamps = [time_message.clock, *(message.header.stamp for _, message in states)]
+        self._times = self._publishers[: len(times)]
+        self._stamps = [message.header.stamp for _, message in states]
         self._topics = {node.resolve_topic_name(codec.topic) for codec in self._codecs}
         self._complete_at: float | None = None
         self._broadcast, tf = transform_broadcaster(
@@ -61,10 +62,17 @@ class StatePublisher:
         own = [publisher for publisher, _ in self._publishers]
         self._late_subscribers = LateSubscribers([*own, *tf])
 
-    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
-        """Publish configuration q (nq) and velocity v (nw) with a stamp in ns, to those who have
-        subscribed.
+    def publish_time(self, stamp: int) -> None:
+        """Publish the clock alone, in ns."""
+        conversions.set_time(self._clock.clock, stamp)
+        for publisher, message in self._times:
+            publisher.publish(message)
+
+    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int, now: int) -> None:
+        """Publish configuration q (nq) and velocity v (nw) with a stamp, while the clock shows
+        `now`, both in ns, to those who have subscribed.
         """
+        conversions.set_time(self._clock.clock, now)
         for message_stamp in self._stamps:
             conversions.set_time(message_stamp, stamp)
         for codec in self._codecs:

@@ -6,31 +6,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
 from nh_control.control.tracking import run_steps
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
+from nh_control.mechanics.parameters import declarations
 from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
+from nh_control.ros.loop.plant_faults import PlantFaults
 from nh_control.ros.loop.plant_report import PlantReport
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
+from nh_control.ros.messages.ground_truth import GroundTruth
 from nh_control.ros.messages.plant_control import PlantControl
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import (
     PERTURBATION,
@@ -38,9 +40,10 @@ from nh_control.ros.runtime.parameters import (
     PLANT_PARAMETERS,
     Parameters,
 )
+from nh_control.ros.runtime.plant_changes import PlantChanges
 from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
 from nh_control.runs.node_process import STEP_FAILED
-from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located
 
@@ -56,7 +59,7 @@ class Plant:
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         self._node, self._inbox, self._exit = node, inbox, exit_
-        self._parameters = Parameters(node, PLANT)
+        self._parameters, self._shown = Parameters(node, PLANT), -1
         self._model = Model.of(self._parameters)
         self._loop = self._make_stepper()
         dsys = self._loop.plant.dsys
@@ -70,6 +73,13 @@ class Plant:
             frame_prefix(node, self._parameters),
         )
         self._reference_start = ReferenceStartPublisher(node)
+        self._truth = GroundTruth(
+            node,
+            self._model.scenario,
+            dsys,
+            self._plant_parameters,
+            frame_prefix(node, self._parameters),
+        )
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
         self._report = PlantReport(self._loop, self._monitor)
         self._diagnostics = Diagnostics(
@@ -88,7 +98,9 @@ class Plant:
         )
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
-        node.add_post_set_parameters_callback(self._on_parameters)
+        errors = [PERTURBATION + entry.name for entry in declarations(self._model.scenario.calm)]
+        changes = PlantChanges(self._model, self._loop, self._options, errors)
+        LiveParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
 
     def work(self) -> None:
@@ -169,18 +181,23 @@ class Plant:
         nominal = scenario.parameters
         given = p.declare_fields(PLANT_PARAMETERS, nominal)
         other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
-        perturbation = type(scenario.perturbation)(**p.declare_fields(PERTURBATION, scenario.calm))
-        options = PlantOptions(
+        perturbation = type(scenario.perturbation)(
+            **p.declare_fields(PERTURBATION, scenario.calm, read_only=False)
+        )
+        self._options = options = PlantOptions(
             p["plant.integrator"],
             p["plant.substeps"],
             other,
             tuple(disturbance.parse(text) for text in p["disturb"]),
+            tuple(fault.parse(text) for text in p["fault"]),
         )
         dsys = scenario.plant(model.dsys, options)
         self._plant_parameters = scenario.plant_parameters(options)
         start = scenario.perturb(model.dsys, model.reference.states[0], perturbation)
         forces = scenario.disturbance(model.dsys, options) if options.disturbances else None
-        return SimulatedPlant(dsys, convert(start, model.dsys, dsys), options.substeps, forces)
+        faults = PlantFaults(model.dsys, options.faults)
+        x0 = convert(start, model.dsys, dsys)
+        return SimulatedPlant(dsys, x0, options.substeps, forces, faults)
 
     def _log_start(self) -> None:
         p, loop = self._parameters, self._loop
@@ -202,9 +219,16 @@ class Plant:
     # In the working thread -----------------------------------------------------------------------
 
     def _publish_state(self) -> None:
-        plant = self._loop.plant
+        plant, clock = self._loop.plant, self._model.clock
         q, v = plant.configuration, plant.velocity
-        self._states.publish(q.tolist(), v.tolist(), self._model.clock.stamp(plant.step))
+        now = clock.stamp(plant.step)
+        if plant.step in (plant.asked, self._shown):
+            seen, moving = plant.measured
+            self._states.publish(seen.tolist(), moving.tolist(), clock.stamp(plant.asked), now)
+        else:
+            self._states.publish_time(now)  # the measurement is lost, but for who asks again
+        self._shown = plant.step
+        self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
 
     def _on_placed(self) -> None:
@@ -213,7 +237,8 @@ class Plant:
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""
-        return self._states.missing(self._parameters["wait_for"], [self._diagnostics.publisher])
+        others = [self._diagnostics.publisher, *self._truth.publishers]
+        return self._states.missing(self._parameters["wait_for"], others)
 
     def _late_subscribers(self) -> bool:
         """Whether somebody has come who does not know the state."""
@@ -248,13 +273,6 @@ class Plant:
 
     def _publish_report(self) -> None:
         self._diagnostics.publish(self._report.make())
-
-    # In the executor's thread --------------------------------------------------------------------
-
-    def _on_parameters(self, parameters: list[Parameter]) -> None:
-        for parameter in parameters:
-            if parameter.name == "speed_factor":
-                self._inbox.post(partial(self._loop.pacer.set_speed, float(parameter.value)))
 
 
 def main(args: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ import difflib
 import math
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -26,13 +26,15 @@ from rclpy.parameter import Parameter
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.process import UsageError
-from nh_control.scenarios import disturbance
+from nh_control.scenarios import disturbance, fault
 
 PLANT_PARAMETERS = "plant.parameters."
 """Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
 
 PERTURBATION = "perturb."
 """Prefix of the scenario's initial errors, `perturb.<field>`."""
+
+FIXED = "fixed at start: start the node anew to change it"
 
 _BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION)
 """Prefixes of parameters that follow from the scenario; the plant checks them."""
@@ -106,6 +108,8 @@ class Spec:
         constraints = (
             f"one of: {', '.join(c or repr(c) for c in self.choices)}" if self.choices else ""
         )
+        if self.read_only:
+            constraints = f"{constraints}{'; ' if constraints else ''}{FIXED}"
         out = ParameterDescriptor(
             name=self.name,
             description=self.description,
@@ -212,6 +216,7 @@ PLANT = SHARED + (
         [],
         f"Forces from outside, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
         "`nh_control list SCENARIO` shows the targets.",
+        read_only=False,
     ),
     Spec(
         "step_count",
@@ -235,10 +240,18 @@ PLANT = SHARED + (
         choices=("namespace", "global", "none"),
     ),
     Spec(
+        "fault",
+        [],
+        f"Faults of sensors and actuators, {fault.SYNTAX}, kinds {', '.join(fault.KINDS)}; "
+        "`nh_control list SCENARIO` explains them.",
+        read_only=False,
+    ),
+    Spec(
         "fallback",
         Fallback.ZERO.value,
         "Applied when no command is fresh.",
         choices=tuple(f.value for f in Fallback),
+        read_only=False,
     ),
     Spec(
         "command_timeout_steps",
@@ -385,7 +398,7 @@ class Parameters:
         self._specs: dict[str, Spec] = {}
         for spec in specs:
             self.declare(spec)
-        node.add_on_set_parameters_callback(self._check_change)
+        node.add_on_set_parameters_callback(self.checked)
 
     def declare(self, spec: Spec) -> None:
         """Declare one more parameter."""
@@ -396,7 +409,7 @@ class Parameters:
         value = [""] if value == [] else value  # rclpy takes an empty list for bytes
         self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
 
-    def declare_fields(self, prefix: str, defaults: Any) -> dict[str, Any]:
+    def declare_fields(self, prefix: str, defaults: Any, read_only: bool = True) -> dict[str, Any]:
         """Declare the fields of a dataclass of numbers and tuples of numbers as parameters
         `prefix + field`; returns their values.
 
@@ -408,10 +421,12 @@ class Parameters:
             if name.startswith(prefix) and name not in valid:
                 raise UsageError(_unknown("parameter", name, valid))
         for field in declared:
-            self.declare(_spec(prefix, field, type(defaults).__name__))
+            spec = _spec(prefix, field, type(defaults).__name__)
+            self.declare(replace(spec, read_only=read_only))
         return {field.name: self[prefix + field.name] for field in declared}
 
-    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
+    def checked(self, changes: list[Parameter]) -> SetParametersResult:
+        """Whether the parameters may have these values."""
         try:
             for change in changes:
                 if change.name in self._specs:
@@ -421,7 +436,11 @@ class Parameters:
         return SetParametersResult(successful=True)
 
     def __getitem__(self, name: str) -> Any:
-        value, default = self._node.get_parameter(name).value, self._specs[name].default
+        return self.read(name, self._node.get_parameter(name).value)
+
+    def read(self, name: str, value: Any) -> Any:
+        """A value of a parameter as its default is."""
+        default = self._specs[name].default
         if isinstance(default, (tuple, float)):
             return type(default)(value)
         return [item for item in value if item] if isinstance(default, list) else value

@@ -1,0 +1,78 @@
+"""What of a plant may change while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from nh_control.discrete.plant import convert
+from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.loop.simulation_loop import SimulationLoop
+from nh_control.ros.runtime.live import Change
+from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.parameters import PERTURBATION
+from nh_control.runs.faults import FaultLines
+from nh_control.scenarios import PlantOptions, disturbance, fault
+
+Prepared = Callable[[], None]
+
+
+class PlantChanges:
+    """Changes of speed, fallback, faults and disturbances at the next step, and of the initial
+    error at the next reset, of the plant of a `model` that was made with `options`.
+    """
+
+    def __init__(
+        self, model: Model, loop: SimulationLoop, options: PlantOptions, errors: Sequence[str]
+    ):
+        self._model, self._loop, self._options = model, loop, options
+        self.changes = (
+            Change(("speed_factor",), self._speed),
+            Change(("fallback",), self._fallback),
+            Change(("fault",), self._faults),
+            Change(("disturb",), self._disturbances),
+            Change(tuple(errors), self._perturbation),
+        )
+
+    def _speed(self, values: Mapping[str, Any]) -> Prepared:
+        return partial(self._loop.pacer.set_speed, values["speed_factor"])
+
+    def _fallback(self, values: Mapping[str, Any]) -> Prepared:
+        fallback = Fallback(values["fallback"])
+
+        def change() -> None:
+            self._loop.validator.fallback = fallback
+
+        return change
+
+    def _faults(self, values: Mapping[str, Any]) -> Prepared:
+        faults = [fault.parse(text) for text in values["fault"]]
+        return partial(self._loop.plant.change_faults, FaultLines.of(faults, self._model.dsys))
+
+    def _disturbances(self, values: Mapping[str, Any]) -> Prepared:
+        """Targets that are new need another plant, which is compiled and tried here."""
+        scenario, model = self._model.scenario, self._model.dsys
+        given = tuple(disturbance.parse(text) for text in values["disturb"])
+        options = replace(self._options, disturbances=given)
+        forces = scenario.disturbance(model, options) if given else None
+        plant = self._loop.plant
+        if plant.targets == (() if forces is None else forces.names):
+            return partial(plant.change_disturbance, plant.dsys, forces)
+        dsys = scenario.plant(model, options)
+        x = convert(plant.state, plant.dsys, dsys)
+        dsys.step(x, dsys.idle(x))
+        return partial(plant.change_disturbance, dsys, forces)
+
+    def _perturbation(self, values: Mapping[str, Any]) -> Prepared:
+        scenario, model = self._model.scenario, self._model.dsys
+        errors = {name.removeprefix(PERTURBATION): value for name, value in values.items()}
+        perturbation = type(scenario.perturbation)(**errors)
+        x0 = scenario.perturb(model, self._model.reference.states[0], perturbation)
+
+        def change() -> None:
+            plant = self._loop.plant
+            plant.initial = convert(x0, model, plant.dsys)
+
+        return change

@@ -1,0 +1,110 @@
+"""What faults did to a closed loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.faults import FaultLines, Line, Passage, passed
+
+
+@dataclass(frozen=True)
+class FaultEffect:
+    """What a `fault` did in so many `steps`: in how many it was `active`, `changed` something, or
+    a message was `lost`; mean `delay_s`; and, over the steps in which it was active, `rms` and
+    `largest` of the changes in its target's coordinates.
+    """
+
+    fault: str
+    steps: int
+    active: int
+    changed: int
+    lost: int
+    delay_s: float
+    rms: float
+    largest: float
+
+    def __str__(self) -> str:
+        share = 100 * self.active / max(1, self.steps)
+        parts = [f"active {share:.3g} % of {self.steps} steps", f"{self.changed} changed"]
+        if self.lost:
+            parts.append(f"{self.lost} lost")
+        if self.delay_s:
+            parts.append(f"mean delay {self.delay_s * 1e3:.3g} ms")
+        if self.changed:
+            parts.append(f"by {self.rms:.3g} (rms), at most {self.largest:.3g}")
+        return ", ".join(parts)
+
+
+@dataclass
+class _Counts:
+    active: int = 0
+    changed: int = 0
+    lost: int = 0
+    delay: float = 0.0
+    squares: float = 0.0
+    largest: float = 0.0
+
+    def effect(self, fault: str, steps: int) -> FaultEffect:
+        went = max(1, self.active - self.lost)
+        mean, rms = self.delay / went, math.sqrt(self.squares / went)
+        return FaultEffect(
+            fault, steps, self.active, self.changed, self.lost, mean, rms, self.largest
+        )
+
+
+class Tally:
+    """What the faults of a line did to values that went through it."""
+
+    def __init__(self, line: Line):
+        self._line = line
+        self._counts = [_Counts() for _ in line.faults]
+        self._steps = 0
+
+    def add(self, k: int, passage: Passage) -> None:
+        """The passage of step k."""
+        self._steps += 1
+        for i, counts in enumerate(self._counts):
+            came, went = passage.values[i : i + 2]
+            effect = self._line.faults[i].effect
+            if came is None or not effect.active(k, self._line.h):
+                continue
+            counts.active += 1
+            if went is None:
+                counts.lost += 1
+                continue
+            counts.delay += effect.age(k, self._line.h, self._line.seeds[i])
+            change = self._line.change(i, came, went)
+            if np.isfinite(change).all() and change.any():
+                counts.changed += 1
+                counts.squares += float(np.mean(change**2))
+                counts.largest = max(counts.largest, float(np.abs(change).max()))
+
+    def effects(self) -> tuple[FaultEffect, ...]:
+        """Of every fault."""
+        return tuple(
+            c.effect(str(fault), self._steps) for fault, c in zip(self._line.faults, self._counts)
+        )
+
+
+def effects(
+    lines: FaultLines, model: DiscreteSystem, states: np.ndarray, commands: np.ndarray
+) -> tuple[FaultEffect, ...]:
+    """What faults did in a run with the true states (N + 1, nx) of the model and the commands
+    (N, nu) before any fault.
+    """
+    seen = [np.concatenate([model.configuration(x), model.velocity(x)]) for x in states]
+    went = (
+        (lines.measurements, passed(lines.measurements, seen[0], seen)),
+        (lines.commands, passed(lines.commands, model.idle(states[0]), commands)),
+    )
+    found: list[FaultEffect] = []
+    for line, passages in went:
+        tally = Tally(line)
+        for k, passage in enumerate(passages):
+            tally.add(k, passage)
+        found += tally.effects()
+    return tuple(found)

@@ -1,0 +1,273 @@
+"""Faults in a closed loop: the lines that measurements and commands go through, and the tracker
+behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control import Command, DisturbanceEstimate, LqrTracker
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Space
+from nh_control.scenarios.fault import (
+    COMMANDS,
+    MEASUREMENTS,
+    POSITIONS,
+    VELOCITIES,
+    Fault,
+    Moment,
+)
+from nh_control.scenarios.names import UnknownName
+
+Kept: TypeAlias = "tuple[tuple[tuple[np.ndarray, ...], np.ndarray], ...]"
+"""What a line remembers: of every fault the values that came in, and the one that went out."""
+
+
+class Measured:
+    """Configurations and velocities in a row, (nq + nw); local coordinates (nv + nw)."""
+
+    def __init__(self, space: Space):
+        self._space, self.n = space, space.nv + space.nw
+
+    def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """x moved by d."""
+        nq, nv = self._space.nq, self._space.nv
+        return np.concatenate([self._space.retract(x[:nq], d[:nv]), x[nq:] + d[nv:]])
+
+    def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What moves x to y."""
+        nq = self._space.nq
+        return np.concatenate([self._space.local(x[:nq], y[:nq]), y[nq:] - x[nq:]])
+
+    def rest(self, before: np.ndarray) -> np.ndarray:
+        """What was there before: sensors have no rest."""
+        return before
+
+    def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
+        """x with the local coordinates (n) of y where these are wanted."""
+        nq, nv = self._space.nq, self._space.nv
+        if of_y[:nv].all() or not of_y[:nv].any():  # y may be too far away for local coordinates
+            q = (y if of_y[:nv].any() else x)[:nq]
+            return np.concatenate([q, np.where(of_y[nv:], y[nq:], x[nq:])])
+        return self.retract(x, np.where(of_y, self.local(x, y), 0.0))
+
+
+class Commanded:
+    """Inputs (n), of which the first are forces, the others values of prescribed coordinates."""
+
+    def __init__(self, n: int, forces: int):
+        self.n, self._forces = n, forces
+
+    def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """x + d."""
+        return x + d
+
+    def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """y - x."""
+        return y - x
+
+    def rest(self, before: np.ndarray) -> np.ndarray:
+        """No forces, and prescribed coordinates where they are."""
+        return np.concatenate([np.zeros(self._forces), before[self._forces :]])
+
+    def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
+        """x with the values of y where these are wanted."""
+        return np.where(of_y, y, x)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What came out of a line, None where it was lost; the `values` before every fault and after
+    the last one; and what the line remembers now.
+    """
+
+    value: np.ndarray | None
+    values: tuple[np.ndarray | None, ...]
+    kept: Kept
+
+
+class Line:
+    """Faults that a signal goes through, in turn, in steps of h s; `masks` (n) say which local
+    coordinates each of them changes.
+
+    A value that is lost, or that a fault makes infinite, is None, or with `holds` the one that
+    went out before. Without state: `start` and `through` return what there is to remember.
+    """
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        masks: Sequence[np.ndarray],
+        signal: Measured | Commanded,
+        h: float,
+        holds: bool,
+    ):
+        self.faults, self.h = tuple(faults), h
+        self._masks, self._holds = masks, holds
+        self.signal: Measured | Commanded = signal
+        self.seeds = [tuple(f"{fault.target}:{fault.kind}".encode()) for fault in faults]
+
+    def start(self, before: np.ndarray) -> Kept:
+        """What is remembered where `before` was there for long."""
+        return tuple(((before,) * fault.effect.memory(self.h), before) for fault in self.faults)
+
+    def through(self, k: int, value: np.ndarray, kept: Kept) -> Passage:
+        """The value that comes in at step k."""
+        now: np.ndarray | None = value
+        values, after = [now], []
+        for i, (past, before) in enumerate(kept):
+            if now is not None:
+                came = (now, *past)
+                now = self._one(i, k, came, before)
+                past, before = came[: len(past)], before if now is None else now
+            values.append(now)
+            after.append((past, before))
+        return Passage(now, tuple(values), tuple(after))
+
+    def _one(
+        self, i: int, k: int, came: tuple[np.ndarray, ...], before: np.ndarray
+    ) -> np.ndarray | None:
+        effect = self.faults[i].effect
+        if not effect.active(k, self.h):
+            return came[0]
+        made = effect.through(Moment(k, self.h, self.signal, came, before, self.seeds[i]))
+        if made is not None:
+            made = self.signal.mixed(came[0], made, self._masks[i])
+        if made is None or not np.isfinite(made).all():
+            return before if self._holds else None
+        return made
+
+    def change(self, i: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What the i-th fault changed of x, in the local coordinates that are its own."""
+        return self.signal.local(x, y)[self._masks[i]]
+
+
+@dataclass(frozen=True)
+class FaultLines:
+    """The line from sensors to the controller, and that from the controller to the actuators."""
+
+    measurements: Line
+    commands: Line
+
+    @staticmethod
+    def of(faults: Sequence[Fault], model: DiscreteSystem) -> FaultLines:
+        """The lines of faults of a model; raises UnknownName for a target that there is not, and
+        ValueError for one that a fault cannot have.
+        """
+        space, inputs = model.system.space, model.inputs
+        seen = _places([*space.tangent_names, *space.velocity_names], MEASUREMENTS)
+        seen[POSITIONS] = np.arange(space.nv + space.nw) < space.nv
+        seen[VELOCITIES] = ~seen[POSITIONS]
+        moved = _places(inputs, COMMANDS)
+        for fault in faults:
+            _check(fault, seen, moved)
+        sensors = [fault for fault in faults if fault.target in seen]
+        actuators = [fault for fault in faults if fault.target not in seen]
+        return FaultLines(
+            Line(sensors, [seen[f.target] for f in sensors], Measured(space), model.h, False),
+            Line(
+                actuators,
+                [moved[f.target] for f in actuators],
+                Commanded(model.nu, model.system.nu),
+                model.h,
+                True,
+            ),
+        )
+
+
+def _places(names: Sequence[str], all_: str) -> dict[str, np.ndarray]:
+    """Masks (n) of every name and of all."""
+    one = np.eye(len(names), dtype=bool)
+    return {all_: np.ones(len(names), dtype=bool), **dict(zip(names, one))}
+
+
+def _check(fault: Fault, seen: dict[str, np.ndarray], moved: dict[str, np.ndarray]) -> None:
+    effect = fault.effect
+    groups = [name for name in (MEASUREMENTS, COMMANDS) if effect.of_all_only]
+    valid = groups or [*([] if effect.of_inputs_only else seen), *moved]
+    if fault.target not in valid:
+        raise UnknownName(f"target of the fault {str(fault)!r},", fault.target, valid)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What a tracker behind faults remembers: that of both lines, its own, and the command (nu)
+    before any fault.
+    """
+
+    sensed: Kept
+    acted: Kept
+    inner: Any
+    u: np.ndarray
+
+
+class FaultyTracker:
+    """A tracker that gets states of its model through a line of faults, and whose commands go
+    through another: a controller of the true states, with true errors. Without `feedback` the
+    commands are the reference's inputs. While measurements are lost it goes on with its last
+    command.
+    """
+
+    def __init__(self, tracker: LqrTracker, lines: FaultLines, feedback: bool = True):
+        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
+        self._tracker, self._lines, self._feedback = tracker, lines, feedback
+
+    def command(self, k: int, x: ArrayLike, memory: _Memory | None = None) -> Command:
+        """What the actuators do in step k at the true state x (nx)."""
+        x, dsys, lines = np.asarray(x, dtype=float), self.dsys, self._lines
+        seen = np.concatenate([dsys.configuration(x), dsys.velocity(x)])
+        if memory is None:
+            idle = dsys.idle(x)
+            start = lines.measurements.start(seen), lines.commands.start(idle)
+            memory = _Memory(*start, None, idle)
+        sensed = lines.measurements.through(k, seen, memory.sensed)
+        command = self._answer(k, x, sensed.value, memory)
+        acted = lines.commands.through(k, command.u, memory.acted)
+        kept = _Memory(sensed.kept, acted.kept, command.memory, command.u)
+        u = command.u if acted.value is None else acted.value
+        return Command(u, command.saturated, self._tracker.error(k, x), kept)
+
+    def _answer(self, k: int, x: np.ndarray, seen: np.ndarray | None, memory: _Memory) -> Command:
+        """The command at the true state x (nx) where `seen` (nq + nw) is measured."""
+        dsys, reference, free = self.dsys, self.reference, np.zeros(self.dsys.nu, dtype=bool)
+        if not self._feedback:
+            u = reference.inputs[k] if k < len(reference) else dsys.idle(x)
+            return Command(u, free, np.zeros(dsys.ndx))
+        if seen is None:
+            return Command(memory.u, free, np.zeros(dsys.ndx), _without_prediction(memory.inner))
+        q, v = np.split(seen, [dsys.system.space.nq])
+        return self._tracker.command(k, dsys.measured_state(q, v), memory.inner)
+
+    def commands(self, run: Trajectory) -> np.ndarray:
+        """The commands (N, nu) before any fault in a run of this controller."""
+        memory, out = None, np.empty_like(run.inputs)
+        for k in range(len(out)):
+            memory = self.command(k, run.states[k], memory).memory
+            out[k] = memory.u
+        return out
+
+
+def _without_prediction(memory: DisturbanceEstimate | None) -> DisturbanceEstimate | None:
+    return None if memory is None else replace(memory, predicted=None)
+
+
+def through_actuators(lines: FaultLines, before: np.ndarray, commands: np.ndarray) -> np.ndarray:
+    """Inputs (N, nu) that actuators make of commands (N, nu), with `before` (nu) before them."""
+    passages = passed(lines.commands, before, commands)
+    out = [passage.value for passage in passages if passage.value is not None]  # none is lost
+    return np.reshape(out, np.shape(commands))
+
+
+def passed(line: Line, before: np.ndarray, values: Iterable[np.ndarray]) -> list[Passage]:
+    """The passages through a line of values at steps 0, 1, ..."""
+    kept, out = line.start(before), []
+    for k, value in enumerate(values):
+        out.append(line.through(k, value, kept))
+        kept = out[-1].kept
+    return out

@@ -1,0 +1,334 @@
+"""Faults on purpose, for every scenario: what sensors measure and what actuators do, spoiled by
+noise, bias, quantization, delay, jitter, dropout, lag, saturation, dead band, or not at all.
+
+Each is a function of the step, its seed, and what has come in and gone out before, so the same in
+every process. Forces from outside are disturbances.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from nh_control.mechanics.parameters import Parameters, declarations, parameter
+from nh_control.scenarios.names import UnknownName
+
+MEASUREMENTS, POSITIONS, VELOCITIES = "measurements", "positions", "velocities"
+"""Targets: all that is measured, configurations alone, velocities alone."""
+COMMANDS = "commands"
+"""Target: all inputs."""
+
+
+class Signal(Protocol):
+    """A space of values x with `y = retract(x, d)` and `d = local(x, y)`, and the value of no
+    effort after the value `before`.
+    """
+
+    @property
+    def n(self) -> int:
+        """Local coordinates."""
+
+    def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray: ...
+
+    def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+    def rest(self, before: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a fault knows at a step: the `signal`'s values that came in, the present one first,
+    the value that went out `before`, and a part of the seed that no other fault has.
+    """
+
+    step: int
+    h: float
+    signal: Signal
+    past: tuple[np.ndarray, ...]
+    before: np.ndarray
+    seed: tuple[int, ...]
+
+    @property
+    def value(self) -> np.ndarray:
+        """What comes in now."""
+        return self.past[0]
+
+
+@dataclass(frozen=True)
+class Effect(Parameters, ABC):
+    """What a fault does, from `start` on for `duration`."""
+
+    default: ClassVar[str] = POSITIONS
+    """Target, if none is named."""
+    of_inputs_only: ClassVar[bool] = False
+    of_all_only: ClassVar[bool] = False
+    """Whether it cannot be that of a single coordinate or actuator."""
+
+    start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
+    duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
+
+    def active(self, k: int, h: float) -> bool:
+        """Whether it is there in step k of h s."""
+        first = round(self.start / h)
+        return first <= k and (not self.duration or k < first + round(self.duration / h))
+
+    def memory(self, h: float) -> int:
+        """Values before the present one that it looks at."""
+        return 0
+
+    def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
+        """Seconds by which what goes out at step k is late."""
+        return 0.0
+
+    @abstractmethod
+    def through(self, at: Moment) -> np.ndarray | None:
+        """What goes out, None where it is lost."""
+
+
+@dataclass(frozen=True)
+class Drawn(Effect):
+    """A fault that chance has a part in."""
+
+    seed: int = parameter(0, "", "of the draws, which faults never share", at_least=0)
+
+    def draw(self, k: int, seed: tuple[int, ...]) -> np.random.Generator:
+        """The draws of step k."""
+        return np.random.default_rng([self.seed, k, *seed])
+
+
+@dataclass(frozen=True)
+class Noise(Drawn):
+    """White noise, drawn anew in every step. `y = retract(x, size n_k)`, n_k standard normal."""
+
+    size: float = parameter(1.0, "", "standard deviation, in the target's units", at_least=0.0)
+
+    def through(self, at: Moment) -> np.ndarray:
+        numbers = self.draw(at.step, at.seed).standard_normal(at.signal.n)
+        return at.signal.retract(at.value, self.size * numbers)
+
+
+@dataclass(frozen=True)
+class Bias(Effect):
+    """A constant error. `y = retract(x, size)`."""
+
+    size: float = parameter(1.0, "", "error, in the target's units", above=-math.inf)
+
+    def through(self, at: Moment) -> np.ndarray:
+        return at.signal.retract(at.value, np.full(at.signal.n, self.size))
+
+
+@dataclass(frozen=True)
+class Quantization(Effect):
+    """Whole numbers of `size` only, counted from the start, as an incremental encoder does.
+    `y_k = retract(y_k-1, size round(local(y_k-1, x) / size))`.
+    """
+
+    size: float = parameter(1.0, "", "resolution, in the target's units")
+
+    def through(self, at: Moment) -> np.ndarray:
+        way = at.signal.local(at.before, at.value)
+        return at.signal.retract(at.before, self.size * np.round(way / self.size))
+
+
+@dataclass(frozen=True)
+class Delay(Effect):
+    """What was there `size` seconds before, between two steps on the way from one to the other."""
+
+    default: ClassVar[str] = MEASUREMENTS
+    size: float = parameter(1.0, "s", "how late", at_least=0.0)
+
+    def memory(self, h: float) -> int:
+        return math.ceil(self.size / h) + 1
+
+    def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
+        return self.size
+
+    def through(self, at: Moment) -> np.ndarray:
+        steps = self.age(at.step, at.h, at.seed) / at.h
+        whole = min(int(steps), len(at.past) - 2)
+        late, later = at.past[whole], at.past[whole + 1]
+        return at.signal.retract(late, (steps - whole) * at.signal.local(late, later))
+
+
+@dataclass(frozen=True)
+class Jitter(Drawn):
+    """A delay that is drawn anew in every step, uniformly up to `size`; nothing that is older than
+    what came before is used.
+    """
+
+    default: ClassVar[str] = MEASUREMENTS
+    size: float = parameter(1.0, "s", "how late at most", at_least=0.0)
+
+    memory, through = Delay.memory, Delay.through
+
+    def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
+        """`min over i of (drawn_k-i + i h)`: the newest of all that have arrived."""
+        earlier = range(min(k, math.ceil(self.size / h)) + 1)
+        return min(self.size * self.draw(k - i, seed).random() + i * h for i in earlier)
+
+
+@dataclass(frozen=True)
+class Dropout(Drawn):
+    """Messages that are lost with the probability `size`, but for the first: no measurement, so no
+    new command; or no command, so the actuators go on with the one before.
+    """
+
+    default: ClassVar[str] = MEASUREMENTS
+    of_all_only: ClassVar[bool] = True
+    size: float = parameter(0.0, "", "probability of a loss, 0 ... 1", at_least=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size > 1:
+            raise ValueError(f"Dropout.size must be a probability <= 1, got {self.size}")
+
+    def through(self, at: Moment) -> np.ndarray | None:
+        lost = at.step > 0 and self.draw(at.step, at.seed).random() < self.size
+        return None if lost else at.value
+
+
+@dataclass(frozen=True)
+class Lag(Effect):
+    """First-order lag. `y_k = retract(y_k-1, (1 - exp(-h / size)) local(y_k-1, x))`."""
+
+    default: ClassVar[str] = COMMANDS
+    size: float = parameter(1.0, "s", "time constant")
+
+    def through(self, at: Moment) -> np.ndarray:
+        way = at.signal.local(at.before, at.value)
+        return at.signal.retract(at.before, -math.expm1(-at.h / self.size) * way)
+
+
+@dataclass(frozen=True)
+class Saturation(Effect):
+    """An actuator weaker than the model says. `y = clip(x, -size, size)`."""
+
+    default: ClassVar[str] = COMMANDS
+    of_inputs_only: ClassVar[bool] = True
+    size: float = parameter(1.0, "", "largest effort, in the input's units", at_least=0.0)
+
+    def through(self, at: Moment) -> np.ndarray:
+        return np.clip(at.value, -self.size, self.size)
+
+
+@dataclass(frozen=True)
+class DeadBand(Effect):
+    """An actuator that does nothing for a small command. `y = 0 if |x| < size else x`."""
+
+    default: ClassVar[str] = COMMANDS
+    of_inputs_only: ClassVar[bool] = True
+    size: float = parameter(1.0, "", "smallest effort, in the input's units", at_least=0.0)
+
+    def through(self, at: Moment) -> np.ndarray:
+        return np.where(np.abs(at.value) < self.size, 0.0, at.value)
+
+
+@dataclass(frozen=True)
+class Stuck(Effect):
+    """Stays at the last value before its start."""
+
+    default: ClassVar[str] = COMMANDS
+
+    def through(self, at: Moment) -> np.ndarray:
+        return at.before
+
+
+@dataclass(frozen=True)
+class Lost(Effect):
+    """An actuator without effort; what is moved at will stays where it is."""
+
+    default: ClassVar[str] = COMMANDS
+    of_inputs_only: ClassVar[bool] = True
+
+    def through(self, at: Moment) -> np.ndarray:
+        return at.signal.rest(at.before)
+
+
+KINDS: Mapping[str, type[Effect]] = {
+    "noise": Noise,
+    "bias": Bias,
+    "quantization": Quantization,
+    "delay": Delay,
+    "jitter": Jitter,
+    "dropout": Dropout,
+    "lag": Lag,
+    "saturation": Saturation,
+    "dead_band": DeadBand,
+    "stuck": Stuck,
+    "lost": Lost,
+}
+SYNTAX = "[TARGET:]KIND[=NUMBER][,NAME=VALUE...]"
+"""How a fault is written, see `parse`."""
+EXAMPLE = "delay=0.005 or positions:noise=0.001,seed=2"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An `effect` on the target of that name: measurements, positions, velocities or commands, or
+    one coordinate, velocity or input of a scenario.
+    """
+
+    target: str
+    effect: Effect
+
+    @property
+    def kind(self) -> str:
+        """Name of the effect."""
+        return next(name for name, made in KINDS.items() if made is type(self.effect))
+
+    def __str__(self) -> str:
+        """As `parse` reads it, without what is as usual."""
+        given, usual = declarations(self.effect), declarations(type(self.effect)())
+        size = "".join(f"={entry.value!r}" for entry in given if entry.name == "size")
+        more = "".join(
+            f",{entry.name}={entry.value!r}"
+            for entry, other in zip(given, usual)
+            if entry.name != "size" and entry.value != other.value
+        )
+        return f"{self.target}:{self.kind}{size}{more}"
+
+
+def parse(text: str) -> Fault:
+    """The fault written as `[TARGET:]KIND[=NUMBER][,NAME=VALUE...]`, such as `delay=0.005` or
+    `steer_torque:stuck,start=3`.
+
+    The number is its `size`; names and values are further fields of the kind. Raises ValueError
+    that says what is expected.
+    """
+    head, *options = (part.strip() for part in text.split(","))
+    target, _, first = head.rpartition(":")
+    kind, assigned, number = (part.strip() for part in first.partition("="))
+    if not kind or ":" in target or (":" in head and not target):
+        raise ValueError(f"fault {text!r} must be {SYNTAX}, e.g. {EXAMPLE}")
+    if kind not in KINDS:
+        hint = f"; it is written {SYNTAX}, e.g. {EXAMPLE}"
+        raise UnknownName(f"kind of the fault {text!r},", kind, KINDS, hint)
+    made = KINDS[kind]
+    known = {entry.name: entry for entry in declarations(made())}
+    size = known.pop("size", None)
+    if (size is None) == bool(assigned):
+        wanted = (
+            f"a number, {kind}=NUMBER: {size.description} {size.unit}".rstrip()
+            if size
+            else "no number"
+        )
+        raise ValueError(f"fault {text!r}: {kind} takes {wanted}")
+    values: dict[str, Any] = {"size": _number(text, number)} if size else {}
+    for option in options:
+        name, _, value = (part.strip() for part in option.partition("="))
+        if name not in known:
+            raise UnknownName(f"value of the fault {text!r},", name, known)
+        values[name] = _number(text, value, known[name].is_integer)
+    return Fault(target or made.default, made(**values))
+
+
+def _number(text: str, number: str, whole: bool = False) -> float:
+    try:
+        return int(number) if whole else float(number)
+    except ValueError:
+        raise ValueError(f"fault {text!r}: {number!r} is not a number") from None

@@ -1,0 +1,85 @@
+"""What may change while nodes run changes between two steps, or is refused with a reason."""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop
+
+LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
+SCENARIO = scenarios.get("snakeboard")
+H = SCENARIO.step_s
+
+
+def set_(probe, node, **values):
+    """Set parameters of a node at once; returns "" or the reason why not."""
+    from rclpy.parameter import Parameter
+    from rclpy.parameter_client import AsyncParameterClient
+
+    client = AsyncParameterClient(probe.node, node)
+    probe.wait(client.services_are_ready, f"parameters of {node}")
+    given = [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
+    future = client.set_parameters_atomically(given)
+    probe.wait(future.done, "answer")
+    result = future.result().result
+    return "" if result.successful else result.reason
+
+
+def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
+    from probe import by_step
+    from sensor_msgs.msg import JointState
+
+    truth = probe.listen(JointState, "ground_truth/joint_states")
+    nodes.start("tracker")
+    probe.wait_publishers("joint_commands")
+    nodes.start("plant", {**LOCKSTEP, "duration_s": 0.6, "on_finish": "stay"})
+    probe.wait_mode("finished")
+
+    refused = {
+        "fixed": set_(probe, "plant", integrator="heun"),
+        "kind": set_(probe, "plant", fault=["storm=1"]),
+        "target": set_(probe, "plant", fault=["psi:lost"]),
+        "push": set_(probe, "plant", disturb=["rho:constant:1"]),
+        "word": set_(probe, "plant", fallback="pray"),
+        "number": set_(probe, "plant", perturb__seed=-3),
+        "both": set_(probe, "plant", fallback="hold", fault=["noise=-1"]),
+    }
+    for name, text in {
+        "fixed": "read-only",
+        "kind": "choose one of: noise, bias",
+        "target": "choose one of: commands, rotor_torque",
+        "push": "choose one of: psi",
+        "word": "one of hold, zero, damp, stop",
+        "number": "Min: -1",
+        "both": "size must be >= 0",
+    }.items():
+        assert text in refused[name], refused[name]
+    probe.wait_value("fallback", "zero")
+
+    probe.clear()
+    truth.clear()
+    assert not set_(
+        probe, "plant", fallback="hold", fault=["psi:bias=0.02"], perturb__position=0.3
+    )
+    assert probe.call("reset").success
+    probe.wait(lambda: 60 in by_step(truth, H), "true state 60")
+    probe.wait_step(60, H)
+    seen, true = (by_step(messages, H) for messages in (probe.joint_states, truth))
+    odd = [seen[k].position[0] - true[k].position[0] for k in range(61)]
+    np.testing.assert_allclose(odd, 0.02, atol=1e-12)
+    assert probe.odometry[0].pose.pose.position.y == pytest.approx(0.3, abs=1e-12)
+    probe.wait_value("fallback", "hold")
+
+    # other targets are another plant: a push on the rotor; then none again
+    ends = {}
+    for pushes in (["psi:constant:3.0"], ["psi:constant:-3.0"], [""]):
+        assert not set_(probe, "plant", disturb=pushes, fault=[""], perturb__position=0.0)
+        truth.clear()
+        assert probe.call("reset").success
+        probe.wait(lambda: 60 in by_step(truth, H), "true state 60")
+        ends[pushes[0]] = by_step(truth, H)[60].position[0]
+    model = SCENARIO.model()
+    reference = SCENARIO.reference(model)
+    calm = closed_loop(model, SCENARIO.tracker(model, reference), reference.states[0], 60)
+    assert ends[""] == pytest.approx(calm.trajectory.states[-1, 0], abs=1e-9)
+    assert ends["psi:constant:-3.0"] < ends[""] - 1e-3 < ends["psi:constant:3.0"] - 2e-3

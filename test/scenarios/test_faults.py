@@ -1,0 +1,291 @@
+"""Faults are what they are written as, the same in every process, and can be had by every
+scenario.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.fault_effects import effects
+from nh_control.runs.faults import FaultLines
+from nh_control.runs.summary import summarize
+from nh_control.scenarios import PlantOptions, UnknownName, fault
+from nh_control.scenarios.fault import KINDS, parse
+
+H = 0.01
+SNAKEBOARD = scenarios.get("snakeboard")
+MODEL = SNAKEBOARD.model()
+TRIAL = {
+    "noise": "=0.01",
+    "bias": "=0.01",
+    "quantization": "=0.02",
+    "delay": "=0.015",
+    "jitter": "=0.03",
+    "dropout": "=0.3",
+    "lag": "=0.03",
+    "saturation": "=0.05",
+    "dead_band": "=1.5",
+    "stuck": ",start=0.02",
+    "lost": "",
+}
+
+
+def commanded(text, commands, n=1):
+    """What faults of actuators make of commands (N, 2) to the snakeboard."""
+    line = FaultLines.of([parse(part) for part in text.split()], MODEL).commands
+    return through(line, np.zeros(2), commands)
+
+
+def measured(text, states):
+    """What faults of sensors make of configurations and velocities (N, 10) of the snakeboard; None
+    where they are lost.
+    """
+    line = FaultLines.of([parse(part) for part in text.split()], MODEL).measurements
+    return through(line, states[0], states)
+
+
+def through(line, before, values):
+    kept, out = line.start(before), []
+    for k, value in enumerate(values):
+        passage = line.through(k, value, kept)
+        kept = passage.kept
+        out.append(passage.value)
+    return out
+
+
+def straight(n):
+    """States that move evenly, the heading too."""
+    return np.linspace(0, 1, n)[:, None] * np.arange(1.0, 11.0)
+
+
+RAMP = np.column_stack([np.arange(10.0), -np.arange(10.0)])
+
+
+def test_actuators_do_what_the_kinds_say():
+    assert np.array_equal(commanded("saturation=3", RAMP), np.clip(RAMP, -3, 3))
+    one = np.array(commanded("rotor_torque:dead_band=2.5", RAMP))
+    assert one[:, 0].tolist() == [0, 0, 0, *range(3, 10)] and np.array_equal(one[:, 1], RAMP[:, 1])
+    stuck = np.array(commanded("steer_torque:stuck,start=0.03,duration=0.04", RAMP))
+    assert stuck[:, 1].tolist() == [0, -1, -2, -2, -2, -2, -2, -7, -8, -9]
+    lost = np.array(commanded("lost,start=0.05", RAMP))
+    assert np.array_equal(lost[:5], RAMP[:5]) and not lost[5:].any()
+    late = np.array(commanded("commands:delay=0.014", RAMP))
+    assert np.allclose(late[2:], RAMP[2:] - [1.4, -1.4], atol=1e-12)
+    assert np.allclose(np.array(commanded("commands:bias=-0.5", RAMP)), RAMP - 0.5)
+    assert np.array_equal(commanded("commands:quantization=3", RAMP), 3 * np.round(RAMP / 3))
+
+
+def test_lag_answers_a_step_as_a_first_order_lag():
+    answer = np.array(commanded("lag=0.05", np.ones((30, 2))))
+    times = H * np.arange(1, 31)
+    np.testing.assert_allclose(answer[:, 0], 1 - np.exp(-times / 0.05), atol=1e-14)
+
+
+def test_lost_commands_leave_the_last_one():
+    out = np.array(commanded("commands:dropout=0.3,seed=4", np.column_stack([range(200)] * 2)))
+    held = [k for k in range(200) if out[k, 0] != k]
+    assert out[0, 0] == 0 and 35 < len(held) < 85  # 60 expected, deviation 6.5
+    assert all(out[k, 0] == out[k - 1, 0] for k in held)
+
+
+def test_sensors_do_what_the_kinds_say():
+    states = straight(101)
+    biased = np.array(measured("psi:bias=0.1", states))
+    assert np.allclose(biased - states, np.eye(10)[0] * 0.1)
+    assert np.allclose(np.array(measured("omega:bias=0.1", states)) - states, np.eye(10)[7] * 0.1)
+    late = np.array(measured("delay=0.025", states))
+    exact = states - 2.5 * (states[1] - states[0])
+    flat = [0, 1, 2, *range(5, 10)]  # the board's position is on the way that the model makes
+    assert np.allclose(late[3:, flat], exact[3:, flat], atol=1e-12)
+    assert np.allclose(late[3:], exact[3:], atol=1e-3)
+    assert np.array_equal(late[0], states[0])
+    coarse = np.array(measured("positions:quantization=0.05", states))
+    assert np.allclose(coarse[:, 0] / 0.05, np.round(coarse[:, 0] / 0.05), atol=1e-9)
+    assert np.abs(coarse - states)[:, :5].max() < 0.05 and np.array_equal(
+        coarse[:, 5:], states[:, 5:]
+    )
+    kept = np.array(measured("phi:stuck,start=0.3", states))
+    assert np.allclose(kept[30:, 1], states[29, 1], rtol=0, atol=1e-14)
+    assert np.allclose(kept[:, 2], states[:, 2], rtol=0, atol=1e-14)
+
+
+def test_noise_has_its_deviation_and_no_memory():
+    """1200 numbers; their estimates' own deviation is 2 %, that of the correlations 5 %."""
+    still = np.zeros((400, 10))
+    noise = np.array(measured("positions:noise=0.02,seed=5", still))
+    assert not noise[:, 5:].any()
+    assert np.std(noise[:, [0, 1, 2]]) == pytest.approx(0.02, rel=0.08)
+    assert abs(np.corrcoef(noise[1:, 0], noise[:-1, 0])[0, 1]) < 0.2
+    assert abs(np.corrcoef(noise[:, 0], noise[:, 1])[0, 1]) < 0.2
+    assert np.array_equal(noise, measured("positions:noise=0.02,seed=5", still))
+    other = np.array(measured("positions:noise=0.02,seed=6", still))
+    assert not np.isclose(noise[:, 0], other[:, 0], atol=1e-9).any()
+
+
+def test_jitter_is_within_its_bound_and_never_goes_back():
+    states = straight(200)
+    out = np.array(measured("jitter=0.035", states))[:, 0]
+    age = (states[:, 0] - out) / (states[1, 0] - states[0, 0])  # in steps
+    assert age.min() > -1e-9 and age[4:].max() < 3.5 and np.diff(out).min() > -1e-12
+    effect = FaultLines.of([parse("jitter=0.035")], MODEL)
+    told = effects(effect, MODEL, np.array([MODEL.state(x[:5], x[5:]) for x in states]), RAMP[:0])
+    ages = [told[0].delay_s / H, np.mean(age)]
+    assert ages[0] == pytest.approx(ages[1], abs=0.02) and 0.5 < ages[0] < 1.75
+
+
+def test_dropout_loses_its_share_but_never_the_first():
+    lost = [x is None for x in measured("dropout=0.25,seed=2", straight(200))]
+    assert not lost[0] and 25 < sum(lost) < 75  # 50 expected, deviation 6
+    assert all(x is None for x in measured("dropout=1", straight(5))[1:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "measurements:delay=0.005",
+        "psi:noise=0.001,seed=3",
+        "steer_torque:stuck,start=3.0",
+        "commands:lost,start=1.0,duration=2.0",
+        "positions:quantization=1e-05",
+    ],
+)
+def test_what_is_written_is_read_again(text):
+    assert str(parse(text)) == text and parse(str(parse(text))) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("delay", "delay takes a number, delay=NUMBER: how late s"),
+        ("stuck=1", "stuck takes no number"),
+        ("psi:noise:0.1", r"must be \[TARGET:\]KIND\[=NUMBER\]"),
+        ("storm=1", "'storm', choose one of: noise, bias"),
+        ("nois=1", "did you mean 'noise'"),
+        ("noise=1,sed=2", "did you mean 'seed'.*start, duration, seed"),
+        ("noise=1,seed=1.5", "'1.5' is not a number"),
+        ("noise=much", "'much' is not a number"),
+        ("noise=-1", "size must be >= 0"),
+        ("dropout=1.5", "probability <= 1"),
+        ("lag=0", "size must be positive"),
+        ("delay=nan", "size must be >= 0 and finite"),
+    ],
+)
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rho:noise=1", "'rho'.*measurements, psi.*rotor_torque"),
+        ("psi:lost", "'psi'.*commands, rotor_torque, steer_torque$"),
+        ("psi:dropout=0.1", "'psi'.*choose one of: measurements, commands"),
+    ],
+)
+def test_targets_that_there_are_not_are_refused(text, message):
+    with pytest.raises(UnknownName, match=message):
+        FaultLines.of([parse(text)], MODEL)
+
+
+@cache
+def plain(name, duration_s):
+    """An experiment without faults."""
+    return Experiment.make(scenarios.get(name), duration_s=duration_s)
+
+
+def experiment(scenario, *texts, duration_s=0.3):
+    """One with faults."""
+    faults = PlantOptions(faults=tuple(map(parse, texts)))
+    return replace(plain(scenario.name, duration_s), options=faults)
+
+
+def test_without_effect_the_loop_is_as_without_faults():
+    """All kinds whose number can say so."""
+    none = ("noise=0", "bias=0", "delay=0", "jitter=0", "dropout=0", "dead_band=0")
+    with_, without = (experiment(SNAKEBOARD, *texts).run() for texts in (none, ()))
+    np.testing.assert_allclose(
+        with_.trajectory.states, without.trajectory.states, rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_changes_the_loop_and_says_what_it_did(kind):
+    faulty = experiment(SNAKEBOARD, kind + TRIAL[kind])
+    result = Result(faulty, faulty.run(), None, 0.0)
+    assert not np.allclose(
+        result.loop.trajectory.states, result.without_faults.trajectory.states, atol=1e-9
+    )
+    (effect,) = summarize(result)["faults"]
+    assert effect["fault"] == str(faulty.options.faults[0])
+    assert effect["active"] > 0 and effect["changed"] + effect["lost"] > 0
+    assert summarize(result)["error"]["without_faults"]["final"] == pytest.approx(
+        result.configuration_error(experiment(SNAKEBOARD).run())[-1], abs=1e-12
+    )
+
+
+def test_the_table_counts_exactly():
+    e = experiment(
+        SNAKEBOARD,
+        "steer_torque:saturation=0.2,start=0.1",
+        "dropout=0.5,start=0.05,duration=0.1",
+        "phi:bias=0.01",
+        duration_s=0.3,
+    )
+    loop = e.run()
+    dropped, bias, weak = Result(e, loop, None, 0.0).fault_effects
+    over = np.abs(loop.commands[10:, 1]) > 0.2
+    assert (weak.steps, weak.active, weak.changed) == (30, 20, over.sum()) and over.any()
+    assert weak.largest == pytest.approx(np.abs(loop.commands[10:, 1]).max() - 0.2, abs=1e-15)
+    assert np.array_equal(
+        np.clip(loop.commands[10:, 1], -0.2, 0.2), loop.trajectory.inputs[10:, 1]
+    )
+    draws = [
+        np.random.default_rng([0, k, *b"measurements:dropout"]).random() for k in range(5, 15)
+    ]
+    assert (dropped.active, dropped.lost) == (10, sum(draw < 0.5 for draw in draws))
+    assert bias.changed == 31 - dropped.lost and bias.rms == pytest.approx(0.01, abs=1e-12)
+    held = [k for k, draw in zip(range(5, 15), draws) if draw < 0.5]
+    assert all(np.array_equal(loop.commands[k], loop.commands[k - 1]) for k in held)
+
+
+def test_actuators_are_faulty_in_open_loop_too():
+    e = experiment(SNAKEBOARD, "lost")
+    assert not e.run(feedback=False).trajectory.inputs.any()
+    assert experiment(SNAKEBOARD).run(feedback=False).trajectory.inputs.any()
+
+
+QUICK = ("satellite",)
+ALL = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+    for name in scenarios.built_in()
+]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_scenario_can_have_all_of_them(name):
+    scenario = scenarios.get(name)
+    steps = 4
+    own = experiment(scenario, duration_s=steps * scenario.step_s)
+    for text in ("noise=1e-4", "velocities:noise=1e-4", "delay=0.003", "lag=0.004", "lost"):
+        options = PlantOptions(faults=(fault.parse(text),))
+        loop = replace(own, options=options).run()
+        assert len(loop.trajectory) == steps and loop.failure is None
+        assert not np.array_equal(loop.trajectory.states, own.run().trajectory.states)
+
+
+@pytest.mark.slow
+def test_integral_action_does_not_count_what_was_lost_as_a_surprise():
+    """A constant force is still estimated when every second measurement is lost."""
+    push = scenarios.Disturbance("psi", scenarios.Constant((0.5,)))
+    options = PlantOptions(disturbances=(push,), faults=(parse("dropout=0.5"),))
+    e = Experiment.make(
+        SNAKEBOARD, options=options, perturbation=SNAKEBOARD.calm, integral=True, duration_s=3.0
+    )
+    without = replace(e, tracker=SNAKEBOARD.tracker(e.model, e.tracker.reference))
+    final = [abs(run.errors[-1, 0]) for run in (e.run(), without.run())]
+    assert final[0] < 0.5 * final[1]
