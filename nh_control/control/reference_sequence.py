@@ -4,10 +4,10 @@ next leg beside the control loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,20 @@ class ReferenceSequence:
     def reset(self) -> None:
         """Back to the first leg alone."""
         self._legs, self.step = [self._first], 0
+
+    @property
+    def trackers(self) -> list[LqrTracker]:
+        """Those of all legs, and of the first one, with which a reset begins."""
+        return [leg.tracker for leg in (self._first, *self._legs)]
+
+    def exchange(self, trackers: Sequence[tuple[LqrTracker, LqrTracker]]) -> None:
+        """Use other trackers, (old, new), from the next step on."""
+        new = {id(old): tracker for old, tracker in trackers}
+
+        def other(leg: ReferenceLeg) -> ReferenceLeg:
+            return replace(leg, tracker=new.get(id(leg.tracker), leg.tracker))
+
+        self._first, self._legs = other(self._first), [other(leg) for leg in self._legs]
 
     @property
     def first(self) -> int:

@@ -5,7 +5,7 @@ optional disturbance estimate.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -186,6 +186,28 @@ class LqrTracker:
             self._without,
         )
 
+    def weighted(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
+        """The same tracker with other diagonal weights of local coordinates and inputs, by their
+        indices: rows and columns of Q, R (and Qf) are scaled by the square root of new over old.
+        """
+        Q, R, Qf = self._weights
+        Qf = None if Qf is None else _scaled(Qf, Q, state)
+        weights = _scaled(Q, Q, state), _scaled(R, R, inputs), Qf
+        return LqrTracker(
+            self.dsys,
+            self.reference,
+            *weights,
+            self.limits,
+            self.disturbance_gain,
+            self.hold,
+            self._without,
+        )
+
+    @property
+    def diagonals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Diagonal weights of the local coordinates (ndx) and the inputs (nu)."""
+        return np.diag(self._weights[0]).copy(), np.diag(self._weights[1]).copy()
+
     def steps(self, duration_s: float = 0.0) -> int:
         """Steps of a run as `run_steps`."""
         return run_steps(self.dsys, self.reference, duration_s, self.hold)
@@ -270,6 +292,20 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
     )
     states, inputs = np.vstack([reference.states, x]), np.vstack([reference.inputs, u])
     return replace(reference, states=states, inputs=inputs)
+
+
+def _scaled(weight: ArrayLike, of: ArrayLike, new: Mapping[int, float]) -> np.ndarray:
+    """A weight with rows and columns scaled so that the diagonal of `of` gets the new values;
+    where that is 0 the new value is added.
+    """
+    out, old = np.array(weight, dtype=float), np.diag(of)
+    for i, value in new.items():
+        if old[i] > 0:
+            out[i] *= np.sqrt(value / old[i])
+            out[:, i] *= np.sqrt(value / old[i])
+        else:
+            out[i, i] += value
+    return out
 
 
 def _momenta(dsys: DiscreteSystem) -> slice:

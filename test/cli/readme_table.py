@@ -10,6 +10,7 @@ from nh_control.ros.runtime.parameters import (
     RECORDER,
     SHARED,
     TRACKER,
+    WEIGHTS,
     Spec,
 )
 
@@ -33,6 +34,10 @@ def rows() -> list[str]:
     body.append(
         f"| `{PERTURBATION}<field>` | plant | 0, seed -1 | Initial error; `nh_control list "
         f"SCENARIO` shows the fields. |"
+    )
+    body.append(
+        f"| `{WEIGHTS}<name>` | tracker | the scenario's | LQR weight of a local coordinate or an "
+        f"input. |"
     )
     return [HEADER, "|---|---|---|---|", *body]
 

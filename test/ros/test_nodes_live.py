@@ -5,6 +5,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios import PlanarPerturbation
 
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
 SCENARIO = scenarios.get("snakeboard")
@@ -83,3 +84,24 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
     calm = closed_loop(model, SCENARIO.tracker(model, reference), reference.states[0], 60)
     assert ends[""] == pytest.approx(calm.trajectory.states[-1, 0], abs=1e-9)
     assert ends["psi:constant:-3.0"] < ends[""] - 1e-3 < ends["psi:constant:3.0"] - 2e-3
+
+
+def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
+    from probe import by_step
+
+    nodes.start("tracker")
+    probe.wait_publishers("joint_commands")
+    nodes.start("plant", {**LOCKSTEP, "duration_s": 0.3, "perturb.heading": 0.1})
+    probe.wait_mode("finished")
+    commands = [by_step(probe.commands, H)[0].effort[0]]
+    assert "out of range. Min: 1e-12" in set_(probe, "tracker", weights__theta=-1.0)
+    assert not set_(probe, "tracker", weights__rotor_torque=2.0)
+    probe.clear()
+    assert probe.call("reset").success
+    commands.append(probe.wait_command(0, H).effort[0])
+    model = SCENARIO.model()
+    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
+    x0 = SCENARIO.perturb(model, tracker.reference.states[0], PlanarPerturbation(heading=0.1))
+    for there, here in zip(commands, (tracker, tracker.weighted({}, {0: 2.0}))):
+        assert there == pytest.approx(here.command(0, x0).u[0], abs=1e-9)
+    assert abs(commands[1] - commands[0]) > 0.1

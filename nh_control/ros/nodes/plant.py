@@ -100,7 +100,7 @@ class Plant:
         self._end_standard_control = self._begin_standard_control()
         errors = [PERTURBATION + entry.name for entry in declarations(self._model.scenario.calm)]
         changes = PlantChanges(self._model, self._loop, self._options, errors)
-        LiveParameters(node, inbox, self._parameters, changes.changes)
+        self._live = LiveParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
 
     def work(self) -> None:
@@ -110,6 +110,7 @@ class Plant:
     def close(self) -> None:
         """End the actions, and see that the last messages arrive."""
         self._end_standard_control()
+        self._live.close()
         self._publish_report()
         for publisher in self._node.publishers:
             publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))

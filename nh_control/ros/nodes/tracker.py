@@ -25,9 +25,11 @@ from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.target_publisher import TargetPublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import TRACKER, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.ros.runtime.tracker_changes import TrackerChanges
 
 UNSENT = 1000
 """Commands kept for subscribers that are slow to acknowledge them, such as a recorder."""
@@ -55,6 +57,8 @@ class Tracker:
         self._sequence = ReferenceSequence(
             model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance
         )
+        changes = TrackerChanges(self._sequence, parameters)
+        self._live = LiveParameters(node, inbox, parameters, changes.changes)
         shown = codecs(model.scenario, model.dsys, prefix=frame_prefix(node, parameters))
         self._report = TrackerReport(model.scenario, model.dsys)
         self._message = conversions.command_message(model.dsys.inputs)
@@ -100,6 +104,7 @@ class Tracker:
 
     def close(self) -> None:
         """End planning."""
+        self._live.close()
         if self._actions is not None:
             self._actions.close()
         if self._goals is not None:

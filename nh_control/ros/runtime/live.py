@@ -44,6 +44,11 @@ class LiveParameters:
         node.add_on_set_parameters_callback(self._prepare)
         node.add_post_set_parameters_callback(self._carry_out)
 
+    def close(self) -> None:
+        """Take no more changes."""
+        self._node.remove_on_set_parameters_callback(self._prepare)
+        self._node.remove_post_set_parameters_callback(self._carry_out)
+
     def _prepare(self, given: list[Parameter]) -> SetParametersResult:
         self._prepared, began = [], time.monotonic()
         result = self._parameters.checked(given)

@@ -36,8 +36,11 @@ PERTURBATION = "perturb."
 
 FIXED = "fixed at start: start the node anew to change it"
 
-_BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION)
-"""Prefixes of parameters that follow from the scenario; the plant checks them."""
+WEIGHTS = "weights."
+"""Prefix of the tracker's weights, `weights.<coordinate or input>`."""
+
+_BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, WEIGHTS)
+"""Prefixes of parameters that follow from the scenario; plant and tracker check them."""
 
 _ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 _HUGE = 1e9
