@@ -177,6 +177,28 @@ def test_after_a_long_silence_states_are_estimated_anew(cart, compensate):
     np.testing.assert_array_equal(answer.x, dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
 
 
+@pytest.mark.parametrize("filtered", [True, False])
+def test_states_too_large_to_calculate_with_are_refused_and_leave_no_trace(cart, filtered):
+    dsys, tracker = cart
+
+    def answers(wild):
+        estimate = FilteredState(dsys, 1e-3, 1.0) if filtered else MeasuredState(dsys)
+        hardware = HardwareTracker(ReferenceSequence(tracker), estimate, Timing(compensate=True))
+        hardware.start(ns(0.0))
+        found = []
+        for k in range(6):
+            now = ns(0.01 * k + 0.004)
+            if k == 3 and wild:
+                with pytest.raises(StateRefused, match="numbers cannot be used: .*finite"):
+                    hardware.answer(ns(0.01 * k - 0.005), [1e308, 0.0], None, now)
+            q = dsys.configuration(tracker.reference.states[k])
+            found.append(hardware.answer(ns(0.01 * k), q, None, now).command.u)
+            hardware.sent(found[-1], now)
+        return np.array(found)
+
+    np.testing.assert_array_equal(answers(wild=True), answers(wild=False))
+
+
 # --- arming --------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -101,26 +102,39 @@ class HardwareTracker:
         """Command for configuration q (nq) and velocity v (nw) or None that were measured at a
         time, while the tracker's clock shows `now_ns`.
 
-        Raises StateRefused for one that is not newer than the last or too old, and StepFailed or
-        ValueError where the model cannot follow, after which states are estimated anew.
+        Raises StateRefused for one that is not newer than the last, too old, or of numbers that
+        are too large to calculate with, which leaves no trace; and StepFailed where the model
+        cannot follow, after which states are estimated anew.
         """
         self._check(time_ns, now_ns)
+        estimate = copy(self._estimate)
         if self.last_ns >= 0 and time_ns - self.last_ns > LONGEST_S * NANOSECONDS:
-            self._estimate.reset()
+            estimate.reset()
         try:
-            return self._answer(time_ns, q, v, now_ns)
-        except (StepFailed, ValueError):
+            answer = self._answer(estimate, time_ns, q, v, now_ns)
+        except StepFailed:
             self._estimate.reset()
             raise
+        except ValueError as reason:
+            text = f"its numbers cannot be used: {reason}"
+            raise StateRefused(Refusal.MODEL, text) from reason
+        self._estimate, self.last_ns = estimate, time_ns
+        self._memory = None if self.start_ns is None else answer.command.memory
+        self._step = answer.step
+        return answer
 
     def _answer(
-        self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
+        self,
+        estimate: Estimate,
+        time_ns: int,
+        q: Sequence[float],
+        v: Sequence[float] | None,
+        now_ns: int,
     ) -> Answer:
         here = self._time(time_ns)
         expected = self._target(here)
         began = self.last_ns if self.last_ns >= 0 else time_ns
-        x = self._estimate.state(time_ns, q, v, self._inputs.between(began, time_ns), expected)
-        self.last_ns = time_ns
+        x = estimate.state(time_ns, q, v, self._inputs.between(began, time_ns), expected)
         age_s = (now_ns - time_ns) / NANOSECONDS
         ahead_s = max(0.0, age_s) + self.timing.actuation_s if self.timing.compensate else 0.0
         acts = here + ahead_s
@@ -189,8 +203,10 @@ class HardwareTracker:
     ) -> tuple[Command, np.ndarray, np.ndarray, int]:
         k, target = self._step_of(time_s), self._target(time_s)
         shifted = self._dsys.retract(self.sequence.target(k), self._dsys.local(target, x))
-        if self._memory is not None and k != self._step + 1:
-            self._memory = replace(self._memory, predicted=None)
-        command = self.sequence.command(k, shifted, self._memory)
-        self._memory, self._step = (None if self.start_ns is None else command.memory), k
+        memory = self._memory
+        if memory is not None and k != self._step + 1:
+            memory = replace(memory, predicted=None)
+        command = self.sequence.command(k, shifted, memory)
+        if not np.isfinite(command.u).all():
+            raise ValueError(f"the command would not be finite, {command.u.tolist()}")
         return command, x, target, k

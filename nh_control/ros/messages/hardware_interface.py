@@ -88,7 +88,7 @@ class HardwareInterface:
         except (ConversionError, StateRefused) as reason:
             self._refused(reason.kind, str(reason))
             return
-        except (StepFailed, ValueError) as reason:
+        except StepFailed as reason:
             self._disarm(Refusal.MODEL, f"the model cannot follow the states: {reason}")
             return
         command = answer.command
