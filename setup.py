@@ -108,6 +108,7 @@ setup(
             "tracker = nh_control.ros.nodes.start:tracker",
             "display = nh_control.ros.nodes.start:display",
             "recorder = nh_control.ros.nodes.start:recorder",
+            "shadow = nh_control.ros.nodes.start:shadow",
         ],
     },
     zip_safe=False,

@@ -9,7 +9,16 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypeVar
 
-from nh_control.command import comparing, listing, new, paper, running, studying
+from nh_control.command import (
+    comparing,
+    identifying,
+    listing,
+    new,
+    paper,
+    replaying,
+    running,
+    studying,
+)
 from nh_control.command.usage import PROGRAM, UsageError
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
@@ -98,6 +107,8 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     comparing.add_to(commands)
     paper.add_to(commands)
     studying.add_to(commands)
+    replaying.add_to(commands)
+    identifying.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,

@@ -4,7 +4,7 @@ without ROS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
-from transforms3d.quaternions import quat2mat
 
+from nh_control.control.input_history import NANOSECONDS
 from nh_control.discrete.plant import advance
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import topics
+from nh_control.runs.decoding import RecordingError as RecordingError
+from nh_control.runs.decoding import StateDecoder, chosen
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.faults import through_actuators
 from nh_control.runs.simulation import ClosedLoop
-from nh_control.scenarios import BodyState, Scenario
+from nh_control.scenarios import Scenario
 
-NANOSECONDS = 1e9
 COUNTS = (
     "missed_steps",
     "commands_accepted",
@@ -33,10 +34,6 @@ COUNTS = (
     "fallback_steps",
 )
 JITTER = ("jitter_mean_us", "jitter_p99_us", "jitter_max_us")
-
-
-class RecordingError(RuntimeError):
-    """A recording does not hold a run; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,8 @@ class Recording:
     missing: int
     wall_s: float
     diagnostics: dict[str, str]
+    known: tuple[int, ...]
+    held: int
 
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
@@ -58,22 +57,27 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
     reader, states = _Reader(scenario, model), topics.states(scenario)
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
-            place = _place(connection.topic for connection in bag.connections)
+            names = chosen(_true_where_recorded(bag.connections, states), reader.topics)
             for connection, received_ns, data in bag.messages():
-                name = connection.topic.rsplit("/", 1)[-1]
-                if name in states and not connection.topic.endswith(place + name):
-                    continue
-                handle = reader.topics.get(name)
-                if handle is not None:
+                if connection.topic in names:
+                    handle = reader.topics[names[connection.topic]]
                     handle(bag.deserialize(data, connection.msgtype), received_ns)
     except (AnyReaderError, OSError) as error:
         raise RecordingError(f"{folder}: {error}") from error
     return reader.recording(folder)
 
 
-def _place(recorded: Iterable[str]) -> str:
-    """Where the states are: the true ones, if there are any, else those that were measured."""
-    return topics.TRUTH if any(topics.TRUTH in topic for topic in recorded) else ""
+def _true_where_recorded(connections: Iterable[Any], states: Collection[str]) -> list[Any]:
+    """The connections without those of measured states if there are true ones, without true ones
+    of other topics.
+    """
+    recorded = list(connections)
+    true = any(topics.TRUTH in one.topic for one in recorded)
+    return [
+        one
+        for one in recorded
+        if (topics.TRUTH in one.topic) == (true and one.topic.rsplit("/", 1)[-1] in states)
+    ]
 
 
 @dataclass
@@ -98,20 +102,8 @@ class _Reader:
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem):
         self._scenario, self._model, self._space = scenario, model, model.system.space
-        self._joints = {
-            j.name: (
-                self._space.names.index(j.coordinate),
-                self._space.velocity_names.index(f"{j.coordinate}_dot"),
-                j.sign,
-            )
-            for j in scenario.joints
-        }
-        readers = {
-            "joint_states": self._joint_state,
-            "odom": self._odometry,
-            "multi_dof_joint_states": self._multi_dof,
-        }
-        self._states = {topic: readers[topic] for topic in topics.states(scenario)}
+        self._decoder = StateDecoder(scenario, self._space)
+        self._states = self._decoder.topics
         self.topics = {topic: self._reader_of(topic) for topic in self._states} | {
             "joint_commands": self._command,
             "diagnostics": self._diagnostic,
@@ -133,49 +125,10 @@ class _Reader:
             node = self._nodes.setdefault(
                 (run, k), _Node(np.zeros(self._space.nq), np.zeros(self._space.nw), received_ns)
             )
-            self._states[topic](message, node)
+            self._decoder.read(topic, message, node.q, node.v)
             node.topics.add(topic)
 
         return read
-
-    def _joint_state(self, message: Any, node: _Node) -> None:
-        for name, position, velocity in zip(message.name, message.position, message.velocity):
-            if name in self._joints:
-                coordinate, rate, sign = self._joints[name]
-                node.q[coordinate], node.v[rate] = sign * position, sign * velocity
-
-    def _heading(self) -> int:
-        """Where the planar body's heading stands in configurations."""
-        if self._scenario.body is None:
-            raise RecordingError(f"the scenario {self._scenario.name!r} has no planar body")
-        return self._space.names.index(self._scenario.body.coordinates[0])
-
-    def _odometry(self, message: Any, node: _Node) -> None:
-        i = self._heading()
-        pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
-        yaw = np.arctan2(2 * (o.w * o.z + o.x * o.y), o.w**2 + o.x**2 - o.y**2 - o.z**2)
-        node.q[i : i + 3] = yaw, pose.position.x, pose.position.y
-        node.v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y
-
-    def _multi_dof(self, message: Any, node: _Node) -> None:
-        """Twists are in the axes of the body, as in nav_msgs/Odometry."""
-        if self._scenario.from_bodies is None:
-            raise RecordingError(f"the scenario {self._scenario.name!r} has no bodies in space")
-        bodies = []
-        for name, transform, twist in zip(message.joint_names, message.transforms, message.twist):
-            position, linear, angular = (
-                np.array([v.x, v.y, v.z])
-                for v in (transform.translation, twist.linear, twist.angular)
-            )
-            turn = transform.rotation
-            wxyz = np.array([turn.w, turn.x, turn.y, turn.z])
-            bodies.append(
-                BodyState(
-                    name, message.header.frame_id, position, wxyz, quat2mat(wxyz) @ linear, angular
-                )
-            )
-        q, v = self._scenario.from_bodies(bodies)
-        node.q[: len(q)], node.v[: len(v)] = q, v
 
     def _command(self, message: Any, _: object) -> None:
         values = dict(zip(message.name, message.effort))
@@ -199,7 +152,7 @@ class _Reader:
         nodes = {
             k: node
             for (run, k), node in self._nodes.items()
-            if run == last and node.topics == self._states.keys()
+            if run == last and node.topics == set(self._states)
         }
         known = sorted(nodes)
         if len(known) < 2 or known[0] != 0:
@@ -208,8 +161,7 @@ class _Reader:
                 f"{known[0] if known else 'none'}"
             )
         q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
-        if self._scenario.body is not None:
-            i = self._heading()
+        if (i := self._decoder.heading) is not None:
             q[:, i] = np.unwrap(q[:, i])
         steps = np.arange(known[-1] + 1)
         inputs, held = np.zeros((known[-1], self._model.nu)), [0.0] * self._model.nu
@@ -224,6 +176,8 @@ class _Reader:
             len(steps) - len(known),
             wall_s,
             self._diagnostics,
+            tuple(known),
+            len([k for k in range(known[-1]) if k not in self._commands]),
         )
 
     def _interpolated(self, known: list[int], q: np.ndarray) -> np.ndarray:

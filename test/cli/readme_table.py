@@ -8,6 +8,7 @@ from nh_control.ros.runtime.parameters import (
     PLANT,
     PLANT_PARAMETERS,
     RECORDER,
+    SHADOW,
     SHARED,
     TRACKER,
     WEIGHTS,
@@ -19,17 +20,25 @@ HEADER = "| parameter | node | default | meaning |"
 
 def rows() -> list[str]:
     """Lines of the table."""
-    nodes = {"plant": PLANT, "tracker": TRACKER, "display": DISPLAY, "recorder": RECORDER}
+    nodes = {
+        "plant": PLANT,
+        "tracker": TRACKER,
+        "display": DISPLAY,
+        "recorder": RECORDER,
+        "shadow": SHADOW,
+    }
     body = [
         _row(", ".join(node for node, specs in nodes.items() if spec in specs), spec)
         for spec in SHARED
     ]
+    others = {spec.name: spec for specs in nodes.values() for spec in specs if spec not in SHARED}
     body += [
-        _row(node, spec) for node, specs in nodes.items() for spec in specs if spec not in SHARED
+        _row(", ".join(node for node, specs in nodes.items() if spec in specs), spec)
+        for spec in others.values()
     ]
     body.append(
-        f"| `{PLANT_PARAMETERS}<field>` | plant | the scenario's | Physical parameter of the "
-        f"plant; `nh_control list SCENARIO` shows the fields. |"
+        f"| `{PLANT_PARAMETERS}<field>` | plant, shadow | the scenario's | Physical parameter of "
+        f"the plant, or that the shadow knows; `nh_control list SCENARIO` shows the fields. |"
     )
     body.append(
         f"| `{PERTURBATION}<field>` | plant | 0, seed -1 | Initial error; `nh_control list "

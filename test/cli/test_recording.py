@@ -141,7 +141,7 @@ def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
         return SimpleNamespace(
             header=header(k, model.h),
             pose=SimpleNamespace(pose=pose),
-            twist=SimpleNamespace(twist=twist),
+            twist=SimpleNamespace(twist=twist, covariance=[0.0]),
         )
 
     for k in (0, 0, 1, 2, 3, 0, 0, 1, 2):

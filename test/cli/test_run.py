@@ -132,6 +132,19 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     given = yaml.safe_load((folder / "parameters.yaml").read_text())["/**"]["ros__parameters"]
     assert given.get("fallback") == ("hold" if scenario == "quadrotor_payload" else None)
     assert not alive(folder)
+    again = nh_control("replay", str(folder), "--json", cwd=tmp_path)
+    replayed = json.loads(again.stdout)
+    assert again.returncode == 0 and replayed["steps"] == 200 and replayed["lockstep"]
+    assert replayed["largest_difference"] == 0.0
+    if scenario == "snakeboard":
+        known = nh_control("identify", str(folder), "--parameter", "m", "--json", cwd=tmp_path)
+        assert known.returncode == 0, known.stderr
+        mass = json.loads(known.stdout)["parameters"]["m"]
+        assert mass["start"] == 1.0 and abs(mass["value"] - 1.05) < 1e-3
+    file = folder / "parameters.yaml"
+    file.write_text(file.read_text().replace("substeps: 2", "substeps: 3"))
+    other = nh_control("replay", str(folder), cwd=tmp_path)
+    assert other.returncode == 1 and "differs from step 1 on" in other.stderr
 
 
 @ros

@@ -24,7 +24,7 @@ sys.exit(start.{node}())
 """
 
 
-@pytest.mark.parametrize("node", ["plant", "tracker", "display", "recorder"])
+@pytest.mark.parametrize("node", ["plant", "tracker", "display", "recorder", "shadow"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_early_signals_end_a_node_quietly(node, number, tmp_path):
     code = IMPORTING.format(signal=number.name, node=node)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.loop.arming import Arming, Limits
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState, predict
+from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, StateRefused, Timing
-from nh_control.ros.loop.input_history import InputHistory
 
 WALL = 1_790_000_000_000_000_000
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from nh_control.control.estimation import Belief, KalmanFilter
+from nh_control.control.input_history import Inputs, steps_of
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.input_history import steps_of
 from nh_control.ros.loop.step_clock import NANOSECONDS
-
-Inputs = Iterable[tuple[np.ndarray, float]]
-"""Inputs (nu) in turn, each with the time (s) for which it acts."""
-
-
-def predict(dsys: DiscreteSystem, x: np.ndarray, inputs: Inputs) -> np.ndarray:
-    """State (nx) after the inputs have acted on a state x (nx); raises StepFailed."""
-    for u, duration_s in inputs:
-        for step in steps_of(dsys, duration_s):
-            x = step.step(x, u)
-    return x
 
 
 class MeasuredState:

@@ -10,10 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from nh_control.control import Command, DisturbanceEstimate
+from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.hardware_estimate import Inputs, predict
-from nh_control.ros.loop.input_history import InputHistory
 from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
 

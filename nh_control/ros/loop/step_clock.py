@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NANOSECONDS = 1_000_000_000
+from nh_control.control.input_history import NANOSECONDS as NANOSECONDS
+
 TOLERANCE_NS = 1_000
 """How far a stamp may be from that of a step: floating-point seconds, split into `sec` and
 `nanosec`, are off by some nanoseconds.

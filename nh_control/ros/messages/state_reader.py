@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,14 +10,11 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.step_clock import NANOSECONDS
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec, JointCodec, require_lengths
 from nh_control.ros.runtime.inbox import Inbox
-
-JUMP_S = 1.0
-"""How far stamps of hardware may come out of order before they count as a new beginning."""
+from nh_control.runs.assembly import Assembly
 
 
 class StateReader:
@@ -65,11 +62,11 @@ class StateReader:
 
 class MeasurementReader:
     """As `StateReader`, of hardware: messages of a state may have different stamps, up to
-    `spread_s` apart, and its joints may come in several; publishers may be best-effort. A state
-    is there once all its parts are newer than the last one; its stamp is that of the newest.
+    `spread_s` apart, and its joints may come in several (see `Assembly`); publishers may be
+    best-effort.
 
     `refused(kind, reason)` is called for messages that cannot be used, `jumped(seconds)` where
-    stamps go back by more than JUMP_S, after which they count anew.
+    stamps go back by more than a second, after which they count anew.
     """
 
     def __init__(
@@ -84,10 +81,10 @@ class MeasurementReader:
     ):
         self._codecs, self._received = codecs, received
         self._refused, self._jumped = refused, jumped
-        self._spread, self._last = round(spread_s * NANOSECONDS), -1
-        self._parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
-        self._joints: dict[str, tuple[int, float, float | None]] = {}
-        self._bodies: dict[int, tuple[int, Any]] = {}
+        parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
+        self._assembly = Assembly(parts, spread_s)
+        self._joints: dict[str, tuple[float, float | None]] = {}
+        self._bodies: dict[int, Any] = {}
         quality = QoSProfile(depth=queue, reliability=ReliabilityPolicy.BEST_EFFORT)
         for i, codec in enumerate(codecs):
             take = partial(self._on_joints, codec) if isinstance(codec, JointCodec) else None
@@ -101,41 +98,32 @@ class MeasurementReader:
         except ConversionError as reason:
             self._refused(reason.kind, str(reason))
             return
-        stamp = conversions.nanoseconds(message.header.stamp)
         rates = message.velocity or [None] * len(message.name)
         known = {
-            name: (stamp, position, rate)
+            name: (position, rate)
             for name, position, rate in zip(message.name, message.position, rates)
             if name in codec.names
         }
         self._joints |= known
         if known:
-            self._offer()
+            self._offer(known, message)
 
     def _on_body(self, i: int, message: Any) -> None:
-        self._bodies[i] = conversions.nanoseconds(message.header.stamp), message
-        self._offer()
+        self._bodies[i] = message
+        self._offer([i], message)
 
-    def _offer(self) -> None:
-        stamps = [joint[0] for joint in self._joints.values()]
-        stamps += [body[0] for body in self._bodies.values()]
-        newest = max(stamps)
-        if newest < self._last - JUMP_S * NANOSECONDS:
-            self._jumped((self._last - newest) / NANOSECONDS)
-            self._last = -1
-        if (
-            len(stamps) == self._parts
-            and min(stamps) > self._last
-            and newest - min(stamps) <= self._spread
-        ):
-            self._last = newest
-            self._received(newest)
+    def _offer(self, parts: Iterable[Hashable], message: Any) -> None:
+        back_s = self._assembly.add(parts, conversions.nanoseconds(message.header.stamp))
+        if back_s:
+            self._jumped(back_s)
+        if (stamp := self._assembly.take()) is not None:
+            self._received(stamp)
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """As `StateReader.read`."""
         moving = [
             codec.read(
-                self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i][1], q, v
+                self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v
             )
             for i, codec in enumerate(self._codecs)
         ]
@@ -144,9 +132,9 @@ class MeasurementReader:
     def _joined(self, codec: JointCodec) -> JointState:
         """One message of all joints."""
         entries = [self._joints[name] for name in codec.names]
-        rates = [rate for *_, rate in entries if rate is not None]
+        rates = [rate for _, rate in entries if rate is not None]
         if len(rates) not in (0, len(entries)):
             rates = []
         return JointState(
-            name=codec.names, position=[position for _, position, _ in entries], velocity=rates
+            name=codec.names, position=[position for position, _ in entries], velocity=rates
         )

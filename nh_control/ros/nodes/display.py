@@ -13,7 +13,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
+from nh_control.ros.loop.report import Report
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_reader import StateReader
@@ -59,6 +61,10 @@ class Display:
         self._states = StateReader(inbox, shown, self._on_state, 1)
         self._targets = StateReader(inbox, shown, self._on_target, 1, PREFIX)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
+        self._drawn, self._refused, self._trouble = 0, 0, ""
+        self._diagnostics = Diagnostics(
+            node, inbox, "drawing", scenario.name, lambda: inbox.post(self._publish_report)
+        )
 
     def work(self) -> None:
         """Draw, sleep a frame, and so on."""
@@ -73,11 +79,23 @@ class Display:
     def close(self) -> None:
         """Nothing is open."""
 
+    def _publish_report(self) -> None:
+        level, text = ("ok", "drawing") if self._drawn else ("warn", "waiting for states")
+        if self._trouble:
+            level, text = "warn", self._trouble
+        values = {"frames": self._drawn, "time_s": self._time_ns * 1e-9, "refused": self._refused}
+        self._diagnostics.publish(Report(level, text, values))
+        self._trouble = ""
+
+    def _refuse(self, reason: object) -> None:
+        self._refused, self._trouble = self._refused + 1, str(reason)
+        self._log.warning(str(reason), throttle_duration_sec=5.0)
+
     def _on_state(self, time_ns: int) -> None:
         try:
             self._states.read(self._q, self._v)
         except conversions.ConversionError as error:
-            self._log.warning(str(error), throttle_duration_sec=5.0)
+            self._refuse(error)
             return
         if time_ns < self._time_ns:
             self._trail.clear()
@@ -88,7 +106,7 @@ class Display:
         try:
             self._targets.read(target, self._v[:])
         except conversions.ConversionError as error:
-            self._log.warning(str(error), throttle_duration_sec=5.0)
+            self._refuse(error)
             return
         self._target = target
 
@@ -114,6 +132,7 @@ class Display:
         for marker in drawn:
             conversions.set_time(marker.header.stamp, self._time_ns)
         self._publisher.publish(MarkerArray(markers=drawn))
+        self._drawn += 1
 
     def _expected(self) -> list[float]:
         """Configuration of the reference: what the tracker says, or the scenario's at this time

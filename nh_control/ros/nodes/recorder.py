@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import (
     Connection,
     Qos,
@@ -23,6 +23,8 @@ from rosbags.interfaces import (
 from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 
+from nh_control.ros.loop.report import Report
+from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import chosen
@@ -30,13 +32,16 @@ from nh_control.ros.runtime.parameters import RECORDER, Parameters
 from nh_control.runs.topics import recorded, states
 
 QUEUE = 5000
+RELIABLE, BEST_EFFORT = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT
 LATCHED = ("reference",)
+TOLD_BY_ALL = ("diagnostics", "clock")
+"""Topics that say nothing of a run, in any namespace."""
 TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
 
 
 class Recorder:
     """Writes messages as they come, unread, at the node's time (simulation time with
-    use_sim_time).
+    use_sim_time). The states of hardware may come from publishers that are best-effort.
     """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
@@ -57,7 +62,7 @@ class Recorder:
                 f"parameter 'output'."
             ) from error
         store = get_typestore(Stores.LATEST)
-        shown = states(scenario)
+        shown, hardware = states(scenario), parameters["source"] == "hardware"
         for topic, type_name, message_type in sorted(
             types, key=lambda entry: entry[0] in shown
         ):  # a plant waits for the states' subscriber: all others first
@@ -71,10 +76,18 @@ class Recorder:
                 message_type,
                 topic,
                 self._sink(connection),
-                QoSProfile(depth=QUEUE, durability=durability),
+                QoSProfile(
+                    depth=QUEUE,
+                    durability=durability,
+                    reliability=BEST_EFFORT if hardware and topic in shown else RELIABLE,
+                ),
                 raw=True,
             )
         node.get_logger().info(f"recording {', '.join(topic for topic, *_ in types)} to {path}")
+
+        self._diagnostics = Diagnostics(
+            node, inbox, "recording", scenario.name, lambda: inbox.post(self._publish_report)
+        )
 
     def work(self) -> None:
         """Write messages."""
@@ -88,6 +101,14 @@ class Recorder:
             self._inbox.serve(0.0)
         self._writer.close()
         self._node.get_logger().info(f"recorded {self._count} messages to {self._writer.path}")
+
+    def _publish_report(self) -> None:
+        counts = {c.topic: self._writer.counts[c.id] for c in self._writer.connections}
+        begun = any(
+            count for topic, count in counts.items() if topic.rsplit("/")[-1] not in TOLD_BY_ALL
+        )
+        level, text = ("ok", "recording") if begun else ("warn", "waiting for messages")
+        self._diagnostics.publish(Report(level, text, {"messages": self._count, **counts}))
 
     @property
     def _count(self) -> int:

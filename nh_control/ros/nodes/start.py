@@ -35,6 +35,11 @@ def recorder() -> int:
     return _run("recorder")
 
 
+def shadow() -> int:
+    """Run the shadow; returns the exit code."""
+    return _run("shadow")
+
+
 def _run(name: str) -> int:
     _end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -363,6 +363,7 @@ DISPLAY = SHARED + (
 
 RECORDER = SCENARIO + (
     AUTOSTART,
+    *(spec for spec in HARDWARE if spec.name == "source"),
     Spec("output", "recording", "Folder of the recording; must not exist."),
     Spec(
         "topics",
@@ -370,6 +371,16 @@ RECORDER = SCENARIO + (
         "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario.",
     ),
 )
+
+_ESTIMATE = ("estimator", "noise", "acceleration", "actuation_s")
+_OF_SHADOW = (
+    "integrator",
+    "step_s",
+    "frame_prefix",
+    "source",
+    *(f"hardware.{name}" for name in _ESTIMATE),
+)
+SHADOW = (*SCENARIO, AUTOSTART) + tuple(spec for spec in TRACKER if spec.name in _OF_SHADOW)
 
 _ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}
 

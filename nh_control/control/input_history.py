@@ -1,33 +1,36 @@
-"""Which inputs acted when."""
+"""Which inputs acted when, and where they lead."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.step_clock import NANOSECONDS
 
+NANOSECONDS = 1_000_000_000
 KEPT = 1000
 """Inputs that are kept: more than can act between two states."""
 SHORTEST = 1e-3
-"""Part of a step below which a piece of time is joined to the next."""
+"""Part of a step by which a piece of time may differ from whole ones."""
+
+Inputs = Iterable[tuple[np.ndarray, float]]
+"""Inputs (nu) in turn, each with the time (s) for which it acts."""
 
 
 class InputHistory:
-    """Inputs u (nu) with the times (ns) from which they act; before the first, none do, so `idle`
-    (nu) does.
+    """Inputs u (nu) with the times (ns) from which they act, the last `kept` of them (None: all);
+    before the first, none do, so `idle` (nu) does.
     """
 
-    def __init__(self, idle: np.ndarray):
-        self._idle = np.asarray(idle, dtype=float)
+    def __init__(self, idle: np.ndarray, kept: int | None = KEPT):
+        self._idle, self._kept = np.asarray(idle, dtype=float), kept
         self.clear()
 
     def clear(self) -> None:
         """Forget all."""
-        self._entries: deque[tuple[int, np.ndarray]] = deque(maxlen=KEPT)
+        self._entries: deque[tuple[int, np.ndarray]] = deque(maxlen=self._kept)
 
     def add(self, time_ns: int, u: np.ndarray) -> None:
         """The input u acts from a time on, instead of all that were to act later."""
@@ -53,8 +56,16 @@ class InputHistory:
 
 def steps_of(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:
     """The system with the steps that make up a duration: whole ones and a shorter last one."""
-    whole, rest = divmod(duration_s, dsys.h)
-    for _ in range(int(whole)):
+    whole = int(duration_s / dsys.h + SHORTEST)
+    for _ in range(whole):
         yield dsys
-    if rest > SHORTEST * dsys.h:
+    if (rest := duration_s - whole * dsys.h) > SHORTEST * dsys.h:
         yield dsys.with_step(rest)
+
+
+def predict(dsys: DiscreteSystem, x: np.ndarray, inputs: Inputs) -> np.ndarray:
+    """State (nx) after the inputs have acted on a state x (nx); raises StepFailed."""
+    for u, duration_s in inputs:
+        for step in steps_of(dsys, duration_s):
+            x = step.step(x, u)
+    return x

@@ -1,0 +1,202 @@
+"""`nh_control replay`: a recorded run's commands to the plant, or a recorded robot's states to the
+tracker, and the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nh_control.command.running import find, usage_errors
+from nh_control.command.usage import FAILED, PROGRAM, UsageError
+
+if TYPE_CHECKING:
+    from nh_control.runs.measurements import Measurements
+    from nh_control.runs.stored import Run
+    from nh_control.scenarios import Scenario
+
+RUN = "folder of `nh_control run`, or a recording of a robot with --scenario"
+ESTIMATORS = ("kalman", "none")
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser's."""
+    parser = commands.add_parser(
+        "replay",
+        help="a recorded run's commands to the plant: the difference, 0 for one in lock-step; or "
+        "a recorded robot's states to the tracker",
+    )
+    add_recording(parser)
+    parser.add_argument(
+        "--reference", default="", metavar="NAME", help="of a robot: what its tracker followed"
+    )
+    parser.add_argument(
+        "--estimator",
+        choices=ESTIMATORS,
+        default=ESTIMATORS[0],
+        help="of a robot: how states are made of measurements (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--no-compensation",
+        action="store_true",
+        help="of a robot: commands for the states as they were measured, not for when they act",
+    )
+    parser.set_defaults(command=_replay)
+
+
+def add_recording(parser: Any) -> None:
+    """The arguments that say what was recorded, of whom."""
+    add = parser.add_argument
+    add("run", metavar="RUN", help=RUN)
+    add("--scenario", default="", metavar="NAME", help="the robot's scenario, file or module")
+    add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
+    add("--base", choices=("fixed", "floating"), default="fixed", help="that robot's root link")
+    add("--integrator", default="", metavar="NAME", help="of a robot's model")
+    add("--step", type=float, default=0.0, metavar="S", help="of a robot's model, in s")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """What cannot be read is a UsageError."""
+    try:
+        import rosbags  # noqa: F401
+    except ImportError as missing:
+        raise UsageError(f"recordings need rosbags ({missing}): pip install rosbags") from missing
+    from nh_control.runs.decoding import RecordingError
+
+    with usage_errors():
+        try:
+            yield
+        except RecordingError as unreadable:
+            raise UsageError(str(unreadable)) from unreadable
+
+
+def stored_run(args: Namespace) -> Run | None:
+    """The run of `nh_control run` in the folder, or None where --scenario names a robot's."""
+    from nh_control.runs import stored
+
+    if args.scenario:
+        return None
+    if not stored.is_run(Path(args.run)):
+        raise UsageError(
+            f"{args.run} is no folder of `{PROGRAM} run`; of a recording say --scenario NAME"
+        )
+    return stored.load(Path(args.run))
+
+
+def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
+    """Scenario, model and measurements of a robot's recording."""
+    from nh_control.runs import measurements, stored
+
+    scenario = find(args.scenario, args.urdf, args.base)
+    model = scenario.model(args.integrator, args.step)
+    return scenario, model, measurements.read(stored.recording(Path(args.run)), scenario, model)
+
+
+def _replay(args: Namespace) -> int:
+    with readable():
+        run = stored_run(args)
+        summary = _of_robot(args) if run is None else _of_run(args, run)
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        show(summary)
+    if summary["stopped"]:
+        print(f"{PROGRAM}: error: {summary['stopped']}", file=sys.stderr)
+    return FAILED if summary["stopped"] else 0
+
+
+def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
+    """Summary of the plant under the commands; a lock-step run that differs is stopped by that."""
+    from nh_control.runs import recording, stored
+    from nh_control.runs.replay import replay
+
+    e = run.experiment
+    recorded = recording.read(stored.recording(Path(args.run)), e.scenario, e.model)
+    outcome, space = replay(e, recorded), e.model.system.space
+    stopped = outcome.stopped
+    if run.lockstep and outcome.largest > 0:
+        stopped = stopped or (
+            f"this run was in lock-step, and its replay differs from step {outcome.first} on: was "
+            "it made by another version, or on another machine?"
+        )
+    return {
+        "scenario": e.scenario.name,
+        "plant": str(e.plant),
+        "reference": e.tracker.reference.name,
+        "lockstep": run.lockstep,
+        "steps": len(outcome.steps) - 1,
+        "states_missing": recorded.missing,
+        "commands_missing": recorded.held,
+        "largest_difference": outcome.largest,
+        "first_step_with_difference": outcome.first,
+        "differences": {
+            **_largest(space.names, outcome.configurations),
+            **_largest(space.velocity_names, outcome.velocities),
+        },
+        "stopped": stopped,
+    }
+
+
+def _of_robot(args: Namespace) -> dict[str, Any]:
+    """Summary of the tracker's answers beside the recorded commands."""
+    from nh_control.control.reference_sequence import ReferenceSequence
+    from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
+    from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
+    from nh_control.ros.loop.tracker_replay import replay
+
+    scenario, model, states = measured(args)
+    reference = scenario.reference(model, args.reference)
+    estimate = (
+        FilteredState(model, 1e-3, 1.0) if args.estimator == "kalman" else MeasuredState(model)
+    )
+    timing = Timing(compensate=not args.no_compensation)
+    sequence = ReferenceSequence(scenario.tracker(model, reference))
+    outcome = replay(HardwareTracker(sequence, estimate, timing), states)
+    difference, error = outcome.difference, np.abs(outcome.errors[:, : model.system.space.nv])
+    return {
+        "scenario": scenario.name,
+        "model": str(model),
+        "reference": reference.name,
+        "states": len(states),
+        "states_refused": len(outcome.refused),
+        "last_refusal": outcome.refused[-1] if outcome.refused else "",
+        "commands_recorded": len(states.u),
+        "commands_compared": len(difference),
+        "differences": _largest(model.inputs, np.abs(difference)),
+        "differences_rms": dict(
+            zip(model.inputs, np.sqrt(np.mean(difference**2, axis=0)).tolist())
+            if len(difference)
+            else ()
+        ),
+        "largest_error": _largest(model.state_space.tangent_names, error),
+        "stopped": outcome.stopped,
+    }
+
+
+def _largest(names: Sequence[str], rows: np.ndarray) -> dict[str, float]:
+    return dict(zip(names, rows.max(axis=0, initial=0.0).tolist()))
+
+
+def show(summary: dict[str, Any]) -> None:
+    """Print a summary as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for key, value in summary.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {number:.3g}" for name, number in value.items())
+        if value not in ("", None):
+            table.add_row(
+                key.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)
+            )
+    Console().print(table, markup=False)

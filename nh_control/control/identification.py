@@ -1,0 +1,274 @@
+"""Physical parameters from measured configurations: least squares over short pieces of a motion,
+on a system's exact derivatives by its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from nh_control.control.input_history import NANOSECONDS, Inputs, steps_of
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.parameters import declarations
+from nh_control.numerics.expressions import Vector
+
+SEGMENT_S = 0.5
+"""Length of the pieces into which a motion is cut."""
+MAX_ITERATIONS, SETTLED = 20, 1e-10
+RANK = 1e-6
+"""Ratio of effects of parameters, or of singular values, that is none."""
+NO_EFFECT = 1e-9
+"""Root mean square, in m and rad, of what a parameter of twice the size changes, that is none."""
+UNCERTAIN = 0.5
+"""Standard deviation over the value from which on a parameter is not determined."""
+
+
+class NotDetermined(ValueError):
+    """The measurements do not determine a parameter; the message says which, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a motion: configurations q (n, nq) measured in turn, the n - 1 sequences of
+    `inputs` that acted between them, and a guess of the velocity (nw) at the first.
+    """
+
+    q: np.ndarray
+    inputs: Sequence[Inputs]
+    velocity: np.ndarray
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Values (k) of the parameters `names` with their `covariance` (k, k), from those at the
+    `start` (k); root mean square of the residuals (m, rad) before and after; `count` of residuals.
+    """
+
+    names: tuple[str, ...]
+    start: np.ndarray
+    values: np.ndarray
+    covariance: np.ndarray
+    rms_before: float
+    rms: float
+    count: int
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations (k) of the values."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def segments(
+    dsys: DiscreteSystem,
+    times_ns: np.ndarray,
+    q: np.ndarray,
+    inputs: Sequence[Inputs],
+    length_s: float = SEGMENT_S,
+) -> list[Segment]:
+    """Pieces of about `length_s` of configurations q (n, nq) measured at times (n), with the
+    inputs (n - 1) between them. Raises ValueError where none has three.
+    """
+    if len(q) < 3:
+        raise ValueError(f"{len(q)} measurements are too few")
+    ends = (times_ns - times_ns[0]) // round(length_s * NANOSECONDS)
+    found = []
+    for rows in np.split(np.arange(len(q)), np.flatnonzero(np.diff(ends)) + 1):
+        if len(rows) < 3:
+            continue
+        first, last = rows[0], rows[-1]
+        elapsed_s = (times_ns[first + 1] - times_ns[first]) / NANOSECONDS
+        velocity = dsys.system.space.velocity(q[first], q[first + 1]) / elapsed_s
+        found.append(Segment(q[rows], inputs[first:last], velocity))
+    if not found:
+        raise ValueError(f"no piece of {length_s:g} s has three measurements; use longer ones")
+    return found
+
+
+def identify(
+    dsys: DiscreteSystem, names: Sequence[str], pieces: Sequence[Segment]
+) -> Identification:
+    """Parameters p and initial states x_s of all pieces that minimize the sum of
+    `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, noise alike in all.
+
+    The states are eliminated, `J = J_p - J_x J_x^+ J_p`, from the exact derivatives of the steps,
+    `X <- A X, S <- A S + P`; local coordinates count as differences, which they are but for terms
+    of the residuals' size. The covariance is `s^2 (J^T J)^{-1}`, s^2 the mean square of what
+    remains. Raises NotDetermined, ValueError for an unknown parameter or too few measurements, and
+    StepFailed where the model cannot follow from the parameters that it has.
+    """
+    fit = _Fit(dsys, tuple(names), pieces)
+    before, jacobian = fit.at(fit.start)
+    fit.require_determined(jacobian)
+    found = least_squares(
+        fit.residuals,
+        fit.start,
+        fit.jacobian,
+        bounds=fit.bounds(),
+        xtol=1e-12,
+        ftol=1e-14,
+        gtol=1e-14,
+        max_nfev=100,
+    )
+    residuals, jacobian = fit.at(found.x)
+    fit.require_determined(jacobian)
+    free = len(residuals) - len(names) - fit.n_states
+    if free <= 0:
+        raise ValueError(f"{len(residuals)} measured numbers are too few for {list(names)}")
+    scaled = np.linalg.inv(jacobian.T @ jacobian) * (residuals @ residuals) / free
+    outcome = Identification(
+        fit.names,
+        fit.scale * fit.start,
+        fit.scale * found.x,
+        fit.scale[:, None] * scaled * fit.scale,
+        _rms(before),
+        _rms(residuals),
+        len(residuals),
+    )
+    _require_certain(outcome)
+    return outcome
+
+
+def with_values(dsys: DiscreteSystem, names: Sequence[str], values: Vector) -> DiscreteSystem:
+    """The system with other numbers for some of its parameters, `lengths[0]` in a tuple."""
+    changes: dict[str, float | tuple[float, ...]] = {}
+    for name, value in zip(names, values):
+        field, _, index = name.partition("[")
+        if index:
+            entries = list(changes.get(field, getattr(dsys.system.parameters, field)))
+            entries[int(index.rstrip("]"))] = float(value)
+            changes[field] = tuple(entries)
+        else:
+            changes[field] = float(value)
+    return dsys.with_parameters(**changes)
+
+
+class _Fit:
+    """Residuals and their derivatives by the parameters over their sizes at the start; keeps the
+    initial states, from which the next ones are sought.
+    """
+
+    def __init__(self, dsys: DiscreteSystem, names: tuple[str, ...], pieces: Sequence[Segment]):
+        known = dsys.system.parameter_names
+        if not names or (unknown := [name for name in names if name not in known]):
+            what = f"no parameters {unknown}" if names else "nothing to identify"
+            raise ValueError(f"{dsys}: {what}, choose of {', '.join(known)}")
+        self.names, self._dsys, self._pieces = names, dsys, pieces
+        values = dsys.system.parameter_values[[known.index(name) for name in names]]
+        self.scale = np.where(values == 0, 1.0, np.abs(values))
+        self.start = values / self.scale
+        self._starts = [dsys.measured_state(piece.q[0], piece.velocity) for piece in pieces]
+        self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self.n_states = 0
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those that the parameters declare, over their sizes."""
+        by_name = {d.name: d for d in declarations(self._dsys.system.parameters)}
+        declared = [by_name[name.partition("[")[0]] for name in self.names]
+        lower = np.array([max(d.above, d.at_least) for d in declared])
+        return lower / self.scale, np.full(len(lower), np.inf)
+
+    def residuals(self, relative: np.ndarray) -> np.ndarray:
+        """Residuals, infinite where the model cannot follow."""
+        try:
+            return self.at(relative)[0]
+        except StepFailed:
+            return np.full(sum(p.q.shape[0] for p in self._pieces) * self._nv, np.inf)
+
+    def jacobian(self, relative: np.ndarray) -> np.ndarray:
+        """Their derivatives with the states eliminated."""
+        return self.at(relative)[1]
+
+    @property
+    def _nv(self) -> int:
+        return self._dsys.system.space.nv
+
+    def at(self, relative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and Jacobian; raises StepFailed."""
+        if self._last is None or not np.array_equal(self._last[0], relative):
+            dsys = with_values(self._dsys, self.names, relative * self.scale)
+            rows, slopes, starts, self.n_states = [], [], [], 0
+            for piece, start in zip(self._pieces, self._starts):
+                x, r, J, rank = _settled(dsys, piece, start, self.names)
+                self.n_states += rank
+                starts.append(x)
+                rows.append(r)
+                slopes.append(J * self.scale)
+            self._starts = starts
+            self._last = relative.copy(), np.concatenate(rows), np.vstack(slopes)
+        return self._last[1], self._last[2]
+
+    def require_determined(self, J: np.ndarray) -> None:
+        """Raise NotDetermined for parameters without an effect, or only one together."""
+        sizes = np.linalg.norm(J, axis=0)
+        least = max(RANK * sizes.max(), NO_EFFECT * np.sqrt(len(J)))
+        without = [name for name, size in zip(self.names, sizes) if size <= least]
+        if without:
+            raise NotDetermined(
+                f"{self._dsys}: {', '.join(without)} had no effect on this motion; leave out, or "
+                "record a motion in which it has"
+            )
+        _, values, directions = np.linalg.svd(J / sizes, full_matrices=False)
+        if values[-1] <= RANK:
+            together = [n for n, part in zip(self.names, np.abs(directions[-1])) if part > 0.1]
+            raise NotDetermined(
+                f"{self._dsys}: this motion determines only a combination of "
+                f"{', '.join(together)}; leave one of them out"
+            )
+
+
+def _settled(
+    dsys: DiscreteSystem, piece: Segment, x: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """The initial state with the least residuals, by Gauss-Newton; these, their derivatives by the
+    parameters with the state eliminated, and the number of the state's directions that count.
+    """
+    for _ in range(MAX_ITERATIONS):
+        r, J_x, J_p = _shot(dsys, piece, x, names)
+        solved, _, rank, _ = np.linalg.lstsq(J_x, np.column_stack([-r, J_p]), rcond=None)
+        if np.abs(solved[:, 0]).max() <= SETTLED * (1 + np.abs(x).max()):
+            break
+        x = dsys.retract(x, solved[:, 0])
+    return x, r, J_p - J_x @ solved[:, 1:], int(rank)
+
+
+def _shot(
+    dsys: DiscreteSystem, piece: Segment, x: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Residuals (n nv) from an initial state x (nx), and their derivatives by it (n nv, ndx) and
+    by the parameters (n nv, k).
+    """
+    nq, nv = dsys.system.space.nq, dsys.system.space.nv
+    X, S = np.eye(dsys.ndx), np.zeros((dsys.ndx, len(names)))
+    rows, by_x, by_p = [], [], []
+    for q, inputs in zip(piece.q, [(), *piece.inputs]):
+        for u, duration_s in inputs:
+            for step in steps_of(dsys, duration_s):
+                lin = step.linearize(x, u, names)
+                x, X, S = lin.x1, lin.A @ X, lin.A @ S + lin.P
+        rows.append(dsys.local(x, np.concatenate([q, x[nq:]]))[:nv])
+        by_x.append(-X[:nv])
+        by_p.append(-S[:nv])
+    return np.concatenate(rows), np.vstack(by_x), np.vstack(by_p)
+
+
+def _require_certain(outcome: Identification) -> None:
+    wide = outcome.deviations > UNCERTAIN * np.abs(outcome.values)
+    if wide.any():
+        told = [
+            f"{name} = {value:.3g} +- {deviation:.2g}"
+            for name, value, deviation, is_wide in zip(
+                outcome.names, outcome.values, outcome.deviations, wide
+            )
+            if is_wide
+        ]
+        raise NotDetermined(
+            f"noise hides {', '.join(told)}; leave out, or record a longer or livelier motion"
+        )
+
+
+def _rms(residuals: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(residuals**2)))

@@ -1,0 +1,184 @@
+"""A model beside a robot: it predicts every measurement from the one before, under the inputs that
+acted, and keeps what it did not expect.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.control.input_history import InputHistory, Inputs, predict
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.hardware_tracker import Estimate
+from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.report import Report
+
+
+class Statistics:
+    """Mean, standard deviation and largest size of rows (n) of numbers, as they come."""
+
+    def __init__(self) -> None:
+        self._start(0)
+
+    def _start(self, n: int) -> None:
+        self.count = 0
+        self.mean, self._squares, self.largest = np.zeros(n), np.zeros(n), np.zeros(n)
+
+    def add(self, row: np.ndarray) -> None:
+        """One row more; rows of another length count anew."""
+        if not self.count or len(row) != len(self.mean):
+            self._start(len(row))
+        self.count += 1
+        change = row - self.mean
+        self.mean = self.mean + change / self.count
+        self._squares = self._squares + change * (row - self.mean)
+        self.largest = np.maximum(self.largest, np.abs(row))
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Standard deviation (n), 0 of one row."""
+        return np.sqrt(self._squares / max(1, self.count - 1))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What was not expected of the measurement at a time: `local(predicted, measured)`, of the
+    configuration (nv), and where velocities are measured of the state (ndx).
+    """
+
+    time_ns: int
+    values: np.ndarray
+
+
+class Shadow:
+    """Predicts over the time between two measurements with the model `dsys`, from the state that
+    `estimate` makes of what was measured before.
+
+    A measurement is looked at once the commands that acted before it are known: in answer to
+    states (`answering`) when the one that answers the state before is there, and in any case when
+    `patience` later measurements are.
+    """
+
+    def __init__(
+        self, dsys: DiscreteSystem, estimate: Estimate, patience: int = 1, answering: bool = False
+    ):
+        self._dsys, self._estimate, self._patience = dsys, estimate, patience
+        self._answering = answering
+        self._limits = dsys.system.input_bounds.T
+        self._inputs = InputHistory(dsys.idle(dsys.state_space.origin))
+        self.statistics, self.refused = Statistics(), Counter[str]()
+        self.failed, self.trouble = 0, ""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget measurements and inputs; the statistics stay."""
+        self._inputs.clear()
+        self._waiting: deque[tuple[int, list[float], list[float] | None]] = deque()
+        self._newest_ns, self._answered_ns = -1, -1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with the next measurement."""
+        self._estimate.reset()
+        self._known: tuple[int, np.ndarray] | None = None
+
+    def refuse(self, kind: Refusal, reason: str) -> None:
+        """A measurement could not be used."""
+        self.refused[kind.value] += 1
+        self.trouble = reason
+
+    def command(self, u: Sequence[float], time_ns: int, answered_ns: int) -> None:
+        """The input u (nu), clipped as an actuator does, acts from a time on, in answer to the
+        state of the stamp `answered_ns`.
+        """
+        self._inputs.add(time_ns, np.clip(u, *self._limits))
+        self._answered_ns = max(self._answered_ns, answered_ns)
+
+    def measured(
+        self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
+    ) -> list[Residual]:
+        """Take configuration q (nq) and velocity v (nw) or None; returns the residuals that are
+        now known.
+        """
+        if time_ns <= self._newest_ns:
+            return []
+        self._newest_ns = time_ns
+        self._waiting.append((time_ns, list(q), None if v is None else list(v)))
+        return self._looked_at(self._patience)
+
+    def settle(self) -> list[Residual]:
+        """The residuals of all measurements that still wait for commands."""
+        return self._looked_at(0)
+
+    def _looked_at(self, patience: int) -> list[Residual]:
+        found = []
+        while self._waiting and (len(self._waiting) > patience or self._complete()):
+            residual = self._compare(*self._waiting.popleft())
+            if residual is not None:
+                self.statistics.add(residual.values)
+                found.append(residual)
+        return found
+
+    def _complete(self) -> bool:
+        before_ns = -1 if self._known is None else self._known[0]
+        return self._answering and (before_ns < 0 or self._answered_ns >= before_ns)
+
+    def _compare(self, time_ns: int, q: list[float], v: list[float] | None) -> Residual | None:
+        estimate = copy(self._estimate)
+        try:
+            residual = None
+            inputs: list[tuple[np.ndarray, float]] = []
+            if self._known is not None:
+                inputs = list(self._inputs.between(self._known[0], time_ns))
+                residual = Residual(time_ns, self._difference(self._known[1], inputs, q, v))
+            x = estimate.state(time_ns, q, v, inputs, self._at_rest(q))
+        except StepFailed as failure:
+            self.failed, self.trouble = self.failed + 1, f"no prediction: {failure}"
+            self._forget()
+            return None
+        except ValueError as reason:
+            self.refuse(Refusal.MODEL, f"a state's numbers cannot be used: {reason}")
+            return None
+        self._estimate, self._known = estimate, (time_ns, x)
+        return residual
+
+    def _difference(
+        self, x: np.ndarray, inputs: Inputs, q: list[float], v: list[float] | None
+    ) -> np.ndarray:
+        d = self._dsys
+        expected = predict(d, x, inputs)
+        if v is None:
+            measured = np.concatenate([q, expected[d.system.space.nq :]])
+            return d.local(expected, measured)[: d.system.space.nv]
+        return d.local(expected, d.measured_state(q, v))
+
+    def _at_rest(self, q: list[float]) -> np.ndarray:
+        return self._dsys.measured_state(q, np.zeros(self._dsys.system.space.nw))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of a residual's numbers."""
+        count = len(self.statistics.mean) if self.statistics.count else self._dsys.system.space.nv
+        return list(self._dsys.state_space.tangent_names[:count])
+
+    def report(self) -> Report:
+        """Running statistics."""
+        s = self.statistics
+        values: dict[str, object] = {
+            "residuals": s.count,
+            "states_refused": self.refused.total(),
+            **{f"refused: {kind}": count for kind, count in self.refused.items()},
+            "predictions_failed": self.failed,
+        }
+        if s.count:
+            for what, row in (("mean", s.mean), ("std", s.deviation), ("max", s.largest)):
+                values |= {f"{what}: {n}": float(x) for n, x in zip(self.names, row)}
+        if not s.count:
+            return Report("warn", self.trouble or "waiting for states", values)
+        trouble, self.trouble = self.trouble, ""
+        return Report("warn" if trouble else "ok", trouble or "comparing", values)

@@ -1,0 +1,70 @@
+"""A tracker of hardware on what was recorded, beside the commands of that time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
+from nh_control.runs.measurements import Measurements
+
+
+@dataclass(frozen=True)
+class TrackerReplay:
+    """The answers, the `recorded` inputs (n, nu) to the same states, NaN where there were none,
+    why states were refused, and why the replay ended early, "" if it did not.
+    """
+
+    answers: list[Answer]
+    recorded: np.ndarray
+    refused: list[str]
+    stopped: str = ""
+
+    @property
+    def replayed(self) -> np.ndarray:
+        """The inputs (n, nu) that the tracker would send."""
+        return np.array([answer.command.u for answer in self.answers])
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Tracking errors (n, ndx)."""
+        return np.array([answer.command.error for answer in self.answers])
+
+    @property
+    def difference(self) -> np.ndarray:
+        """Replayed less recorded inputs (k, nu), where there are both."""
+        both = np.isfinite(self.recorded).all(axis=1)
+        return (self.replayed - self.recorded)[both]
+
+
+def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
+    """Give the recorded states to a tracker at the times at which they were received, with the
+    recorded inputs as those that act; its reference starts with the first state that was answered,
+    or else with the first.
+    """
+    sent = dict(zip(measured.answered_ns.tolist(), measured.u))
+    start_ns = min(sent, default=int(measured.times_ns[0]))
+    idle = tracker.sequence.dsys.nu * [np.nan]
+    commands = iter(zip(measured.sent_ns.tolist(), measured.u))
+    command = next(commands, None)
+    answers, recorded, refused, stopped = [], [], [], ""
+    rows = zip(measured.times_ns.tolist(), measured.received_ns.tolist())
+    for (time_ns, now_ns), q, v, moving in zip(rows, measured.q, measured.v, measured.moving):
+        while command is not None and command[0] < now_ns:
+            tracker.sent(command[1], command[0])
+            command = next(commands, None)
+        if tracker.start_ns is None and time_ns >= start_ns:
+            tracker.start(time_ns)
+        try:
+            answers.append(tracker.answer(time_ns, q, v if moving else None, now_ns))
+        except StateRefused as reason:
+            refused.append(str(reason))
+            continue
+        except StepFailed as failure:
+            stopped = f"the model cannot follow the states: {failure}"
+            break
+        recorded.append(sent.get(time_ns, idle))
+    table = np.array(recorded, dtype=float).reshape(-1, tracker.sequence.dsys.nu)
+    return TrackerReplay(answers, table, refused, stopped)

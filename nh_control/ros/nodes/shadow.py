@@ -1,0 +1,153 @@
+"""The shadow node: the model predicts every state of a robot, or of a plant, from the one before,
+and publishes what differs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
+from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.shadow import Residual, Shadow
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_reader import MeasurementReader, StateReader
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.model import chosen
+from nh_control.ros.runtime.parameters import PLANT_PARAMETERS, SHADOW, Parameters
+from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.scenarios import PlantOptions, Scenario
+from nh_control.scenarios.user_code import located
+
+QUEUE = 1000
+HARDWARE_QUEUE = 10
+PATIENCE = 5
+"""Later states of a simulation after which the command that answers one is awaited no more."""
+SILENCE_S = 0.5
+"""After what time without a message nothing more is awaited."""
+
+
+class ShadowNode:
+    """Hears states and commands, commands nothing, and publishes residuals on `shadow/residual`:
+    `name` and `position` are the local coordinates, the stamp is that of the state.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+        p = Parameters(node, SHADOW)
+        self._node, self._inbox, scenario = node, inbox, chosen(p)
+        self._dsys = dsys = _model(p, scenario)
+        self._simulated = p["source"] == "simulation"
+        self._actuation_ns = round(p["hardware.actuation_s"] * 1e9)
+        estimate = (
+            MeasuredState(dsys)
+            if self._simulated or p["hardware.estimator"] == "none"
+            else FilteredState(dsys, p["hardware.noise"], p["hardware.acceleration"])
+        )
+        self._shadow = Shadow(dsys, estimate, PATIENCE if self._simulated else 1, self._simulated)
+        self._message = JointState()
+        self._publisher = node.create_publisher(JointState, "shadow/residual", QUEUE)
+        self._commands_refused, self._heard_at = 0, time.monotonic()
+        inbox.subscribe(JointState, "joint_commands", self._on_command, QUEUE)
+        shown = codecs(scenario, dsys, prefix=frame_prefix(node, p))
+        self._reader = (
+            StateReader(inbox, shown, self._on_state, QUEUE)
+            if self._simulated
+            else MeasurementReader(
+                inbox, shown, self._on_state, self._refused, self._on_jump, HARDWARE_QUEUE, dsys.h
+            )
+        )
+        self._q, self._v = dsys.system.space.origin.tolist(), [0.0] * dsys.system.space.nw
+        self._newest_ns = -1
+        self._diagnostics = Diagnostics(
+            node, inbox, "prediction", scenario.name, lambda: inbox.post(self._publish_report)
+        )
+        node.get_logger().info(f"model: {dsys}; of {p['source']}")
+
+    def work(self) -> None:
+        """Compare states."""
+        while not self._inbox.closed:
+            self._inbox.serve(SILENCE_S)
+            if time.monotonic() > self._heard_at + SILENCE_S:
+                self._publish(self._shadow.settle())
+
+    def close(self) -> None:
+        """Tell the last statistics."""
+        self._publish(self._shadow.settle())
+        self._publish_report()
+
+    def _on_command(self, message: JointState) -> None:
+        names, values, stamp = conversions.read_command(message)
+        inputs = self._dsys.inputs
+        usable = len(names) == len(values) and np.isfinite(values).all()
+        if not usable or sorted(names) != sorted(inputs):
+            self._commands_refused += 1
+            return
+        u = [values[names.index(name)] for name in inputs]
+        now_ns = self._node.get_clock().now().nanoseconds + self._actuation_ns
+        self._shadow.command(u, stamp if self._simulated else now_ns, stamp)
+
+    def _on_state(self, stamp: int) -> None:
+        self._heard_at = time.monotonic()
+        if self._simulated and stamp < self._newest_ns:
+            self._shadow.reset()
+        self._newest_ns = stamp
+        try:
+            moving = self._reader.read(self._q, self._v)
+        except conversions.ConversionError as reason:
+            self._refused(reason.kind, str(reason))
+            return
+        self._publish(self._shadow.measured(stamp, self._q, self._v if moving else None))
+
+    def _on_jump(self, seconds: float) -> None:
+        self._shadow.reset()
+        self._shadow.trouble = f"the states' time jumped back by {seconds:.3g} s"
+
+    def _refused(self, kind: Refusal, reason: str) -> None:
+        self._shadow.refuse(kind, reason)
+
+    def _publish(self, residuals: list[Residual]) -> None:
+        for residual in residuals:
+            conversions.set_time(self._message.header.stamp, residual.time_ns)
+            self._message.name = self._shadow.names
+            self._message.position = residual.values.tolist()
+            self._publisher.publish(self._message)
+
+    def _publish_report(self) -> None:
+        report = self._shadow.report()
+        self._diagnostics.publish(
+            type(report)(
+                report.level,
+                report.message,
+                {**report.values, "commands_refused": self._commands_refused},
+            )
+        )
+
+
+def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
+    """The model, with other physical parameters where these are given."""
+    nominal = scenario.parameters
+    given = p.declare_fields(PLANT_PARAMETERS, nominal)
+    other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
+    try:
+        with located(scenario.file):
+            model = scenario.model(p["integrator"], p["step_s"])
+            return scenario.plant(model, PlantOptions(parameters=other))
+    except ValueError as error:
+        raise process.UsageError(str(error)) from error
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return process.run("shadow", ShadowNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

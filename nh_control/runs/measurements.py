@@ -1,0 +1,119 @@
+"""What hardware has measured and been commanded, read from a recording without ROS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rosbags.highlevel import AnyReader, AnyReaderError
+from rosbags.typesys import Stores, get_typestore
+
+from nh_control.control.input_history import NANOSECONDS, InputHistory
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.assembly import Assembly
+from nh_control.runs.decoding import RecordingError, StateDecoder, chosen, nanoseconds
+from nh_control.scenarios import Scenario
+
+COMMANDS = "joint_commands"
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Configurations q (n, nq) and velocities v (n, nw), of which those in `moving` (n) were
+    measured, of the stamps `times_ns` (n), complete at `received_ns` (n); inputs u (k, nu) that
+    were sent at `sent_ns` (k), in answer to the states of the stamps `answered_ns` (k).
+
+    Times received and sent are those of the recorder's clock, which must be that of the stamps.
+    """
+
+    times_ns: np.ndarray
+    received_ns: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    moving: np.ndarray
+    u: np.ndarray
+    sent_ns: np.ndarray
+    answered_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times_ns)
+
+    @property
+    def times_s(self) -> np.ndarray:
+        """Times (n) since the first measurement."""
+        return (self.times_ns - self.times_ns[0]) / NANOSECONDS
+
+    def inputs(
+        self, idle: np.ndarray, actuation_s: float = 0.0
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The inputs that acted between each two measurements, `actuation_s` after they were sent,
+        with their times in s; `idle` (nu) before the first one.
+        """
+        history, delay = InputHistory(idle, kept=None), round(actuation_s * NANOSECONDS)
+        for time_ns, u in zip(self.sent_ns.tolist(), self.u):
+            history.add(time_ns + delay, u)
+        times = self.times_ns.tolist()
+        return [list(history.between(*pair)) for pair in zip(times, times[1:])]
+
+
+def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurements:
+    """Read what is there since the stamps last jumped back; raises RecordingError."""
+    collected = _Collected(scenario, model)
+    try:
+        with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
+            names = chosen(bag.connections, (*collected.decoder.topics, COMMANDS))
+            for connection, received_ns, data in bag.messages():
+                if connection.topic in names:
+                    message = bag.deserialize(data, connection.msgtype)
+                    collected.add(names[connection.topic], message, received_ns)
+    except (AnyReaderError, OSError) as error:
+        raise RecordingError(f"{folder}: {error}") from error
+    if len(collected.states) < 2:
+        raise RecordingError(
+            f"{folder}: {len(collected.states)} states of {scenario.name}, on the topics "
+            f"{', '.join(collected.decoder.topics)}; is it a recording of this scenario?"
+        )
+    return collected.measurements()
+
+
+class _Collected:
+    """Puts messages of different stamps together."""
+
+    def __init__(self, scenario: Scenario, model: DiscreteSystem):
+        space = model.system.space
+        self.decoder, self._inputs = StateDecoder(scenario, space), model.inputs
+        self._assembly = Assembly(self.decoder.n_parts, model.h)
+        self._q, self._v = space.origin.copy(), np.zeros(space.nw)
+        self._moving: dict[str, bool] = {}
+        self.states: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
+        self._commands: list[tuple[int, int, list[float]]] = []
+
+    def add(self, topic: str, message: Any, received_ns: int) -> None:
+        stamp = nanoseconds(message.header.stamp)
+        if topic == COMMANDS:
+            values = dict(zip(message.name, message.effort))
+            if set(values) == set(self._inputs):
+                u = [float(values[name]) for name in self._inputs]
+                self._commands.append((received_ns, stamp, u))
+            return
+        parts = self.decoder.parts(topic, message)
+        moving = self.decoder.read(topic, message, self._q, self._v)
+        self._moving |= dict.fromkeys(parts, moving)
+        if self._assembly.add(parts, stamp):
+            self.states.clear()
+            self._commands.clear()
+        if (time_ns := self._assembly.take()) is not None:
+            known = all(self._moving.values())
+            self.states.append((time_ns, received_ns, self._q.copy(), self._v.copy(), known))
+
+    def measurements(self) -> Measurements:
+        times, received, q, v, moving = (np.array(column) for column in zip(*self.states))
+        if (i := self.decoder.heading) is not None:
+            q[:, i] = np.unwrap(q[:, i])
+        sent, answered = (
+            np.array([command[j] for command in self._commands], dtype=np.int64) for j in (0, 1)
+        )
+        u = np.array([command[2] for command in self._commands]).reshape(-1, len(self._inputs))
+        return Measurements(times, received, q, v, moving, u, sent, answered)

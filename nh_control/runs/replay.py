@@ -1,0 +1,72 @@
+"""A recorded run again: its commands to the plant, and what differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.discrete.plant import advance, convert, with_external, without_external
+from nh_control.discrete.results import StepFailed
+from nh_control.runs.decoding import StateDecoder
+from nh_control.runs.experiment import Experiment
+from nh_control.runs.recording import Recording
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Absolute differences of the numbers of configurations (n, nq) and velocities (n, nw) at the
+    recorded `steps` (n), and why the replay ended early, "" if it did not.
+    """
+
+    steps: np.ndarray
+    configurations: np.ndarray
+    velocities: np.ndarray
+    stopped: str = ""
+
+    @property
+    def largest(self) -> float:
+        """The largest difference."""
+        return float(max(self.configurations.max(initial=0), self.velocities.max(initial=0)))
+
+    @property
+    def first(self) -> int | None:
+        """The first step with a difference, None without."""
+        differs = (self.configurations > 0).any(axis=1) | (self.velocities > 0).any(axis=1)
+        return int(self.steps[differs.argmax()]) if differs.any() else None
+
+
+def replay(experiment: Experiment, recording: Recording) -> Replay:
+    """The plant under the recorded commands, each held from the step of its stamp to the next,
+    beside the recorded states: 0 for a run in lock-step.
+    """
+    q, v, stopped = _states(experiment, recording.inputs)
+    kept = np.array([k for k in recording.known if k < len(q)])
+    return Replay(
+        kept, np.abs(q[kept] - recording.q[kept]), np.abs(v[kept] - recording.v[kept]), stopped
+    )
+
+
+def _states(experiment: Experiment, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
+    """Configurations (N + 1, nq) and velocities (N + 1, nw) of the plant as messages carry them,
+    as far as its steps can be made.
+    """
+    model, plant, forces = experiment.model, experiment.plant, experiment.external
+    decoder = StateDecoder(experiment.scenario, model.system.space)
+    lower, upper = without_external(plant, plant.system.input_bounds, forces.n).T
+    x, seen, stopped = convert(experiment.x0, model, plant), [], ""
+    for k in range(len(inputs) + 1):
+        at = plant.configuration(x), plant.velocity(x)
+        seen.append(decoder.carried(experiment.plant_parameters, *at))
+        if k == len(inputs):
+            break
+        u = with_external(plant, np.clip(inputs[k], lower, upper), forces(k))
+        try:
+            _, x = advance(plant, x, u, experiment.options.substeps)
+        except StepFailed as failure:
+            stopped = str(failure.at(k))
+            break
+    q, v = (np.array(column) for column in zip(*seen))
+    if decoder.heading is not None:
+        q[:, decoder.heading] = np.unwrap(q[:, decoder.heading])
+    return q, v, stopped

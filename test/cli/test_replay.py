@@ -1,0 +1,73 @@
+"""A recorded run's commands to the plant, again: no difference, or the step where it begins."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+
+from nh_control import scenarios
+from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
+from nh_control.runs.experiment import Experiment
+from nh_control.runs.recording import Recording
+from nh_control.runs.replay import replay
+from nh_control.scenarios import PlantOptions, disturbance
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def run():
+    """An experiment with another plant and wind, and what a recorder would have of it."""
+    scenario = scenarios.get("snakeboard")
+    options = PlantOptions("", 2, {"m": 1.05}, (disturbance.parse("base_link:gust:1,0,0"),))
+    experiment = Experiment.make(scenario, options=options, duration_s=STEPS * scenario.step_s)
+    states = []
+    x, model = experiment.x0, experiment.model
+    decoder = StateDecoder(scenario, model.system.space)
+    loop = experiment.run()
+    for x in loop.trajectory.states:
+        at = model.configuration(x), model.velocity(x)
+        states.append(decoder.carried(experiment.plant_parameters, *at))
+    q, v = (np.array(column) for column in zip(*states))
+    steps = tuple(range(STEPS + 1))
+    return experiment, Recording(q, v, loop.trajectory.inputs, 0, 1.0, {}, steps, 0)
+
+
+def test_the_commands_of_a_run_give_its_states(run):
+    experiment, recording = run
+    again = replay(experiment, recording)
+    # the loop's states went through those of the model, with other velocities to round-off
+    assert again.largest < 1e-12 and again.stopped == "" and len(again.steps) == STEPS + 1
+
+
+def test_a_command_that_was_not_applied_shows_at_the_next_step(run):
+    experiment, recording = run
+    inputs = recording.inputs.copy()
+    inputs[40] += 1e-3
+    before, after = (replay(experiment, r) for r in (recording, replace(recording, inputs=inputs)))
+    both = np.abs(before.configurations - after.configurations).max(axis=1)
+    assert both[:41].max() == 0 and both[41] > 1e-9 and after.largest > 1e-6
+
+
+def test_only_recorded_states_are_compared(run):
+    experiment, recording = run
+    q = recording.q.copy()
+    q[17] += 1.0
+    assert replay(experiment, replace(recording, q=q)).largest == 1.0
+    known = tuple(k for k in recording.known if k != 17)
+    assert replay(experiment, replace(recording, q=q, known=known)).largest < 1e-12
+
+
+def test_the_topics_of_a_recording_are_those_nearest_to_the_root():
+    def found(*names):
+        connections = [type("Connection", (), {"topic": name})() for name in names]
+        return chosen(connections, ("joint_states", "odom"))
+
+    assert found("/reference/joint_states", "/joint_states", "/joint_states", "/tf") == {
+        "/joint_states": "joint_states"
+    }
+    assert found("/arm/reference/odom", "/arm/odom") == {"/arm/odom": "odom"}
+    with pytest.raises(RecordingError, match="several robots: /a/odom, /b/odom"):
+        found("/a/odom", "/b/odom")

@@ -1,0 +1,117 @@
+"""Physical parameters from measured configurations: what they are, how sure, and what cannot be
+known.
+"""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.control.identification import (
+    NotDetermined,
+    _Fit,
+    identify,
+    segments,
+    with_values,
+)
+from nh_control.control.input_history import predict
+from nh_control.integrators import midpoint
+from nh_control.systems.pendulum import pendulum
+
+NAMES = ("m_cart", "m_pole", "l")
+TRUTH = np.array([1.1, 0.33, 0.48])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return scenarios.get("cart_pole").model()
+
+
+def motion(dsys, rng, noise, n=120, x=(0.0, 0.4)):
+    """Times (ns), noisy configurations and the inputs between them, at irregular times."""
+    x, space = dsys.state(np.array(x), np.zeros(len(x))), dsys.system.space
+    times, q, inputs = [0], [], []
+    for k in range(n):
+        q.append(space.retract(dsys.configuration(x), noise * rng.normal(size=space.nv)))
+        u = 6 * np.sin(0.31 * k + np.arange(dsys.nu))
+        duration_s = round(rng.uniform(0.004, 0.024), 9)
+        inputs.append([(u, duration_s / 4), (-u, duration_s * 3 / 4)])
+        x = predict(dsys, x, inputs[-1])
+        times.append(times[-1] + round(duration_s * 1e9))
+    return np.array(times[:-1]), np.array(q), inputs[:-1]
+
+
+def test_without_noise_the_parameters_are_found(model):
+    data = motion(with_values(model, NAMES, TRUTH), np.random.default_rng(0), 0.0, n=60)
+    found = identify(model, NAMES, segments(model, *data))
+    np.testing.assert_allclose(found.values, TRUTH, rtol=1e-6)
+    np.testing.assert_array_equal(found.start, [1.0, 0.3, 0.5])
+    assert found.rms < 1e-8 < 1e-3 < found.rms_before and found.count == 120
+
+
+@pytest.mark.slow
+def test_with_noise_they_are_as_sure_as_is_said(model):
+    """The mean of the squared errors over their variances is that of 1."""
+    true, ratios = with_values(model, NAMES, TRUTH), []
+    for seed in range(6):
+        data = motion(true, np.random.default_rng(seed), 1e-3)
+        found = identify(model, NAMES, segments(model, *data))
+        error = found.values - TRUTH
+        ratios.append(error @ np.linalg.solve(found.covariance, error) / len(NAMES))
+        assert abs(found.rms - 1e-3) < 3e-4
+    assert 0.4 < np.mean(ratios) < 2.0  # 18 degrees of freedom: 0.4 and 2.0 are 1 % away
+
+
+def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminated(model):
+    data = motion(with_values(model, NAMES, TRUTH), np.random.default_rng(1), 1e-3, n=60)
+    at, e = np.array([1.02, 0.97, 1.01]), 1e-5
+
+    def squares(relative):
+        return np.sum(_Fit(model, NAMES, segments(model, *data)).at(relative)[0] ** 2) / 2
+
+    r, J = _Fit(model, NAMES, segments(model, *data)).at(at)
+    slopes = [(squares(at + e * d) - squares(at - e * d)) / (2 * e) for d in np.eye(3)]
+    np.testing.assert_allclose(J.T @ r, slopes, rtol=1e-4)
+
+
+def test_what_the_motion_does_not_determine_is_refused_by_name(model):
+    data = motion(model, np.random.default_rng(2), 1e-3)
+    pieces = segments(model, *data)
+    with pytest.raises(NotDetermined, match=r"force_limit had no effect on this motion"):
+        identify(model, ("m_cart", "force_limit"), pieces)
+    with pytest.raises(ValueError, match=r"no parameters \['mass'\], choose of m_cart, m_pole"):
+        identify(model, ("mass",), pieces)
+    still = np.tile(data[1][:1], (len(data[1]), 1))
+    with pytest.raises(NotDetermined, match="m_cart had no effect"):
+        idle = [[(np.zeros(1), 0.01)]] * (len(still) - 1)
+        identify(model, ("m_cart",), segments(model, data[0], 0 * still, idle))
+
+
+def test_of_a_free_pendulum_only_a_combination_is_known():
+    free = midpoint(pendulum(), 0.01)
+    assert {"l", "g"} <= set(free.system.parameter_names)
+    idle = [[(np.zeros(free.nu), 0.01)] for _ in range(99)]
+    x, q = free.state([1.0], [0.0]), []
+    for _ in range(100):
+        q.append(free.configuration(x))
+        x = free.step(x, np.zeros(free.nu))
+    times = np.arange(100) * 10_000_000
+    pieces = segments(free, times, np.array(q), idle)
+    with pytest.raises(NotDetermined, match="determines only a combination of l, g; leave"):
+        identify(free, ("l", "g"), pieces)
+    assert identify(free, ("l",), pieces).values[0] == pytest.approx(
+        free.system.parameters.l, rel=1e-6
+    )
+
+
+def test_noise_that_hides_a_parameter_is_told(model):
+    rng = np.random.default_rng(3)
+    data = motion(model, rng, 0.05, n=12)
+    with pytest.raises(NotDetermined, match="noise hides m_pole = "):
+        identify(model, ("m_pole",), segments(model, *data))
+
+
+def test_too_few_measurements_are_told(model):
+    with pytest.raises(ValueError, match="2 measurements are too few"):
+        segments(model, np.array([0, 1]), np.zeros((2, 2)), [[]])
+    with pytest.raises(ValueError, match="no piece of 0.001 s has three measurements"):
+        segments(model, np.arange(5) * 10_000_000, np.zeros((5, 2)), [[]] * 4, 0.001)

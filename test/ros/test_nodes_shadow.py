@@ -1,0 +1,76 @@
+"""The shadow node: beside a plant it expects everything, beside another plant or a robot it says
+what it did not; and what such a recording tells.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.cli import main
+
+LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "duration_s": 1.0}
+
+
+def residuals(messages):
+    return np.array([message.position for message in messages])
+
+
+@pytest.mark.slow
+def test_a_model_expects_a_plant_like_it_and_notices_another(nodes, probe):
+    from probe import time_ns
+    from sensor_msgs.msg import JointState
+
+    heard = probe.listen(JointState, "shadow/residual")
+    shadow = nodes.start("shadow")
+    other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
+    heavy = nodes.start("shadow", {"plant.parameters.m": 1.1}, *other)
+    probe.wait(lambda: "model:" in shadow.log and "model:" in heavy.log, "shadow")
+    nodes.start("tracker")
+    nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, shadow, heavy, tracker]"})
+    probe.wait(lambda: heard and time_ns(heard[-1]) == 10**9, "last residual")
+    names = scenarios.get("snakeboard").model().state_space.tangent_names
+    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(1, 101)]
+    assert tuple(heard[0].name) == names and np.abs(residuals(heard)).max() < 1e-12
+    probe.wait(lambda: probe.values("shadow").get("residuals") == "100", "statistics")
+    values = probe.values("shadow")
+    assert all(float(values[f"max: {name}"]) < 1e-12 for name in names)
+    probe.wait(lambda: probe.values("heavy").get("residuals") == "100", "statistics")
+    assert max(float(probe.values("heavy")[f"max: {name}"]) for name in names) > 1e-4
+
+
+@pytest.mark.slow
+def test_a_robot_is_compared_and_its_recording_replayed_and_identified(
+    nodes, probe, tmp_path, capsys
+):
+    from test_nodes_hardware import HARDWARE, fly
+
+    bag = tmp_path / "bag"
+    given = {"scenario": "cart_pole", "use_sim_time": True}
+    recorder = nodes.start("recorder", {**HARDWARE, **given, "output": str(bag)})
+    shadow = nodes.start("shadow", {**HARDWARE, **given})
+    probe.wait(lambda: "recording" in recorder.log and "model:" in shadow.log, "recorder, shadow")
+    probe.wait(lambda: probe.message("recorder") == "waiting for messages", "recorder's report")
+    fly(nodes, probe, tmp_path, "cart_pole", "swing_up", 3.0)
+    probe.wait(lambda: probe.message("shadow"), "report")
+    values = probe.values("shadow")
+    told = {key: float(values[key]) for key in values if key[:4] in ("mean", "std:", "max:")}
+    print("shadow", {key: f"{value:.2g}" for key, value in told.items()})
+    assert int(values["residuals"]) > 250
+    # noise of 1 mm and 1 mrad, twice, and what 0.5 ms of the slow clock leave unknown
+    assert max(told["std: x"], told["std: theta"]) < 0.01
+    assert max(abs(told["mean: x"]), abs(told["mean: theta"])) < 0.003
+    assert probe.message("recorder") == "recording"
+    assert int(probe.values("recorder")["/joint_states"]) > 500
+    assert recorder.end() == 0
+
+    common = [str(bag), "--scenario", "cart_pole", "--json"]
+    assert main(["replay", *common, "--reference", "swing_up"]) == 0, capsys.readouterr().err
+    again = json.loads(capsys.readouterr().out.splitlines()[-1])
+    print("replay", again)
+    assert again["commands_compared"] > 200 and again["differences_rms"]["force"] < 1.0
+    assert main(["identify", *common, "--parameter", "m_cart", "--parameter", "l"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["parameters"]
+    print("identify", found)
+    assert abs(found["m_cart"]["value"] - 1.0) < 0.05 and abs(found["l"]["value"] - 0.5) < 0.02
