@@ -24,10 +24,12 @@ ROS_WHEELS = (
     "rcl-interfaces",
     "rosgraph-msgs",
     "sensor-msgs",
+    "std-msgs",
     "std-srvs",
     "trajectory-msgs",
     "visualization-msgs",
 )
+CONFIG = sorted(file for kind in ("yaml", "rviz", "json") for file in glob(f"config/*.{kind}"))
 PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
 
 
@@ -66,7 +68,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
-        (f"share/{NAME}/config", sorted(glob("config/*.yaml") + glob("config/*.rviz"))),
+        (f"share/{NAME}/config", CONFIG),
         (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
         (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],

@@ -5,6 +5,7 @@ rviz.
 import ast
 import importlib
 import importlib.util
+import json
 import math
 import os
 import re
@@ -21,6 +22,7 @@ import pytest
 import yaml
 
 from nh_control import scenarios
+from nh_control.runs import topics
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
 from nh_control.systems.snakeboard import SnakeboardParameters
 
@@ -492,3 +494,21 @@ def test_rviz_sends_goals_to_the_tracker():
         for tool in RVIZ["quadrotor_payload"]["Tools"]
     }
     assert tools["SetGoal"]["Topic"]["Value"] == "/goal"
+
+
+def test_the_foxglove_layout_shows_what_the_nodes_publish():
+    """Every panel is placed once, and every topic is one of a scenario's."""
+    layout = json.loads((ROOT / "config" / "scenario.foxglove.json").read_text())
+
+    def placed(part):
+        return [part] if isinstance(part, str) else placed(part["first"]) + placed(part["second"])
+
+    panels = layout["configById"]
+    assert sorted(placed(layout["layout"])) == sorted(panels)
+    known = {"controller_state/error", *topics.recorded(scenarios.get("quadrotor_payload"))}
+    known |= topics.recorded(scenarios.get("snakeboard")).keys()
+    used = {path["value"] for panel in panels.values() for path in panel.get("paths", ())}
+    shown = {path.split(".")[0] for path in used} | panels["3D!scene"]["topics"].keys()
+    shown |= {panel["topicToRender"] for panel in panels.values() if "topicToRender" in panel}
+    shown.add(panels["3D!scene"]["publish"]["poseTopic"])
+    assert {topic.strip("/") for topic in shown} <= {topic.strip("/") for topic in known}

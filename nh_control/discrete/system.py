@@ -198,6 +198,12 @@ class DiscreteSystem:
         z = self._run(self._engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
 
+    def newton_iterations(self, x: ArrayLike, u: ArrayLike = ()) -> int:
+        """Iterations that the step from x under u takes, of a composition those of its last
+        substep; raises as `step` does.
+        """
+        return int(self._run(self._engine.step, x, u).info[0])
+
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
         """Condition numbers of the equations of the step from x under u, at its solution, of a
         composition those of the worst substep; a step that fails has them in its StepFailed.

@@ -401,3 +401,12 @@ def test_taut_links_that_snap_fail_a_step_that_does_not_see_it_and_no_other():
         run = fine.simulate(fine.state(before[:2], before[2:]), steps=round(1e-4 / h))
         errors.append(np.abs(run.states[-1, :2] - exact.y[:2, -1]).max())
     assert errors[0] < 1e-6 and errors[0] / errors[1] == pytest.approx(4, rel=0.1)
+
+
+def test_the_iterations_of_a_step_are_told():
+    from nh_control import scenarios
+
+    model = scenarios.get("cart_pole").model()
+    easy, hard = model.state([0.0, 0.0], [0.0, 0.0]), model.state([0.0, 1.0], [0.0, 9.0])
+    still, moving = (model.newton_iterations(x, [0.0]) for x in (easy, hard))
+    assert 0 <= still < moving <= 10

@@ -19,14 +19,16 @@ class PacingStatistics:
     """Steps paced, their mean rate in Hz of wall time, whole periods missed, and the lateness of
     steps after their deadlines in s.
 
-    Mean and percentile of the lateness are over the last 10 000 steps, everything else is over the
-    whole run, pauses included.
+    Mean and percentiles of the lateness are over the last 10 000 steps, everything else is over
+    the whole run, pauses included.
     """
 
     steps: int
     rate_hz: float
     missed: int
     jitter_mean_s: float
+    jitter_p50_s: float
+    jitter_p90_s: float
     jitter_p99_s: float
     jitter_max_s: float
 
@@ -90,11 +92,6 @@ class Pacer:
         late = np.fromiter(self._lateness, dtype=float) if self._lateness else np.zeros(1)
         elapsed = self._last - self._first
         rate = (self._steps - 1) / elapsed if elapsed > 0 else 0.0
-        return PacingStatistics(
-            self._steps,
-            rate,
-            self._missed,
-            float(late.mean()),
-            float(np.percentile(late, 99)),
-            self._max,
-        )
+        p50, p90, p99 = np.percentile(late, (50, 90, 99)).tolist()
+        mean, largest = float(late.mean()), self._max
+        return PacingStatistics(self._steps, rate, self._missed, mean, p50, p90, p99, largest)

@@ -18,6 +18,7 @@ class PlantReport:
         self._loop, self._monitor = loop, monitor
         self._time, self._steps = time.monotonic(), 0
         self._trouble = (0, 0, 0)
+        self._energy = loop.plant.dsys.energy(loop.plant.initial)
 
     def make(self) -> Report:
         """The report on the present moment; to be called in the loop's thread, or after its
@@ -27,23 +28,30 @@ class PlantReport:
         pacing = loop.pacer.statistics()
         watched, warning = self._monitor.report()
         level, message = self._judge(pacing.missed, warning)
+        rate_hz = self._rate(pacing.steps)
         values = {
             "mode": loop.mode.value,
             "step": plant.step,
             "time_s": loop.pacer.period_s * plant.step,
-            "rate_hz": self._rate(pacing.steps),
+            "rate_hz": rate_hz,
+            "real_time_factor": rate_hz * loop.pacer.period_s,
             "speed_factor": loop.pacer.speed_factor,
             "missed_steps": pacing.missed,
             "jitter_mean_us": pacing.jitter_mean_s * 1e6,
+            "jitter_p50_us": pacing.jitter_p50_s * 1e6,
+            "jitter_p90_us": pacing.jitter_p90_s * 1e6,
             "jitter_p99_us": pacing.jitter_p99_s * 1e6,
             "jitter_max_us": pacing.jitter_max_s * 1e6,
             "commands_accepted": validator.accepted,
+            "command_age_steps": validator.age(plant.step),
             "commands_clipped": validator.clipped,
             "commands_rejected": validator.rejected.total(),
             **{f"rejected: {reason.value}": count for reason, count in validator.rejected.items()},
             "fallback": validator.fallback.value,
             "fallback_steps": validator.fallback_steps,
+            "newton_iterations": plant.newton_iterations,
             "energy_J": plant.energy,
+            "energy_change_J": plant.energy - self._energy,
             "constraint_residual": plant.constraint_residual,
             **watched,
             **({} if plant.faults is None else plant.faults.report()),

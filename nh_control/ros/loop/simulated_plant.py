@@ -68,6 +68,7 @@ class SimulatedPlant:
             )
         self.step, self.state, self._before = step, state, state
         self.inputs = self.idle
+        self._applied = self.dsys.idle(state)
         self.external: dict[str, np.ndarray] = {}
         if self.faults is not None:
             self.faults.start(step, self.configuration, self.velocity, self.inputs)
@@ -90,7 +91,7 @@ class SimulatedPlant:
         if not np.isfinite(state).all():
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before = state, before
-        self.inputs, self.external = commands, external
+        self.inputs, self._applied, self.external = commands, inputs, external
         if self.faults is not None and passage is not None:
             self.faults.moved(self.step, passage)
             if self.faults.sensed:
@@ -125,6 +126,7 @@ class SimulatedPlant:
         if dsys is not self.dsys:
             self.state = self._before = convert(self.state, self.dsys, dsys)
             self.initial = convert(self.initial, self.dsys, dsys)
+            self._applied = dsys.idle(self.state)
         self.dsys, self._disturbance = dsys, disturbance
 
     def change_faults(self, lines: FaultLines) -> None:
@@ -169,6 +171,13 @@ class SimulatedPlant:
     def energy(self) -> float:
         """Energy in J."""
         return self.dsys.energy(self.state)
+
+    @property
+    def newton_iterations(self) -> int:
+        """Iterations of Newton's method in the last substep, 0 before the first, from wherever."""
+        if self._before is self.state:
+            return 0
+        return self.dsys.newton_iterations(self._before, self._applied)
 
     @property
     def constraint_residual(self) -> float:

@@ -27,6 +27,8 @@ class TrackerReport:
         self._refusals = {"states": Counter[Refusal](), "goals": Counter[Refusal]()}
         self._error = np.zeros(dsys.ndx)
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
+        self.last: tuple[np.ndarray, Command] | None = None
+        """The target (nx) and the command of the last state."""
         self._trouble, self._state = "", ""
         self._more: dict[str, object] = {}
         self._clear()
@@ -63,6 +65,7 @@ class TrackerReport:
         """
         self._step, self._error, self._approximated = step, command.error, approximated
         self._parts = x, target
+        self.last = target, command
         if command.saturated.any():
             self._saturated += 1
             self._limited += command.saturated

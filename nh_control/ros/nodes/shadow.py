@@ -12,6 +12,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.shadow import Residual, Shadow
@@ -25,6 +26,7 @@ from nh_control.ros.runtime.model import chosen
 from nh_control.ros.runtime.parameters import PLANT_PARAMETERS, SHADOW, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
 from nh_control.scenarios import PlantOptions, Scenario
+from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located
 
 QUEUE = 1000
@@ -56,6 +58,8 @@ class ShadowNode:
         self._publisher = node.create_publisher(JointState, "shadow/residual", QUEUE)
         self._commands_refused, self._heard_at = 0, time.monotonic()
         inbox.subscribe(JointState, "joint_commands", self._on_command, QUEUE)
+        driven = driven_joints(scenario.joints, dsys.system, dsys.system.nu)
+        self._names = CommandNames(dsys.inputs, driven, [joint.name for joint in scenario.joints])
         shown = codecs(scenario, dsys, prefix=frame_prefix(node, p))
         self._reader = (
             StateReader(inbox, shown, self._on_state, QUEUE)
@@ -85,12 +89,11 @@ class ShadowNode:
 
     def _on_command(self, message: JointState) -> None:
         names, values, stamp = conversions.read_command(message)
-        inputs = self._dsys.inputs
-        usable = len(names) == len(values) and np.isfinite(values).all()
-        if not usable or sorted(names) != sorted(inputs):
+        order = self._names.order(names)
+        if order is None or len(values) != len(order) or not np.isfinite(values).all():
             self._commands_refused += 1
             return
-        u = [values[names.index(name)] for name in inputs]
+        u = [gain * values[place] for place, gain in order]
         now_ns = self._node.get_clock().now().nanoseconds + self._actuation_ns
         self._shadow.command(u, stamp if self._simulated else now_ns, stamp)
 

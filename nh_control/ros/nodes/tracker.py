@@ -16,6 +16,7 @@ from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.controller_state import ControllerState
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_actions import GoalActions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
@@ -64,6 +65,7 @@ class Tracker:
         self._message = conversions.command_message(model.dsys.inputs)
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._target = TargetPublisher(node, shown)
+        self._state = ControllerState(node, self._sequence)
         self._states = (
             self._hardware(parameters, shown)
             if parameters["source"] == "hardware"
@@ -162,6 +164,8 @@ class Tracker:
             conversions.write_command(self._message, u, stamp)
         self._publisher.publish(self._message)
         self._target.publish(self._sequence, k, stamp)
+        if self._report.last is not None:
+            self._state.publish(*self._report.last, k, stamp)
 
     def _start_anew(self) -> None:
         if self._goals is not None:
