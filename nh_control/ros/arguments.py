@@ -179,6 +179,7 @@ def of_all() -> list[Argument]:
             f"{', '.join(fault.KINDS)}",
         ),
         _of("step_s", float, "step of the model [s]"),
+        _of("autostart", bool, "false = nodes wait for their lifecycle services"),
         _of("integral", bool, "integral action of the tracker"),
         _of("plant.substeps", int, "plant steps in a step of the model"),
         _of("speed_factor", float, "simulated over real time, 0 = as fast as possible"),
