@@ -44,6 +44,7 @@ def silent(probe):
     raise AssertionError("the plant goes on")
 
 
+@pytest.mark.slow
 def test_a_plant_goes_through_the_life_of_a_managed_node(nodes, probe):
     from probe import time_ns
 

@@ -136,13 +136,16 @@ class ManagedNode(LifecycleNode):
         the log.
         """
         self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
-        self._failure = None
+        self._failure, given = None, self.get_parameters_by_prefix("")
         self._inbox = inbox = Inbox(self)
         try:
             self._component = self._make(self, inbox, self._exit)
         except Exception as error:
             self._failure = error
             self._clear()
+            for name, parameter in given.items():  # it was given, so it is refused again
+                if not self.has_parameter(name):
+                    self.declare_parameter(name, parameter.value)
             if self._started:
                 self._tell(error)
             return TransitionCallbackReturn.FAILURE

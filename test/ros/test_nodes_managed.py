@@ -1,0 +1,105 @@
+"""The life of a managed node around a component, in this process."""
+
+import pytest
+
+
+@pytest.fixture
+def managed(domain):
+    """Makes managed nodes around components, with parameters."""
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    from nh_control.ros.runtime.process import Exit, ManagedNode
+
+    made = []
+
+    def make(component, **parameters):
+        given = [part for key, value in parameters.items() for part in ("-p", f"{key}:={value}")]
+        rclpy.init(
+            args=["test", "--ros-args", *given],
+            domain_id=domain,
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        made.append(ManagedNode("robot", component, Exit()))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.end()
+    rclpy.shutdown(uninstall_handlers=False)
+
+
+class Worker:
+    """A component that counts how often it works and serves."""
+
+    made = 0
+
+    def __init__(self, node, inbox, _):
+        from std_msgs.msg import Empty
+
+        from nh_control.ros.runtime.parameters import DISPLAY, Parameters
+
+        Worker.made += 1
+        self.parameters = Parameters(node, DISPLAY)
+        self.inbox, self.worked, self.closed = inbox, 0, 0
+        node.create_publisher(Empty, "beat", 1)
+        inbox.subscribe(Empty, "pulse", lambda _: None, 1)
+        node.create_timer(1.0, lambda: None)
+
+    def work(self):
+        """Count, and serve."""
+        self.worked += 1
+        self.inbox.run()
+
+    def close(self):
+        """Count."""
+        self.closed += 1
+
+
+def entities(node):
+    """How many of all kinds a node has."""
+    return [len(list(found)) for found, _ in node._entities()]
+
+
+def test_a_component_works_while_its_node_is_active_and_leaves_nothing_behind(managed):
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    success = TransitionCallbackReturn.SUCCESS
+    node = managed(Worker, autostart="false", rate_hz="7.0")
+    node.start()
+    before = entities(node)
+    for _ in range(2):
+        assert node.trigger_configure() is success
+        worker = node._component
+        assert worker.parameters["rate_hz"] == 7.0
+        with pytest.raises(Exception, match="the robot is not active"):
+            worker.inbox.call(lambda: 1)
+        for times in (1, 2):
+            assert node.trigger_activate() is success
+            assert worker.inbox.call(lambda worker=worker: worker.worked) == times
+            assert node.trigger_deactivate() is success
+        assert node.trigger_cleanup() is success
+        assert worker.closed == 1 and entities(node) == before
+
+
+def test_a_node_starts_itself_and_ends(managed):
+    node = managed(Worker)
+    node.start()
+    worker = node._component
+    assert worker.inbox.call(lambda: worker.worked) == 1
+    node._stop()
+    node._close()
+    assert worker.closed == 1
+
+
+def test_a_component_that_cannot_be_made_is_told_and_leaves_nothing(managed):
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    from nh_control.ros.runtime.process import UsageError
+
+    node = managed(Worker, rate_hz="-1.0")
+    before = entities(node)
+    with pytest.raises(UsageError, match="'rate_hz' must be a finite number >= 0.1"):
+        node.start()
+    assert entities(node) == before
+    assert node.trigger_configure() is TransitionCallbackReturn.FAILURE
