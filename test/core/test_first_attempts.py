@@ -12,6 +12,7 @@ from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
 from nh_control.control.stationary import decoupling, stationary
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.numerics.expressions import as_expression
 from nh_control.scenarios import Scenario
 
 H = 0.1
@@ -176,3 +177,11 @@ def test_a_conserved_quantity_among_the_coordinates_is_found():
     closed = np.linalg.eigvals(A - B @ found.K)
     np.testing.assert_allclose(sorted(abs(closed))[-1], 1.0)
     assert sorted(abs(closed))[-2] < 0.9 and np.linalg.eigvalsh(found.P).min() > -1e-12
+
+
+def test_lists_of_lists_are_matrices_and_lists_are_columns():
+    x = ca.SX.sym("x", 2)
+    matrix = as_expression([[x[0], 1], (x[1], 2.0), np.array([3.0, 4.0])])
+    assert matrix.shape == (3, 2) and as_expression((x[0], 1.0, x[1])).shape == (3, 1)
+    values = np.array(ca.Function("f", [x], [matrix])([5.0, 6.0]))
+    np.testing.assert_array_equal(values, [[5.0, 1.0], [6.0, 2.0], [3.0, 4.0]])
