@@ -213,11 +213,12 @@ class DiscreteSystem:
         return max(found, key=lambda one: one.jacobian)
 
     def prepare(self) -> DiscreteSystem:
-        """Compile or load everything at once, which the first calls would do otherwise; returns
-        this system.
+        """Compile or load everything at once, which the first calls would do otherwise, but the
+        second derivatives of a model with an engine of its own; returns this system.
         """
         code = self._code
-        code.engine.hessian, code.state, code.inertia  # noqa: B018  (made when asked for)
+        code.engine.hessian, code.state  # noqa: B018  (made when asked for)
+        code.states or code.inertia  # noqa: B018
         return self
 
     def simulate(

@@ -89,8 +89,8 @@ class TreeEngine(Engine):
 
     @property
     def hessian(self) -> Callable[[Workspace], int]:
-        """Step, first and contracted second derivatives, generated."""
-        return self._generated.hessian
+        """Step, first and contracted second derivatives, generated at the first call."""
+        return lambda work: self._generated.hessian(work)
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of the last linearization, from dz/drho = -r_z^{-1}."""
