@@ -10,6 +10,7 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.state_reader import MeasurementReader  # noqa: E402
 
@@ -27,7 +28,7 @@ class Hardware:
             inbox,
             codecs(BOARD, BOARD.model()),
             self.received.append,
-            self.refused.append,
+            lambda *refusal: self.refused.append(refusal),
             self.jumped.append,
             10,
             spread_s,
@@ -89,8 +90,8 @@ def test_joints_of_others_are_nothing_new_and_wrong_lengths_are_refused():
     hardware.joints(1005, ["bell"])
     assert hardware.received == ms(1000) and hardware.refused == []
     hardware.callbacks["joint_states"](JointState(name=NAMES, position=[0.0]))
-    (reason,) = hardware.refused
-    assert "1 positions" in reason
+    ((kind, reason),) = hardware.refused
+    assert kind is Refusal.LENGTH and "1 positions" in reason
 
 
 def test_stamps_that_go_back_by_more_than_a_second_begin_anew():
