@@ -8,6 +8,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 
 SCENARIO = scenarios.get("snakeboard")
@@ -89,15 +90,15 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
     assert judged() == ("ok", "tracking")
     assert judged() == ("warn", "no new states")
     report.answered(1e-3)
-    report.refuse_goal("the goal is too far")
+    report.refuse_goal(Refusal.FRAME, "the goal is too far")
     assert judged() == ("warn", "the goal is too far")
     report.answered(1e-3)
     assert judged() == ("ok", "tracking")
     report.answered(1e-3)
-    report.refuse("no joint")
-    report.refuse("no stamp")
+    report.refuse(Refusal.NAMES, "no joint")
+    report.refuse(Refusal.STAMP, "no stamp")
     assert judged() == ("error", "2 states refused, the last one: no stamp")
-    report.refuse("no stamp")
+    report.refuse(Refusal.STAMP, "no stamp")
     report.accept()
     report.add({"armed": False}, "not armed")
     made = report.make()
