@@ -94,7 +94,7 @@ def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
     nodes.start("plant", {**LOCKSTEP, "duration_s": 0.3, "perturb.heading": 0.1})
     probe.wait_mode("finished")
     commands = [by_step(probe.commands, H)[0].effort[0]]
-    assert "out of range. Min: 1e-12" in set_(probe, "tracker", weights__theta=-1.0)
+    assert "out of range Min: 1e-12" in set_(probe, "tracker", weights__theta=-1.0)
     assert not set_(probe, "tracker", weights__rotor_torque=2.0)
     probe.clear()
     assert probe.call("reset").success
