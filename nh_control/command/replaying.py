@@ -120,6 +120,11 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
     from nh_control.runs.replay import replay
 
     e = run.experiment
+    if run.faults:
+        raise UsageError(
+            f"{args.run} had faults on purpose ({', '.join(run.faults)}): what was recorded is "
+            "neither what the plant did nor what it was told, and a replay would differ by them"
+        )
     recorded = recording.read(stored.recording(Path(args.run)), e.scenario, e.model)
     outcome, space = replay(e, recorded), e.model.system.space
     stopped = outcome.stopped

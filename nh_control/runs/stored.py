@@ -18,10 +18,13 @@ from nh_control.scenarios import PlantOptions, disturbance
 
 @dataclass(frozen=True)
 class Run:
-    """A run of plant and tracker: its experiment, and whether it was in lock-step."""
+    """A run of plant and tracker: its experiment, without the `faults` on purpose that it had, and
+    whether it was in lock-step.
+    """
 
     experiment: Experiment
     lockstep: bool
+    faults: tuple[str, ...] = ()
 
 
 def is_run(folder: Path) -> bool:
@@ -61,7 +64,7 @@ def load(folder: Path) -> Run:
             p["integral"],
             p["duration_s"],
         )
-        return Run(experiment, p["lockstep"])
+        return Run(experiment, p["lockstep"], tuple(p.get("fault", ())))
     except (KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise RecordingError(f"{file} is not of a run by `nh_control run`: {error!r}") from error
 

@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 
 from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.runs import launcher, stored
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.launcher import Options
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
 from nh_control.scenarios import PlantOptions, disturbance
@@ -58,6 +62,28 @@ def test_only_recorded_states_are_compared(run):
     assert replay(experiment, replace(recording, q=q)).largest == 1.0
     known = tuple(k for k in recording.known if k != 17)
     assert replay(experiment, replace(recording, q=q, known=known)).largest < 1e-12
+
+
+def test_a_run_is_found_again_by_the_parameters_of_its_nodes(run, tmp_path, capsys):
+    experiment, _ = run
+    given = {"/**": {"ros__parameters": launcher.parameters(experiment, Options(), tmp_path)}}
+    file = tmp_path / "parameters.yaml"
+    file.write_text(yaml.safe_dump(given))
+    again = stored.load(tmp_path)
+    assert not again.lockstep and again.faults == ()
+    np.testing.assert_array_equal(again.experiment.x0, experiment.x0)
+    assert again.experiment.plant_parameters == experiment.plant_parameters
+    assert again.experiment.options.substeps == 2 and again.experiment.steps == STEPS
+    np.testing.assert_array_equal(again.experiment.disturbance, experiment.disturbance)
+    given["/**"]["ros__parameters"]["fault"] = ["rotor_torque:lost"]
+    file.write_text(yaml.safe_dump(given))
+    assert main(["replay", str(tmp_path)]) == 2
+    assert "had faults on purpose (rotor_torque:lost)" in capsys.readouterr().err
+    file.write_text("{}")
+    assert main(["replay", str(tmp_path)]) == 2
+    assert "is not of a run by `nh_control run`" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "other")]) == 2
+    assert "of a recording say --scenario NAME" in capsys.readouterr().err
 
 
 def test_the_topics_of_a_recording_are_those_nearest_to_the_root():
