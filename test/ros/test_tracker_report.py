@@ -90,7 +90,7 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
     assert judged() == ("ok", "tracking")
     assert judged() == ("warn", "no new states")
     report.answered(1e-3)
-    report.refuse_goal(Refusal.FRAME, "the goal is too far")
+    report.refuse_goal(Refusal.MODEL, "the goal is too far")
     assert judged() == ("warn", "the goal is too far")
     report.answered(1e-3)
     assert judged() == ("ok", "tracking")
@@ -106,3 +106,7 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
     assert made.values["armed"] is False
     counts = [made.values[what] for what in ("goals_accepted", "goals_refused")]
     assert counts == [1, 1] and made.values["states_refused"] == 3
+    kinds = {
+        name: made.values[f"states refused: {name}"] for name in ("wrong names", "wrong stamp")
+    }
+    assert kinds == {"wrong names": 1, "wrong stamp": 2}
