@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 import pytest
 
+from nh_control.mechanics import parametric
 from nh_control.mechanics.parameters import Parameters, declarations, parameter
+from nh_control.systems import QuadrotorPayloadParameters
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,14 @@ def test_a_value_outside_is_refused_by_class_field_value_and_unit(field, value, 
 
 def test_bounds_are_kept_at_their_edges():
     assert Arm(friction=0.0, seed=-1, offset=-5.0).offset == -5.0
+
+
+def test_symbols_take_the_places_of_all_numbers_tuples_included():
+    parameters = QuadrotorPayloadParameters()
+    symbols, twin = parametric.symbolic(parameters)
+    named = ca.vertcat(twin.payload_mass, *twin.lengths, twin.g)
+    f = ca.Function("f", [symbols], [named])
+    numbers = parametric.values(parameters)
+    expected = [parameters.payload_mass, *parameters.lengths, parameters.g]
+    np.testing.assert_array_equal(np.array(f(numbers)).ravel(), expected)
+    np.testing.assert_array_equal(np.array(f(2 * numbers)).ravel(), 2 * np.array(expected))
