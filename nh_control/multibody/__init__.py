@@ -20,6 +20,12 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
+`midpoint` steps trees of all joints but those that follow others, with gravity, springs, dampers
+and inputs on joints and with prescribed coordinates, in time linear in the bodies, by one compiled
+kernel that reads the model as numbers: nothing is generated, and A and B are exact. With
+constraints, springs, dampers and wrenches between points, or without a compiler, the same step is
+generated from the Lagrangian; second derivatives and those by h always are.
+
 The same in maximal coordinates, every body free on a configuration space of its own, the joints
 as constraints (a body there needs an inertia, too):
 
