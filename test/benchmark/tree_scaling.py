@@ -17,6 +17,7 @@ import time
 
 import numpy as np
 
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Multibody, revolute
@@ -92,7 +93,10 @@ def main() -> None:
     print(" system     N  start s    step us  step, A, B generated   step, A, B     apart")
     for make, momentum in ((chain, options.momentum), (tree, 10.0)):
         for n in options.links:
-            print(row(make, n, momentum, options.generated), flush=True)
+            try:
+                print(row(make, n, momentum, options.generated), flush=True)
+            except StepFailed as failure:
+                print(f"{make.__name__:>6} {n:5d} {failure}", flush=True)
 
 
 if __name__ == "__main__":
