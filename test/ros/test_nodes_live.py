@@ -35,6 +35,8 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
     probe.wait_publishers("joint_commands")
     nodes.start("plant", {**LOCKSTEP, "duration_s": 0.6, "on_finish": "stay"})
     probe.wait_mode("finished")
+    probe.wait_step(60, H)
+    probe.wait(lambda: 60 in by_step(truth, H), "true state 60")
 
     refused = {
         "fixed": set_(probe, "plant", integrator="heun"),
@@ -68,7 +70,7 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
     seen, true = (by_step(messages, H) for messages in (probe.joint_states, truth))
     odd = [seen[k].position[0] - true[k].position[0] for k in range(61)]
     np.testing.assert_allclose(odd, 0.02, atol=1e-12)
-    assert probe.odometry[0].pose.pose.position.y == pytest.approx(0.3, abs=1e-12)
+    assert by_step(probe.odometry, H)[0].pose.pose.position.y == pytest.approx(0.3, abs=1e-12)
     probe.wait_value("fallback", "hold")
 
     # other targets are another plant: a push on the rotor; then none again
