@@ -38,7 +38,7 @@ def recorded(run, steps=None, **changes):
     steps = len(trajectory) if steps is None else steps
     states = trajectory.states[: steps + 1]
     q, v = (np.array([part(x) for x in states]) for part in (model.configuration, model.velocity))
-    whole = Recording(q, v, trajectory.inputs[:steps], 0, 0.25, {})
+    whole = Recording(q, v, trajectory.inputs[:steps], 0, 0.25, {}, tuple(range(steps + 1)), 0)
     return replace(whole, **changes)
 
 
