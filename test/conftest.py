@@ -4,6 +4,7 @@ where they are named.
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -25,7 +26,11 @@ settings.load_profile("nh_control")
 
 
 def pytest_configure(config):
-    """Folders of tests lie with everything else that a run leaves."""
+    """Folders of tests lie with everything else that a run leaves. Processes of tests hear Ctrl-C,
+    also where this one was started to ignore it, as in the background of a shell.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None:
         config.option.basetemp = SCRATCH / "tests"
 

@@ -87,8 +87,8 @@ class AlmostPoisson:
         `M v + A^T lam = p,  A v = 0` with any p that has `X^T p = rho`, here one of independent
         momenta. Expressions grow as n^2, not n^3.
         """
-        m, n_rho = self.system.m, x.shape[1]
-        if 2 * m >= n_rho or not m:
+        m, n_rho = self.system.m, self.system.n_rho
+        if not 0 < 2 * m < n_rho == x.shape[1]:
             return ca.solve(x.T @ mass @ x, rho)
         places = self.system.elimination.independent
         own = ca.sparsify(ca.simplify(x[places, :]))

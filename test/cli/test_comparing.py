@@ -11,17 +11,11 @@ from nh_control.cli import main
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.runs.comparison import Reference, compare, method_table, seconds_at
 from nh_control.runs.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
 METHODS = ("midpoint", "midpoint_order4", "midpoint_order6")
-
-
-@pytest.fixture(autouse=True)
-def virtual_machine(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def quartic() -> Motion:
