@@ -164,6 +164,7 @@ def test_a_gust_is_marked_in_every_figure_over_time_and_limits_are_explained():
         assert "gust on theta" in [text.get_text() for text in drawn.legends[0].get_texts()]
 
 
+@pytest.mark.slow
 def test_accepted_residuals_are_explained(short_hover):
     run = result(short_hover, reference="hover", duration_s=0.1)
     residual = figures(short_hover)["energy"](run).axes[1]
@@ -286,6 +287,7 @@ def test_long_labels_are_wrapped_and_keep_their_units_whole():
     assert style.wrapped("torque (N m)", 18) == "torque (N m)"
 
 
+@pytest.mark.slow
 def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):
     run = result(
         short_hover, reference="hover", duration_s=0.5, perturbation=PayloadPerturbation(tilt=1.0)

@@ -67,7 +67,10 @@ def test_the_step_by_every_parameter(system, method, monkeypatch):
     check_first(dsys, *random_point(dsys, np.random.default_rng(5)))
 
 
-@pytest.mark.parametrize("name", LIE)
+@pytest.mark.parametrize(
+    "name",
+    ["rigid_body", "heavy_top", *(pytest.param(n, marks=pytest.mark.slow) for n in LIE[2:])],
+)
 def test_the_step_by_every_parameter_on_rotations_and_directions(name):
     dsys = lie_cases.discrete(name, H)
     rng = np.random.default_rng(6)

@@ -18,6 +18,9 @@ from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.mechanics.parameters import declarations
 
+LARGE = "underwater_vehicle"
+CASES = [pytest.param(n, marks=pytest.mark.slow) if n == LARGE else n for n in FILES]
+"""The large one takes seconds to compile."""
 ros = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("rclpy", "rosbags")),
     reason="needs ROS: install the extra 'ros'",
@@ -64,7 +67,7 @@ def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call):
             assert summary["perturbation"][option.removeprefix("--perturb-")] == float(value)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CASES)
 def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
     """From the scenario's own initial error; angles of wheels may stay where they come to."""
     done = call("simulate", FILES[name], "--json", "--no-plots")
@@ -144,7 +147,7 @@ def test_values_that_a_file_refuses(call):
 # --- an installed package ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_packages_scenario_is_simulated_by_name(name, call, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(install(tmp_path / "site"))
     options = (*CALLS[name], "--duration", "1", "--json", "--no-plots")
