@@ -32,18 +32,23 @@ class TargetPublisher:
         ]
         self._late_subscribers = LateSubscribers(self._publishers)
         self._last: tuple[ReferenceSequence, int, int] | None = None
+        self._skipped = False
 
     def repeat(self) -> None:
-        """Publish the last target again if somebody has come who does not know it."""
-        if self._late_subscribers.new() and self._last is not None:
+        """Publish the last target if there is somebody who does not know it: it was passed over, or
+        they have come late.
+        """
+        if (self._late_subscribers.new() or self._skipped) and self._last is not None:
+            self._skipped = False
             self._publish(*self._last)
 
     def publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
         """Publish what the sequence wants at step k, with a stamp in ns."""
-        now = time.monotonic()
-        if now < self._at:
+        now, self._last = time.monotonic(), (sequence, k, stamp)
+        self._skipped = now < self._at
+        if self._skipped:
             return
-        self._at, self._last = now + INTERVAL_S, (sequence, k, stamp)
+        self._at = now + INTERVAL_S
         if not any(publisher.get_subscription_count() for publisher in self._publishers):
             return
         self._publish(sequence, k, stamp)
