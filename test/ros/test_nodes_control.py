@@ -32,6 +32,16 @@ def started(nodes, probe, steps=300, **given):
     return tracker, nodes.start("plant", {**LOCKSTEP, "duration_s": steps * H, **given})
 
 
+def stepped(probe):
+    """The answer to a request for steps, as soon as the command for the first is there."""
+
+    def asked():
+        answer = probe.call("step")
+        return answer if answer.success else None
+
+    return probe.wait(asked, "steps")
+
+
 @pytest.mark.slow
 def test_a_reset_of_the_state_alone_starts_plant_and_tracker_again_at_the_next_step(nodes, probe):
     from probe import time_ns
@@ -92,14 +102,14 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     probe.wait(lambda: probe.values().get("mode") == "paused", "pause")
     at = int(probe.values()["step"])
     assert probe.call("save_state").success
-    answer = probe.call("step")
-    assert answer.success and answer.message == f"paused at step {at + 40}"
+    answer = stepped(probe)
+    assert answer.message == f"paused at step {at + 40}"
     probe.wait_step(at + 40, H)
     first = rows(probe, at, at + 40)
 
     probe.clear()
     assert probe.call("load_state").message == f"paused at step {at}"  # time jumps back
-    assert probe.call("step").success
+    stepped(probe)
     probe.wait_step(at + 40, H)
     assert np.array_equal(first, rows(probe, at, at + 40))
 
@@ -109,7 +119,7 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     file.write_text(json.dumps(content))
     probe.clear()
     assert probe.call("load_state").success
-    assert probe.call("step").success
+    stepped(probe)
     probe.wait_step(at + 40, H)
     other = rows(probe, at, at + 40)
     assert abs(other[0, 6] - first[0, 6] - 0.25) < 1e-12

@@ -33,6 +33,11 @@ class ReferenceStartPublisher:
         self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 
 
+def is_told(node: Node) -> bool:
+    """Whether somebody says when the reference starts."""
+    return node.count_publishers(TOPIC) > 0
+
+
 def subscribe_start(inbox: Inbox, received: Callable[[int], None]) -> None:
     """Have `received(stamp)` (ns) called with what the plant publishes."""
     inbox.subscribe(

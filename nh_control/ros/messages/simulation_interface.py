@@ -17,7 +17,7 @@ from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.ros.messages.reference_start import subscribe_start
+from nh_control.ros.messages.reference_start import is_told, subscribe_start
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import StateReader
 from nh_control.ros.runtime.inbox import Inbox
@@ -76,7 +76,11 @@ class SimulationInterface:
         """Nothing is to be done after the last one."""
 
     def _on_state(self, stamp: int) -> None:
-        """Answer the state of this stamp."""
+        """Answer the state of this stamp, once it is known when the reference starts: until then
+        it comes again, or the next one does.
+        """
+        if not self._told and is_told(self._node):
+            return
         step = self._clock.step(stamp)
         if step is None:
             self._report.refuse(

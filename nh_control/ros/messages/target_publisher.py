@@ -35,8 +35,8 @@ class TargetPublisher:
         self._skipped = False
 
     def repeat(self) -> None:
-        """Publish the last target if there is somebody who does not know it: it was passed over, or
-        they have come late.
+        """Publish the last target if somebody does not know it, because it was passed over or they
+        have come late.
         """
         if (self._late_subscribers.new() or self._skipped) and self._last is not None:
             self._skipped = False

@@ -63,6 +63,7 @@ class Plant:
         self._model = Model.of(self._parameters)
         self._loop = self._make_stepper()
         dsys = self._loop.plant.dsys
+        self._reference_start = ReferenceStartPublisher(node)  # found before the states
         self._states = StatePublisher(
             node,
             self._model.scenario,
@@ -72,7 +73,6 @@ class Plant:
             CLOCKS[self._parameters["clock"]],
             frame_prefix(node, self._parameters),
         )
-        self._reference_start = ReferenceStartPublisher(node)
         self._truth = GroundTruth(
             node,
             self._model.scenario,
