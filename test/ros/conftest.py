@@ -4,14 +4,13 @@ out of the home folder.
 
 from __future__ import annotations
 
-import itertools
-import os
+import random
+import socket
 
 import pytest
 
-DOMAINS = 101
+DOMAINS = range(1, 102)
 _NODE_TESTS = "test_nodes"
-_count = itertools.count()
 
 
 def pytest_collection_modifyitems(items):
@@ -27,9 +26,20 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def domain() -> int:
-    """A DDS domain that no other test of this or a concurrent run is likely to use."""
-    return 1 + (37 * os.getpid() + next(_count)) % DOMAINS
+def domain():
+    """A DDS domain that no other test on this machine uses: whoever listens on the TCP port of the
+    number of its first UDP port has it.
+    """
+    for number in random.sample(DOMAINS, len(DOMAINS)):
+        with socket.socket() as reserved:
+            try:
+                reserved.bind(("127.0.0.1", 7400 + 250 * number))
+            except OSError:
+                continue
+            reserved.listen()
+            yield number
+            return
+    pytest.fail("no DDS domain is free: tests of 101 others run on this machine")
 
 
 @pytest.fixture

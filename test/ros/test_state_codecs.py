@@ -2,6 +2,7 @@
 refused.
 """
 
+import copy
 import math
 import sys
 import types
@@ -260,6 +261,45 @@ def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
     late.header.stamp.sec = 1
     topics.callbacks["joint_states"](late)
     assert received == [10**9]
+
+
+def of_a_time(codec, sec, value=0.0):
+    """A copy of a codec's message, of a time, in which all coordinates are `value`."""
+    codec.write([value] * 5, [0.0] * 5)
+    message = copy.deepcopy(codec.message)
+    message.header.stamp.sec = sec
+    return message
+
+
+def test_states_are_complete_though_their_topics_are_heard_out_of_step():
+    topics, received = Topics(), []
+    StateReader(topics, (JOINTS, BODY), received.append, 10)
+    joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
+    for sec in (1, 2, 3):
+        joints(of_a_time(JOINTS, sec))
+    body(of_a_time(BODY, 1))
+    assert received == [10**9]
+    body(of_a_time(BODY, 3))  # that of 2 s comes too late to be of use
+    body(of_a_time(BODY, 2))
+    assert received == [10**9, 3 * 10**9]
+    for sec in range(4, 1000):  # nothing grows while a topic is silent
+        joints(of_a_time(JOINTS, sec))
+    body(of_a_time(BODY, 4))
+    body(of_a_time(BODY, 999))
+    assert received == [10**9, 3 * 10**9, 999 * 10**9]
+
+
+def test_no_state_is_put_together_from_before_and_after_time_went_back():
+    topics, q, v = Topics(), [0.0] * 5, [0.0] * 5
+    reader = StateReader(topics, (JOINTS, BODY), lambda stamp: reader.read(q, v), 10)
+    joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
+    joints(of_a_time(JOINTS, 5, 0.1))  # its body is lost
+    joints(of_a_time(JOINTS, 0, 0.2))
+    body(of_a_time(BODY, 0, 0.2))
+    body(of_a_time(BODY, 5, 0.3))  # heard before the joints of its time
+    assert q == pytest.approx([0.2] * 5)
+    joints(of_a_time(JOINTS, 5, 0.3))
+    assert q == pytest.approx([0.3] * 5)
 
 
 def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():

@@ -16,10 +16,15 @@ from nh_control.ros.messages.state_codecs import Codec, JointCodec, require_leng
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.assembly import Assembly
 
+STATES_BEGUN = 100
+"""How many states of which only a part has come are kept for the rest: topics are out of step with
+one another where a process is behind.
+"""
+
 
 class StateReader:
-    """Subscribes to the messages that hold the state; calls `received(stamp)` (ns) with every one
-    after which all have the same stamp.
+    """Subscribes to the messages that hold the state; calls `received(stamp)` (ns) once all those
+    of a stamp have come, in whatever order with those of other stamps.
 
     Topics are those of the codecs after `prefix`.
     """
@@ -34,23 +39,33 @@ class StateReader:
     ):
         self._codecs, self._received = codecs, received
         self._messages: list[Any] = [None] * len(codecs)
+        self._begun: dict[int, list[Any]] = {}
         for i, codec in enumerate(codecs):
             inbox.subscribe(
                 codec.message_type, prefix + codec.topic, partial(self._on_message, i), queue
             )
 
     def _on_message(self, i: int, message: Any) -> None:
-        self._messages[i] = message
-        stamp = message.header.stamp
-        if all(
-            other is message or (other is not None and other.header.stamp == stamp)
-            for other in self._messages
-        ):
-            self._received(conversions.nanoseconds(stamp))
+        stamp = conversions.nanoseconds(message.header.stamp)
+        parts = self._begun.setdefault(stamp, [None] * len(self._codecs))
+        parts[i] = message
+        if all(part is not None for part in parts):
+            self._messages = parts
+            self._forget(stamp)
+            self._received(stamp)
+        elif len(self._begun) > STATES_BEGUN:
+            del self._begun[next(iter(self._begun))]
+
+    def _forget(self, stamp: int) -> None:
+        """Forget a state and those that were begun before it: what they lack will not come."""
+        for begun in list(self._begun):
+            del self._begun[begun]
+            if begun == stamp:
+                return
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """Read the present messages into q (nq), which on entry is close to the configuration, and
-        v (nw); returns whether there are velocities.
+        """Read the messages of the last complete state into q (nq), which on entry is close to
+        the configuration, and v (nw); returns whether there are velocities.
 
         Raises ConversionError.
         """
