@@ -63,6 +63,25 @@ def test_a_state_waits_for_the_command_that_answers_the_one_before(cart):
     assert late == [0, 0, 0, 1, 1]  # patience is over: the last command is taken to be held
 
 
+def test_nothing_is_expected_while_no_command_has_been_heard(cart):
+    states, inputs = motion(cart)
+    shadow = Shadow(cart, MeasuredState(cart), patience=2, answering=True)
+    found = []
+    for k, x in enumerate(states[:8]):
+        found += shadow.measured(at(k), cart.configuration(x), cart.velocity(x))
+        if k >= 5:  # the tracker was found late
+            shadow.command(inputs[k], at(k), at(k))
+        elif k == 4:
+            report = shadow.report()
+            assert (report.message, report.values["states_unanswered"]) == (
+                "waiting for commands",
+                2,
+            )
+    assert [r.time_ns for r in found + shadow.settle()] == [at(6), at(7)]
+    assert max(np.abs(r.values).max() for r in found) < 1e-12
+    assert shadow.report().values["states_unanswered"] == 5
+
+
 def test_commands_act_as_far_as_actuators_can(cart):
     states, _ = motion(cart, 1)
     limit = cart.system.input_bounds[0, 1]

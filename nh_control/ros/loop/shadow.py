@@ -18,6 +18,9 @@ from nh_control.ros.loop.hardware_tracker import Estimate
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.report import Report
 
+NEVER_NS = 2**63
+"""Later than all stamps."""
+
 
 class Statistics:
     """Mean, standard deviation and largest size of rows (n) of numbers, as they come."""
@@ -61,7 +64,8 @@ class Shadow:
 
     A measurement is looked at once the commands that acted before it are known: in answer to
     states (`answering`) when the one that answers the state before is there, and in any case when
-    `patience` later measurements are.
+    `patience` later measurements are. Where commands answer states, nothing is expected after a
+    state that is older than the first answer: what acted then is not known.
     """
 
     def __init__(
@@ -72,14 +76,14 @@ class Shadow:
         self._limits = dsys.system.input_bounds.T
         self._inputs = InputHistory(dsys.idle(dsys.state_space.origin))
         self.statistics, self.refused = Statistics(), Counter[str]()
-        self.failed, self.trouble = 0, ""
+        self.failed, self.unanswered, self.trouble = 0, 0, ""
         self.reset()
 
     def reset(self) -> None:
         """Forget measurements and inputs; the statistics stay."""
         self._inputs.clear()
         self._waiting: deque[tuple[int, list[float], list[float] | None]] = deque()
-        self._newest_ns, self._answered_ns = -1, -1
+        self._newest_ns, self._answered_ns, self._first_answered_ns = -1, -1, NEVER_NS
         self._forget()
 
     def _forget(self) -> None:
@@ -98,6 +102,7 @@ class Shadow:
         """
         self._inputs.add(time_ns, np.clip(u, *self._limits))
         self._answered_ns = max(self._answered_ns, answered_ns)
+        self._first_answered_ns = min(self._first_answered_ns, answered_ns)
 
     def measured(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
@@ -135,7 +140,10 @@ class Shadow:
             inputs: list[tuple[np.ndarray, float]] = []
             if self._known is not None:
                 inputs = list(self._inputs.between(self._known[0], time_ns))
-                residual = Residual(time_ns, self._difference(self._known[1], inputs, q, v))
+                if self._answering and self._known[0] < self._first_answered_ns:
+                    self.unanswered += 1
+                else:
+                    residual = Residual(time_ns, self._difference(self._known[1], inputs, q, v))
             x = estimate.state(time_ns, q, v, inputs, self._at_rest(q))
         except StepFailed as failure:
             self.failed, self.trouble = self.failed + 1, f"no prediction: {failure}"
@@ -174,11 +182,13 @@ class Shadow:
             "states_refused": self.refused.total(),
             **{f"refused: {kind}": count for kind, count in self.refused.items()},
             "predictions_failed": self.failed,
+            "states_unanswered": self.unanswered,
         }
         if s.count:
             for what, row in (("mean", s.mean), ("std", s.deviation), ("max", s.largest)):
                 values |= {f"{what}: {n}": float(x) for n, x in zip(self.names, row)}
         if not s.count:
-            return Report("warn", self.trouble or "waiting for states", values)
+            waiting = "commands" if self.unanswered else "states"
+            return Report("warn", self.trouble or f"waiting for {waiting}", values)
         trouble, self.trouble = self.trouble, ""
         return Report("warn" if trouble else "ok", trouble or "comparing", values)
