@@ -32,6 +32,6 @@ def nh_control(*arguments, cwd, before="", **changes):
         env=environment(**changes),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )

@@ -32,7 +32,7 @@ def printed(example, folder):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stderr

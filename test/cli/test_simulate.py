@@ -230,7 +230,7 @@ def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
         time.sleep(0.02)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 130 and "interrupted; what there is, is saved" in err
     summary = json.loads(out)
     done, planned = summary["steps"], summary["steps_planned"]

@@ -34,7 +34,7 @@ def test_early_signals_end_a_node_quietly(node, number, tmp_path):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

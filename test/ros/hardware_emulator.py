@@ -4,8 +4,9 @@ several messages.
 
 `python hardware_emulator.py NAME FILE SEED SECONDS PERIOD SLOW`: FILE has where the robot starts,
 is held there until the first command, and gets what happened when it ends, SECONDS after that. Its
-clock, which it publishes on /clock, runs SLOW times slower than wall time, from that on: on a busy
-machine all delays are SLOW times smaller.
+clock is wall time if SLOW is 1. Otherwise it is published on /clock, runs SLOW times slower than
+wall time, and does not count what a busy machine takes from both processes: neither the time in
+which this one does not run, nor that in which the answer to a state is overdue by far.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 
 NOISE, JITTER_S, DELAY_S, DELAY_SPREAD_S, LOSS = 1e-3, 1e-4, 5e-3, 2e-3, 0.01
 CLOCK_NS = 500_000
+TICK_NS, OVERDUE_NS, LOST_NS = 1_000_000, 40_000_000, 2_000_000_000
+"""By what the clock advances at most at once, how old the last state that was answered may become
+until it waits for an answer, and how long, in wall time.
+"""
 G = 9.81
 
 
@@ -173,22 +178,30 @@ class Emulator:
 
     def __post_init__(self):
         self.zero, self.wall = time.time_ns(), time.monotonic_ns()
+        self.time, self.answered, self.heard_wall = self.zero, 0, 0
         self.u, self.at, self.began, self.first_stamp = None, 0, 0, 0
         self.log: list[np.ndarray] = []
 
     @property
     def now(self):
         """Present time of the robot's clock in ns."""
-        return self.zero + round((time.monotonic_ns() - self.wall) / self.slow)
+        wall = time.monotonic_ns()
+        if self.slow == 1.0:
+            return self.zero + wall - self.wall
+        overdue = self.answered and self.time > self.answered + OVERDUE_NS
+        if not overdue or wall > self.heard_wall + LOST_NS:
+            self.time += min(TICK_NS, round((wall - self.wall) / self.slow))
+        self.wall = wall
+        return self.time
 
     def command(self, message):
         """Take a command at the time at which it comes."""
-        now = self.now
+        now, stamp = self.now, message.header.stamp
+        self.answered, self.heard_wall = stamp.sec * 10**9 + stamp.nanosec, self.wall
         self.advance(now)
         if self.u is None:
             self.began = self.at = now
-            stamp = message.header.stamp
-            self.first_stamp = stamp.sec * 10**9 + stamp.nanosec
+            self.first_stamp = self.answered
         values = dict(zip(message.name, message.effort))
         self.u = np.array([values[name] for name in self.robot.inputs])
 

@@ -24,7 +24,7 @@ class NodeProcess:
         """What the node has printed."""
         return self._log.read_text()
 
-    def end(self, number: int = signal.SIGINT, timeout_s: float = 15.0) -> int:
+    def end(self, number: int = signal.SIGINT, timeout_s: float = 60.0) -> int:
         """Send a signal and wait; returns the exit code."""
         self.process.send_signal(number)
         return self.wait(timeout_s)
@@ -47,7 +47,7 @@ class NodeProcess:
             for file in (lock, lock.with_name(name), lock.with_name(f"sem.{name}_mutex")):
                 file.unlink(missing_ok=True)
 
-    def wait(self, timeout_s: float = 15.0) -> int:
+    def wait(self, timeout_s: float = 60.0) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(timeout_s)
 
@@ -100,7 +100,7 @@ class Nodes:
             node.process.send_signal(signal.SIGINT)
         for node in running:
             try:
-                node.wait(10.0)
+                node.wait(30.0)
             except subprocess.TimeoutExpired:
                 node.kill()
         for node in self._started:

@@ -17,7 +17,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
 
-TIMEOUT_S = 40.0
+TIMEOUT_S = 120.0
 EVERYTHING = QoSProfile(depth=5000)
 
 

@@ -37,7 +37,7 @@ def fly(nodes, probe):
     """Start the flight."""
     nodes.start("tracker", FLIGHT)
     nodes.start("plant", PLANT)
-    probe.wait(lambda: len(probe.bodies) > 20, "flight")
+    probe.wait_bodies(20, 0.01)
 
 
 def navigation(probe):

@@ -96,7 +96,8 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     tracker, plant = started(
         nodes, probe, steps=400, **given, wait_for="[probe, display, recorder]"
     )
-    probe.wait(lambda: len(probe.joint_states) > 20 and markers, "steps")
+    probe.wait_step(20, H)
+    probe.wait(lambda: markers, "picture")
     assert probe.call("pause", True).success
     at = int(probe.wait(lambda: probe.values().get("step"), "step"))
     probe.wait(lambda: probe.values().get("mode") == "paused", "pause")

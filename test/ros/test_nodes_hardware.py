@@ -82,6 +82,7 @@ def fly(nodes, probe, tmp_path, name, reference, seconds, **parameters):
         robot.kill()
     assert robot.returncode == 0 and tracker.process.poll() is None, tracker.log
     log = np.load(file)
+    print("tracker", probe.values("tracker"))
     steps = np.minimum(np.round(log[:, 0] / dsys.h).astype(int), len(motion))
     wanted = np.array([initial(name, dsys, motion.states[k]) for k in steps])
     return log[:, 0], log[:, 1:], wanted
@@ -97,6 +98,7 @@ def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
     error = np.linalg.norm(at - there, axis=1)
     settled = error[-100:] if name == "cart_pole" else error
     print(f"largest error {error.max():.4f} m, over the last second {error[-100:].max():.4f} m")
+    print("allowed until", t[np.argmax(error > allowed)])
     assert settled.max() < allowed
     assert np.abs(turn - turned)[-100:].max() < 0.1
 

@@ -12,7 +12,7 @@ JOINTS = ("rotor_joint", "rear_truck_joint", "front_truck_joint")
 def test_efforts_by_joint_name_with_wall_time_or_no_stamp_drive_a_plant_in_real_time(nodes, probe):
     from builtin_interfaces.msg import Time
 
-    nodes.start("plant", {"on_finish": "continue"})
+    nodes.start("plant", {"on_finish": "continue", "speed_factor": 0.2})
     first = probe.next_state()
 
     def push(torque, stamp, moved):

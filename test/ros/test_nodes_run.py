@@ -113,7 +113,8 @@ def test_topics_are_complete_and_valid(nodes, probe):
     nodes.start("display")
     nodes.start("tracker")
     probe.wait_publishers("markers", "joint_commands")
-    nodes.start("plant", {"speed_factor": 2.0, "wait_for": "[probe, display]", "duration_s": 2.0})
+    paced = {**LOCKSTEP, "speed_factor": 2.0}
+    nodes.start("plant", {**paced, "wait_for": "[probe, display]", "duration_s": 2.0})
     probe.wait_mode("finished")
     paths = probe.listen(
         Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

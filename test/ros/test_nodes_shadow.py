@@ -10,7 +10,7 @@ import pytest
 from nh_control import scenarios
 from nh_control.cli import main
 
-LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "duration_s": 3.0}
+LOCKSTEP = {"lockstep": True, "speed_factor": 1.0, "duration_s": 3.0}
 
 
 def residuals(messages):
@@ -32,13 +32,13 @@ def test_a_model_expects_a_plant_like_it_and_notices_another(nodes, probe):
     probe.wait(lambda: heard and time_ns(heard[-1]) == 3 * 10**9, "last residual")
     names = scenarios.get("snakeboard").model().state_space.tangent_names
     # on a busy machine the first commands may come before all connections have settled
-    assert len(heard) > 150
+    assert len(heard) > 100
     assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(301 - len(heard), 301)]
     assert tuple(heard[0].name) == names and np.abs(residuals(heard)).max() < 1e-12
-    probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 150, "statistics")
+    probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 100, "statistics")
     values = probe.values("shadow")
     assert all(float(values[f"max: {name}"]) < 1e-12 for name in names)
-    probe.wait(lambda: int(probe.values("heavy").get("residuals", 0)) > 150, "statistics")
+    probe.wait(lambda: int(probe.values("heavy").get("residuals", 0)) > 100, "statistics")
     assert max(float(probe.values("heavy")[f"max: {name}"]) for name in names) > 1e-4
 
 

@@ -51,7 +51,7 @@ def test_states_steps_and_resets(nodes, probe):
 
     nodes.start("tracker")
     plant, client = nodes.start("plant", GIVEN), Client(probe)
-    probe.wait(lambda: len(probe.joint_states) > 20, "steps")
+    probe.wait_step(20, 0.01)
     features = client.call("GetSimulatorFeatures").features.features
     assert {10, 11, 12, 20, 21, 22, 24, 25, 26, 31, 32, 33} == set(features)
     assert client.state == PLAYING and client.to(PLAYING)[0] == ALREADY
@@ -153,7 +153,7 @@ def test_the_action_tells_of_its_steps_and_can_be_cancelled(nodes, probe):
 
     nodes.start("tracker")
     nodes.start("plant", {**GIVEN, "on_finish": "continue"})
-    probe.wait(lambda: len(probe.joint_states) > 20, "steps")
+    probe.wait_step(20, 0.01)
     assert probe.call("pause", True).success
     client, told = ActionClient(probe.node, SimulateSteps, "/simulate_steps"), []
     probe.wait(client.server_is_ready, "action")
