@@ -14,22 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.composed import ComposedEngine, check_composition
-from nh_control.discrete.derived import Arrays, Derived
+from nh_control.discrete.derived import Arrays
 from nh_control.discrete.engine import Engine, Workspace
-from nh_control.discrete.method import Method
-from nh_control.discrete.motion import Motion
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.stepper import NativeSystem, StepperData
+from nh_control.discrete.system_states import SystemStates, checked_step
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.geometry.spaces import Space
-from nh_control.mechanics import states
-from nh_control.mechanics.constraints import require_consistent
-from nh_control.mechanics.system import System
-from nh_control.numerics import newton
+from nh_control.discrete.unsolved import failure, solved_elsewhere
 
 
-class DiscreteSystem:
+class DiscreteSystem(SystemStates):
     """A mechanical system under an integrator with step `h` (s): `step`, exact `linearize` and
     `hessian`.
 
@@ -37,61 +32,6 @@ class DiscreteSystem:
     dx (ndx) are in the local coordinates of `state_space`.
     `step` and the others are pure functions. Raises ValueError for h <= 0 or not finite.
     """
-
-    def __init__(
-        self,
-        system: System,
-        h: float,
-        method: Method,
-        step_space: Space | None = None,
-        alpha: float = 0.5,
-    ):
-        self.system, self.method, self.h = system, method, self._checked_step(method, h)
-        self.state_space = method.state_space(system)
-        self._code = Derived(system, method, step_space, alpha)
-
-    def __repr__(self) -> str:
-        return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
-
-    @property
-    def name(self) -> str:
-        """System, method and step, in words."""
-        return repr(self)
-
-    @property
-    def nx(self) -> int:
-        """Numbers that store a state."""
-        return self.state_space.nq
-
-    @property
-    def ndx(self) -> int:
-        """Dimension of the state space."""
-        return self.state_space.nv
-
-    @property
-    def nu(self) -> int:
-        """Number of inputs."""
-        return len(self.inputs)
-
-    @property
-    def state_names(self) -> tuple[str, ...]:
-        """Names of the stored states."""
-        return self.state_space.names
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs: forces, then prescribed coordinates' next values."""
-        return self.system.inputs + self.system.prescribed
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of all that a step can be differentiated by: the system's parameters, and h."""
-        return (*self.system.parameter_names, "h")
-
-    @property
-    def parameter_values(self) -> np.ndarray:
-        """Their values, (n)."""
-        return np.append(self.system.parameter_values, self.h)
 
     def with_parameters(self, **changes: Any) -> DiscreteSystem:
         """The same discrete system with other physical parameters; what is compiled is shared.
@@ -105,7 +45,7 @@ class DiscreteSystem:
 
         Raises ValueError for h <= 0 or not finite.
         """
-        return self._twin(h=self._checked_step(self.method, h))
+        return self._twin(h=checked_step(self.method, h))
 
     def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
         """The discrete system whose step is this one's by fractions of h in turn, negative ones
@@ -277,111 +217,6 @@ class DiscreteSystem:
                 raise failure.at(k) from None
         return x
 
-    def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
-        velocity constraints is dropped, orthogonally in the mass metric.
-
-        A method with memory, like GNI, starts with that of the input u (nu) of the first step,
-        zero unless it is given: without it the sleigh's errors by GNI are 50 times as large.
-        Quaternions and directions of few digits are normalized. Raises ValueError for other
-        numbers off their manifold or not finite, and for more than half a turn in one step;
-        NotConsistent for a configuration that does not satisfy the holonomic constraints.
-        """
-        space = self.system.space
-        q = states.configuration(self, space, q)
-        v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
-        states.require_short(self, space, v, self.h)
-        if self.system.n_holonomic:
-            require_consistent(self.system.name, q, self._evaluate("holonomic", q))
-        return self.measured_state(q, v, u)
-
-    def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
-        """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
-        however far they are from the constraints. Raises ValueError for what is not finite.
-        """
-        if self._code.states is not None:
-            space = self.system.space
-            q = states.numbers(self, f"a configuration {space.names}", q, space.nq)
-            v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
-            momenta = self._code.states.momentum(self._arrays.work, q, v)
-            return self._finite("state", np.concatenate([q, momenta]), (q, v))
-        forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
-        return self._evaluate("state", q, v, forces, [self.h])
-
-    def configuration(self, x: ArrayLike) -> np.ndarray:
-        """Configuration q (nq) of a state."""
-        return np.array(x, dtype=float)[: self.system.space.nq]
-
-    def velocity(self, x: ArrayLike) -> np.ndarray:
-        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
-        coordinates, (nw).
-        """
-        x = self._moving(x)
-        if self._code.states is not None:
-            return self._code.states.velocity(self._arrays.work, x)
-        return self._motion.velocity(x)
-
-    def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
-        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
-        velocity nor its next step depends on.
-        """
-        return self._motion.impulses(self._moving(x))
-
-    def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
-        """The state of the same configuration and velocity with mu (n_holonomic) in its
-        momentum.
-        """
-        n = self.system.n_holonomic
-        mu = states.numbers(self, "constraint impulses", mu, n)
-        return self._motion.with_impulses(self._moving(x), mu)
-
-    def idle(self, x: ArrayLike) -> np.ndarray:
-        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state
-        x.
-        """
-        held = len(self.system.prescribed)
-        return np.concatenate(
-            [np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]]
-        )
-
-    def energy(self, x: ArrayLike) -> float:
-        """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
-        return float(self._energies(self._moving(x)[None])[0])
-
-    def energies(self, x: ArrayLike) -> np.ndarray:
-        """Energies (N) of states (N, nx), as `energy` gives them."""
-        rows = np.array(x, dtype=float).reshape(-1, self.nx)
-        if not np.isfinite(rows).all():
-            raise ValueError(f"{self}: the states of energies must be finite")
-        return self._energies(rows)
-
-    def _energies(self, states: np.ndarray) -> np.ndarray:
-        own = self._code.states
-        if own is None:
-            return self._motion.energies(states)
-        work = self._arrays.work
-        return np.array([own.energy(work, x, own.velocity(work, x)) for x in states])
-
-    def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
-        """Tangent vector dx (ndx) from state x0 to state x1."""
-        return self._evaluate("local", x0, x1)
-
-    def retract(self, x: ArrayLike, dx: ArrayLike) -> np.ndarray:
-        """State reached from x along dx (ndx)."""
-        return self._evaluate("retract", x, dx)
-
-    def constraint_residual(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
-        """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
-        mean velocity times h, in the retraction of the method.
-
-        Of a composition, whose substeps keep it each at a middle of its own, that at the end,
-        `h (A(q1) v1 - b(q1))`.
-        """
-        if len(self.method.substeps) > 1:
-            at = self.configuration(x1), self.velocity(x1), self.system.parameter_values
-            return self.h * self._code.rolling("rolling", *at)[0][:, 0]
-        return self._evaluate("constraint", x0, x1, [self.h])
-
     def state_from_configurations(
         self, q0: ArrayLike, q1: ArrayLike, u: ArrayLike = (), iterations: int = 20
     ) -> np.ndarray:
@@ -409,6 +244,16 @@ class DiscreteSystem:
             f"and {q1.tolist()} in one step"
         )
 
+    def native(self) -> NativeSystem | None:
+        """What native loops of this thread need; None where there is no native code."""
+        substeps, motion, s = self._engine.substeps, self._motion.data, self.system
+        if substeps is None or motion is None:
+            return None
+        held = len(s.prescribed)
+        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, held)
+        functions = (self._code.state.address(f) for f in ("local", "retract", "state"))
+        return NativeSystem(stepper, motion, *(f or 0 for f in functions))
+
     def _run(
         self,
         routine: Callable[[Workspace], int],
@@ -420,75 +265,9 @@ class DiscreteSystem:
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
-        if status and (status == newton.OUTSIDE or not self._solved_from_half(routine, work)):
-            raise self._failure(routine(work), work)
+        if status and not solved_elsewhere(self._engine, routine, status, work):
+            raise failure(self, self._engine, routine(work), work)
         return work
-
-    def _solved_from_half(self, routine: Callable[[Workspace], int], work: Workspace) -> bool:
-        """Whether Newton's method finds a solution from that of half the step, whose mean
-        velocities are near; a step from zero, as all begin, may not have led there.
-        """
-        if len(self.method.substeps) > 1 or not len(work.z):
-            return False
-        h = work.p[-1]
-        work.p[-1] = h / 2
-        status = self._engine.step(work)
-        work.p[-1], work.warm[:] = h, 1.0
-        status = status or routine(work)
-        work.warm[:] = 0.0
-        return status == newton.CONVERGED
-
-    def _failure(self, status: int, work: Workspace) -> Exception:
-        space = self.system.space
-        if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
-            return ValueError(
-                f"{self}: state and input must be finite, got x = {work.x.tolist()}, u = "
-                f"{work.u.tolist()}"
-            )
-        try:
-            states.configuration(self, space, self.configuration(work.x))
-        except ValueError as problem:
-            return problem
-        iterations, error, residual = work.info
-        conditioning = Conditioning.of(self._engine.last_jacobian(work), self.method.multipliers)
-        reason = newton.REASONS[status]
-        return StepFailed(
-            str(self), self.h, reason, residual, error, int(iterations), conditioning
-        )
-
-    def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
-        """A function of states at the parameters' values, as a vector; raises ValueError where it
-        is not finite.
-        """
-        value = self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
-        return self._finite(name, value, arguments)
-
-    def _finite(self, name: str, value: np.ndarray, arguments: Sequence[ArrayLike]) -> np.ndarray:
-        if not np.isfinite(value).all():
-            given = [np.asarray(argument).tolist() for argument in arguments]
-            raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")
-        return value
-
-    def native(self) -> NativeSystem | None:
-        """What native loops of this thread need; None where there is no native code."""
-        substeps, motion, s = self._engine.substeps, self._motion.data, self.system
-        if substeps is None or motion is None:
-            return None
-        held = len(s.prescribed)
-        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, held)
-        functions = (self._code.state.address(f) for f in ("local", "retract", "state"))
-        return NativeSystem(stepper, motion, *(f or 0 for f in functions))
-
-    def _moving(self, x: ArrayLike) -> np.ndarray:
-        """The state x (nx), whose numbers but a method's memory must be finite."""
-        x = np.array(x, dtype=float)
-        n = self.nx - len(self.method.memory)
-        states.numbers(self, "a state", x[:n], n)
-        return x
-
-    @cached_property
-    def _motion(self) -> Motion:
-        return Motion(self.system, self.nx, self._code)
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""
@@ -508,21 +287,6 @@ class DiscreteSystem:
             twin.__dict__.pop(name, None)
         twin.__dict__.update(changed)
         return twin
-
-    @staticmethod
-    def _checked_step(method: Method, h: float) -> float:
-        if not (np.isfinite(h) and h > 0):
-            raise ValueError(f"{method.name}: step h must be positive and finite, got {h}")
-        return float(h)
-
-    @cached_property
-    def _engine(self) -> Engine | ComposedEngine:
-        engine, substeps = self._code.engine, self.method.substeps
-        return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
-
-    @cached_property
-    def _arrays(self) -> Arrays:
-        return Arrays(self._engine.shapes, self.parameter_values)
 
     @cached_property
     def _wide_arrays(self) -> Arrays:

@@ -6,8 +6,8 @@ import pytest
 from cases import METHODS, discrete, random_point
 from scipy.integrate import solve_ivp
 
+from nh_control.discrete import system as discrete_system
 from nh_control.discrete.results import StepFailed
-from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.integrators.semi_implicit import si_dla
@@ -290,7 +290,7 @@ def test_a_step_that_fails_from_zero_is_tried_from_the_solution_of_half_of_it(mo
     dsys = METHODS["rdp-cay-exact-0.5"](discrete("sleigh", "rdp-cay-exact-0.5", 0.1).system, 2.5)
     points = hard_points(dsys)
     with monkeypatch.context() as one_start:
-        one_start.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)
+        one_start.setattr(discrete_system, "solved_elsewhere", lambda *_: False)
         failed = [i for i, (x, u) in enumerate(points) if outcome(dsys, x, u)[0] is not None]
     assert failed
     for x, u in (points[i] for i in failed):
@@ -310,7 +310,7 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
     """
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
     points = hard_points(native)
-    monkeypatch.setattr(DiscreteSystem, "_solved_from_half", lambda *_: False)  # one start only
+    monkeypatch.setattr(discrete_system, "solved_elsewhere", lambda *_: False)  # one start only
     expected = [outcome(native, x, u) for x, u in points]
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     interpreted = METHODS[method](native.system, 2.5)

@@ -1,0 +1,227 @@
+"""The states of a discrete system: made of configurations and velocities, read again, moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.derived import Arrays, Derived
+from nh_control.discrete.engine import Engine
+from nh_control.discrete.method import Method
+from nh_control.discrete.motion import Motion
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import states
+from nh_control.mechanics.constraints import require_consistent
+from nh_control.mechanics.system import System
+
+
+class SystemStates:
+    """What a `DiscreteSystem` knows of its states without a step.
+
+    A state x (nx) is (q, rho), configuration and discrete momenta at the same node; small changes
+    dx (ndx) are in the local coordinates of `state_space`.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        h: float,
+        method: Method,
+        step_space: Space | None = None,
+        alpha: float = 0.5,
+    ):
+        self.system, self.method, self.h = system, method, checked_step(method, h)
+        self.state_space = method.state_space(system)
+        self._code = Derived(system, method, step_space, alpha)
+
+    def __repr__(self) -> str:
+        return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
+
+    @property
+    def name(self) -> str:
+        """System, method and step, in words."""
+        return repr(self)
+
+    @property
+    def nx(self) -> int:
+        """Numbers that store a state."""
+        return self.state_space.nq
+
+    @property
+    def ndx(self) -> int:
+        """Dimension of the state space."""
+        return self.state_space.nv
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the stored states."""
+        return self.state_space.names
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs: forces, then prescribed coordinates' next values."""
+        return self.system.inputs + self.system.prescribed
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of all that a step can be differentiated by: the system's parameters, and h."""
+        return (*self.system.parameter_names, "h")
+
+    @property
+    def parameter_values(self) -> np.ndarray:
+        """Their values, (n)."""
+        return np.append(self.system.parameter_values, self.h)
+
+    def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
+        velocity constraints is dropped, orthogonally in the mass metric.
+
+        A method with memory, like GNI, starts with that of the input u (nu) of the first step,
+        zero unless it is given: without it the sleigh's errors by GNI are 50 times as large.
+        Quaternions and directions of few digits are normalized. Raises ValueError for other
+        numbers off their manifold or not finite, and for more than half a turn in one step;
+        NotConsistent for a configuration that does not satisfy the holonomic constraints.
+        """
+        space = self.system.space
+        q = states.configuration(self, space, q)
+        v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
+        states.require_short(self, space, v, self.h)
+        if self.system.n_holonomic:
+            require_consistent(self.system.name, q, self._evaluate("holonomic", q))
+        return self.measured_state(q, v, u)
+
+    def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+        """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
+        however far they are from the constraints. Raises ValueError for what is not finite.
+        """
+        if self._code.states is not None:
+            space = self.system.space
+            q = states.numbers(self, f"a configuration {space.names}", q, space.nq)
+            v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
+            momenta = self._code.states.momentum(self._arrays.work, q, v)
+            return self._finite("state", np.concatenate([q, momenta]), (q, v))
+        forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
+        return self._evaluate("state", q, v, forces, [self.h])
+
+    def configuration(self, x: ArrayLike) -> np.ndarray:
+        """Configuration q (nq) of a state."""
+        return np.array(x, dtype=float)[: self.system.space.nq]
+
+    def velocity(self, x: ArrayLike) -> np.ndarray:
+        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
+        coordinates, (nw).
+        """
+        x = self._moving(x)
+        if self._code.states is not None:
+            return self._code.states.velocity(self._arrays.work, x)
+        return self._motion.velocity(x)
+
+    def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
+        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
+        velocity nor its next step depends on.
+        """
+        return self._motion.impulses(self._moving(x))
+
+    def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
+        """The state of the same configuration and velocity with mu (n_holonomic) in its
+        momentum.
+        """
+        n = self.system.n_holonomic
+        mu = states.numbers(self, "constraint impulses", mu, n)
+        return self._motion.with_impulses(self._moving(x), mu)
+
+    def idle(self, x: ArrayLike) -> np.ndarray:
+        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state
+        x.
+        """
+        held = len(self.system.prescribed)
+        return np.concatenate(
+            [np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]]
+        )
+
+    def energy(self, x: ArrayLike) -> float:
+        """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
+        return float(self._energies(self._moving(x)[None])[0])
+
+    def energies(self, x: ArrayLike) -> np.ndarray:
+        """Energies (N) of states (N, nx), as `energy` gives them."""
+        rows = np.array(x, dtype=float).reshape(-1, self.nx)
+        if not np.isfinite(rows).all():
+            raise ValueError(f"{self}: the states of energies must be finite")
+        return self._energies(rows)
+
+    def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
+        """Tangent vector dx (ndx) from state x0 to state x1."""
+        return self._evaluate("local", x0, x1)
+
+    def retract(self, x: ArrayLike, dx: ArrayLike) -> np.ndarray:
+        """State reached from x along dx (ndx)."""
+        return self._evaluate("retract", x, dx)
+
+    def constraint_residual(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
+        """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
+        mean velocity times h, in the retraction of the method.
+
+        Of a composition, whose substeps keep it each at a middle of its own, that at the end,
+        `h (A(q1) v1 - b(q1))`.
+        """
+        if len(self.method.substeps) > 1:
+            at = self.configuration(x1), self.velocity(x1), self.system.parameter_values
+            return self.h * self._code.rolling("rolling", *at)[0][:, 0]
+        return self._evaluate("constraint", x0, x1, [self.h])
+
+    def _energies(self, states: np.ndarray) -> np.ndarray:
+        own = self._code.states
+        if own is None:
+            return self._motion.energies(states)
+        work = self._arrays.work
+        return np.array([own.energy(work, x, own.velocity(work, x)) for x in states])
+
+    def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
+        """A function of states at the parameters' values, as a vector; raises ValueError where it
+        is not finite.
+        """
+        value = self._code.state(name, *arguments, self.system.parameter_values)[0][:, 0]
+        return self._finite(name, value, arguments)
+
+    def _finite(self, name: str, value: np.ndarray, arguments: Sequence[ArrayLike]) -> np.ndarray:
+        if not np.isfinite(value).all():
+            given = [np.asarray(argument).tolist() for argument in arguments]
+            raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")
+        return value
+
+    def _moving(self, x: ArrayLike) -> np.ndarray:
+        """The state x (nx), whose numbers but a method's memory must be finite."""
+        x = np.array(x, dtype=float)
+        n = self.nx - len(self.method.memory)
+        states.numbers(self, "a state", x[:n], n)
+        return x
+
+    @cached_property
+    def _motion(self) -> Motion:
+        return Motion(self.system, self.nx, self._code)
+
+    @cached_property
+    def _engine(self) -> Engine | ComposedEngine:
+        engine, substeps = self._code.engine, self.method.substeps
+        return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        return Arrays(self._engine.shapes, self.parameter_values)
+
+
+def checked_step(method: Method, h: float) -> float:
+    """The step h (s); raises ValueError for h <= 0 or not finite."""
+    if not (np.isfinite(h) and h > 0):
+        raise ValueError(f"{method.name}: step h must be positive and finite, got {h}")
+    return float(h)
