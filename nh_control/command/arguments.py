@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from nh_control.command import (
     comparing,
@@ -20,6 +19,13 @@ from nh_control.command import (
     studying,
 )
 from nh_control.command.usage import PROGRAM, UsageError
+from nh_control.command.values import (
+    assignment,
+    bounded_integer,
+    bounded_number,
+    declared,
+    parsed,
+)
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
 
@@ -28,8 +34,6 @@ ON_SCENARIO = {
     "run": "run a scenario as ROS 2 nodes in processes of their own",
 }
 PERTURB = "--perturb-"
-
-T = TypeVar("T")
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -192,7 +196,7 @@ def _add_model(add: Callable) -> None:
         add(option, default="", metavar="NAME", help=what)
 
     def seconds(option: str, what: str) -> None:
-        add(option, type=_number(0, open_=True), default=0.0, metavar="S", help=what)
+        add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=what)
 
     text("--reference", "motion to track (default: the scenario's first)")
     text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
@@ -206,10 +210,10 @@ def _add_plant(add: Callable) -> None:
     integrator = "integrator of the plant (default: the model's)"
     add("--plant-integrator", default="", metavar="NAME", help=integrator)
     substeps = "steps of the plant in one step of the model"
-    add("--plant-substeps", type=_integer(1), default=1, metavar="N", help=substeps)
+    add("--plant-substeps", type=bounded_integer(1), default=1, metavar="N", help=substeps)
     add(
         "--plant-parameter",
-        type=_assignment,
+        type=assignment,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -223,7 +227,7 @@ def _add_plant(add: Callable) -> None:
     ):
         add(
             option,
-            type=_parsed(kind.parse),
+            type=parsed(kind.parse),
             action="append",
             default=[],
             metavar=kind.SYNTAX.partition("[,")[0],
@@ -243,7 +247,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--speed-factor",
-        type=_number(0),
+        type=bounded_number(0),
         default=1.0,
         metavar="X",
         help="simulated over real time, 0 = as fast as possible",
@@ -274,7 +278,7 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
         errors.add_argument(
             _option(entry),
             dest=f"perturb_{entry.name}",
-            type=_declared(entry, type(scenario.perturbation).__name__),
+            type=declared(entry, type(scenario.perturbation).__name__),
             default=entry.value,
             metavar=(entry.unit or ("N" if entry.is_integer else "X")).upper().replace(" ", ""),
             help=_text(entry).replace("%", "%%"),
@@ -303,69 +307,3 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
             if isinstance(action.default, float) and action.default
             else action.help
         )
-
-
-# Values ------------------------------------------------------------------------------------------
-
-
-def _number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value) or value < minimum or (open_ and value == minimum):
-            bound = "" if minimum == -math.inf else f" {'>' if open_ else '>='} {minimum:g}"
-            raise argparse.ArgumentTypeError(f"must be a finite number{bound}, got {text!r}")
-        return value
-
-    return number
-
-
-def _integer(minimum: int) -> Callable[[str], int]:
-    def integer(text: str) -> int:
-        value = int(text)
-        if value < minimum:
-            raise argparse.ArgumentTypeError(f"must be an integer >= {minimum}, got {text!r}")
-        return value
-
-    return integer
-
-
-def _numbers(text: str) -> float | tuple[float, ...]:
-    values = tuple(float(part) for part in text.split(","))
-    return values if len(values) > 1 else values[0]
-
-
-def _declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
-    """The value of a declared field, checked."""
-
-    def value(text: str) -> Any:
-        try:
-            number = int(text) if entry.is_integer else _numbers(text)
-            several = isinstance(entry.value, tuple) and not isinstance(number, tuple)
-            return entry.check(owner, (number,) if several else number)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return value
-
-
-def _assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
-    name, _, value = text.partition("=")
-    try:
-        return name, _numbers(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be NAME=VALUE with a number or several, e.g. m=1.1 or lengths=0.6,0.7, got "
-            f"{text!r}"
-        ) from None
-
-
-def _parsed(read: Callable[[str], T]) -> Callable[[str], T]:
-    """What `read` makes of the text, its ValueError as argparse wants it."""
-
-    def parsed(text: str) -> T:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return parsed

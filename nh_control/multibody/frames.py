@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
-from nh_control.multibody.motion import AXES, Motion, rotation_about, three_numbers, unit_vector
+from nh_control.multibody.motion import Motion, rotation_about, three_numbers, unit_vector
+from nh_control.multibody.motion import plane_axes as plane_axes
 from nh_control.numerics.expressions import Vector
 
 WORLD = "world"
@@ -332,18 +333,6 @@ def cylindrical(
     """Two frames: `<name>_slide` slides along an axis, the frame itself turns about it."""
     slide = prismatic(f"{name}_slide", parent, axis, at, rotation)
     return slide, revolute(name, slide.name, axis)
-
-
-def plane_axes(axis: np.ndarray) -> np.ndarray:
-    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for
-    x, (z, x) for y.
-    """
-    for i, unit in enumerate(np.eye(3)):
-        if np.array_equal(axis, unit):
-            return np.roll(np.eye(3), -i - 1, axis=1)[:, :2]
-    first = np.cross(axis, np.array(AXES["xyz"[int(np.argmin(np.abs(axis)))]]))
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(axis, first)], axis=1)
 
 
 def _axis(name: str, axis: str | Vector) -> tuple[float, float, float]:

@@ -50,6 +50,18 @@ def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
+def plane_axes(axis: np.ndarray) -> np.ndarray:
+    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for
+    x, (z, x) for y.
+    """
+    for i, unit in enumerate(np.eye(3)):
+        if np.array_equal(axis, unit):
+            return np.roll(np.eye(3), -i - 1, axis=1)[:, :2]
+    first = np.cross(axis, np.array(AXES["xyz"[int(np.argmin(np.abs(axis)))]]))
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(axis, first)], axis=1)
+
+
 def rotation_about(axis: np.ndarray, angle: ca.SX) -> ca.SX:
     """Rotation matrix (3, 3) about a constant unit vector a:
     `a a^T + cos(angle) (I - a a^T) + sin(angle) hat(a)`.

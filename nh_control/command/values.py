@@ -1,0 +1,82 @@
+"""What the texts of the command's options stand for, checked; each gives the error that argparse
+wants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from nh_control.mechanics.parameters import Declaration
+
+T = TypeVar("T")
+
+
+def bounded_number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
+    """A finite number, at least (or, `open_`, above) a minimum."""
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value) or value < minimum or (open_ and value == minimum):
+            bound = "" if minimum == -math.inf else f" {'>' if open_ else '>='} {minimum:g}"
+            raise argparse.ArgumentTypeError(f"must be a finite number{bound}, got {text!r}")
+        return value
+
+    return number
+
+
+def bounded_integer(minimum: int) -> Callable[[str], int]:
+    """An integer that is at least a minimum."""
+
+    def integer(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be an integer >= {minimum}, got {text!r}")
+        return value
+
+    return integer
+
+
+def _numbers(text: str) -> float | tuple[float, ...]:
+    values = tuple(float(part) for part in text.split(","))
+    return values if len(values) > 1 else values[0]
+
+
+def declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
+    """The value of a declared field of an owner, checked."""
+
+    def value(text: str) -> Any:
+        try:
+            number = int(text) if entry.is_integer else _numbers(text)
+            several = isinstance(entry.value, tuple) and not isinstance(number, tuple)
+            return entry.check(owner, (number,) if several else number)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return value
+
+
+def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
+    """NAME=VALUE with a number or several."""
+    name, _, value = text.partition("=")
+    try:
+        return name, _numbers(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be NAME=VALUE with a number or several, e.g. m=1.1 or lengths=0.6,0.7, got "
+            f"{text!r}"
+        ) from None
+
+
+def parsed(read: Callable[[str], T]) -> Callable[[str], T]:
+    """What `read` makes of the text, its ValueError as argparse wants it."""
+
+    def value(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return value

@@ -1,0 +1,47 @@
+"""Minimum of a quadratic cost over the tangents of a trajectory."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+Tangent: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Variations z (N + 1, ndx) of the states and v (N, nu) of the inputs."""
+
+
+def linear_quadratic(
+    A: np.ndarray,
+    B: np.ndarray,
+    gradients: np.ndarray,
+    hessians: np.ndarray,
+    end_gradient: np.ndarray,
+    end_hessian: np.ndarray,
+) -> Tangent | None:
+    """Minimizer (z (N + 1, n), v (N, m)) of
+    `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`,
+    `z' = A z + B v`, `z_0 = 0`.
+
+    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`,
+    `v = -H_vv^{-1} (H_vz z + h_v)`. None where an H_vv is not positive definite: then there is no
+    minimum.
+    """
+    steps, n, m = B.shape
+    gains, P, p = np.empty((steps, m, n + 1)), end_hessian, end_gradient
+    for k in reversed(range(steps)):
+        ab = np.hstack([A[k], B[k]])
+        h = np.empty((n + m, n + m + 1))
+        h[:, :-1] = hessians[k] + ab.T @ P @ ab
+        h[:, -1] = gradients[k] + ab.T @ p
+        right = h[n:, [*range(n), -1]]
+        _, gains[k], failed = dposv(h[n:, n:-1], right)
+        if failed:
+            return None
+        reduced = h[:n, [*range(n), -1]] - h[n:, :n].T @ gains[k]
+        P, p = (reduced[:, :n] + reduced[:, :n].T) / 2, reduced[:, n]
+    z, v = np.zeros((steps + 1, n)), np.empty((steps, m))
+    for k in range(steps):
+        v[k] = -gains[k, :, :n] @ z[k] - gains[k, :, n]
+        z[k + 1] = A[k] @ z[k] + B[k] @ v[k]
+    return z, v

@@ -1,0 +1,259 @@
+"""Every parameter of every node, declared once: type, default, range, description."""
+
+from __future__ import annotations
+
+from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.runtime.spec import Spec
+from nh_control.scenarios import disturbance, fault
+
+SCENARIO = (
+    Spec(
+        "scenario",
+        "snakeboard",
+        "What is simulated and controlled: a name that `nh_control list` shows, "
+        "path/to/file.py:NAME, or module:NAME.",
+    ),
+    Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
+    Spec(
+        "base",
+        "fixed",
+        "Whether that robot's root link is fixed or floating.",
+        choices=("fixed", "floating"),
+    ),
+)
+
+AUTOSTART = Spec(
+    "autostart",
+    True,
+    "Whether the node configures and activates itself; otherwise that is left to its lifecycle "
+    "services.",
+)
+
+SHARED = SCENARIO + (
+    AUTOSTART,
+    Spec(
+        "reference", "", "Motion to track, one of the scenario's references; empty is its default."
+    ),
+    Spec(
+        "integrator",
+        "",
+        "Integrator of the tracker's model and of the reference; empty is the scenario's default.",
+    ),
+    Spec(
+        "step_s",
+        0.0,
+        "Step of model, reference and commands in s; 0 is the scenario's default.",
+        minimum=0.0,
+    ),
+    Spec(
+        "frame_prefix",
+        "auto",
+        "What the names of all frames begin with; auto is the namespace and a slash.",
+    ),
+)
+
+PLANT = SHARED + (
+    Spec("plant.integrator", "", "Integrator of the plant; empty is the model's."),
+    Spec(
+        "plant.substeps", 1, "Steps of the plant's integrator in one step of the model.", minimum=1
+    ),
+    Spec(
+        "speed_factor",
+        1.0,
+        "Simulated seconds per wall second; 1 is real time, 0 as fast as possible.",
+        minimum=0.0,
+        read_only=False,
+    ),
+    Spec("lockstep", False, "Wait, at every step, for the command that answers its state."),
+    Spec(
+        "wait_for_tracker",
+        True,
+        "Wait for the command that answers the first state before the run starts.",
+    ),
+    Spec(
+        "wait_for",
+        [],
+        "Names of nodes that must have subscribed to all state messages before the run starts, "
+        "e.g. a recorder.",
+    ),
+    Spec(
+        "duration_s",
+        0.0,
+        "Simulated time after which the run is finished in s; 0 is the length of the reference.",
+        minimum=0.0,
+    ),
+    Spec(
+        "on_finish",
+        "stay",
+        "At the end of the run, stay there, exit, or continue without end, e.g. for goals.",
+        choices=("stay", "exit", "continue"),
+    ),
+    Spec(
+        "disturb",
+        [],
+        f"Forces from outside, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
+        "`nh_control list SCENARIO` shows the targets.",
+        read_only=False,
+    ),
+    Spec(
+        "step_count",
+        1,
+        "Steps that the service ~/step makes.",
+        minimum=1,
+        read_only=False,
+    ),
+    Spec(
+        "state_file",
+        "",
+        "JSON file to which ~/save_state writes and from which ~/load_state reads; empty is "
+        "memory.",
+        read_only=False,
+    ),
+    Spec(
+        "clock",
+        "namespace",
+        "Where the simulation time goes: to clock in the node's namespace; global, to /clock, of "
+        "one plant at most; or none.",
+        choices=("namespace", "global", "none"),
+    ),
+    Spec(
+        "fault",
+        [],
+        f"Faults of sensors and actuators, {fault.SYNTAX}, kinds {', '.join(fault.KINDS)}; "
+        "`nh_control list SCENARIO` explains them.",
+        read_only=False,
+    ),
+    Spec(
+        "fallback",
+        Fallback.ZERO.value,
+        "Applied when no command is fresh.",
+        choices=tuple(f.value for f in Fallback),
+        read_only=False,
+    ),
+    Spec(
+        "command_timeout_steps",
+        5,
+        "Steps for which a command stays fresh; one that arrives later is rejected. Lock-step: 1.",
+        minimum=1,
+    ),
+    Spec(
+        "publish_velocities",
+        True,
+        "Whether states carry velocities; without, as encoders, the tracker reconstructs them.",
+    ),
+)
+
+HARDWARE = (
+    Spec(
+        "source",
+        "simulation",
+        "simulation: states are stamped k * step_s, all are answered. hardware: stamps of any "
+        "clock, states may be late, lost, noisy or split; nothing is commanded until ~/arm.",
+        choices=("simulation", "hardware"),
+    ),
+    Spec(
+        "hardware.start",
+        "first_state",
+        "Whether the reference starts with the first state after arming, or after ~/start.",
+        choices=("first_state", "service"),
+    ),
+    Spec("hardware.armed", False, "Whether the tracker is armed from the start."),
+    Spec(
+        "hardware.estimator",
+        "kalman",
+        "How states are made of measurements: kalman, an extended Kalman filter on the model; or "
+        "none, the last measurement alone.",
+        choices=("kalman", "none"),
+    ),
+    Spec(
+        "hardware.noise",
+        1e-3,
+        "Standard deviation of measured configurations, m and rad.",
+        minimum=1e-9,
+    ),
+    Spec(
+        "hardware.acceleration",
+        1.0,
+        "Accelerations by forces that the model does not know, m/s^2 and rad/s^2.",
+        minimum=1e-9,
+    ),
+    Spec(
+        "hardware.compensate_delay",
+        True,
+        "Whether commands are for the state that the model expects when they act. The delay is "
+        "measured: states must be stamped by the clock of the tracker's host.",
+    ),
+    Spec(
+        "hardware.actuation_s",
+        0.0,
+        "Time from the sending of a command to its effect in s.",
+        minimum=0.0,
+    ),
+    Spec(
+        "hardware.max_age_s",
+        0.0,
+        "Oldest state that is used, by the tracker's clock, in s; 0 is any.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.silence_s",
+        0.5,
+        "Disarm after so many seconds without a state that can be used; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.error",
+        0.0,
+        "Disarm where a number of the configuration's error is larger, m or rad; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.saturation_s",
+        0.0,
+        "Disarm where an input is saturated for longer, in s; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
+        "disarm.command",
+        "none",
+        "What is commanded after a disarming: none, or zero at every state.",
+        choices=("none", "zero"),
+    ),
+)
+
+TRACKER = (
+    SHARED
+    + (
+        Spec(
+            "integral", False, "Estimate a constant disturbance of the momenta and compensate it."
+        ),
+    )
+    + HARDWARE
+)
+
+DISPLAY = SHARED + (
+    Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),
+)
+
+RECORDER = SCENARIO + (
+    AUTOSTART,
+    *(spec for spec in HARDWARE if spec.name == "source"),
+    Spec("output", "recording", "Folder of the recording; must not exist."),
+    Spec(
+        "topics",
+        [],
+        "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario.",
+    ),
+)
+
+_ESTIMATE = ("estimator", "noise", "acceleration", "actuation_s")
+_OF_SHADOW = (
+    "integrator",
+    "step_s",
+    "frame_prefix",
+    "source",
+    *(f"hardware.{name}" for name in _ESTIMATE),
+)
+SHADOW = (*SCENARIO, AUTOSTART) + tuple(spec for spec in TRACKER if spec.name in _OF_SHADOW)
+
+ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}
