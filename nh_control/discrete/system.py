@@ -5,6 +5,7 @@ everything else derived from these two.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +23,12 @@ from nh_control.discrete.stepper import NativeSystem, StepperData
 from nh_control.discrete.system_states import SystemStates, checked_step
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.discrete.unsolved import failure, solved_elsewhere
+from nh_control.mechanics.states import too_fast
+
+log = logging.getLogger(__name__)
+
+WATCHED = 1000
+"""How many states of a trajectory are asked for their turns: velocities cost as much as steps."""
 
 
 class DiscreteSystem(SystemStates):
@@ -176,7 +183,8 @@ class DiscreteSystem(SystemStates):
 
         All steps run in one native call, the same to the bit as one by one, which lets other
         threads run. Raises StepFailed with the number of the step, and ValueError for a wrong
-        shape, a number of steps that is no multiple of `every` or a value that is not finite.
+        shape, a number of steps that is no multiple of `every` or a value that is not finite; logs
+        a warning where states turn something by half a turn or more in a step.
         """
         inputs = input_rows(self, inputs, steps, every)
         table = np.empty((len(inputs) + 1, self.nx))
@@ -184,7 +192,16 @@ class DiscreteSystem(SystemStates):
         _, failure = self.steps_into(table, inputs, every)
         if failure is not None:
             raise failure
+        self._warn_of_turns(table, every)
         return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
+
+    def _warn_of_turns(self, table: np.ndarray, every: int) -> None:
+        """Say when half a turn in one step is first seen, in one of some WATCHED states."""
+        apart = 1 + len(table) // WATCHED
+        for row, angle in enumerate(self.turns(table[::apart])):
+            if told := too_fast(angle, self.h):
+                log.warning("%s: at step %d %s", self, row * apart * every, told)
+                return
 
     def steps_into(
         self, table: np.ndarray, inputs: np.ndarray, every: int = 1

@@ -125,6 +125,16 @@ class SystemStates:
             return self._code.states.velocity(self._arrays.work, x)
         return self._motion.velocity(x)
 
+    def turns(self, x: ArrayLike) -> np.ndarray:
+        """Largest angles (N, rad) by which the velocities of states (N, nx) turn a rotation, a
+        pose or a direction in a step, zeros for a space without any: a step can tell less than
+        half a turn.
+        """
+        rows, space = np.array(x, dtype=float).reshape(-1, self.nx), self.system.space
+        if not states.turns(space):
+            return np.zeros(len(rows))
+        return np.array([states.turn(space, self.velocity(row), self.h) for row in rows])
+
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
         velocity nor its next step depends on.

@@ -4,6 +4,7 @@ nothing by more than half a turn in a step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import casadi as ca
@@ -52,13 +53,32 @@ def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
     """Raise ValueError for a velocity (nw) that turns something by half a turn or more in a step
     h (s).
     """
-    rates = [np.linalg.norm(v[at : at + 3]) for _, _, at in _turning(space)]
-    fastest = max(rates, default=0.0)
-    if fastest * h >= np.pi:
-        raise ValueError(
-            f"{owner}: a velocity of {fastest:.4g} rad/s turns by {fastest * h:.3g} rad in one "
-            f"step, which can tell less than half a turn only; choose h < {np.pi / fastest:.2g} s"
-        )
+    if told := too_fast(turn(space, v, h), h):
+        raise ValueError(f"{owner}: {told}")
+
+
+def turns(space: Space) -> bool:
+    """Whether something in the space turns: a rotation, a pose or a direction."""
+    return any(True for _ in _turning(space))
+
+
+def turn(space: Space, v: np.ndarray, h: float) -> float:
+    """The largest angle (rad) by which a velocity (nw) turns a rotation, a pose or a direction in
+    a step h (s), 0 without any.
+    """
+    return max((h * math.hypot(*v[at : at + 3]) for _, _, at in _turning(space)), default=0.0)
+
+
+def too_fast(angle: float, h: float) -> str:
+    """A word about an angle (rad) in a step h (s) of half a turn or more, "" about a smaller
+    one.
+    """
+    if angle < np.pi:
+        return ""
+    return (
+        f"a velocity of {angle / h:.4g} rad/s turns by {angle:.3g} rad in one step, which can "
+        f"tell less than half a turn only; choose h < {np.pi * h / angle:.2g} s"
+    )
 
 
 def on_manifold(space: Space, q: ca.SX) -> ca.SX:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.states import too_fast, turns
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.fault_effects import FaultEffect
@@ -17,7 +18,7 @@ from nh_control.runs.simulation import ClosedLoop
 if TYPE_CHECKING:
     from rich.table import Table
 
-STOPPED = "stopped early"
+STOPPED, TURNED = "stopped early", "half a turn"
 ROUND_OFF = 1e13
 """Ratio of errors of which the smaller one is nothing but round-off."""
 
@@ -52,6 +53,9 @@ def summarize(result: Result) -> dict:
         "manifold_residual_max": None
         if result.manifold_residual is None
         else float(result.manifold_residual.max()),
+        "turn_per_step_max_rad": float(e.model.turns(trajectory.states).max())
+        if turns(e.model.system.space)
+        else None,
         "energy_J": {
             "initial": float(loop.energy[0]),
             "final": float(loop.energy[-1]),
@@ -149,7 +153,7 @@ def table(summary: dict) -> Table:
     out.add_column(style="bold")
     out.add_column(overflow="fold")
     for label, text in _rows(summary):
-        out.add_row(label, Text(text), style="red" if label == STOPPED else None)
+        out.add_row(label, Text(text), style="red" if label in (STOPPED, TURNED) else None)
     return out
 
 
@@ -221,6 +225,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:
         yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
+    if (turn := s["turn_per_step_max_rad"]) and too_fast(turn, s["step_s"]):
+        yield TURNED, too_fast(turn, s["step_s"])
     yield (
         "energy",
         f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "

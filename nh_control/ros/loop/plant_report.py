@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
-from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.report import Report
 from nh_control.ros.loop.simulation_loop import Mode, SimulationLoop
 
 AWAIT_WARNING_S = 1.0
 
 
+class Monitor(Protocol):
+    """Something watched over every step."""
+
+    def report(self) -> tuple[dict[str, float], str]:
+        """Values since the last report, by name, and a warning, "" without."""
+
+
 class PlantReport:
     """Reports on a loop; rates and warnings are about the time since the report before."""
 
-    def __init__(self, loop: SimulationLoop, monitor: OutputMonitor):
-        self._loop, self._monitor = loop, monitor
+    def __init__(self, loop: SimulationLoop, *monitors: Monitor):
+        self._loop, self._monitors = loop, monitors
         self._time, self._steps = time.monotonic(), 0
         self._trouble = (0, 0, 0)
         self._energy = loop.plant.dsys.energy(loop.plant.initial)
@@ -26,8 +33,8 @@ class PlantReport:
         """
         loop, plant, validator = self._loop, self._loop.plant, self._loop.validator
         pacing = loop.pacer.statistics()
-        watched, warning = self._monitor.report()
-        level, message = self._judge(pacing.missed, warning)
+        watched = [monitor.report() for monitor in self._monitors]
+        level, message = self._judge(pacing.missed, [text for _, text in watched if text])
         rate_hz = self._rate(pacing.steps)
         values = {
             "mode": loop.mode.value,
@@ -53,12 +60,12 @@ class PlantReport:
             "energy_J": plant.energy,
             "energy_change_J": plant.energy - self._energy,
             "constraint_residual": plant.constraint_residual,
-            **watched,
+            **{name: value for values, _ in watched for name, value in values.items()},
             **({} if plant.faults is None else plant.faults.report()),
         }
         return Report(level, message, values)
 
-    def _judge(self, missed: int, warning: str) -> tuple[str, str]:
+    def _judge(self, missed: int, warnings: list[str]) -> tuple[str, str]:
         loop, validator = self._loop, self._loop.validator
         before = self._trouble
         self._trouble = (validator.rejected.total(), validator.fallback_steps, missed)
@@ -72,9 +79,7 @@ class PlantReport:
             (fallback, f"steps with the fallback ({validator.fallback.value})"),
             (missed, "steps missed"),
         ]
-        told = [f"{count} {what}" for count, what in troubles if count] + (
-            [warning] if warning else []
-        )
+        told = [f"{count} {what}" for count, what in troubles if count] + warnings
         present = loop.mode.value + (f": {loop.reason}" if loop.reason else "")
         if told:
             return "warn", ", ".join(told) + f" since the last report; {present}"

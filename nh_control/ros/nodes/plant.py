@@ -23,6 +23,7 @@ from nh_control.ros.loop.plant_faults import PlantFaults
 from nh_control.ros.loop.plant_report import PlantReport
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.ros.loop.turn_monitor import TurnMonitor
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
@@ -81,7 +82,8 @@ class Plant:
             frame_prefix(node, self._parameters),
         )
         self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
-        self._report = PlantReport(self._loop, self._monitor)
+        self._turns = TurnMonitor(dsys.system.space, self._model.dsys.h)
+        self._report = PlantReport(self._loop, self._monitor, self._turns)
         self._diagnostics = Diagnostics(
             node,
             inbox,
@@ -231,6 +233,7 @@ class Plant:
         self._shown = plant.step
         self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
+        self._turns.observe(v)
 
     def _on_placed(self) -> None:
         """Tell when the reference starts, before the state that does not come from the last."""

@@ -1,0 +1,123 @@
+"""A run says when something turns by half a turn or more in one step, which no step can tell."""
+
+import logging
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.discrete import system as discrete_system
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
+from nh_control.ros.loop.turn_monitor import TurnMonitor
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.summary import summarize, table
+
+H = 0.1
+UNTURNED = [1.0, 0.0, 0.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    """A sliding body of inertia 2 about its first axis, with a torque about it."""
+
+    def lagrangian(q, v):
+        return v[0] ** 2 / 2 + ca.dot(ca.DM([2.0, 3.0, 4.0]), v[1:] ** 2) / 2
+
+    space = Product(Rn("z"), SO3("r"))
+    return midpoint(
+        System(
+            "wheel",
+            space,
+            lagrangian,
+            inputs=("torque",),
+            force=lambda q, v, u: ca.vertcat(0, u, 0, 0),
+        ),
+        H,
+    )
+
+
+def start(wheel, rate):
+    return wheel.state([0.0, *UNTURNED], [1e3, rate, 0.0, 0.0])
+
+
+def test_the_turns_of_states_are_those_of_their_velocities(wheel):
+    states = np.array([start(wheel, rate) for rate in (0.0, 5.0, -30.0)])
+    np.testing.assert_allclose(wheel.turns(states), [0.0, 0.5, 3.0], atol=1e-14)
+    np.testing.assert_allclose(wheel.with_step(0.01).turns(states), [0.0, 0.05, 0.3], atol=1e-14)
+    flat = midpoint(System("cart", Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
+    np.testing.assert_array_equal(flat.turns(flat.state([0.0], [1e6])), [0.0])
+
+
+@pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])
+def test_a_trajectory_tells_the_first_kept_state_that_spins_too_fast(wheel, caplog, every, told):
+    """From 27.5 rad/s by 0.5 rad/s a step: after 8 steps 31.5 rad/s, the first beyond pi / h."""
+    with caplog.at_level(logging.WARNING):
+        run = wheel.simulate(start(wheel, 27.5), [10.0], steps=20, every=every)
+    assert wheel.turns(run.states)[told // every] == pytest.approx(2.75 + 0.05 * told)
+    (record,) = caplog.records
+    assert f"wheel by midpoint, h = 0.1 s: at step {told} " in record.message
+    assert f"turns by {2.75 + 0.05 * told:.3g} rad in one step" in record.message
+    assert "choose h < " in record.message
+
+
+def test_a_trajectory_below_half_a_turn_says_nothing(wheel, caplog):
+    with caplog.at_level(logging.WARNING):
+        wheel.simulate(start(wheel, 31.0), [0.0], steps=20)
+        wheel.with_step(0.01).simulate(start(wheel, 31.0), [10.0], steps=100)
+    assert not caplog.records
+
+
+def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch):
+    asked = []
+    real = discrete_system.DiscreteSystem.velocity
+    monkeypatch.setattr(
+        discrete_system.DiscreteSystem, "velocity", lambda d, x: asked.append(x) or real(d, x)
+    )
+    with caplog.at_level(logging.WARNING):
+        wheel.simulate(start(wheel, 0.0), [0.1], steps=10_000)
+    assert 900 < len(asked) <= discrete_system.WATCHED
+    (record,) = caplog.records
+    step = int(record.message.partition("at step ")[2].split()[0])
+    assert 6284 <= step <= 6284 + len(asked) / 50  # 0.005 rad/s a step
+
+
+def test_the_plant_tells_the_largest_turn_since_its_last_report():
+    monitor = TurnMonitor(Product(Rn("x"), SO3("a"), SO3("b")), H)
+    assert monitor.report() == ({"turn_per_step_rad": 0.0}, "")
+    for first, second in ((1.0, 2.0), (3.0, 40.0), (5.0, 6.0)):
+        monitor.observe(np.array([1e6, first, 0.0, 0.0, 0.0, second, 0.0]))
+    values, warning = monitor.report()
+    assert values == {"turn_per_step_rad": pytest.approx(4.0)}
+    assert "40 rad/s turns by 4 rad in one step" in warning and "h < 0.079 s" in warning
+    monitor.observe(np.array([0.0, 3.0, 0.0, 4.0, 0.0, 0.0, 0.0]))
+    assert monitor.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
+    flat = TurnMonitor(Rn("x", "y", "z"), H)
+    flat.observe(np.full(3, 1e6))
+    assert flat.report() == ({}, "")
+
+
+def test_the_summary_of_a_run_tells_it_too():
+    satellite = Experiment.make(scenarios.get("satellite"), duration_s=0.3)
+    loop, model = satellite.run(), satellite.model
+    told = summarize(Result(satellite, loop, None, wall_s=0.0))
+    rates = [np.linalg.norm(model.velocity(x)[:3]) for x in loop.trajectory.states]
+    assert told["turn_per_step_max_rad"] == pytest.approx(max(rates) * model.h)
+    assert "half a turn" not in labels(told)
+    states = loop.trajectory.states.copy()
+    q, v = model.configuration(states[1]), model.velocity(states[1])
+    v[:3] = 0.0, 1.2 * np.pi / model.h, 0.0
+    states[1] = model.measured_state(q, v)
+    spun = replace(loop, trajectory=replace(loop.trajectory, states=states))
+    told = summarize(Result(satellite, spun, None, wall_s=0.0))
+    assert told["turn_per_step_max_rad"] == pytest.approx(1.2 * np.pi)
+    assert "turns by 3.77 rad in one step" in labels(told)["half a turn"]
+
+
+def labels(summary):
+    names, texts = table(summary).columns
+    return {name.strip(): str(text) for name, text in zip(names._cells, texts._cells)}
