@@ -28,8 +28,9 @@ Sobol sequences. Every run is written as it comes: after Ctrl-C, a power cut, or
 lost, `{PROGRAM} study FOLDER` makes the missing ones.
 
 What can vary, or be set: parameters of the plant by their names, model.NAME of model and plant,
-perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, weight.NAME factors on the
-tracker's weights, and reference, integrator, step, duration, integral, open_loop,
+perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, fault.KIND or
+fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors on the tracker's
+weights, and reference, integrator, step, duration, integral, open_loop,
 plant_integrator, plant_substeps.
 """
 
@@ -48,12 +49,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     ranges = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH, normal:MEAN:STD or VALUE,VALUE,..."
     _repeated(add, "--vary", "NAME=VALUES", f"what varies: {ranges}; repeatable")
     _repeated(add, "--set", "NAME=VALUE", "what is the same in all runs; repeatable")
-    add(
-        "--disturb",
-        action="append",
-        metavar="TARGET:KIND:VALUES",
-        help="disturbance as simulate takes it; repeatable",
-    )
+    for option, metavar, what in (
+        ("--disturb", "TARGET:KIND:VALUES", "disturbance"),
+        ("--fault", "KIND=NUMBER", "fault of sensors or actuators"),
+    ):
+        add(option, action="append", metavar=metavar, help=f"{what} as simulate takes it")
     samplings = "grid, monte_carlo, latin_hypercube, sobol, or saltelli for Sobol' indices"
     where = "(default: grid where all ranges have a COUNT, else monte_carlo)"
     add("--sampling", metavar="NAME", help=f"{samplings} {where}")
@@ -184,8 +184,7 @@ def _merged(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
     out = {**data, **given}
     out["vary"] = {**data.get("vary", {}), **dict(args.vary)}
     out["set"] = {**data.get("set", {}), **dict(args.set)}
-    if args.disturb:
-        out["disturb"] = args.disturb
+    out |= {key: given for key in ("disturb", "fault") if (given := getattr(args, key))}
     return out
 
 

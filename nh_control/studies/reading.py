@@ -15,7 +15,18 @@ from nh_control.studies.sampling import GRID, MONTE_CARLO
 from nh_control.studies.study import SUCCESS, Study
 
 COUNTS = ("points", "seeds", "seed")
-KEYS = ("scenario", "urdf", "base", "vary", "set", "disturb", "sampling", *COUNTS, "success")
+KEYS = (
+    "scenario",
+    "urdf",
+    "base",
+    "vary",
+    "set",
+    "disturb",
+    "fault",
+    "sampling",
+    *COUNTS,
+    "success",
+)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -51,14 +62,15 @@ def study_of(data: Mapping[str, Any]) -> Study:
         variation.parse(name, ",".join(given) if isinstance(given, list) else given)
         for name, given in data.get("vary", {}).items()
     )
-    disturb = data.get("disturb", [])
+    disturb, fault = (_texts(data.get(key, [])) for key in ("disturb", "fault"))
     counts = {key: _integer(key, data[key]) for key in COUNTS if key in data}
     drawn = counts.get("points") or not all(v.levels for v in vary)
     study = Study(
         tuple(scenario.origin.items()),
         vary,
         tuple((name, variation.value(text)) for name, text in data.get("set", {}).items()),
-        tuple([disturb] if isinstance(disturb, str) else disturb),
+        disturb,
+        fault,
         data.get("sampling", MONTE_CARLO if drawn else GRID),
         success=_number("success", data.get("success", str(SUCCESS))),
         **counts,
@@ -74,6 +86,7 @@ def written(study: Study) -> str:
         "vary": {v.name: str(v) for v in study.vary},
         "set": dict(study.fixed),
         "disturb": list(study.disturb),
+        "fault": list(study.fault),
         "sampling": study.sampling,
         **{key: getattr(study, key) for key in (*COUNTS, "success")},
     }
@@ -88,6 +101,10 @@ def differences(ours: Study, theirs: Study) -> str:
         for key in KEYS
         if texts[0].get(key) != texts[1].get(key)
     )
+
+
+def _texts(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _integer(key: str, text: str) -> int:

@@ -232,4 +232,6 @@ def command(study: Study, index: int) -> str:
         words += ["--plant-parameter", f"{name}={','.join(map(repr, numbers))}"]
     for disturbance in options.disturbances:
         words += ["--disturb", str(disturbance)]
+    for fault in options.faults:
+        words += ["--fault", str(fault)]
     return shlex.join(words)

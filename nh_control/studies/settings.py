@@ -5,6 +5,7 @@ weights of the tracker, and the parameters of its model.
     model.NAME         of the model, and of the plant where it has none of its own
     perturb.NAME       initial error
     disturb.TARGET.NAME  a value of the disturbance of that target: start, force.0, ...
+    fault.[TARGET:]KIND  number of a fault; with .NAME another value of it, see `fault_settings`
     weight.NAME        factor on the weight of a coordinate of the state's error, or of an input
     reference, ...     the options in OPTIONS
 """
@@ -17,9 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import PlantOptions, Scenario, UnknownName
 from nh_control.scenarios.disturbance import Disturbance
+from nh_control.scenarios.fault import Fault
+from nh_control.studies import fault_settings
+from nh_control.studies.fault_settings import FAULT
 from nh_control.studies.variation import Value
 
 MODEL, PERTURB, DISTURB, WEIGHT = "model", "perturb", "disturb", "weight"
@@ -45,19 +51,29 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that a scenario has under these disturbances; `declared` has them by name, with
-    their defaults.
+    """The settings that a scenario has under these disturbances and faults; `declared` has them by
+    name, with their defaults.
     """
 
     scenario: Scenario
     disturbances: tuple[Disturbance, ...]
+    faults: tuple[Fault, ...]
     declared: Mapping[str, Declaration]
 
     @staticmethod
-    def of(scenario: Scenario, disturbances: Sequence[Disturbance] = ()) -> Settings:
-        """All settings of a scenario; building its default model tells the weights' names."""
-        known = {d.name: d for d in _declared(scenario, disturbances)}
-        return Settings(scenario, tuple(disturbances), known)
+    def of(
+        scenario: Scenario,
+        disturbances: Sequence[Disturbance] = (),
+        faults: Sequence[Fault] = (),
+    ) -> Settings:
+        """All settings of a scenario; building its default model tells the weights' names. Raises
+        UnknownName and ValueError for faults that its model cannot have.
+        """
+        model = scenario.model()
+        FaultLines.of(faults, model)
+        entries = (*_declared(scenario, model, disturbances), *fault_settings.declared(faults))
+        known = {d.name: d for d in entries}
+        return Settings(scenario, tuple(disturbances), tuple(faults), known)
 
     def entry(self, name: str) -> Declaration:
         """What is declared of the setting of that name; raises UnknownName."""
@@ -106,13 +122,16 @@ class Settings:
             int(self.option(values, "plant_substeps")),
             _together(scenario.parameters, own),
             tuple(_disturbance(d, changes) for d in self.disturbances),
+            fault_settings.changed(self.faults, values),
         )
 
 
 # Names -------------------------------------------------------------------------------------------
 
 
-def _declared(scenario: Scenario, disturbances: Sequence[Disturbance]) -> Iterator[Declaration]:
+def _declared(
+    scenario: Scenario, model: DiscreteSystem, disturbances: Sequence[Disturbance]
+) -> Iterator[Declaration]:
     yield from OPTIONS.values()
     parameters = list(_numbers(declarations(scenario.parameters)))
     yield from parameters
@@ -125,7 +144,7 @@ def _declared(scenario: Scenario, disturbances: Sequence[Disturbance]) -> Iterat
     for disturbance in disturbances:
         for d in _numbers(declarations(disturbance.signal)):
             yield replace(d, name=f"{DISTURB}.{disturbance.target}.{d.name}")
-    for name in (*_coordinates(scenario), *_inputs(scenario)):
+    for name in (*_coordinates(scenario, model), *_inputs(scenario)):
         yield Declaration(
             f"{WEIGHT}.{name}", 1.0, "", f"factor on the weight of {name}", at_least=0.0
         )
@@ -140,9 +159,9 @@ def _numbers(entries: Sequence[Declaration]) -> Iterator[Declaration]:
             yield replace(d, name=name, value=value)
 
 
-def _coordinates(scenario: Scenario) -> tuple[str, ...]:
+def _coordinates(scenario: Scenario, model: DiscreteSystem) -> tuple[str, ...]:
     """Names of the coordinates that the scenario's Q weighs."""
-    return scenario.model().state_space.tangent_names[: len(scenario.weights[0])]
+    return model.state_space.tangent_names[: len(scenario.weights[0])]
 
 
 def _inputs(scenario: Scenario) -> tuple[str, ...]:
@@ -153,7 +172,7 @@ def _inputs(scenario: Scenario) -> tuple[str, ...]:
 def _group(name: str) -> str | None:
     """The part of a name before its first dot, where it is a group's."""
     first, dot, _ = name.partition(".")
-    return first if dot and first in (MODEL, PERTURB, DISTURB, WEIGHT) else None
+    return first if dot and first in (MODEL, PERTURB, DISTURB, FAULT, WEIGHT) else None
 
 
 def _within(values: Values, group: str) -> dict[str, Any]:
@@ -198,7 +217,7 @@ def _weighted(
         roots = np.sqrt([factors.get(name, 1.0) for name in names])
         return weight * np.outer(roots, roots)
 
-    coordinates = _coordinates(scenario)
+    coordinates = _coordinates(scenario, scenario.model())
     return (
         scaled(Q, coordinates),
         scaled(R, _inputs(scenario)),

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from nh_control import scenarios
-from nh_control.scenarios import Scenario, UnknownName, disturbance
-from nh_control.studies import sampling
+from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
+from nh_control.studies import fault_settings, sampling
 from nh_control.studies.sampling import GRID, SALTELLI, SAMPLINGS, SOBOL
 from nh_control.studies.settings import Settings
 from nh_control.studies.variation import VALUES, Value, Variation
@@ -23,6 +23,8 @@ class Study:
 
     fixed     settings that are the same in all runs, see `settings`
     disturb   disturbances of all runs, as `simulate` takes them
+    fault     faults of all runs, as `simulate` takes them; those that vary, or are set, need not
+              be named here
     sampling  `grid` of all levels, `monte_carlo` (each point drawn by itself), `latin_hypercube`,
               `sobol` (a scrambled sequence), `saltelli` (for Sobol' indices)
     points    number of points, unless in a grid
@@ -36,6 +38,7 @@ class Study:
     vary: tuple[Variation, ...] = ()
     fixed: tuple[tuple[str, Value], ...] = ()
     disturb: tuple[str, ...] = ()
+    fault: tuple[str, ...] = ()
     sampling: str = GRID
     points: int = 0
     seeds: int = 0
@@ -133,7 +136,12 @@ class Study:
     @cached_property
     def settings(self) -> Settings:
         """What may be set; loads and builds the scenario."""
-        return Settings.of(self.load(), [disturbance.parse(text) for text in self.disturb])
+        names = [name for name, _ in self.fixed] + [v.name for v in self.vary]
+        return Settings.of(
+            self.load(),
+            [disturbance.parse(text) for text in self.disturb],
+            fault_settings.with_those_of([fault.parse(text) for text in self.fault], names),
+        )
 
     def load(self) -> Scenario:
         """The scenario, which the nodes' parameters make again."""
@@ -145,12 +153,16 @@ class Study:
     def check(self) -> None:
         """Raise UnknownName or ValueError unless all that is set and varies can be."""
         for name, value in self.fixed:
-            self.settings.checked(name, value)
+            self._check_value(name, value)
         for v in self.vary:
             default = self.settings.entry(v.name).value
             if v.kind != VALUES and not isinstance(default, float):
                 raise ValueError(f"{v.name} has no ranges: list its values, separated by commas")
             for value in v.levels:
-                self.settings.checked(v.name, value)
+                self._check_value(v.name, value)
         if self._repeats and not self.seeded:
             raise ValueError("nothing is drawn from seeds here; leave them out")
+
+    def _check_value(self, name: str, value: Value) -> None:
+        self.settings.checked(name, value)
+        fault_settings.changed(self.settings.faults, {name: value})

@@ -80,13 +80,13 @@ def test_options_say_what_a_file_says(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text(
         f"scenario: {SCENARIO}\nvary: {{m: 1:2, perturb.angle: 1:30}}\nset: {{duration: 1}}\n"
-        f"disturb: ['theta:gust:0.1']\npoints: 8\nseeds: 2\nseed: 3\nsampling: sobol\n"
-        f"success: 0.1\n"
+        f"disturb: ['theta:gust:0.1']\nfault: delay=0.01\npoints: 8\nseeds: 2\nseed: 3\n"
+        f"sampling: sobol\nsuccess: 0.1\n"
     )
     options = [
         "--vary", "m=1:2", "--vary", "perturb.angle=1:30", "--set", "duration=1", "--disturb",
-        "theta:gust:0.1", "--points", "8", "--seeds", "2", "--seed", "3", "--sampling", "sobol",
-        "--success", "0.1",
+        "theta:gust:0.1", "--fault", "delay=0.01", "--points", "8", "--seeds", "2", "--seed", "3",
+        "--sampling", "sobol", "--success", "0.1",
     ]  # fmt: skip
     assert study(str(file)) == study(SCENARIO, *options)
     assert study(str(file), "--seed", "4", "--vary", "m=1,2").vary[0].values == (1, 2)

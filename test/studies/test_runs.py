@@ -73,7 +73,8 @@ def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, ca
 
     monkeypatch.chdir(tmp_path)
     study = pendulum(
-        vary=GUSTY, set={"duration": "0.4"}, disturb=["theta:gust:0.1"], points="6",
+        vary={**GUSTY, "fault.delay": "0:0.03"}, set={"duration": "0.4"},
+        disturb=["theta:gust:0.1"], fault="torque:bias=0.02,start=0.1", points="6",
         sampling="latin_hypercube",
     )  # fmt: skip
     for run in run_indices(study, range(3)):
@@ -102,6 +103,22 @@ def test_parameters_of_several_numbers_and_robots_have_commands():
     weighted = pendulum(vary={"weight.theta": "1,2"})
     with pytest.raises(ValueError, match="sets weight.theta"):
         command(weighted, 0)
+
+
+def test_faults_have_names_like_other_settings():
+    """With a bias and noise of every run's seed on what the pendulum's tracker sees."""
+    vary, duration = {"fault.theta:bias": "0,0.1"}, {"duration": "0.4"}
+    study = pendulum(
+        vary=vary, set={**duration, "perturb.angle": "0"}, fault=["noise=0.001"], seeds="2"
+    )
+    runs = run_indices(study, range(4))
+    assert not any(run.failure for run in runs) and len({run.metrics for run in runs}) == 4
+    assert min(run.metrics[0] for run in runs[2:]) > 5 * max(run.metrics[0] for run in runs[:2])
+    assert command(study, 3).endswith(
+        "--fault positions:noise=0.001,seed=1 --fault theta:bias=0.1"
+    )
+    stuck = pendulum(vary={"fault.torque:stuck.start": "0.1,0.2"}, set=duration)
+    assert command(stuck, 0).endswith("--fault torque:stuck,start=0.1")
 
 
 def test_runs_do_not_know_of_each_other():

@@ -113,6 +113,12 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"m": "1:2"}, "seeds": "3", "sampling": "sobol"}, "power of 2"),
         ({"vary": {"m": "1:2"}, "points": "4", "seeds": "1", "sampling": "saltelli"}, "no seeds"),
         ({"set": {"integral": "1"}, "seeds": "2"}, "true or false"),
+        ({"vary": {"fault.delays": "0:1:3"}}, "mean 'delay'"),
+        ({"vary": {"fault.angle:bias": "0:1:3"}}, "choose one of: measurements, theta,"),
+        ({"vary": {"fault.delay.start": "0:1:3"}}, "how large .* set fault.delay"),
+        ({"vary": {"fault.dropout": "0:2:3"}}, "a probability <= 1, got 2"),
+        ({"vary": {"fault.lag": "0:1:3"}}, "fault.lag must be positive"),
+        ({"fault": ["delay=1", "delay=2"], "vary": {"m": "1,2"}}, "one fault of each kind"),
     ],
 )
 def test_what_no_run_could_be_made_of_is_refused(keys, words):
@@ -130,6 +136,7 @@ def test_a_file_reads_as_it_was_written(tmp_path):
         vary={**RANGES, "integrator": "midpoint,midpoint_left"},
         set={"duration": "1.5", "integral": "true", "perturb.momentum": "1e-05"},
         disturb=["theta:gust:0.1,start=1"],
+        fault=["noise=0.001", "torque:stuck,start=2"],
         points="4",
         seeds="3",
         sampling="latin_hypercube",
