@@ -68,6 +68,19 @@ class Motion(threading.local):
             out[i] = self._code.state("energy", *at)[0][0, 0]
         return out
 
+    def constraint_residuals(self, before: np.ndarray, after: np.ndarray, h: float) -> np.ndarray:
+        """The function "constraint" of steps of h s, (rows, m), from states `before` to those
+        `after` (rows, nx), contiguous ones.
+        """
+        out, step = np.empty((len(before), self._system.m)), np.array([h])
+        function = ctypes.c_void_p(self._code.state.address("constraint"))
+        sizes = (ctypes.c_longlong(n) for n in out.shape)
+        arrays = (address(array) for array in (before, after, out))
+        if not self._native("nh_constraints", function, address(step), *sizes, *arrays):
+            for i, pair in enumerate(zip(before, after)):
+                out[i] = self._code.state("constraint", *pair, step, self._p)[0][:, 0]
+        return out
+
     def impulses(self, x: np.ndarray) -> np.ndarray:
         """The part mu (n_holonomic) of the momentum that the velocity does not depend on."""
         mass, momentum, _, _ = self._inertia(x)

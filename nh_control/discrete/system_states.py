@@ -189,6 +189,18 @@ class SystemStates:
             return self.h * self._code.rolling("rolling", *at)[0][:, 0]
         return self._evaluate("constraint", x0, x1, [self.h])
 
+    def constraint_residuals(self, before: ArrayLike, after: ArrayLike) -> np.ndarray:
+        """Those (N, m) of the steps before -> after (N, nx), as `constraint_residual` gives
+        them.
+        """
+        x0, x1 = (np.array(x, dtype=float).reshape(-1, self.nx) for x in (before, after))
+        if len(self.method.substeps) > 1 or not self.system.m:
+            rows = [self.constraint_residual(*step) for step in zip(x0, x1) if self.system.m]
+            return np.reshape(rows, (len(x0), self.system.m))
+        return self._finite(
+            "constraint", self._motion.constraint_residuals(x0, x1, self.h), (x0, x1)
+        )
+
     def _energies(self, states: np.ndarray) -> np.ndarray:
         own = self._code.states
         if own is None:

@@ -102,8 +102,7 @@ class Experiment:
     @cached_property
     def disturbance(self) -> np.ndarray:
         """The external forces in every step, (steps, plant.nu - model.nu)."""
-        rows = [self.external(k) for k in range(self.steps)]
-        return np.reshape(rows, (self.steps, self.external.n))
+        return self.external.rows(self.steps)
 
     def run(
         self,
@@ -188,9 +187,8 @@ class Result:
         """Reference states (N + 1, nx) at the nodes of the run, the last one held past the
         reference's end.
         """
-        return np.array(
-            [self.experiment.tracker.target(k) for k in range(len(self.loop.trajectory.states))]
-        )
+        states = self.experiment.tracker.reference.states
+        return states[np.minimum(np.arange(len(self.loop.trajectory.states)), len(states) - 1)]
 
     @cached_property
     def feedforward(self) -> np.ndarray:

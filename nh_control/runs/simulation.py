@@ -74,12 +74,6 @@ def closed_loop(
         record.errors[: done + 1],
         record.saturated[:done],
         plant.energies(nodes),
-        _constraints(plant, before, nodes[1:]),
+        plant.constraint_residuals(before, nodes[1:]),
         failure,
     )
-
-
-def _constraints(plant: DiscreteSystem, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """The velocity constraints' residuals (N, m) of steps."""
-    rows = [plant.constraint_residual(*step) for step in zip(before, after) if plant.system.m]
-    return np.reshape(rows, (len(after), plant.system.m))

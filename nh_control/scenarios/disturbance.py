@@ -209,6 +209,14 @@ class DisturbanceForces:
             out[start : start + len(force)] += force * factor(k)
         return out
 
+    def rows(self, steps: int) -> np.ndarray:
+        """The external forces (steps, n) in the first steps."""
+        out = np.zeros((steps, self.n))
+        for start, force, factor in self._signals:
+            factors = np.reshape([factor(k) for k in range(steps)], (steps, -1))
+            out[:, start : start + len(force)] += force * factors
+        return out
+
     def named(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """External forces (n) by the names of their targets."""
         return {name: values[place] for name, place in self._places.items()}

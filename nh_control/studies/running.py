@@ -39,8 +39,8 @@ def _largest_constraint(result: Result) -> float:
 
 
 def _energy_error(result: Result) -> float:
-    end = result.experiment.model.energy(result.targets[-1])
-    return float(result.loop.energy[-1] - end)
+    e = result.experiment
+    return float(result.loop.energy[-1] - e.model.energy(e.tracker.target(e.steps)))
 
 
 ERROR = "final_error"

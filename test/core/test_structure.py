@@ -19,6 +19,7 @@ from cases import (
     without_compiler,
 )
 
+from nh_control.discrete import motion
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
@@ -305,3 +306,16 @@ def test_an_eliminated_basis_gives_the_same_motion(seed):
     assert np.abs(xs[:, :5] - ys[:, :5]).max() <= 1e-11
     assert max(np.abs(a.velocity(x) - b.velocity(y)).max() for x, y in zip(xs, ys)) <= 1e-11
     assert not np.allclose(xs[0, 5:], ys[0, 5:], atol=1e-3)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_constraint_residuals_of_many_steps_are_those_of_each(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(motion, "loops", lambda: None)
+    dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(0)
+    before, after = rng.normal(size=(2, 5, dsys.nx))
+    each = [dsys.constraint_residual(*pair) for pair in zip(before, after)]
+    found = dsys.constraint_residuals(before, after)
+    np.testing.assert_array_equal(found, each)
+    assert found.shape == (5, dsys.system.m) and np.abs(found).min() > 0
+    assert dsys.constraint_residuals(before[:0], after[:0]).shape == (0, dsys.system.m)

@@ -144,6 +144,13 @@ int nh_energies(const struct motion *m, int (*energy)(const double *, const doub
     return DONE;
 }
 
+/* out (rows, n), constraint(x0, x1, h, p) of the steps from before (rows, nx) to after (rows, nx). */
+int nh_constraints(const struct motion *m, int (*constraint)(const double *, const double *, const double *, const double *, double *), const double *h, long long rows, long long n, const double *before, const double *after, double *out)
+{
+    for (long long i = 0; i < rows; ++i) constraint(before + m->nx * i, after + m->nx * i, h, m->p, out + n * i);
+    return DONE;
+}
+
 /* The model's state of the same configuration and velocity as the plant's now. */
 static int as_model(const struct loop *l, double *x)
 {
