@@ -8,10 +8,11 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
-from nh_control.runs.comparison import Reference, compare, method_table, seconds_at
+from nh_control.runs.comparison import Drifts, Reference, compare, method_table, seconds_at
 from nh_control.runs.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
@@ -117,6 +118,35 @@ def test_order_is_that_of_the_integrator_under_inputs_in_turn():
     (point,), drift = found.work["midpoint_order4"], found.drifts["midpoint_order4"]
     assert point.setting == 8 and len(drift.times) == 21 and drift.times[-1] == 2.0
     assert np.abs(drift.energy).max() < 1e-3 and found.uncertainty < 1e-11
+
+
+def test_drifts_are_parts_of_the_largest_kinetic_energy_at_no_more_than_the_nodes():
+    motion = quartic()
+    fine, coarse = Drifts(Reference(motion), 0.01, nodes=50), Drifts(Reference(motion), 5.0)
+    assert len(fine.times) == 51 and coarse.times.tolist() == [0.0, 2.0]
+    run = INTEGRATORS["midpoint"].make(motion.system, 0.01)
+    states = run.simulate(run.state(motion.q, motion.v), np.zeros((200, 0))).states
+    energies = np.array([run.energy(x) for x in states[::4]])
+    drift = fine.of_integrator(INTEGRATORS["midpoint"]).energy
+    accurate = run.with_step(1e-3)
+    path = accurate.simulate(accurate.state(motion.q, motion.v), np.zeros((2000, 0))).states
+    largest = max(accurate.velocity(x)[0] ** 2 / 2 for x in path[::40])
+    assert drift * largest == pytest.approx(energies - (0.3**2 / 2 + 1 / 4), abs=1e-9)
+    assert np.isfinite(coarse.of_solver("DOP853", 1e-8).energy).all()
+
+
+@pytest.mark.parametrize("duration, v", [(8.0, 1.0), (9.5, 0.5)])
+def test_a_motion_is_slowed_down_to_spare_a_tenth_of_the_way_to_the_end_of_the_domain(duration, v):
+    """Of 10 m it may take 9."""
+    slide = System("slide", Rn("x"), lambda q, v: v[0] ** 2 / 2, domain=lambda q: 10 - q[0])
+    resting = lambda model: Trajectory(model.h, np.zeros((1001, 2)), np.zeros((1000, 0)))  # noqa: E731
+    scenario = replace(
+        scenarios.get("pendulum_swing_up"),
+        parameters=None,
+        make_system=lambda _: slide,
+        references={"rest": resting},
+    )
+    assert motion_of(scenario, duration).v == pytest.approx([v])
 
 
 def test_motions_are_checked():

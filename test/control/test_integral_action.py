@@ -5,6 +5,7 @@ commands, the end of a reference, impulses of holonomic constraints.
 import numpy as np
 import pytest
 
+from nh_control import scenarios
 from nh_control.control import LqrTracker
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
@@ -101,6 +102,33 @@ def test_a_held_end_is_held_as_if_it_had_never_been_elsewhere(model):
         ]
         np.testing.assert_allclose(trackers[0].gains.P[-1], trackers[1].gains.P[-1], rtol=1e-9)
         np.testing.assert_allclose(trackers[1].gains.P[0], trackers[1].gains.P[-1], rtol=1e-6)
+
+
+def test_what_is_conserved_is_that_of_the_held_end():
+    """The momentum of a satellite's wheels, in its axes, is another on the way there."""
+    scenario = scenarios.get("satellite")
+    model = scenario.model()
+    nq, wheels = model.system.space.nq, np.array([40.0, -20.0, 30.0, 10.0])
+    rest = model.state(model.system.space.origin, np.r_[0.0, 0.0, 0.0, wheels])
+    torques = np.zeros((61, model.nu))
+    torques[1:, 0] = 0.5 * model.system.input_bounds[0, 1]
+    away = model.simulate(rest, torques)
+    reversal = np.where(np.arange(model.nx) < nq, 1.0, -1.0)
+    moving = Trajectory(model.h, away.states[::-1] * reversal, torques[::-1])
+    still = model.simulate(moving.states[-1], np.zeros((2, model.nu)))
+    ends = [
+        LqrTracker(
+            model,
+            reference,
+            np.eye(model.ndx),
+            np.eye(model.nu),
+            disturbance_gain=GAIN,
+            hold=True,
+            without=scenario.without,
+        ).gains.P[-1]
+        for reference in (moving, still)
+    ]
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-9 * np.abs(ends[1]).max())
 
 
 def test_impulses_of_constraints_are_no_disturbance():

@@ -120,6 +120,19 @@ def test_householder_gives_an_orthonormal_basis_that_moves_smoothly():
         assert np.abs(at(t).T @ at(t) - np.eye(3)).max() <= 1e-15
 
 
+def test_with_a_spacing_the_bracket_is_that_of_central_differences():
+    """Its error falls with the square of the spacing."""
+    generic, (q, _) = system("generic"), start("generic")
+    basis = BASES["householder"](generic, ca.SX(ca.DM(q)))
+    rho = np.array([0.4, -0.7])
+    exact, *approximate = (
+        evaluated(lambda q, rho: (AlmostPoisson(generic, basis, h).bracket(q, rho),), q, rho)[0]
+        for h in (None, ca.SX(0.1), ca.SX(0.05))
+    )
+    wide, narrow = (np.abs(bracket - exact).max() for bracket in approximate)
+    assert 1e-6 < wide < 0.1 * np.abs(exact).max() and 3.8 < wide / narrow < 4.2
+
+
 @pytest.mark.parametrize("size", [0.0, 1e-9, 1e-2, 0.2, 1.0])
 @pytest.mark.parametrize(
     "gradient", [mean_value_gradient, midpoint_gradient, coordinate_gradient, symmetrized_gradient]

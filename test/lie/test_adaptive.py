@@ -202,6 +202,17 @@ def test_the_python_loop_takes_the_same_steps(method, monkeypatch):
         assert len(mine) > 0 and np.allclose(mine, theirs, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("natively", [True, False])
+def test_a_field_without_errors_takes_the_longest_steps(natively, monkeypatch):
+    """Both estimates of an error are exactly zero: nothing is divided by them."""
+    if not natively:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    still = AdaptiveIntegrator((LINE, lambda t, x: ca.SX(2, 1)), "rkmk853")
+    run = still.solve((0, 1e4), [0.5, -2.0], first_step=1.0)
+    assert run.success and (run.y == [[0.5], [-2.0]]).all()
+    assert run.naccepted == 5 and run.t == pytest.approx([0, 1, 11, 111, 1111, 1e4])
+
+
 def test_large_fields_are_called_with_the_same_result(monkeypatch):
     monkeypatch.setattr("nh_control.integrators.adaptive.INLINE", 0)
     for method in ("rkmk853", "cf43"):

@@ -31,6 +31,8 @@ from nh_control.multibody import (
     revolute,
     spherical,
 )
+from nh_control.multibody.frames import Floating
+from nh_control.multibody.motion import Motion, constant, rotation_about
 
 TILT = euler2mat(0.3, -0.8, 0.5)
 TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T
@@ -253,6 +255,23 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
     np.testing.assert_allclose(momenta, np.tile(momenta[0], (201, 1)), rtol=0, atol=1e-11)
     velocity = np.diff(centers, axis=0) / vi.h
     np.testing.assert_allclose(velocity, np.tile(momenta[0][:3], (200, 1)), rtol=0, atol=1e-3)
+
+
+def test_a_velocity_in_outer_axes_is_that_of_the_frames_own():
+    """Known without turning back where what carries it is at rest; not on an arm that turns about
+    its own place, where it would miss `omega x p`.
+    """
+    q, v, turn, rate = (ca.SX.sym("s", n) for n in (7, 6, 1, 1))
+    free = Floating(configuration_space="SO3xR3").motion(q, v)
+    axis = np.array([0.6, 0.0, 0.8])
+    arm = Motion(rotation_about(axis, turn), ca.SX(3, 1), constant(axis) * rate, ca.SX(3, 1))
+    mount = Motion.rest(TILT, (0.3, 0.1, -0.2))
+    assert arm.then(free).outer_v is None and not arm.is_at_rest
+    for motion in (mount.then(free), free):
+        f = ca.Function("f", [q, v], [motion.outer_v, motion.R @ motion.v])
+        known, turned = f([0.5, 0.1, -0.7, 0.5, 0.2, -0.4, 0.6], [0.3, 0.5, -1.0, 0.7, 0.2, 0.4])
+        known, turned = np.array(known), np.array(turned)
+        assert np.allclose(known, turned, rtol=0, atol=1e-15) and np.abs(known).max() > 0.1
 
 
 def test_bodies_on_frames_fixed_to_each_other_move_as_one():
