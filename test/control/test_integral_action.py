@@ -7,6 +7,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import LqrTracker
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
@@ -75,6 +76,19 @@ def test_after_a_gap_the_estimate_stays_and_goes_on_from_the_next_state(model):
     np.testing.assert_allclose(
         surprised.memory.disturbance - before.disturbance, GAIN * 0.01, rtol=1e-9
     )
+
+
+def test_what_was_learnt_survives_a_step_that_the_model_cannot_take(model, monkeypatch):
+    follower, there = tracker(model), np.array([0.2, 0.0])
+    before = followed(model, follower, there, 5)[-1].memory
+
+    def fails(x, u):
+        raise StepFailed("pendulum", H, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
+
+    monkeypatch.setattr(model, "step", fails)
+    after = follower.command(6, before.predicted, before).memory
+    assert after.predicted is None and abs(before.disturbance[0]) > 0.5 * H * TORQUE
+    np.testing.assert_array_equal(after.disturbance, before.disturbance)
 
 
 def test_the_last_step_of_a_reference_is_controlled_and_the_one_after_only_if_it_holds(model):

@@ -129,6 +129,13 @@ def test_legs_that_are_over_are_forgotten(sequence):
     assert sequence.leg(990).end == 1010
 
 
+def test_a_leg_that_another_one_replaces_at_its_start_is_forgotten(sequence):
+    replaced = leg(5, value=1.0)
+    assert sequence.add(replaced) and sequence.add(leg(5, value=2.0))
+    assert replaced.tracker not in sequence.trackers
+    assert sequence.target(5) == 2.0
+
+
 def test_memory_is_carried_over(sequence):
     sequence.add(leg(1))
     assert sequence.command(1, None, "estimate").memory == "estimate"

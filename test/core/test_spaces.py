@@ -14,7 +14,7 @@ from scipy.special import bernoulli, comb, factorial
 
 from nh_control.geometry import se2, smooth
 from nh_control.geometry.rotations import S2, SE3, SO3
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.spaces import SE2, Phase, Product, Rn
 
 SPACES = {
     "Rn": Rn("a", "b"),
@@ -147,6 +147,29 @@ def test_local_jacobians_are_its_derivatives(name):
             rtol=0,
             atol=1e-10,
         )
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_middle_of_a_step_is_that_of_the_way_back(name):
+    space, rng = SPACES[name], np.random.default_rng(8)
+    q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1.5, 1.5, space.nv)
+    q1 = space.retract(q0, d)
+    middle = apply(lambda *a: space.segment(*a).middle, q0, d)
+    back = apply(lambda *a: space.segment(*a).middle, q1, space.local(q1, q0))
+    assert np.abs(middle - back).max() <= 1e-13
+    assert min(np.abs(middle - q0).max(), np.abs(middle - q1).max()) > 0.1
+
+
+@pytest.mark.parametrize("name", ["S2", "product"])
+def test_local_inverts_retract_on_states_whose_momenta_turn_with_them(name):
+    """Momenta of directions are vectors in space, which a step carries along."""
+    base = S2() if name == "S2" else Product(Rn("a"), S2("d_"), SE2())
+    space, rng = Phase(base, base.velocity_names, base.tangent_names), np.random.default_rng(9)
+    x = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+    d = rng.uniform(-1, 1, space.nv)
+    x1 = space.retract(x, d)
+    assert np.abs(space.local(x, x1) - d).max() <= 1e-14
+    assert np.abs(space.retract(x1, space.local(x1, x)) - x).max() <= 1e-14
 
 
 @pytest.mark.parametrize("name", SPACES)

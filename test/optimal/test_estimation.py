@@ -83,6 +83,35 @@ def test_derivatives_on_manifolds_are_exact(make):
     )
 
 
+def test_the_covariance_of_an_update_is_about_the_new_estimate():
+    """On the sphere, after an innovation of half a radian: Joseph's form at the old estimate, in
+    local coordinates of the new one by differences.
+    """
+    dsys, rng = midpoint(pushed_ball(), 0.1), np.random.default_rng(3)
+    root = rng.normal(size=(4, 4))
+    P, V, H = root @ root.T / 10, 0.05 * np.eye(2), np.eye(4)[:2]
+    x = dsys.retract(dsys.state_space.origin, [0.3, -0.2, 0.6, 0.4])
+    y = dsys.system.space.retract(dsys.configuration(x), np.array([0.4, -0.5]))
+    after = KalmanFilter(dsys, np.eye(4), V).update(Belief(x, P), y)
+    K = P @ H.T @ np.linalg.inv(H @ P @ H.T + V)
+    joseph = (np.eye(4) - K @ H) @ P @ (np.eye(4) - K @ H).T + K @ V @ K.T
+    dx = K @ [0.4, -0.5]
+    carry = differences.jacobian(lambda e: dsys.local(after.x, dsys.retract(x, dx + e)), 4, 2e-3)
+    np.testing.assert_allclose(after.x, dsys.retract(x, dx), atol=1e-14)
+    assert np.abs(carry - np.eye(4)).max() > 0.01
+    np.testing.assert_allclose(after.P, carry @ joseph @ carry.T, atol=1e-9)
+
+
+def test_a_part_of_a_step_has_that_part_of_its_noise(springs):
+    """From a state that is known exactly."""
+    W, still = np.diag([1e-3, 2e-3, 4e-3, 1e-3]), np.zeros((4, 4))
+    kalman, tenth = KalmanFilter(springs, W, np.eye(2)), springs.with_step(springs.h / 10)
+    belief = kalman.predict(Belief(np.ones(4), still), [0.3], tenth)
+    np.testing.assert_allclose(belief.P, W / 10, rtol=1e-12)
+    np.testing.assert_allclose(belief.x, tenth.step(np.ones(4), [0.3]))
+    np.testing.assert_allclose(kalman.predict(Belief(np.ones(4), still), [0.3]).P, W)
+
+
 def test_errors_of_the_snakeboard_are_within_their_covariance():
     """Normalized errors `e^T P^-1 e` of seeded runs from noisy configurations: their mean is that
     of chi squared, at every time and over all of them.
