@@ -193,11 +193,11 @@ class Result:
     @cached_property
     def feedforward(self) -> np.ndarray:
         """Reference inputs (N, nu); past the reference's end those that hold its last state, or
-        zero.
+        no forces, with prescribed coordinates where they are.
         """
         tracker, steps = self.experiment.tracker, len(self.loop.trajectory)
-        inputs = tracker.reference.inputs
-        after = inputs[-1] if tracker.hold else np.zeros(inputs.shape[1])
+        inputs, end = tracker.reference.inputs, tracker.reference.states[-1]
+        after = inputs[-1] if tracker.hold else tracker.dsys.idle(end)
         return np.vstack([inputs[:steps], np.tile(after, (max(0, steps - len(inputs)), 1))])
 
     @cached_property

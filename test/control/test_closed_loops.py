@@ -1,6 +1,6 @@
 """Closed loops in native code and from Python: the same to the bit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import casadi as ca
@@ -10,8 +10,9 @@ import pytest
 import nh_control as nh
 from nh_control.control import LqrTracker, closed_loop
 from nh_control.control.law import times
+from nh_control.discrete.plant import advance, convert
 from nh_control.runs import simulation
-from nh_control.runs.experiment import Experiment
+from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import PlanarPerturbation, PlantOptions, Scenario
 from nh_control.scenarios.disturbance import parse
 from nh_control.scenarios.marionette import MARIONETTE
@@ -142,6 +143,50 @@ def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
 
     monkeypatch.setattr(closed_loop.Loop, "_natively", in_turns)
     assert_same(experiment.run(), whole)
+
+
+def test_constraint_residuals_are_of_the_last_substep_before_a_state():
+    experiment = Experiment.make(
+        SNAKEBOARD,
+        "parking",
+        options=PlantOptions(integrator="gni", substeps=2),
+        duration_s=0.2,
+    )
+    run, plant = experiment.run(), experiment.plant
+    x, expected = convert(experiment.x0, experiment.model, plant), []
+    for u in run.trajectory.inputs:
+        before, x = advance(plant, x, u, 2)
+        expected.append(plant.constraint_residual(before, x))
+    np.testing.assert_array_equal(run.constraint, expected)
+    assert np.abs(run.constraint).max() > 1e-9
+
+
+def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop():
+    """Without `hold` they are no forces, not the last ones, and prescribed coordinates stay."""
+
+    def braked(dsys):
+        inputs = np.stack([[1.0, -1.0], [0.2, 0.2]], axis=1).repeat(5, axis=0)
+        return dsys.simulate(dsys.state([0.0, 0.0], np.zeros(2)), inputs)
+
+    def sled(_):
+        return nh.System(
+            name="sled",
+            space=nh.Rn("x", "point"),
+            prescribed=("point",),
+            lagrangian=lambda q, v: v[0] ** 2 / 2,
+            inputs=("push",),
+            force=lambda q, v, u: ca.vertcat(u[0], 0),
+        )
+
+    weights = np.eye(4), np.eye(2), None
+    scenario = replace(
+        SWING, make_system=sled, parameters=None, references={"braked": braked}, weights=weights
+    )
+    experiment = Experiment.make(scenario, duration_s=15 * scenario.step_s)
+    open_loop = experiment.run(feedback=False)
+    inputs = Result(experiment, open_loop, None, 0.0).feedforward
+    np.testing.assert_array_equal(inputs, open_loop.trajectory.inputs)
+    assert inputs[9].tolist() == [-1.0, 0.2] and inputs[10:].tolist() == 5 * [[0.0, 0.2]]
 
 
 def test_a_prediction_that_fails_is_forgotten_as_in_python(monkeypatch):
