@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.integrators import midpoint
+from nh_control.ros.loop.hardware_estimate import MeasuredState
 from nh_control.ros.loop.state_estimate import StateEstimate
+from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 SHORT = {"snakeboard": "parking", "quadrotor_payload": "parabola"}
 
@@ -53,6 +56,18 @@ def test_without_velocities_the_momentum_is_that_of_the_step(model, reference):
     states = run(estimate, model, reference, range(50), velocities=False)
     assert distance(model, states, reference.states[:50]) < 1e-9
     assert estimate.approximated == 0
+
+
+def test_a_mean_velocity_is_had_at_the_last_measurement():
+    """On the sphere, where that at the one before has another direction."""
+    dsys = midpoint(spherical_pendulum(retraction="exp"), 0.1)
+    space, expected = dsys.system.space, dsys.state_space.origin
+    estimate, before = MeasuredState(dsys), space.retract(space.origin, np.array([0.9, 0.2]))
+    here = space.retract(before, np.array([0.3, -0.4]))
+    estimate.state(0, before, None, (), expected)
+    x = estimate.state(200_000_000, here, None, (), expected)
+    along = (here * np.cos(0.5) - before) / np.sin(0.5)
+    np.testing.assert_allclose(dsys.velocity(x), along * 0.5 / 0.2, atol=1e-12)
 
 
 def test_gaps_are_bridged_and_counted(model, reference):
