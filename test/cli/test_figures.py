@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from nh_control import scenarios
-from nh_control.figures import planar, save_all, style
+from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, apart, look, scene
 from nh_control.integrators import midpoint
@@ -280,6 +281,33 @@ def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
     groups = [[0, 3], [1, 4], [2, 5]]
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 2, 4, 5], [0, 3]]
     assert style.pages([[i] for i in range(4)], [0.0, 1.0, 2.0, 3.0]) == [[0, 1, 2, 3]]
+
+
+def test_inputs_that_move_most_come_first_whatever_their_size(monkeypatch):
+    monkeypatch.setattr(style, "PANELS", 1)
+    run, time = result(PENDULUM), np.linspace(0, 1, 50)
+    trajectory = replace(
+        run.loop.trajectory,
+        inputs=np.stack([np.full(50, 30.0), np.sin(time), 3 * np.sin(time) - 100], axis=1),
+    )
+    run = replace(run, loop=replace(run.loop, trajectory=trajectory))
+    assert common.input_pages(run) == [[2], [1], [0]]
+
+
+@pytest.mark.parametrize(
+    "limits, drawn, named",
+    [
+        ((-100.0, 1.5), [-100.0, 1.5], []),
+        ((-1.5, 100.0), [-1.5, 100.0], []),
+        ((-100.0, 100.0), [], ["limits -100 ... 100"]),
+        ((-np.inf, np.inf), [], []),
+    ],
+)
+def test_limits_are_drawn_where_the_input_comes_near_one_of_them(limits, drawn, named):
+    panel = Figure().subplots()
+    panel.set_ylim(-1.0, 1.0)
+    assert common._limits(panel, *limits) == named
+    assert [line.get_ydata()[0] for line in panel.lines] == drawn
 
 
 def test_long_labels_are_wrapped_and_keep_their_units_whole():

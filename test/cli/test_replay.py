@@ -1,5 +1,6 @@
 """A recorded run's commands to the plant, again: no difference, or the step where it begins."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.command import replaying
 from nh_control.runs import launcher, stored
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
@@ -19,6 +21,16 @@ from nh_control.runs.replay import replay
 from nh_control.scenarios import PlantOptions, disturbance
 
 STEPS = 60
+
+
+@pytest.mark.parametrize("stopped, code", [("", 0), ("it differs from step 7 on", 1)])
+def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsys):
+    monkeypatch.setattr(replaying, "stored_run", lambda args: "run")
+    monkeypatch.setattr(replaying, "_of_run", lambda args, run: {"stopped": stopped})
+    assert main(["replay", "folder", "--json"]) == code
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"stopped": stopped}
+    assert shown.err == (f"nh_control: error: {stopped}\n" if stopped else "")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from nh_control.discrete import system as discrete_system
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
 from nh_control.integrators.semi_implicit import si_dla
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled, newton
@@ -183,6 +183,15 @@ def test_a_step_without_a_solution_fails():
 
 def test_a_step_out_of_the_lagrangians_domain_fails():
     error = failure(midpoint(rooted(), 0.1), [-0.5, -1.0])
+    assert error.reason == newton.REASONS[newton.NOT_FINITE]
+
+
+@pytest.mark.parametrize("natively", [True, False])
+def test_an_explicit_step_out_of_the_lagrangians_domain_fails(natively, monkeypatch):
+    """Nothing is solved: it is the new state that is not finite."""
+    if not natively:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    error = failure(INTEGRATORS["rk4"].make(rooted(), 0.1), [0.1, -5.0])
     assert error.reason == newton.REASONS[newton.NOT_FINITE]
 
 
