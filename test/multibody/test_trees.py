@@ -211,6 +211,24 @@ def test_a_failed_step_says_how_singular_it_is():
     assert failure.value.condition > 1
 
 
+@pytest.mark.parametrize("seed", [17, 2375, 2481])
+def test_fast_tumbling_steps_that_newton_from_zero_does_not_find(seed):
+    """Found from the velocity; the midpoint rule is symmetric: a step back leads to the start."""
+    masses, rng = np.random.default_rng(0), np.random.default_rng(seed)
+    frames = [
+        floating("a"),
+        revolute("b", "a", "x", at=(0.2, 0, 0.1)),
+        revolute("c", "b", "y", at=(0, 0.3, 0)),
+    ]
+    model = Multibody("tumbling", frames, [body(f.name, masses) for f in frames])
+    dsys = midpoint(model.system, 0.02)
+    q = model.space.retract(model.space.origin, rng.normal(size=8))
+    x = dsys.measured_state(q, 30 * rng.normal(size=8))
+    turned = np.r_[np.ones(9), -np.ones(8)]
+    back = turned * dsys.step(turned * dsys.step(x))
+    np.testing.assert_allclose(back, x, rtol=0, atol=1e-12 * np.abs(x).max())
+
+
 def test_momenta_velocities_and_energies_are_the_generated_ones():
     rng = np.random.default_rng(6)
     with pytest.MonkeyPatch.context() as patch:

@@ -70,12 +70,12 @@ typedef struct {
 
 typedef struct {
     int n, nq, nv, nz, nu;
-    double h, k, left;
+    double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
     const Joint *joints;
     const Functions *functions;
     const double *actuated, *q, *rho, *u;
-    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
+    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
     Body *bodies;
     Row *rows;
     Wide *wides;
@@ -91,7 +91,7 @@ typedef struct {
 /* Doubles that a[MEMORY] must have room for; bodies, coordinates, joints of several coordinates. */
 long long tree_memory(int n, int nv, int wides)
 {
-    return 10ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(18 * n + nv) * sizeof(v8) + n) / sizeof(double) + 1;
+    return 11ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(18 * n + nv) * sizeof(v8) + n) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */
@@ -101,7 +101,7 @@ static Tree tree_at(double *const *a)
 {
     const Header *s = TREE_OF(a);
     Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .left = s->left, .gravity = s->gravity};
-    t.h = a[P][N_P - 1];
+    t.h = t.span = a[P][N_P - 1];
     t.k = 0.5 * t.h;
     t.joints = (const Joint *)(s + 1);
     t.actuated = (const double *)(t.joints + t.n);
@@ -110,8 +110,8 @@ static Tree tree_at(double *const *a)
     t.rho = t.q + t.nq;
     t.u = a[U];
     double *m = a[MEMORY];
-    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights};
-    for (int i = 0; i < 10; ++i, m += t.nv) *vectors[i] = m;
+    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached};
+    for (int i = 0; i < 11; ++i, m += t.nv) *vectors[i] = m;
     t.bodies = (Body *)m;
     t.rows = (Row *)(t.bodies + t.n);
     t.wides = (Wide *)(t.rows + t.nv);

@@ -1,6 +1,7 @@
 /* The damped simplified Newton iteration of numerics/newton.py on a tree. The sizes of the rows' terms are bounds from norms of the wrenches that they add up, which takes time linear in the
  * bodies, too. */
 
+static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
 #define RENEW 0.01 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
 
 static double relative_error(int n, const double *r, const double *size)
@@ -160,6 +161,63 @@ static int from_zero(const Tree *t, int patient, double *z, double *info)
     return iterate(t, patient, z, info);
 }
 
+/* A step that takes no time, but prescribed coordinates move as in t. */
+static Tree node_of(const Tree *t)
+{
+    Tree node = *t;
+    node.h = NO_TIME;
+    node.k = 0.5 * NO_TIME;
+    return node;
+}
+
+/* The velocity of the state, into z. */
+static int velocity_of(const Tree *t, double *z)
+{
+    const Tree node = node_of(t);
+    memset(z, 0, sizeof(double) * t->nz);
+    residual(&node, z, 1.0);
+    if (factor(&node)) return SINGULAR;
+    solve(&node, t->r, t->dz);
+    remember(t, z, t->dz);
+    return CONVERGED;
+}
+
+static int from_velocity(const Tree *t, int patient, double *z, double *info)
+{
+    const int status = velocity_of(t, z);
+    return status == CONVERGED ? iterate(t, patient, z, info) : status;
+}
+
+static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
+
+/* From the velocity of the state by steps that grow from none to h: along the solutions that belong to it. */
+static int grow(const Tree *t, double *z, double *info)
+{
+    double from = 0.0, by = 0.25, *reached = t->reached;
+    int status = velocity_of(t, z);
+    while (status == CONVERGED && from < 1.0) {
+        Tree part = *t;
+        const double to = fmin(from + by, 1.0);
+        part.h *= to;
+        part.k *= to;
+        remember(t, reached, z);
+        status = iterate(&part, 0, z, info);
+        if (status == CONVERGED) {
+            from = to;
+            by *= 2.0;
+        } else if (by > LEAST_GROWTH && may_have_a_solution(status)) {
+            remember(t, z, reached);
+            by *= 0.25;
+            status = CONVERGED;
+        }
+    }
+    if (may_have_a_solution(status)) { /* these end before h */
+        remember(t, z, reached);
+        status = iterate(t, 1, z, info);
+    }
+    return status;
+}
+
 int nh_step(double *const *a)
 {
     const Tree t = tree_at(a);
@@ -168,7 +226,9 @@ int nh_step(double *const *a)
     load_forces(&t);
     if (*a[WARM] != 0.0) status = iterate(&t, 0, z, a[INFO]);
     if (status != CONVERGED) status = from_zero(&t, 0, z, a[INFO]);
-    if (status == STALLED || status == EXHAUSTED) status = from_zero(&t, 1, z, a[INFO]);
+    if (may_have_a_solution(status)) status = from_zero(&t, 1, z, a[INFO]);
+    if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);
+    if (may_have_a_solution(status)) status = grow(&t, z, a[INFO]);
     if (status != CONVERGED) return status;
     residual(&t, z, 1.0);
     readout(&t, a[X1]);

@@ -1,14 +1,10 @@
 /* Momenta, velocities and energy at a node: those of a step that takes no time. */
 
-static const double NO_TIME = 1e-30;
-
 static Tree node_at(double *const *a)
 {
-    Tree t = tree_at(a);
-    t.h = NO_TIME;
-    t.k = 0.5 * NO_TIME;
+    const Tree t = tree_at(a);
     memset(t.force, 0, sizeof(double) * t.nv);
-    return t;
+    return node_of(&t);
 }
 
 /* Momenta rho (nv) of the configuration in a[X] with the velocity in a[Z], into a[X1]. */
@@ -30,13 +26,9 @@ void tree_momentum(double *const *a)
 /* The velocity of the state in a[X], into a[Z]. */
 int tree_velocity(double *const *a)
 {
-    const Tree t = node_at(a);
-    memset(a[Z], 0, sizeof(double) * t.nz);
-    residual(&t, a[Z], 1.0);
-    if (factor(&t)) return SINGULAR;
-    solve(&t, t.r, t.dz);
-    remember(&t, a[Z], t.dz);
-    return CONVERGED;
+    const Tree t = tree_at(a);
+    memset(t.force, 0, sizeof(double) * t.nv);
+    return velocity_of(&t, a[Z]);
 }
 
 /* Energy (J) of the configuration in a[X] with the velocity in a[Z]: gravity's by the heights of the frames, T = v . p / 2. */

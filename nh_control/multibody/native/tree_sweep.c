@@ -5,7 +5,7 @@
 static double rate_of(const Tree *t, const Joint *j, const double *z)
 {
     const int v = (int)j->v;
-    return j->prescribed ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->h : z[v];
+    return j->prescribed ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v];
 }
 
 /* Pose in the parent, and `nu`, `xi`. */
