@@ -40,7 +40,11 @@ class ComposedEngine:
 
     def __init__(self, part: Engine, fractions: Vector):
         self._part, self._fractions = part, np.array(fractions, dtype=float)
-        self.shapes: Shapes = {**part.shapes, "jacobians": (len(fractions), part.n_z, part.n_z)}
+        self._jacobians: Shapes = {"jacobians": (len(fractions), part.n_z, part.n_z)}
+
+    def shapes_at(self, p: np.ndarray) -> Shapes:
+        """Shapes of a workspace for the parameters p (n_p)."""
+        return {**self._part.shapes_at(p), **self._jacobians}
 
     @cached_property
     def wide(self) -> ComposedEngine:

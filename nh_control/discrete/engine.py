@@ -117,6 +117,10 @@ class Engine:
         self._parameters = narrow is not None
         self.shapes = step_shapes(e.nx, e.nu, e.n_p, e.n_z, e.ndx, e.n_w(self._parameters))
 
+    def shapes_at(self, p: np.ndarray) -> Shapes:
+        """Shapes of a workspace for the parameters p (n_p)."""
+        return self.shapes
+
     @cached_property
     def wide(self) -> Engine:
         """The engine that differentiates by the parameters, too; its steps are this one's."""

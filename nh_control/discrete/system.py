@@ -307,7 +307,7 @@ class DiscreteSystem(SystemStates):
 
     @cached_property
     def _wide_arrays(self) -> Arrays:
-        return Arrays(self._engine.wide.shapes, self.parameter_values)
+        return Arrays(self._engine.wide.shapes_at(self.parameter_values), self.parameter_values)
 
     @cached_property
     def _ndx(self) -> int:

@@ -239,7 +239,7 @@ class SystemStates:
 
     @cached_property
     def _arrays(self) -> Arrays:
-        return Arrays(self._engine.shapes, self.parameter_values)
+        return Arrays(self._engine.shapes_at(self.parameter_values), self.parameter_values)
 
 
 def checked_step(method: Method, h: float) -> float:

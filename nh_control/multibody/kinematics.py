@@ -212,7 +212,7 @@ class Kinematics:
         """`|velocity|^2` of a point, in the axes in which it is the smaller expression."""
         frame, at = _of(point)
         motion = self.motion(frame)
-        if motion.outer_v is not None and not any(at):
+        if motion.outer_v is not None and not constant(at).nnz():
             return ca.sumsqr(motion.outer_v)
         return ca.sumsqr(self.velocity(point, "body"))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -25,9 +25,12 @@ from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
+from nh_control.multibody.parameters import Numbers
 from nh_control.multibody.tree_data import TreeData, moves_mass, not_a_tree
 from nh_control.multibody.tree_engine import TreeEngine, kernel
 from nh_control.numerics.expressions import Vector
+
+SEVERAL = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
 
 
 class Pose(NamedTuple):
@@ -48,8 +51,9 @@ class Multibody:
     one coordinate.
     `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s
     length, which no joint has, is a coordinate of its own.
-    `gravity` is in m/s^2, world axes. Raises ValueError for names that are taken or unknown, and
-    for coordinates that move no mass.
+    `gravity` is in m/s^2, world axes. `parameters` names those of the model's `numbers` that are
+    parameters of its system: they change at run time, and steps are differentiated by them. Raises
+    ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
     name: str
@@ -60,9 +64,10 @@ class Multibody:
     constraints: Sequence[Constraint] = ()
     prescribed: Sequence[str] = ()
     gravity: Vector = (0.0, 0.0, -9.81)
+    parameters: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for field in ("frames", "bodies", "elements", "inputs", "constraints", "prescribed"):
+        for field in SEVERAL:
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
         names = [c.name for c in self.constraints]
@@ -113,8 +118,14 @@ class Multibody:
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic),
+            parameters=self.numbers.parameters,
             model=self,
         )
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Masses, centers, inertias, placements, dampers and springs by name."""
+        return Numbers(self)
 
     def vouches_for(self, system: System) -> bool:
         """Whether a system is this model's own, without constraints, and its mass matrix regular
@@ -196,12 +207,16 @@ class Multibody:
         )
 
     @property
-    def _own_force(self) -> Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None:
+    def _own_force(self) -> Callable[..., ca.SX] | None:
         return self._force if self.elements or self.inputs else None
 
-    def _lagrangian(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        k = self.kinematics(q, v)
-        return self._kinetic(k) - self._potential(k)
+    def _at(self, parameters: Any) -> Multibody:
+        """The model with other values of its parameters, itself for None."""
+        return self if parameters is None else self.numbers.model(vars(parameters))
+
+    def _lagrangian(self, q: ca.SX, v: ca.SX, p: Any = None) -> ca.SX:
+        model = self._at(p)
+        return model._kinetic(k := model.kinematics(q, v)) - model._potential(k)
 
     def _kinetic(self, k: Kinematics) -> ca.SX:
         energy = ca.SX(0)
@@ -219,11 +234,11 @@ class Multibody:
         )
         return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
 
-    def _force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+    def _force(self, q: ca.SX, v: ca.SX, u: ca.SX, p: Any = None) -> ca.SX:
         """Derivative of the power with respect to a virtual velocity."""
-        w = ca.SX.sym("w", self.space.nw)
-        k, virtual = self.kinematics(q, v), self.kinematics(q, w)
-        power = sum((e.power(k, virtual) for e in self.elements), ca.SX(0))
+        model, w = self._at(p), ca.SX.sym("w", self.space.nw)
+        k, virtual = model.kinematics(q, v), model.kinematics(q, w)
+        power = sum((e.power(k, virtual) for e in model.elements), ca.SX(0))
         i = 0
         for entry in self.inputs:
             n = len(entry.names(self.tree))
@@ -231,8 +246,8 @@ class Multibody:
             i += n
         return ca.gradient(power, w)
 
-    def _constraint(self, q: ca.SX) -> ca.SX:
-        k = self.kinematics(q, ca.SX(self.space.nw, 1))
+    def _constraint(self, q: ca.SX, p: Any = None) -> ca.SX:
+        k = self._at(p).kinematics(q, ca.SX(self.space.nw, 1))
         return ca.vertcat(*(c.residual(k) for c in self.constraints))
 
     def _check_parts(self) -> None:

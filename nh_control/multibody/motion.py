@@ -13,10 +13,12 @@ from nh_control.numerics.expressions import Vector
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
-def constant(values: ArrayLike) -> ca.DM:
+def constant(values: ArrayLike | ca.SX) -> ca.DM | ca.SX:
     """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros:
-    expressions stay small.
+    expressions stay small. Parameters, which are expressions, stay as they are.
     """
+    if isinstance(values, ca.SX):
+        return values
     values = np.asarray(values, dtype=float)
     return ca.sparsify(
         ca.DM(np.where(np.abs(values) < 1e-15 * np.abs(values).max(initial=0.0), 0.0, values))
@@ -24,7 +26,11 @@ def constant(values: ArrayLike) -> ca.DM:
 
 
 def three_numbers(values: Vector, what: str) -> tuple[float, float, float]:
-    """The values as a tuple; raises ValueError unless they are three finite numbers."""
+    """The values as a tuple, or an expression as it is; raises ValueError unless they are three
+    finite numbers.
+    """
+    if isinstance(values, ca.SX):
+        return values
     array = np.array(values, dtype=float)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ValueError(f"{what} must be three finite numbers, got {values}")

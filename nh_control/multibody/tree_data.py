@@ -67,6 +67,11 @@ class TreeData:
         return [frame for frame in self.model.frames if not frame.is_fixed]
 
     @cached_property
+    def axes(self) -> dict[str, np.ndarray]:
+        """The kernel's axes (3, 3) in those of the moving frames, and of the world."""
+        return {WORLD: np.eye(3), **{frame.name: _axes(frame) for frame in self.frames}}
+
+    @cached_property
     def wide_joints(self) -> tuple[Joint, ...]:
         """The kinds of joints with several coordinates."""
         joints = (_upright(frame.joint) for frame in self.frames if not _is_scalar(frame))
@@ -77,11 +82,13 @@ class TreeData:
         """Number of joints of several coordinates."""
         return sum(not _is_scalar(frame) for frame in self.frames)
 
-    def packed(self, left: float) -> np.ndarray:
-        """What `native/tree.c` declares, `left` the part of the forces at the start of a step."""
+    def packed(self, left: float, n_p: int) -> np.ndarray:
+        """What `native/tree.c` declares, `left` the part of the forces at the start of a step,
+        `n_p` the number of parameters with the step.
+        """
         model, space = self.model, self.model.space
         nu, held = len(model.inputs), len(model.prescribed)
-        counts = (len(self.frames), space.nq, space.nv, space.nv - held, space.nw, nu + held)
+        counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu + held)
         header = [*counts, self.n_wide, left, *model.gravity, 0.0]
         inputs = (entry for entry in model.inputs if isinstance(entry, JointInput))
         actuated = [model.tree.place(entry.coordinate)[1] for entry in inputs]
@@ -91,7 +98,7 @@ class TreeData:
         tree, index = self.model.tree, {frame.name: i for i, frame in enumerate(self.frames)}
         masses = {part.frame: part for part in self.model.masses}
         springs, weights = self._coefficients(), self._weights()
-        turned = {WORLD: np.eye(3), **{frame.name: _axes(frame) for frame in self.frames}}
+        turned = self.axes
         joints, wide = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,13 +20,18 @@ from nh_control.discrete.engine import (
     step_shapes,
 )
 from nh_control.discrete.method import Method
+from nh_control.mechanics import parametric
 from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.multibody.frames import Joint
 from nh_control.multibody.tree_data import TreeData
 from nh_control.multibody.tree_joints import JointFunctions
+from nh_control.multibody.tree_slopes import TreeSlopes
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Native
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
 
 FILES = (
     "tree",
@@ -33,6 +39,7 @@ FILES = (
     "tree_sweep",
     "tree_factor",
     "tree_newton",
+    "tree_parameters",
     "tree_linearize",
     "tree_state",
 )
@@ -45,8 +52,9 @@ class TreeEngine(Engine):
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
     (native/tree_factor.c), by a compiled kernel that reads the model as numbers.
 
-    Steps equal those of the generated equations to round-off. Second derivatives, and those by h,
-    are these equations' own, made when they are asked for.
+    Steps equal those of the generated equations to round-off. Second derivatives are these
+    equations' own, made when they are asked for. The `wide` engine has the parameters among the
+    variables of its first derivatives.
     """
 
     def __init__(
@@ -57,30 +65,47 @@ class TreeEngine(Engine):
         library: ctypes.CDLL,
         generated: Callable[[], Engine],
     ):
-        self._trees, self._make = library, generated
+        self._trees, self._make, self._data = library, generated, data
+        self._left = method.midpoint_forcing or 0.0
         self._n_z, self._nv = method.n_z, system.space.nv
         nx, ndx = system.state_space.nq, system.state_space.nv
         nu = system.nu + len(system.prescribed)
         room = library["tree_memory"](len(data.frames), self._nv, data.n_wide)
+        parameters = data.model.numbers.parameters
+        self._n_p = n_p = len(parametric.names(parameters)) + 1
+        self.shapes: Shapes = {
+            **step_shapes(nx, nu, n_p, method.n_z, ndx, ndx + nu),
+            "tree": self._packed(data),
+            "memory": (room,),
+        }
+        self._wide_shapes = step_shapes(nx, nu, n_p, method.n_z, ndx, ndx + nu + n_p)
+
+    def shapes_at(self, p: np.ndarray) -> Shapes:
+        """The shapes, and the model's numbers at the parameters p (n_p) with the step."""
+        if self._n_p == 1:
+            return self.shapes
+        return self.shapes | {"tree": self._packed(TreeData(self._model_at(p)))}
+
+    def _model_at(self, p: np.ndarray) -> Multibody:
+        numbers = self._data.model.numbers
+        return numbers.model(parametric.by_field(numbers.parameters, p[:-1]))
+
+    def _packed(self, data: TreeData) -> np.ndarray:
         addresses = [
             np.array(_compiled(joint)[1], dtype=np.uint64).view(float)
             for joint in data.wide_joints
         ]
-        self.shapes: Shapes = {
-            **step_shapes(nx, nu, 1, method.n_z, ndx, ndx + nu),
-            "tree": np.concatenate([data.packed(method.midpoint_forcing or 0.0), *addresses]),
-            "memory": (room,),
-        }
+        return np.concatenate([data.packed(self._left, self._n_p), *addresses])
 
     @property
     def n_z(self) -> int:
         """Number of unknowns."""
         return self._n_z
 
-    @property
+    @cached_property
     def wide(self) -> Engine:
-        """The generated engine that differentiates by h, too."""
-        return self._generated.wide
+        """The engine that differentiates by the parameters and h, too."""
+        return WideTreeEngine(self)
 
     @property
     def step_library(self) -> ctypes.CDLL:
@@ -133,7 +158,7 @@ class TreeEngine(Engine):
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
         """r_z where the last residual was taken."""
-        if self._trees["tree_derivatives"](work.list) != newton.CONVERGED:
+        if self._trees["tree_derivatives"](work.list, work.ab.shape[1]) != newton.CONVERGED:
             work.dz[...] = 0.0
         return self.jacobians(work)[0]
 
@@ -146,11 +171,34 @@ class TreeEngine(Engine):
         return self._trees["nh_linearize"]
 
 
+class WideTreeEngine(TreeEngine):
+    """The engine with the parameters among the variables of its derivatives."""
+
+    def __init__(self, narrow: TreeEngine):
+        self.__dict__.update(narrow.__dict__)
+        self._narrow_shapes = narrow.shapes_at
+        self.shapes = narrow.shapes | self._wide_shapes | {"slopes": (1, 3)}
+
+    def shapes_at(self, p: np.ndarray) -> Shapes:
+        """The shapes, with the model's numbers at the parameters and their derivatives."""
+        slopes = TreeSlopes(self._data.model, self._model_at(p)).packed()
+        return self._narrow_shapes(p) | self._wide_shapes | {"slopes": slopes}
+
+    @property
+    def hessian(self) -> Callable[[Workspace], int]:
+        """Step, first and contracted second derivatives, generated at the first call."""
+        return lambda work: self._generated.wide.hessian(work)
+
+    @cached_property
+    def _native_linearize(self) -> ctypes._NamedFuncPointer:
+        return self._trees["tree_linearize_wide"]
+
+
 def kernel() -> ctypes.PyDLL | None:
     """The kernel, compiled once for all trees; None without a compiler."""
     native = resources.files("nh_control.multibody").joinpath("native")
     own = "".join(native.joinpath(f"{name}.c").read_text() for name in FILES)
-    shapes = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory")
+    shapes = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
     text = definitions({"ROUNDED": ROUNDED}, shapes) + own + native_text("simulate.c")
     return Native("trees", (), text, ("-O3", *_vector_flags())).library
 

@@ -19,7 +19,8 @@ class JointFunctions:
     frame and twists S (6, n), by a change of q that leaves the end where it is (0) and by z;
     `after(q, z, h) -> q1, Z1, S1`: the end of the step, and changes by it that leave q where it
     is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
-    `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z.
+    `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
+    `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
     """
 
     def __init__(self, joint: Joint):
@@ -57,6 +58,11 @@ class JointFunctions:
             *ends,
         ]
         yield self._function("slopes", slopes, mu, b)
+        longer = ca.jacobian(middle, h)
+        longer[self._space.nq :] -= middle[self._space.nq :] / h
+        grown = ca.substitute(self._at_rest(ca.jacobian(local, h)), end, step.q1)
+        rows = [ca.jacobian(h * k, h) for k in (k0, k1)]
+        yield self._function("growth", [*self._changes(middle, longer), *rows, grown], mu, b)
 
     def _changes(self, middle: ca.SX, by: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Displacements Z and twists S for changes `by` (nq + nw, n) of the middle."""

@@ -61,10 +61,11 @@ typedef struct {
     int (*after)(const double *, const double *, const double *, double *, double *, double *);
     int (*bend)(const double *, const double *, const double *, const double *, const double *, double *);
     int (*slopes)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
+    int (*growth)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *);
 } Functions;
 
 typedef struct {
-    double n, nq, nv, nz, nw, nu, wides, left; /* after it: `n` joints, `actuated` coordinates of the forces, functions of the kinds of joints; left: part of the forces at the start */
+    double n, nq, nv, nz, np, nu, wides, left; /* after it: `n` joints, `actuated` coordinates of the forces, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start */
     v4 gravity;
 } Header;
 
@@ -86,12 +87,12 @@ typedef struct {
 #define N_X ((int)(TREE_OF(a)->nq + TREE_OF(a)->nv))
 #define N_U ((int)TREE_OF(a)->nu)
 #define N_Z ((int)TREE_OF(a)->nz)
-#define N_P 1
+#define N_P ((int)TREE_OF(a)->np)
 
 /* Doubles that a[MEMORY] must have room for; bodies, coordinates, joints of several coordinates. */
 long long tree_memory(int n, int nv, int wides)
 {
-    return 11ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(18 * n + nv) * sizeof(v8) + n) / sizeof(double) + 1;
+    return 11ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */

@@ -1,7 +1,7 @@
 /* First derivatives of the step, LANES columns side by side: all have the factors of Newton's equation, and only bodies between a column's own joint and the root pass wrenches inward. */
 
-typedef struct { int body, coordinate, kind; } Source;
-enum { BY_Q, BY_RHO, BY_PRESCRIBED };
+typedef struct { int body, coordinate, kind; const Slope *slopes; } Source;
+enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_NUMBERS, BY_STEP };
 
 INLINE v8 dot_lanes(const v4 *a, const v8 *x)
 {
@@ -92,18 +92,26 @@ static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
 static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab, double *dz)
 {
     v8 (*c)[9] = (v8 (*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
-    unsigned char *state = (unsigned char *)(right + t->nv); /* of a body: 1 has wrenches, 2 moves, 4 is a column's own */
+    const Jumps jumps = jumps_at(t, right + t->nv);
+    unsigned char *state = (unsigned char *)(jumps.weight + t->n);
     memset(c, 0, sizeof *c * t->n);
     memset(right, 0, sizeof(v8) * t->nv);
     memset(state, 0, t->n);
     int last = 0;
     for (int l = 0; l < count; ++l) {
+        if (s[l].kind >= BY_NUMBERS) {
+            const int body = s[l].kind == BY_STEP ? t->n - 1 : begin_parameter(t, s[l].slopes, s[l].coordinate, l, c, right, state, &jumps);
+            if (s[l].kind == BY_STEP) begin_step(t, c, right, state, &jumps);
+            if (body > last) last = body;
+            continue;
+        }
         begin(t, s[l], l, c, right);
-        state[s[l].body] |= 7;
+        state[s[l].body] |= HAS_WRENCHES | MOVES | OF_JOINT;
         if (s[l].body > last) last = s[l].body;
     }
     for (int i = last; i >= 0; --i) {
-        if (!(state[i] & 1)) continue;
+        if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
+        if (!(state[i] & HAS_WRENCHES)) continue;
         const Joint *j = t->joints + i;
         const int n = (int)j->size;
         const Row *o = t->rows + (int)j->v;
@@ -115,7 +123,7 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         }
         if (j->parent >= 0) {
             lanes_in(t->bodies + i, m, c[(int)j->parent]);
-            state[(int)j->parent] |= 3;
+            state[(int)j->parent] |= HAS_WRENCHES | MOVES;
         }
     }
     for (int i = 0; i < t->n; ++i) {
@@ -126,16 +134,16 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         v8 after[MOST][2], change[MOST], y[9];
         memset(after, 0, sizeof after);
         memset(change, 0, sizeof change);
-        if (parent >= 0 && state[parent] & 2) state[i] |= 2;
-        if (state[i] & 2) {
-            if (parent >= 0 && state[parent] & 2) lanes_out(t->bodies + i, x[parent], y);
+        if (parent >= 0 && state[parent] & MOVES) state[i] |= MOVES;
+        if (state[i] & MOVES) {
+            if (parent >= 0 && state[parent] & MOVES) lanes_out(t->bodies + i, x[parent], y);
             else memset(y, 0, sizeof y);
             memcpy(x[i], y, sizeof y);
             if (!j->prescribed) {
                 for (int l = 0; l < n; ++l) change[l] = -(right[v + l] + dot_lanes(o[l].row, y));
                 for (int l = 0; l < n; ++l) {
                     after[l][1] = dot_lanes(o[l].row1, y);
-                    if (state[i] & 1) after[l][1] += dot_lanes(o[l].left1, c[i]);
+                    if (state[i] & HAS_WRENCHES) after[l][1] += dot_lanes(o[l].left1, c[i]);
                     for (int m = 0; m < n; ++m) {
                         after[l][0] += (n > 1 ? w->Ez[n * l + m] : t->h) * change[m];
                         after[l][1] += (n > 1 ? w->slope1[n * l + m] : o->slope1) * change[m];
@@ -143,7 +151,12 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
                     for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
                 }
             }
-            if (state[i] & 4)
+            if (state[i] & OF_NUMBERS) {
+                for (int k = 0; k < 9; ++k) x[i][k] += jumps.own[i][k];
+                for (int l = 0; l < n; ++l)
+                    for (int k = 0; k < 2; ++k) after[l][k] += jumps.extra[v + l][k];
+            }
+            if (state[i] & OF_JOINT)
                 for (int l = 0; l < count; ++l)
                     if (s[l].body == i) own_motion(t, s[l], l, x[i], after);
         }
@@ -161,7 +174,7 @@ static void columns_by(const Tree *t, const int *body_of, int kind, int from, in
     for (int v = from; v < end; v += LANES) {
         Source s[LANES];
         const int count = end - v < LANES ? end - v : LANES;
-        for (int l = 0; l < count; ++l) s[l] = (Source){body_of[v + l], v + l - (int)t->joints[body_of[v + l]].v, kind};
+        for (int l = 0; l < count; ++l) s[l] = (Source){body_of[v + l], v + l - (int)t->joints[body_of[v + l]].v, kind, 0};
         columns(t, s, count, first + v - from, nw, ab, dz);
     }
 }
@@ -177,10 +190,26 @@ static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
     }
 }
 
-/* The derivatives where the last residual was taken. */
-static int derivatives(const Tree *t, double *ab, double *dz)
+static int n_variables(const Tree *t) { return 3 * t->nv + t->nu - t->nz; }
+
+/* By the parameters but h, into columns `first` ... */
+static void columns_by_parameters(const Tree *t, const Slope *slope, int count, int first, int nw, double *ab, double *dz)
 {
-    const int nv = t->nv, nw = 2 * nv + t->nu + nv - t->nz;
+    for (int from = 0; from < count; from += LANES) {
+        Source s[LANES];
+        const int lanes = count - from < LANES ? count - from : LANES;
+        for (int l = 0; l < lanes; ++l) {
+            s[l] = (Source){-1, from + l, BY_NUMBERS, slope};
+            while ((int)slope->parameter == from + l) ++slope;
+        }
+        columns(t, s, lanes, first + from, nw, ab, dz);
+    }
+}
+
+/* The derivatives where the last residual was taken, in rows of length nw. */
+static int derivatives(const Tree *t, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
     int body_of[nv + 1];
     for (int i = 0; i < t->n; ++i)
@@ -194,11 +223,11 @@ static int derivatives(const Tree *t, double *ab, double *dz)
     return CONVERGED;
 }
 
-/* The derivatives where a step that failed took its last residual. */
-int tree_derivatives(double *const *a)
+/* The derivatives where a step that failed took its last residual, in rows of length nw. */
+int tree_derivatives(double *const *a, int nw)
 {
     const Tree t = tree_at(a);
-    return derivatives(&t, a[AB], a[DZ]);
+    return derivatives(&t, nw, a[AB], a[DZ]);
 }
 
 int nh_linearize(int (*step)(double *const *), double *const *a)
@@ -206,5 +235,18 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     const int status = step(a);
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
-    return derivatives(&t, a[AB], a[DZ]);
+    return derivatives(&t, n_variables(&t), a[AB], a[DZ]);
+}
+
+/* With the parameters among the variables. */
+int tree_linearize_wide(int (*step)(double *const *), double *const *a)
+{
+    const int status = step(a), n = N_P;
+    if (status != CONVERGED) return status;
+    const Tree t = tree_at(a);
+    const int nw = n_variables(&t) + n;
+    if (derivatives(&t, nw, a[AB], a[DZ])) return SINGULAR;
+    columns_by_parameters(&t, (const Slope *)a[SLOPES], n - 1, nw - n, nw, a[AB], a[DZ]);
+    columns(&t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, a[AB], a[DZ]);
+    return CONVERGED;
 }

@@ -1,6 +1,6 @@
 /* Joints of several coordinates on manifolds, by the functions generated for every kind of them:
  *   middle(q, z, h, turn, at, twist, Z0, S0, Zz, Sz), after(q, z, h, end, Z1, S1), bend(q, z, h, mu, b, K),
- *   slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq)
+ *   slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq), growth(q, z, h, mu, b, Zh, Sh, before, after, end)
  * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step; displacements D (Z0, Z1, ...) and twists S (6, n) by a change of the start that leaves the end (0), of the end that
  * leaves the start (1), of the unknowns (z) and of the start with them (q). Rows of the step are
  *   r = rho + h (Z0^T mu + S0^T b),   rho1 = h (Z1^T mu + S1^T b),   mu = a + ad_nu^T b;   K...: derivatives of the brackets at fixed mu, b; Ez, Eq: those of local(end, .). */
@@ -74,10 +74,13 @@ INLINE void wide_column(const Joint *j, const Body *b, Twist D, Twist S, v4 *phi
     column[2] += cross(D.w, b->bf);
 }
 
-/* What a row meets in a motion: row . phi + h (K - E . s), E = -ad_Z^T b. */
+/* E . s, E = -ad_D^T b. */
+INLINE double by_twist(const Body *b, Twist D, Twist s) { return dot(cross(D.w, b->bm) + cross(D.v, b->bf), s.w) + dot(cross(D.w, b->bf), s.v); }
+
+/* What a row meets in a motion: row . phi + h (K - E . s). */
 INLINE double meeting(const Tree *t, const Body *b, const v4 *row, Twist D, const v4 *phi, Twist s, double K)
 {
-    return dot9(row, phi) + t->h * (K - dot(cross(D.w, b->bm) + cross(D.v, b->bf), s.w) - dot(cross(D.w, b->bf), s.v));
+    return dot9(row, phi) + t->h * (K - by_twist(b, D, s));
 }
 
 static void wrenches_of(const Wide *w, double *mu, double *b)

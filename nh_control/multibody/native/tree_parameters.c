@@ -1,0 +1,211 @@
+/* What a change of a model's numbers gives: first derivatives of a step by its parameters, with the same factors as those by the state. a[SLOPES] lists derivatives of the joints' numbers by the
+ * parameters as triples (parameter, PLACES * joint + place, value), parameters in their order, after them (-1, ...). */
+
+enum { BY_MASS, BY_FIRST, BY_INERTIA = BY_FIRST + 3, BY_POSITION = BY_INERTIA + 6, BY_STIFFNESS = BY_POSITION + 3, BY_PULL, BY_DAMPING, PLACES };
+enum { HAS_WRENCHES = 1, MOVES = 2, OF_JOINT = 4, OF_NUMBERS = 8, HAS_WEIGHT = 16 }; /* states of a body in a column */
+
+typedef struct { double parameter, place, value; } Slope;
+
+/* Motions and parts of the rows of the state after the step that bodies with OF_NUMBERS have of their own; changes of the weights carried. */
+typedef struct {
+    v8 (*own)[9], (*extra)[2], *weight;
+} Jumps;
+
+static Jumps jumps_at(const Tree *t, v8 *room)
+{
+    Jumps s = {.own = (v8 (*)[9])room};
+    s.extra = (v8 (*)[2])(s.own + t->n);
+    s.weight = (v8 *)(s.extra + t->nv);
+    return s;
+}
+
+/* Wrenches of the body alone, by place: of momentum with its twist, of gravity. */
+static void own_wrench(const Body *b, int place, v4 *y)
+{
+    static const int rows[6] = {0, 1, 2, 0, 0, 1}, columns[6] = {0, 1, 2, 1, 2, 2};
+    y[0] = y[1] = y[2] = vec(0, 0, 0);
+    if (place == BY_MASS) y[2] = b->xi_v;
+    else if (place < BY_INERTIA) {
+        v4 c = vec(0, 0, 0);
+        c[place - BY_FIRST] = 1.0;
+        y[0] = cross(c, b->gravity);
+        y[1] = cross(c, b->xi_v);
+        y[2] = -cross(c, b->xi_w);
+    } else {
+        const int row = rows[place - BY_INERTIA], column = columns[place - BY_INERTIA];
+        y[1][row] = b->xi_w[column];
+        if (row != column) y[1][column] = b->xi_w[row];
+    }
+}
+
+static void add_to_lane(v8 *to, int lane, double by, const v4 *x)
+{
+    for (int i = 0; i < 9; ++i) to[i][lane] += by * x[i / 3][i % 3];
+}
+
+/* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */
+static void by_position(const Tree *t, int body, int axis, int lane, double by, v8 (*c)[9], v8 *right, const Jumps *s)
+{
+    const Joint *j = t->joints + body;
+    if (j->parent < 0) return;
+    const Body *b = t->bodies + body, *parent = t->bodies + (int)j->parent;
+    const Row *o = t->rows + (int)j->v;
+    v4 moved = vec(0, 0, 0), column[3], y[3];
+    moved[axis] = 1.0;
+    const v4 phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -outward(b, cross(moved, parent->xi_w))};
+    times_columns(b->H, phi, column);
+    y[0] = j->weight * cross(moved, parent->gravity);
+    y[1] = cross(moved, inward(b, b->bf));
+    y[2] = vec(0, 0, 0);
+    add_in(b, column, y);
+    add_to_lane(c[(int)j->parent], lane, by, y);
+    add_to_lane(s->own[body], lane, by, phi);
+    for (int l = 0; l < (int)j->size && !j->prescribed; ++l) {
+        right[(int)j->v + l][lane] += by * dot9(o[l].row, phi);
+        s->extra[(int)j->v + l][1][lane] += by * dot9(o[l].row1, phi);
+    }
+}
+
+/* Springs and dampers on a coordinate. */
+static void by_element(const Tree *t, int body, int place, int lane, double by, v8 *right, const Jumps *s)
+{
+    const Joint *j = t->joints + body;
+    const int v = (int)j->v;
+    const double rate = t->bodies[body].rate, q = t->q[(int)j->q] + t->k * rate;
+    if (j->prescribed) return;
+    const double before = place == BY_DAMPING ? -t->left * t->h * rate : place == BY_PULL ? t->k : -t->k * q;
+    const double after = place == BY_DAMPING ? -(1 - t->left) * t->h * rate : before;
+    right[v][lane] += by * before / t->rows[v].pivot;
+    s->extra[v][1][lane] += by * after;
+}
+
+/* Marks a body as one with jumps. */
+static void jump(const Tree *t, int body, unsigned char *state, const Jumps *s)
+{
+    const Joint *j = t->joints + body;
+    if (!(state[body] & OF_NUMBERS)) {
+        memset(s->own[body], 0, sizeof *s->own);
+        memset(s->extra[(int)j->v], 0, sizeof *s->extra * (int)j->size);
+    }
+    state[body] |= HAS_WRENCHES | MOVES | OF_NUMBERS;
+}
+
+static void add_weights(int body, v8 by, unsigned char *state, const Jumps *s)
+{
+    if (state[body] & HAS_WEIGHT) s->weight[body] += by;
+    else s->weight[body] = by;
+    state[body] |= HAS_WEIGHT;
+}
+
+/* Into a lane, the change by parameter `number`, whose slopes begin at `slope`; the last body that it changes. */
+static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+{
+    int last = 0;
+    for (; (int)slope->parameter == number; ++slope) {
+        const int body = (int)slope->place / PLACES, place = (int)slope->place % PLACES;
+        jump(t, body, state, s);
+        if (place >= BY_STIFFNESS) by_element(t, body, place, lane, slope->value, right, s);
+        else if (place >= BY_POSITION) by_position(t, body, place - BY_POSITION, lane, slope->value, c, right, s);
+        else {
+            v4 y[3];
+            own_wrench(t->bodies + body, place, y);
+            add_to_lane(c[body], lane, slope->value, y);
+            if (place == BY_MASS) {
+                v8 by = {0};
+                by[lane] = slope->value;
+                add_weights(body, by, state, s);
+            }
+        }
+        if (body > last) last = body;
+    }
+    return last;
+}
+
+/* What the change of a weight does to the body's rows, and to the torque of gravity on its parent. */
+static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+{
+    const Joint *j = t->joints + i;
+    const Body *b = t->bodies + i;
+    const Wide *w = t->wides + (int)j->wide;
+    const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
+    double before[MOST] = {0}, after[MOST] = {0};
+    jump(t, i, state, s);
+    for (int l = 0; l < n && n > 1; ++l) {
+        before[l] = t->h * dot(twist_of(w->Z0, n, l).v, b->gravity);
+        after[l] = t->h * dot(twist_of(w->Z1, n, l).v, b->gravity);
+    }
+    if (n > 1) solve_wide(w, n, before, before);
+    else if (j->kind == PRISMATIC && !j->prescribed) {
+        after[0] = t->k * b->gravity[2];
+        before[0] = after[0] / t->rows[v].pivot;
+    }
+    for (int l = 0; l < n; ++l) {
+        right[v + l] += before[l] * s->weight[i];
+        s->extra[v + l][1] += after[l] * s->weight[i];
+    }
+    if (parent < 0) return;
+    const v4 torque = cross(b->p, t->bodies[parent].gravity);
+    add_weights(parent, s->weight[i], state, s);
+    for (int k = 0; k < 3; ++k) c[parent][k] += torque[k] * s->weight[i];
+    state[parent] |= HAS_WRENCHES | MOVES;
+}
+
+/* A body's motion by the step h: half the rate at the middle; a prescribed one is slower. */
+static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, const Jumps *s)
+{
+    const Joint *j = t->joints + i;
+    const int v = (int)j->v;
+    const Row *o = t->rows + v;
+    const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h, force = t->force[v] - j->damping * rate;
+    for (int c = 0; c < 3; ++c) {
+        phi[c] = j->prescribed ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
+        column[c] = j->prescribed ? slower * (o->column[c] - t->k * o->column_q[c]) : half * o->column_q[c];
+    }
+    if (j->prescribed) {
+        s->extra[v][1][0] += slower;
+        return;
+    }
+    right[v][0] += (half * o->source + 0.5 * t->low[v] + t->left * force) / o->pivot;
+    s->extra[v][0][0] += rate;
+    s->extra[v][1][0] += half * o->source1 + 0.5 * t->low[v] + (1 - t->left) * force;
+}
+
+static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, const Jumps *s)
+{
+    const Joint *j = t->joints + i;
+    const Body *b = t->bodies + i;
+    const Wide *w = t->wides + (int)j->wide;
+    const int v = (int)j->v, n = (int)j->size;
+    const Row *o = t->rows + v;
+    double mu[6], wrench[6], Zh[6], Sh[6], before[MOST], after[MOST], end[MOST];
+    wrenches_of(w, mu, wrench);
+    t->functions[(int)j->kind - MANIFOLD].growth(t->q + (int)j->q, t->at + v, &t->h, mu, wrench, Zh, Sh, before, after, end);
+    const Twist D = twist_of(Zh, 1, 0), S = twist_of(Sh, 1, 0);
+    wide_column(j, b, D, S, phi, column);
+    for (int l = 0; l < n; ++l) {
+        before[l] -= t->h * by_twist(b, twist_of(w->Z0, n, l), S);
+        after[l] -= t->h * by_twist(b, twist_of(w->Z1, n, l), S);
+    }
+    solve_wide(w, n, before, before);
+    for (int l = 0; l < n; ++l) {
+        right[v + l][0] += before[l] + dot9(o[l].row, phi);
+        s->extra[v + l][0][0] += end[l];
+        s->extra[v + l][1][0] += after[l] + dot9(o[l].row1, phi);
+    }
+}
+
+/* The change by the step h, into lane 0. */
+static void begin_step(const Tree *t, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+{
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        v4 phi[3], column[3], y[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+        jump(t, i, state, s);
+        if (j->kind < MANIFOLD) scalar_by_step(t, i, phi, column, right, s);
+        else wide_by_step(t, i, phi, column, right, s);
+        add_to_lane(s->own[i], 0, 1.0, phi);
+        if (j->parent < 0) continue;
+        add_in(t->bodies + i, column, y);
+        add_to_lane(c[(int)j->parent], 0, 1.0, y);
+    }
+}

@@ -1,0 +1,141 @@
+"""Derivatives of the numbers that the kernel of trees reads by a model's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nh_control.multibody.bodies import Body
+from nh_control.multibody.elements import JointSpring
+from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.parameters import ENTRIES
+from nh_control.multibody.tree_data import TreeData
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+MASS, FIRST, INERTIA, POSITION, STIFFNESS, PULL, DAMPING, PLACES = 0, 1, 4, 10, 13, 14, 15, 16
+"""Places of a joint's numbers, in the order of `native/tree_parameters.c`."""
+
+
+class Slope(NamedTuple):
+    """Derivative of one of a joint's numbers."""
+
+    joint: int
+    place: int
+    value: float
+
+
+@dataclass(frozen=True)
+class TreeSlopes:
+    """For every parameter of `model`, whose values those of `at` are, the derivatives of the
+    joints' numbers.
+    """
+
+    model: Multibody
+    at: Multibody
+
+    def packed(self) -> np.ndarray:
+        """What `native/tree_parameters.c` declares, (n, 3)."""
+        rows, parameter = [], 0
+        for name in self.model.parameters:
+            for slopes in self._of(name):
+                rows += [(parameter, PLACES * s.joint + s.place, s.value) for s in slopes]
+                parameter += 1
+        return np.array([*rows, (-1, 0, 0)], dtype=float)
+
+    def _of(self, name: str) -> Iterator[list[Slope]]:
+        """The derivatives by every entry of a parameter."""
+        parts, at, field = self.model.numbers.places[name]
+        part: Any = getattr(self.at, parts)[at]
+        if isinstance(part, Frame):
+            yield from (self._by_placement(part, unit) for unit in np.eye(3))
+        elif isinstance(part, Body):
+            yield from self._by_body(part, field)
+        else:
+            joint = self._coordinates[part.coordinate]
+            if field == "damping":
+                yield [Slope(joint, DAMPING, 1.0)]
+            elif isinstance(part, JointSpring) and field == "stiffness":
+                yield [Slope(joint, STIFFNESS, 1.0), Slope(joint, PULL, part.rest)]
+            else:
+                yield [Slope(joint, PULL, part.stiffness)]
+
+    @cached_property
+    def _data(self) -> TreeData:
+        return TreeData(self.at)
+
+    @cached_property
+    def _joints(self) -> dict[str, int]:
+        return {frame.name: i for i, frame in enumerate(self._data.frames)}
+
+    @cached_property
+    def _coordinates(self) -> dict[str, int]:
+        return {frame.coordinate: i for i, frame in enumerate(self._data.frames)}
+
+    def _by_body(self, body: Body, field: str) -> Iterator[list[Slope]]:
+        anchor, _, rotation = self.at.tree.anchors[body.frame]
+        arm = self._arm(body)
+        if field == "mass":
+            yield self._moments(anchor, 1.0, arm, arm @ arm * np.eye(3) - np.outer(arm, arm))
+        elif field == "center":
+            for unit in np.eye(3):
+                yield self._by_arm(body, rotation @ unit)
+        else:
+            for i, j in ENTRIES:
+                tensor = np.zeros((3, 3))
+                tensor[i, j] = tensor[j, i] = 1.0
+                yield self._moments(anchor, 0.0, np.zeros(3), rotation @ tensor @ rotation.T)
+
+    def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
+        """Of a joint's own frame, or of all that is fixed to a fixed one."""
+        anchor, _, rotation = self.at.tree.anchors[frame.parent]
+        way = rotation @ unit
+        if not frame.is_fixed:
+            return self._position(frame.name, anchor, way)
+        slopes = []
+        for body in self.at.bodies:
+            if frame.name in self._fixed(body.frame):
+                slopes += self._by_arm(body, way)
+        for moving in self._data.frames:
+            if frame.name in self._fixed(moving.parent):
+                slopes += self._position(moving.name, anchor, way)
+        return slopes
+
+    def _fixed(self, name: str) -> list[str]:
+        """The frame, and those that it is fixed to, up to one that moves."""
+        names, frames = [], self.at.tree.frames
+        while name != WORLD and frames[name].is_fixed:
+            names.append(name)
+            name = frames[name].parent
+        return names
+
+    def _arm(self, body: Body) -> np.ndarray:
+        """From the joint to the center of mass, in the joint's frame."""
+        _, at, rotation = self.at.tree.anchors[body.frame]
+        return at + rotation @ np.array(body.center)
+
+    def _by_arm(self, body: Body, way: np.ndarray) -> list[Slope]:
+        arm = self._arm(body)
+        turned = 2 * arm @ way * np.eye(3) - np.outer(way, arm) - np.outer(arm, way)
+        anchor = self.at.tree.anchors[body.frame][0]
+        return self._moments(anchor, 0.0, body.mass * way, body.mass * turned)
+
+    def _moments(
+        self, anchor: str, mass: float, first: np.ndarray, inertia: np.ndarray
+    ) -> list[Slope]:
+        """Of a moving frame's mass, first moment and inertia about its origin."""
+        if anchor == WORLD:
+            return []
+        own, joint = self._data.axes[anchor], self._joints[anchor]
+        turned = own.T @ inertia @ own
+        values = [mass, *(own.T @ first), *(turned[i, j] for i, j in ENTRIES)]
+        return [Slope(joint, MASS + k, value) for k, value in enumerate(values) if value]
+
+    def _position(self, name: str, anchor: str, way: np.ndarray) -> list[Slope]:
+        moved, joint = self._data.axes[anchor].T @ way, self._joints[name]
+        return [Slope(joint, POSITION + k, value) for k, value in enumerate(moved) if value]

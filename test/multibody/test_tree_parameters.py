@@ -1,0 +1,108 @@
+"""Parameters of trees in linear time: values at run time, and derivatives by them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from differences import jacobian
+from test_trees import random_motion, random_tree
+
+from nh_control.integrators import midpoint
+from nh_control.multibody import JointDamper, Multibody
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import compiled
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+def parametrized(model: Multibody) -> Multibody:
+    return replace(model, parameters=tuple(model.numbers.places))
+
+
+def assert_the_same_slopes(model, rng, forcing="symmetric"):
+    tree = midpoint(model.system, 0.02, forcing)
+    assert isinstance(tree._engine, TreeEngine)
+    names, (x, u) = tree.parameter_names, random_motion(tree, rng)
+    ours = tree.linearize(x, u, names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "compiler", lambda: None)
+        generated = midpoint(model.system, 0.02, forcing)
+        theirs = generated.linearize(x, u, names)
+    assert not isinstance(generated._engine, TreeEngine)
+    for a, b in ((ours.P, theirs.P), (ours.A, theirs.A), (ours.B, theirs.B)):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max(initial=0.0))
+
+
+@pytest.mark.parametrize("forcing", ["symmetric", pytest.param("left", marks=pytest.mark.slow)])
+def test_derivatives_by_all_numbers_and_the_step_are_the_generated_ones(forcing):
+    rng = np.random.default_rng(1)
+    model = parametrized(random_tree([0, 1, 0], rng, prescribed=("b1",)))
+    assert_the_same_slopes(model, rng, forcing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [2, 4, 5, 8])
+def test_derivatives_of_joints_of_all_kinds(kind):
+    rng = np.random.default_rng(kind)
+    assert_the_same_slopes(parametrized(random_tree([kind, 1], rng)), rng)
+
+
+def test_other_values_step_as_a_model_that_has_them():
+    rng = np.random.default_rng(2)
+    model = random_tree([0, 1, 0, 1, 0, 1], rng)
+    dsys = midpoint(parametrized(model).system, 0.02)
+    changes = {
+        "b1_mass": 7.0,
+        "b2_center": (0.1, 0.2, 0.3),
+        "b3_inertia": (0.3, 0.4, 0.5, 0.01, 0.02, 0.03),
+        "b3_at": (1.0, 0.0, 0.5),
+        "b5_damping": 2.0,
+        "b5_rest": 1.0,
+    }
+    other = dsys.with_parameters(**changes)
+    assert isinstance(other._engine, TreeEngine) and other._engine is dsys._engine
+    fresh = midpoint(parametrized(model).numbers.model(vars(other.system.parameters)).system, 0.02)
+    x, u = random_motion(fresh, rng)
+    np.testing.assert_array_equal(other.step(x, u), fresh.step(x, u))
+    assert other.energy(x) == fresh.energy(x) != dsys.energy(x)
+    assert np.abs(dsys.step(x, u) - fresh.step(x, u)).max() > 1e-3
+
+
+def test_derivatives_of_a_large_tree_by_differences_of_steps_with_other_values():
+    rng = np.random.default_rng(3)
+    model = random_tree(rng.integers(0, 2, 12), rng)
+    assert any(frame.is_fixed for frame in model.frames)
+    dsys = midpoint(parametrized(model).system, 0.02)
+    x, u = random_motion(dsys, rng)
+    names = dsys.system.parameter_names
+    linear = dsys.linearize(x, u, names)
+    fields = [name for name in model.numbers.places if "inertia" not in name]
+    values = vars(dsys.system.parameters)
+
+    def stepped(name, by):
+        value = values[name]
+        moved = (value[0] + by, *value[1:]) if isinstance(value, tuple) else value + by
+        return dsys.with_parameters(**{name: moved}).step(x, u)
+
+    for name in rng.choice(fields, 4, replace=False):
+        found = jacobian(lambda s, name=name: stepped(name, s[0]), 1, 1e-3)[:, 0]
+        entry = f"{name}[0]" if isinstance(values[name], tuple) else name
+        column = linear.P[:, names.index(entry)]
+        np.testing.assert_allclose(column, found, rtol=0, atol=1e-8 * np.abs(linear.P).max())
+
+
+def test_what_no_part_can_have_is_refused():
+    model = random_tree([0, 1], np.random.default_rng(4))
+    with pytest.raises(ValueError, match="no numbers .*b0_color.*choose of.*b0_mass"):
+        replace(model, parameters=("b0_color",)).system  # noqa: B018
+    system = replace(model, parameters=("b0_mass", "b0_inertia")).system
+    with pytest.raises(ValueError, match="mass must be positive"):
+        system.with_parameters(b0_mass=-1.0)
+    with pytest.raises(ValueError, match="triangle"):
+        system.with_parameters(b0_inertia=(1.0, 1.0, 9.0, 0.0, 0.0, 0.0))
+
+
+def test_names_that_are_taken_are_counted():
+    model = random_tree([0], np.random.default_rng(5))
+    twice = replace(model, elements=[*model.elements, JointDamper("b0", 0.1)])
+    assert {"b0_damping", "b0_damping_2", "b0_stiffness_2"} <= set(twice.numbers.places)
