@@ -69,11 +69,11 @@ class JointConstraint(Constraint):
 
     def residual(self, k: Kinematics) -> ca.SX:
         turn_a, distance = k.rotation(self.a), k.position(self.b) - k.position(self.a)
-        if len(self._positions.T) < 3:
-            distance = (turn_a @ constant(self._positions)).T @ distance
+        if len(self.positions.T) < 3:
+            distance = (turn_a @ constant(self.positions)).T @ distance
         turns = [
             ca.dot(turn_a @ constant(at_a), k.rotation(self.b) @ constant(at_b)) - cosine
-            for at_a, at_b, cosine in self._directions
+            for at_a, at_b, cosine in self.directions
         ]
         return ca.vertcat(distance, *turns)
 
@@ -83,11 +83,11 @@ class JointConstraint(Constraint):
 
         `sum lam_i R_a e_i` and `sum lam (R_b e_j) x (R_a e_i)`.
         """
-        n, turn_a = self._positions.shape[1], k.rotation(self.a)
+        n, turn_a = self.positions.shape[1], k.rotation(self.a)
         force, torque = multipliers[:n], ca.SX.zeros(3)
         if n < 3:
-            force = turn_a @ constant(self._positions) @ force
-        for i, (at_a, at_b, _) in enumerate(self._directions):
+            force = turn_a @ constant(self.positions) @ force
+        for i, (at_a, at_b, _) in enumerate(self.directions):
             lever = ca.cross(k.rotation(self.b) @ constant(at_b), turn_a @ constant(at_a))
             torque += multipliers[n + i] * lever
         return force, torque
@@ -133,12 +133,12 @@ class JointConstraint(Constraint):
         return np.column_stack([plane_axes(axis), axis])
 
     @property
-    def _positions(self) -> np.ndarray:
+    def positions(self) -> np.ndarray:
         """Directions (3, n), in a's axes, in which the points do not part."""
         return self._axes_in_a[:, list(HELD[self.kind][0])]
 
     @property
-    def _directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    def directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """Directions in a's axes and in b's, and the cosine of the angle that they keep."""
         if self.kind == "universal":
             first, second = self._universal_axes

@@ -20,7 +20,9 @@ from nh_control.multibody.frames import (
     Revolute,
     Spherical,
     plane_axes,
+    prismatic,
 )
+from nh_control.multibody.tree_constraints import Row, Rows, unknown_constraint
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody
@@ -34,22 +36,21 @@ REGULAR = 1e-9
 """Part of the other inertias that counts as some."""
 UNUSED = 0.0
 """So that vectors begin where registers like it."""
+ON_JOINTS = JointSpring, JointDamper, JointInput
 SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
 
 
 def not_a_tree(model: Multibody) -> str:
     """What of a model the kernel does not know, "" if it knows all."""
-    if model.constraints:
-        return "constraints"
+    if unknown := unknown_constraint(model):
+        return f"a {unknown}"
     if any(frame.mimic for frame in model.frames):
         return "joints that follow others"
-    for parts, known in (
-        (model.elements, (JointSpring, JointDamper)),
-        (model.inputs, (JointInput,)),
-    ):
-        for part in parts:
-            if type(part) not in known:
-                return f"a {type(part).__name__}"
+    for part in (*model.elements, *model.inputs):
+        if not isinstance(part, ON_JOINTS) or type(part) not in ON_JOINTS:
+            return f"a {type(part).__name__}"
+        if part.coordinate not in model.tree.scalars:
+            return f"a {type(part).__name__} of a constraint"
     return ""
 
 
@@ -63,8 +64,17 @@ class TreeData:
 
     @cached_property
     def frames(self) -> list[Frame]:
-        """Moving frames in their order."""
-        return [frame for frame in self.model.frames if not frame.is_fixed]
+        """Moving frames in their order; a coordinate that no joint has moves a frame of its own,
+        which carries nothing.
+        """
+        moving = [frame for frame in self.model.frames if not frame.is_fixed]
+        own = (prismatic(f"{name} alone", coordinate=name) for name in self.model.tree.own)
+        return [*moving, *own]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of the constraints."""
+        return list(Rows(self.model, self._index, self.axes))
 
     @cached_property
     def axes(self) -> dict[str, np.ndarray]:
@@ -89,16 +99,17 @@ class TreeData:
         model, space = self.model, self.model.space
         nu, held = len(model.inputs), len(model.prescribed)
         counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu + held)
-        header = [*counts, self.n_wide, left, *model.gravity, 0.0]
+        header = [*counts, self.n_wide, left, len(self.rows), *3 * (UNUSED,), *model.gravity, 0.0]
         inputs = (entry for entry in model.inputs if isinstance(entry, JointInput))
         actuated = [model.tree.place(entry.coordinate)[1] for entry in inputs]
-        return np.concatenate([header, *self._joints(), actuated])
+        rows = (row.packed() for row in self.rows)
+        return np.concatenate([header, *self._joints(), actuated, *rows])
 
     def _joints(self) -> list[np.ndarray]:
-        tree, index = self.model.tree, {frame.name: i for i, frame in enumerate(self.frames)}
+        tree, index, turned = self.model.tree, self._index, self.axes
         masses = {part.frame: part for part in self.model.masses}
         springs, weights = self._coefficients(), self._weights()
-        turned = self.axes
+        held = self._held()
         joints, wide = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]
@@ -113,13 +124,28 @@ class TreeData:
                 frame.coordinate in self.model.prescribed,
                 *(wide, mass, weights[frame.name]),
                 *springs.get(frame.coordinate, np.zeros(4)),
-                UNUSED,
+                frame.name in held,
             ]
             position = toward @ (at + rotation @ frame.at)
             vectors = map(_padded, (placed, placed.T, position, first, inertia))
             joints.append(np.concatenate([numbers, *vectors]))
             wide += not _is_scalar(frame)
         return joints
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {frame.name: i for i, frame in enumerate(self.frames)}
+
+    def _held(self) -> set[str]:
+        """Frames that constraints depend on."""
+        held: set[str] = set()
+        for row in self.rows:
+            for number, _ in (row.a, row.b):
+                frame = self.frames[number].name if number >= 0 else WORLD
+                while frame != WORLD and frame not in held:
+                    held.add(frame)
+                    frame = self.model.tree.anchors[self.frames[self._index[frame]].parent][0]
+        return held
 
     def _weights(self) -> dict[str, float]:
         """Mass of all that every frame carries."""

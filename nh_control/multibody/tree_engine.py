@@ -38,6 +38,7 @@ FILES = (
     "tree_wide",
     "tree_sweep",
     "tree_factor",
+    "tree_constraints",
     "tree_newton",
     "tree_parameters",
     "tree_linearize",
@@ -50,7 +51,8 @@ VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
 class TreeEngine(Engine):
     """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
-    (native/tree_factor.c), by a compiled kernel that reads the model as numbers.
+    (native/tree_factor.c), by a compiled kernel that reads the model as numbers. Constraints add a
+    dense system of their multipliers (native/tree_constraints.c).
 
     Steps equal those of the generated equations to round-off. Second derivatives are these
     equations' own, made when they are asked for. The `wide` engine has the parameters among the
@@ -68,9 +70,13 @@ class TreeEngine(Engine):
         self._trees, self._make, self._data = library, generated, data
         self._left = method.midpoint_forcing or 0.0
         self._n_z, self._nv = method.n_z, system.space.nv
+        self._free, self._m = self._nv - len(system.prescribed), system.n_holonomic
         nx, ndx = system.state_space.nq, system.state_space.nv
         nu = system.nu + len(system.prescribed)
-        room = library["tree_memory"](len(data.frames), self._nv, data.n_wide)
+        room = library["tree_memory"](
+            *(len(data.frames), system.space.nq, self._nv),
+            *(data.n_wide, system.n_holonomic),
+        )
         parameters = data.model.numbers.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
         self.shapes: Shapes = {
@@ -104,8 +110,10 @@ class TreeEngine(Engine):
 
     @cached_property
     def wide(self) -> Engine:
-        """The engine that differentiates by the parameters and h, too."""
-        return WideTreeEngine(self)
+        """The engine that differentiates by the parameters and h, too; of constraints, which move
+        with the placements of frames, the generated one.
+        """
+        return self._generated.wide if self._m else WideTreeEngine(self)
 
     @property
     def step_library(self) -> ctypes.CDLL:
@@ -118,17 +126,17 @@ class TreeEngine(Engine):
         return lambda work: self._generated.hessian(work)
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
-        """r_z of the last linearization, from dz/drho = -r_z^{-1}."""
-        inverse = -work.dz[:, self._nv : self._nv + self._n_z]
-        try:
-            return [np.linalg.inv(inverse)]
-        except np.linalg.LinAlgError:
-            return [np.full_like(inverse, np.nan)]
+        """r_z of the last linearization, from dz/drho = -r_z^{-1} without constraints."""
+        if self._m:
+            return [self._constrained(work)]
+        return [_inverse(-work.dz[:, self._nv : self._nv + self._n_z])]
 
     @property
     def knows_states(self) -> bool:
-        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed."""
-        return self._n_z == self._nv
+        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed and
+        there are no constraints.
+        """
+        return self._n_z == self._nv == self._free
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Momenta p (nv) of a configuration and a velocity."""
@@ -158,9 +166,18 @@ class TreeEngine(Engine):
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
         """r_z where the last residual was taken."""
+        if self._m:
+            return self._constrained(work)
         if self._trees["tree_derivatives"](work.list, work.ab.shape[1]) != newton.CONVERGED:
             work.dz[...] = 0.0
         return self.jacobians(work)[0]
+
+    def _constrained(self, work: Workspace) -> np.ndarray:
+        """r_z, in the place of whose first block the kernel gives the inverse of it."""
+        self._trees["tree_equations"](work.list)
+        r_z, free = work.r_z.copy(), slice(self._free)
+        r_z[free, free] = _inverse(r_z[free, free])
+        return r_z
 
     @cached_property
     def _generated(self) -> Engine:
@@ -192,6 +209,14 @@ class WideTreeEngine(TreeEngine):
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:
         return self._trees["tree_linearize_wide"]
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """The inverse, not a number where there is none."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
 
 
 def kernel() -> ctypes.PyDLL | None:

@@ -21,6 +21,8 @@ class JointFunctions:
     is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
     `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
     `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
+    At a node `node(q) -> turn, at, Z (6, n), dZ/dq (6 n, n)`, Z by changes of q;
+    `reach(q, z, h) -> q1, dq1/dz`.
     """
 
     def __init__(self, joint: Joint):
@@ -63,6 +65,18 @@ class JointFunctions:
         grown = ca.substitute(self._at_rest(ca.jacobian(local, h)), end, step.q1)
         rows = [ca.jacobian(h * k, h) for k in (k0, k1)]
         yield self._function("growth", [*self._changes(middle, longer), *rows, grown], mu, b)
+        yield self._node()
+        yield self._function("reach", [step.q1, ends[0]])
+
+    def _node(self) -> ca.Function:
+        q, e, n = self._q, self._e, self._space.nv
+        still = ca.SX.zeros(self._space.nw)
+        here = self._joint.motion(q, still)
+        by = self._at_rest(ca.jacobian(self._moved(q), e))
+        shifts = self._changes(ca.vertcat(q, still), ca.vertcat(by, ca.SX(still.numel(), n)))[0]
+        slopes = self._at_rest(ca.jacobian(ca.vec(self._moved(shifts).T), e))
+        outputs = [ca.densify(ca.SX(f)) for f in (here.R, here.p, shifts, slopes)]
+        return ca.Function("node", [q], outputs, {"cse": True})
 
     def _changes(self, middle: ca.SX, by: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Displacements Z and twists S for changes `by` (nq + nw, n) of the middle."""

@@ -5,109 +5,15 @@ import pytest
 from differences import jacobian
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_trees import JOINTS, assert_the_same, body, both_ways, random_motion, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import (
-    Body,
-    JointDamper,
-    JointInput,
-    JointSpring,
-    Mimic,
-    Multibody,
-    Spring,
-    fixed,
-    floating,
-    planar,
-    prismatic,
-    revolute,
-    spherical,
-)
+from nh_control.multibody import Body, Mimic, Multibody, Spring, revolute, spherical
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
-
-SCALAR = (revolute, prismatic)
-JOINTS = (
-    *(lambda *a, make=make, **k: make(*a, "x", **k) for make in (revolute, prismatic, planar)),
-    *(lambda *a, r=r, **k: spherical(*a, retraction=r, **k) for r in ("exp", "cay")),
-    *(
-        lambda *a, r=r, s=s, **k: floating(*a, retraction=r, space=s, **k)
-        for r in ("exp", "cay")
-        for s in ("SE3", "SO3xR3")
-    ),
-)
-
-
-def rotation(rng):
-    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
-    return q * np.linalg.det(q) * np.sign(np.linalg.det(r)) ** 2
-
-
-def body(frame, rng):
-    return Body(frame, rng.uniform(0.5, 2), rng.normal(size=3) / 5, rng.uniform(0.1, 0.15, 3))
-
-
-def random_tree(kinds, rng, prescribed=()):
-    """A tree of joints of these kinds (numbers of JOINTS), with springs, dampers and inputs on
-    those with one coordinate, and a fixed frame with a body in its middle.
-    """
-    frames, bodies, elements, inputs = [], [], [], []
-    for i, kind in enumerate(kinds):
-        name, parent = f"b{i}", "world" if i == 0 else f"b{rng.integers(i)}"
-        placed = {"at": rng.normal(size=3) / 3, "rotation": rotation(rng)}
-        if i and rng.random() < 0.3:
-            frames.append(fixed(f"f{i}", parent, **placed))
-            bodies.append(body(f"f{i}", rng))
-            parent = f"f{i}"
-        if kind < 2:
-            frames.append(SCALAR[kind](name, parent, rng.normal(size=3), **placed))
-            elements += [JointSpring(name, 3.0, 0.2), JointSpring(name, 1.0)]
-            elements.append(JointDamper(name, 0.3))
-            if name not in prescribed:
-                inputs.append(JointInput(name))
-        else:
-            frames.append(JOINTS[kind](name, parent, **placed))
-        bodies.append(body(name, rng))
-    return Multibody("tree", frames, bodies, elements, inputs, prescribed=prescribed)
-
-
-def both_ways(model, h=0.02, forcing="symmetric"):
-    """The same discrete system by the kernel and by generated equations, without a compiler."""
-    tree = midpoint(model.system, h, forcing)
-    assert isinstance(tree._engine, TreeEngine)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
-        generated = midpoint(model.system, h, forcing)
-        assert not isinstance(generated._engine, TreeEngine)
-        generated.prepare()
-        for part in ("step", "linearize", "hessian"):
-            getattr(generated._engine, part)
-        generated.step(*random_motion(generated, np.random.default_rng(0)))
-        generated.linearize(*random_motion(generated, np.random.default_rng(0)))
-    return tree, generated
-
-
-def random_motion(dsys, rng):
-    """A state and an input."""
-    space = dsys.system.space
-    q = space.retract(space.origin, rng.normal(size=space.nv))
-    held = space.nq - len(dsys.system.prescribed)
-    x = dsys.measured_state(q, rng.normal(size=space.nw))
-    return x, np.concatenate([rng.normal(size=dsys.system.nu), q[held:] + 0.01])
-
-
-def assert_the_same(tree, generated, rng):
-    x, u = random_motion(generated, rng)
-    expected = generated.step(x, u)
-    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=1e-12 * np.abs(x).max())
-    np.testing.assert_allclose(tree.unknowns(x, u), generated.unknowns(x, u), rtol=0, atol=1e-11)
-    ours, theirs = tree.linearize(x, u), generated.linearize(x, u)
-    for a, b in zip(ours, theirs):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max(initial=0.0))
-    found, wanted = tree.conditioning(x, u), generated.conditioning(x, u)
-    assert found.jacobian == pytest.approx(wanted.jacobian, rel=1e-6)
 
 
 @settings(max_examples=4, deadline=None)

@@ -19,9 +19,9 @@ typedef long long places __attribute__((vector_size(32)));
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
 enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
 
-/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square. */
+/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square; `held_by`: whether constraints hold it. */
 typedef struct {
-    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, held, unused;
+    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, held, held_by;
     v4 row[3], column[3], p; /* placement: rows and columns of the rotation, position */
     v4 first;                /* mass times center */
     v4 inertia[3];           /* rows of the inertia about the frame's origin */
@@ -55,6 +55,19 @@ typedef struct {
     int order[MOST];
 } Wide;
 
+/* Their pose at a node in the placement, displacements D (6, n) by every coordinate and those of D; derivatives of the end of a step by the unknowns. */
+typedef struct {
+    double turn[9], at[3], D[36], dD[216], Ez[36];
+} Node;
+
+/* A row of the constraints (tree_constraints.c); the pose of a body in the world; a motion, or a wrench. */
+typedef struct {
+    double kind, a, b, turning, length_q, length_v, value, unused;
+    v4 at_a, at_b, e_a, e_b;
+} Constraint;
+typedef struct { v4 column[3], p; } Place;
+typedef struct { v4 w, v; } Twist;
+
 /* The generated functions of a kind of them. */
 typedef struct {
     int (*middle)(const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
@@ -62,61 +75,93 @@ typedef struct {
     int (*bend)(const double *, const double *, const double *, const double *, const double *, double *);
     int (*slopes)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
     int (*growth)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *);
+    int (*node)(const double *, double *, double *, double *, double *);
+    int (*reach)(const double *, const double *, const double *, double *, double *);
 } Functions;
 
 typedef struct {
-    double n, nq, nv, nz, np, nu, wides, left; /* after it: `n` joints, `actuated` coordinates of the forces, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start */
+    double n, nq, nv, nz, np, nu, wides, left, m, unused[3]; /* after it: `n` joints, `actuated` coordinates of the forces, `m` constraints, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu;
+    int n, nq, nv, nz, nu, m;
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
     const Joint *joints;
     const Functions *functions;
+    const Constraint *constraints;
     const double *actuated, *q, *rho, *u;
     double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
     Body *bodies;
     Row *rows;
     Wide *wides;
     v8 *lanes;
+    Place *places;
+    Twist *motions;
+    Node *nodes;
+    double *end, *G0, *sizes, *G1, *Y, *schur, *ab, *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its terms, Dh after it, Y, the small matrix; derivatives by multipliers */
+    int *order;
 } Tree;
 
 #define TREE_OF(a) ((const Header *)(a)[TREE])
 #define N_X ((int)(TREE_OF(a)->nq + TREE_OF(a)->nv))
 #define N_U ((int)TREE_OF(a)->nu)
-#define N_Z ((int)TREE_OF(a)->nz)
+#define N_Z ((int)(TREE_OF(a)->nz + TREE_OF(a)->m))
 #define N_P ((int)TREE_OF(a)->np)
 
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates, joints of several coordinates. */
-long long tree_memory(int n, int nv, int wides)
+/* Doubles that the constraints need. */
+static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, size_t m)
 {
-    return 11ll * nv + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n) / sizeof(double) + 1;
+    const size_t parts = n * sizeof(Place) + nv * sizeof(Twist) + wides * sizeof(Node);
+    return m ? parts / sizeof(double) + nq + m * (7 * nv + m + 1) : 0;
+}
+
+/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates, joints of several coordinates, constraints. */
+long long tree_memory(int n, int nq, int nv, int wides, int m)
+{
+    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */
 int tree_joint_size(void) { return sizeof(Joint) / sizeof(double); }
 
+/* Places of the constraints' arrays, from m on; the end of them. */
+static double *constraint_room(Tree *t, int wides, double *m)
+{
+    t->places = (Place *)m;
+    t->motions = (Twist *)(t->places + t->n);
+    t->nodes = (Node *)(t->motions + t->nv);
+    m = (double *)(t->nodes + wides);
+    const size_t rows = (size_t)t->m * t->nv;
+    double **const arrays[] = {&t->end, &t->G0, &t->sizes, &t->G1, &t->Y, &t->by_lam, &t->ab, &t->schur};
+    const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, (size_t)t->m * t->m};
+    for (int i = 0; i < 8; m += sizes[i++]) *arrays[i] = m;
+    t->order = (int *)m;
+    return m + t->m;
+}
+
 static Tree tree_at(double *const *a)
 {
     const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .left = s->left, .gravity = s->gravity};
+    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .left = s->left, .gravity = s->gravity};
     t.h = t.span = a[P][N_P - 1];
     t.k = 0.5 * t.h;
     t.joints = (const Joint *)(s + 1);
     t.actuated = (const double *)(t.joints + t.n);
-    t.functions = (const Functions *)(t.actuated + t.nu);
+    t.constraints = (const Constraint *)(t.actuated + t.nu);
+    t.functions = (const Functions *)(t.constraints + t.m);
     t.q = a[X];
     t.rho = t.q + t.nq;
     t.u = a[U];
     double *m = a[MEMORY];
     double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached};
-    for (int i = 0; i < 11; ++i, m += t.nv) *vectors[i] = m;
+    for (int i = 0; i < 11; ++i, m += t.nv + t.m) *vectors[i] = m;
     t.bodies = (Body *)m;
     t.rows = (Row *)(t.bodies + t.n);
     t.wides = (Wide *)(t.rows + t.nv);
-    t.lanes = (v8 *)(t.wides + (int)s->wides);
+    if (t.m) m = constraint_room(&t, (int)s->wides, (double *)(t.wides + (int)s->wides));
+    t.lanes = (v8 *)(t.m ? m : (double *)(t.wides + (int)s->wides));
     return t;
 }
 

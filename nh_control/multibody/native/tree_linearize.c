@@ -1,7 +1,7 @@
 /* First derivatives of the step, LANES columns side by side: all have the factors of Newton's equation, and only bodies between a column's own joint and the root pass wrenches inward. */
 
 typedef struct { int body, coordinate, kind; const Slope *slopes; } Source;
-enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_NUMBERS, BY_STEP };
+enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_NUMBERS, BY_STEP };
 
 INLINE v8 dot_lanes(const v4 *a, const v8 *x)
 {
@@ -88,6 +88,28 @@ static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
     }
 }
 
+/* What a change of the start, or a multiplier, gives the rows of the joints that constraints hold: into `right`, solved with their pivots. The last of these joints, -1 without any. */
+static int by_constraints(const Tree *t, Source s, int lane, v8 *right, unsigned char *state)
+{
+    int last = -1;
+    double given[t->nv];
+    if (!t->m || (s.kind != BY_Q && s.kind != BY_MULTIPLIER)) return last;
+    memset(given, 0, sizeof given);
+    if (s.kind == BY_Q) bend_rows(t, t->q, s.body, s.coordinate, given);
+    else memcpy(given, t->G0 + (size_t)t->nv * s.coordinate, sizeof given);
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int v = (int)j->v, n = (int)j->size;
+        if (!j->held_by || j->prescribed) continue;
+        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given + v, given + v);
+        else given[v] /= t->rows[v].pivot;
+        for (int l = 0; l < n; ++l) right[v + l][lane] -= given[v + l];
+        state[i] |= HAS_WRENCHES | MOVES;
+        last = i;
+    }
+    return last;
+}
+
 /* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
 static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab, double *dz)
 {
@@ -105,9 +127,13 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
             if (body > last) last = body;
             continue;
         }
-        begin(t, s[l], l, c, right);
-        state[s[l].body] |= HAS_WRENCHES | MOVES | OF_JOINT;
-        if (s[l].body > last) last = s[l].body;
+        if (s[l].kind != BY_MULTIPLIER) {
+            begin(t, s[l], l, c, right);
+            state[s[l].body] |= HAS_WRENCHES | MOVES | OF_JOINT;
+            if (s[l].body > last) last = s[l].body;
+        }
+        const int held = by_constraints(t, s[l], l, right, state);
+        if (held > last) last = held;
     }
     for (int i = last; i >= 0; --i) {
         if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
@@ -190,6 +216,48 @@ static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
     }
 }
 
+/* y (n) += s x. */
+INLINE void add_row(int n, double s, const double *x, double *y)
+{
+    for (int i = 0; i < n; ++i) y[i] += s * x[i];
+}
+
+/* Multipliers that keep Dh(q1) dq1 = 0 for every column, and what they change. */
+static int constrain(const Tree *t, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv, m = t->m;
+    for (int r = 0; r < m; r += LANES) {
+        Source s[LANES];
+        const int count = m - r < LANES ? m - r : LANES;
+        for (int l = 0; l < count; ++l) s[l] = (Source){-1, r + l, BY_MULTIPLIER, 0};
+        columns(t, s, count, r, m, t->ab, t->by_lam);
+    }
+    reach(t);
+    slopes_at(t, t->end, t->G1);
+    memset(t->schur, 0, sizeof(double) * m * m);
+    memset(dz + (size_t)nw * t->nz, 0, sizeof(double) * nw * m);
+    for (int r = 0; r < m; ++r)
+        for (int v = 0; v < nv; ++v) {
+            const double g = t->G1[(size_t)nv * r + v];
+            if (g == 0.0) continue;
+            add_row(m, g, t->ab + (size_t)m * v, t->schur + (size_t)m * r);
+            add_row(nw, -g, ab + (size_t)nw * v, dz + (size_t)nw * (t->nz + r));
+        }
+    if (lu_factor(t->schur, m, t->order)) return SINGULAR;
+    for (int k = 0; k < nw; ++k) {
+        double lam[m];
+        for (int r = 0; r < m; ++r) lam[r] = dz[(size_t)nw * (t->nz + r) + k];
+        lu_solve(t->schur, m, t->order, lam, lam);
+        for (int r = 0; r < m; ++r) dz[(size_t)nw * (t->nz + r) + k] = lam[r];
+    }
+    for (int r = 0; r < m; ++r) {
+        const double *lam = dz + (size_t)nw * (t->nz + r);
+        for (int row = 0; row < 2 * nv; ++row) add_row(nw, t->ab[(size_t)m * row + r], lam, ab + (size_t)nw * row);
+        for (int row = 0; row < t->nz; ++row) add_row(nw, t->by_lam[(size_t)m * row + r], lam, dz + (size_t)nw * row);
+    }
+    return CONVERGED;
+}
+
 static int n_variables(const Tree *t) { return 3 * t->nv + t->nu - t->nz; }
 
 /* By the parameters but h, into columns `first` ... */
@@ -211,6 +279,7 @@ static int derivatives(const Tree *t, int nw, double *ab, double *dz)
 {
     const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
+    if (t->m) place_bodies(t, t->q);
     int body_of[nv + 1];
     for (int i = 0; i < t->n; ++i)
         for (int l = 0; l < (int)t->joints[i].size; ++l) body_of[(int)t->joints[i].v + l] = i;
@@ -220,7 +289,7 @@ static int derivatives(const Tree *t, int nw, double *ab, double *dz)
     for (int row = 0; row < t->nz; ++row) memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     columns_by_forces(t, nw, ab, dz);
     columns_by(t, body_of, BY_PRESCRIBED, t->nz, nv, 2 * nv + t->nu, nw, ab, dz);
-    return CONVERGED;
+    return t->m ? constrain(t, nw, ab, dz) : CONVERGED;
 }
 
 /* The derivatives where a step that failed took its last residual, in rows of length nw. */
@@ -228,6 +297,28 @@ int tree_derivatives(double *const *a, int nw)
 {
     const Tree t = tree_at(a);
     return derivatives(&t, nw, a[AB], a[DZ]);
+}
+
+/* r_z where the last residual was taken, with the inverse of the tree's part in its place, into a[R_Z]. */
+void tree_equations(double *const *a)
+{
+    const Tree t = tree_at(a);
+    const int n = t.nz + t.m;
+    double *r_z = a[R_Z], *unit = t.weights, *column = t.dz;
+    memset(r_z, 0, sizeof(double) * n * n);
+    if (factor(&t)) return;
+    slopes_by_unknowns(&t);
+    memset(unit, 0, sizeof(double) * n);
+    for (int i = 0; i < t.nz; ++i) {
+        unit[i] = -1.0;
+        solve(&t, unit, column);
+        unit[i] = 0.0;
+        for (int row = 0; row < t.nz; ++row) r_z[(size_t)n * row + i] = column[row];
+        for (int r = 0; r < t.m; ++r) {
+            r_z[(size_t)n * i + t.nz + r] = -t.G0[(size_t)t.nv * r + i];
+            r_z[(size_t)n * (t.nz + r) + i] = t.G1[(size_t)t.nv * r + i];
+        }
+    }
 }
 
 int nh_linearize(int (*step)(double *const *), double *const *a)

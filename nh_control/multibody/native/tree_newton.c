@@ -19,13 +19,14 @@ static double relative_error(int n, const double *r, const double *size)
 static int natural(const Tree *t, const double *z, double s)
 {
     double *after = t->low, least = 0.0;
-    solve(t, t->r, after);
-    for (int i = 0; i < t->nz; ++i) {
+    const int n = t->nz + t->m;
+    whole_solve(t, t->r, after);
+    for (int i = 0; i < n; ++i) {
         t->weights[i] = fmax(fabs(z[i]), fabs(t->trial[i]));
         least = fmax(least, t->weights[i]);
     }
-    for (int i = 0; i < t->nz; ++i) t->weights[i] = fmax(t->weights[i], SMALL * least);
-    return relative_error(t->nz, after, t->weights) < (1.0 - s / 4) * relative_error(t->nz, t->dz, t->weights);
+    for (int i = 0; i < n; ++i) t->weights[i] = fmax(t->weights[i], SMALL * least);
+    return relative_error(n, after, t->weights) < (1.0 - s / 4) * relative_error(n, t->dz, t->weights);
 }
 
 static double largest_ratio(int n, const double *r, const double *size, const double *larger)
@@ -40,17 +41,17 @@ static double largest_ratio(int n, const double *r, const double *size, const do
 
 static void remember(const Tree *t, double *z, const double *from)
 {
-    memcpy(z, from, sizeof(double) * t->nz);
+    memcpy(z, from, sizeof(double) * (t->nz + t->m));
 }
 
 /* z: in a guess, out the solution; `patient`: with the natural test. info: iterations, relative error, largest |r|. */
 static int iterate(const Tree *t, int patient, double *z, double *info)
 {
-    const int n = t->nz;
+    const int n = t->nz + t->m;
     const double turns = many_turns(t);
-    residual(t, z, turns);
+    whole_residual(t, z, turns);
     remember(t, t->known, t->size);
-    int singular = factor(t), fresh = 1, exact = 0;
+    int singular = whole_factor(t), fresh = 1, exact = 0;
     double error = relative_error(n, t->r, t->known), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
@@ -59,10 +60,10 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && rate > RENEW) {
-            singular = factor(t);
+            singular = whole_factor(t);
             fresh = 1;
         }
-        if (!singular) solve(t, t->r, t->dz);
+        if (!singular) whole_solve(t, t->r, t->dz);
         if (converged) {
             for (int i = 0; i < n && !singular; ++i) z[i] += t->dz[i];
             status = CONVERGED;
@@ -74,7 +75,7 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
             for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
-            residual(t, t->trial, turns);
+            whole_residual(t, t->trial, turns);
             next = relative_error(n, t->r, t->known);
             accepted = next < enough || next <= ACCEPT;
             if (!accepted && fresh) {
@@ -84,7 +85,7 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
             }
         }
         if (!accepted && !fresh) { /* the factors are too old */
-            residual(t, z, turns);
+            whole_residual(t, z, turns);
             rate = INFINITY;
             continue;
         }
@@ -93,7 +94,7 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
         remember(t, t->known, t->size);
         exact = fresh;
         fresh = renewed;
-        if (renewed) singular = factor(t);
+        if (renewed) singular = whole_factor(t);
         next = relative_error(n, t->r, t->known);
         rate = next / error;
         error = next;
@@ -157,7 +158,7 @@ static void load_forces(const Tree *t)
 
 static int from_zero(const Tree *t, int patient, double *z, double *info)
 {
-    memset(z, 0, sizeof(double) * t->nz);
+    memset(z, 0, sizeof(double) * (t->nz + t->m));
     return iterate(t, patient, z, info);
 }
 
@@ -174,7 +175,8 @@ static Tree node_of(const Tree *t)
 static int velocity_of(const Tree *t, double *z)
 {
     const Tree node = node_of(t);
-    memset(z, 0, sizeof(double) * t->nz);
+    memset(z, 0, sizeof(double) * (t->nz + t->m));
+    memset(t->dz, 0, sizeof(double) * (t->nz + t->m));
     residual(&node, z, 1.0);
     if (factor(&node)) return SINGULAR;
     solve(&node, t->r, t->dz);
@@ -224,13 +226,14 @@ int nh_step(double *const *a)
     double *z = a[Z];
     int status = STALLED;
     load_forces(&t);
+    start_constraints(&t);
     if (*a[WARM] != 0.0) status = iterate(&t, 0, z, a[INFO]);
     if (status != CONVERGED) status = from_zero(&t, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = from_zero(&t, 1, z, a[INFO]);
     if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = grow(&t, z, a[INFO]);
     if (status != CONVERGED) return status;
-    residual(&t, z, 1.0);
+    whole_residual(&t, z, 1.0);
     readout(&t, a[X1]);
     if (!all_finite(a[X1], N_X)) return NOT_FINITE;
     return on_manifold(&t) ? CONVERGED : OUTSIDE;

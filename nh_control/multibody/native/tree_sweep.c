@@ -63,7 +63,7 @@ INLINE void outward_sweep(const Tree *t, const double *z)
         b->am = cross(j->first, b->gravity);
         b->bm = combine(j->inertia, b->xi_w) + cross(j->first, b->xi_v);
         b->bf = j->mass * b->xi_v - cross(j->first, b->xi_w);
-        b->torque = size_of(b->am);
+        b->torque = size_of(j->first) * size_of(b->gravity);
         b->moment = size_of(b->bm);
         b->force = size_of(b->bf);
     }

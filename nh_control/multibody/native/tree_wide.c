@@ -25,8 +25,6 @@ static void joint_slopes(const Tree *t, const Joint *j, const double *mu, const 
     t->functions[(int)j->kind - MANIFOLD].slopes(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b, w->Zq, w->Sq, w->Kq, w->K1, w->K1q, w->Ez, w->Eq);
 }
 
-typedef struct { v4 w, v; } Twist;
-
 /* Column l of (6, n) numbers. */
 INLINE Twist twist_of(const double *D, int n, int l) { return (Twist){vec(D[l], D[n + l], D[2 * n + l]), vec(D[3 * n + l], D[4 * n + l], D[5 * n + l])}; }
 
@@ -129,44 +127,52 @@ static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes)
     if (slopes) wide_slopes(t, j, b);
 }
 
-/* b (n) becomes pivot^{-1} b. */
-static void solve_wide(const Wide *w, int n, const double *right, double *b)
+/* b (n) becomes a^{-1} right by its LU factors. */
+static void lu_solve(const double *a, int n, const int *order, const double *right, double *b)
 {
-    double c[MOST];
+    double c[n];
     for (int i = 0; i < n; ++i) {
-        c[i] = right[w->order[i]];
-        for (int l = 0; l < i; ++l) c[i] -= w->pivot[n * w->order[i] + l] * c[l];
+        c[i] = right[order[i]];
+        for (int l = 0; l < i; ++l) c[i] -= a[(size_t)n * order[i] + l] * c[l];
     }
     for (int i = n - 1; i >= 0; --i) {
-        for (int l = i + 1; l < n; ++l) c[i] -= w->pivot[n * w->order[i] + l] * c[l];
-        c[i] /= w->pivot[n * w->order[i] + i];
+        for (int l = i + 1; l < n; ++l) c[i] -= a[(size_t)n * order[i] + l] * c[l];
+        c[i] /= a[(size_t)n * order[i] + i];
     }
     memcpy(b, c, sizeof(double) * n);
 }
 
-/* LU factors of the pivot, with which the joint's rows are solved; 1 where it is singular. */
+static void solve_wide(const Wide *w, int n, const double *right, double *b) { lu_solve(w->pivot, n, w->order, right, b); }
+
+/* LU factors of a (n, n) in place, its rows in `order`; 1 where it is singular. */
+static int lu_factor(double *a, int n, int *order)
+{
+    for (int i = 0; i < n; ++i) order[i] = i;
+    for (int k = 0; k < n; ++k) {
+        int p = k;
+        for (int i = k + 1; i < n; ++i)
+            if (!(fabs(a[(size_t)n * order[i] + k]) <= fabs(a[(size_t)n * order[p] + k]))) p = i;
+        const int row = order[p];
+        order[p] = order[k];
+        order[k] = row;
+        const double pivot = a[(size_t)n * row + k];
+        if (!(fabs(pivot) > 0.0 && fabs(pivot) < INFINITY)) return 1;
+        for (int i = k + 1; i < n; ++i) {
+            double *other = a + (size_t)n * order[i];
+            const double f = other[k] /= pivot;
+            for (int l = k + 1; l < n; ++l) other[l] -= f * a[(size_t)n * row + l];
+        }
+    }
+    return 0;
+}
+
+/* The factors of a joint's pivot, with which its rows are solved; 1 where it is singular. */
 static int factor_wide(const Tree *t, const Joint *j)
 {
     Wide *w = t->wides + (int)j->wide;
     Row *o = t->rows + (int)j->v;
     const int n = (int)j->size;
-    double *a = w->pivot;
-    for (int i = 0; i < n; ++i) w->order[i] = i;
-    for (int k = 0; k < n; ++k) {
-        int p = k;
-        for (int i = k + 1; i < n; ++i)
-            if (!(fabs(a[n * w->order[i] + k]) <= fabs(a[n * w->order[p] + k]))) p = i;
-        const int row = w->order[p];
-        w->order[p] = w->order[k];
-        w->order[k] = row;
-        const double pivot = a[n * row + k];
-        if (!(fabs(pivot) > 0.0 && fabs(pivot) < INFINITY)) return 1;
-        for (int i = k + 1; i < n; ++i) {
-            double *other = a + n * w->order[i];
-            const double f = other[k] /= pivot;
-            for (int l = k + 1; l < n; ++l) other[l] -= f * a[n * row + l];
-        }
-    }
+    if (lu_factor(w->pivot, n, w->order)) return 1;
     for (int i = 0; i < 9; ++i) {
         double row[MOST], left[MOST];
         for (int l = 0; l < n; ++l) row[l] = o[l].row[i / 3][i % 3], left[l] = o[l].left[i / 3][i % 3];

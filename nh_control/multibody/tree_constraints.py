@@ -1,0 +1,117 @@
+"""Holonomic constraints as the rows of numbers that the linear-time kernel of trees reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.multibody.constraints import Coincident, Constraint, Distance, PointOnPlane
+from nh_control.multibody.frames import ORIGIN, WORLD
+from nh_control.multibody.joints import JointConstraint
+from nh_control.multibody.kinematics import Point
+from nh_control.multibody.motion import unit_vector
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+KNOWN = (Distance, PointOnPlane, Coincident, JointConstraint)
+SQUARE, ALONG, TURNED = range(3)
+"""Kinds of rows: `|b - a|^2 - value^2`, `e . (b - a)`, `e_a . e_b - value`."""
+NONE = -1
+"""In the place of a frame: the world; of a coordinate: there is none."""
+
+
+def unknown_constraint(model: Multibody) -> str:
+    """The kind of constraint of a model that the kernel does not know, "" if it knows all."""
+    for constraint in model.constraints:
+        if type(constraint) not in KNOWN:
+            return type(constraint).__name__
+        length = constraint.length if isinstance(constraint, Distance) else 0.0
+        if isinstance(length, str) and length not in model.tree.scalars:
+            return "Distance by the coordinate of a constraint"
+    return ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of h(q) between points a and b, each a frame's number, a position and a direction in
+    the kernel's axes; `turning`: whether a's direction is fixed in its frame, not in the world.
+    """
+
+    kind: int
+    a: tuple[int, np.ndarray]
+    b: tuple[int, np.ndarray]
+    along_a: np.ndarray
+    along_b: np.ndarray
+    value: float = 0.0
+    length: tuple[int, int] = (NONE, NONE)
+    turning: bool = False
+
+    def packed(self) -> np.ndarray:
+        """What `native/tree_constraints.c` declares."""
+        numbers = [self.kind, self.a[0], self.b[0], self.turning, *self.length, self.value, 0.0]
+        vectors = self.a[1], self.b[1], self.along_a, self.along_b
+        return np.concatenate([numbers, *(np.append(vector, 0.0) for vector in vectors)])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a model's constraints, in their order. `index` are the numbers of its moving
+    frames, `axes` (3, 3) the kernel's in their own.
+    """
+
+    model: Multibody
+    index: dict[str, int]
+    axes: dict[str, np.ndarray]
+
+    def __iter__(self) -> Iterator[Row]:
+        for constraint in self.model.constraints:
+            yield from self._of(constraint)
+
+    def _of(self, constraint: Constraint) -> Iterator[Row]:
+        where = f"constraint {constraint.name!r}"
+        if isinstance(constraint, Distance):
+            yield self._distance(constraint)
+        elif isinstance(constraint, PointOnPlane):
+            normal = unit_vector(constraint.normal, where)
+            yield self._along(constraint.plane, constraint.point, normal, True)
+        elif isinstance(constraint, Coincident):
+            for axis in constraint.along:
+                yield self._along(constraint.b, constraint.a, unit_vector(axis, where), False)
+        elif isinstance(constraint, JointConstraint):
+            turning = len(constraint.positions.T) < 3
+            for way in constraint.positions.T if turning else np.eye(3):
+                yield self._along(constraint.a, constraint.b, way, turning)
+            for at_a, at_b, cosine in constraint.directions:
+                yield self._turned(constraint, at_a, at_b, cosine)
+
+    def _distance(self, constraint: Distance) -> Row:
+        ends, none = (self._point(constraint.a), self._point(constraint.b)), np.zeros(3)
+        if isinstance(constraint.length, str):
+            place = self.model.tree.place(constraint.length)
+            return Row(SQUARE, *ends, none, none, length=place)
+        return Row(SQUARE, *ends, none, none, constraint.length)
+
+    def _along(self, a: Point | str, b: Point | str, way: np.ndarray, turning: bool) -> Row:
+        way = self._direction(a, way) if turning else way
+        return Row(ALONG, self._point(a), self._point(b), way, np.zeros(3), turning=turning)
+
+    def _turned(
+        self, joint: JointConstraint, at_a: np.ndarray, at_b: np.ndarray, cosine: float
+    ) -> Row:
+        ways = self._direction(joint.a, at_a), self._direction(joint.b, at_b)
+        return Row(TURNED, self._point(joint.a), self._point(joint.b), *ways, cosine)
+
+    def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
+        frame, at = (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+        anchor, origin, turn = self.model.tree.anchors[frame]
+        position = self.axes[anchor].T @ (origin + turn @ np.array(at))
+        return (NONE if anchor == WORLD else self.index[anchor]), position
+
+    def _direction(self, point: Point | str, way: np.ndarray) -> np.ndarray:
+        frame = point.frame if isinstance(point, Point) else point
+        anchor, _, turn = self.model.tree.anchors[frame]
+        return self.axes[anchor].T @ turn @ way

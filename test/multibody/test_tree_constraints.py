@@ -1,0 +1,260 @@
+"""Closed loops and strings in the linear-time kernel, against the generated equations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from differences import jacobian
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from random_trees import JOINTS, random_tree
+
+from nh_control.discrete.results import StepFailed
+from nh_control.integrators import midpoint
+from nh_control.multibody import (
+    Body,
+    Coincident,
+    Distance,
+    JointConstraint,
+    JointDamper,
+    JointInput,
+    Multibody,
+    Point,
+    PointOnPlane,
+    maximal_coordinates,
+    revolute,
+    transfer,
+)
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import compiled
+from nh_control.systems.marionette import initial_configuration, marionette_model
+from nh_control.systems.marionette_motion import PUBLISHED, released
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+KINDS = ("string", "reeled", "plane", "coincident", "universal", "cylindrical", "planar")
+
+
+def satisfied(kind, number, model, q, rng):
+    """A constraint of this kind between points of random frames, or of the world, that holds at
+    q; a point of b is where it must be.
+    """
+    names = [frame.name for frame in model.frames]
+    b = str(rng.choice(names))
+    a = Point(str(rng.choice(["world", *(n for n in names if n != b)])), rng.normal(size=3) / 3)
+    name, place = f"c{number}", model.poses(q)
+    turn_a, turn_b = place[a.frame].rotation, place[b].rotation
+    met = Point(b, turn_b.T @ (model.point(q, a) - place[b].position))
+    if kind == "string":
+        return Distance(name, a, b, np.linalg.norm(model.point(q, a) - place[b].position))
+    if kind == "reeled":
+        return Distance(name, a, b, f"length{number}")
+    if kind == "plane":
+        return PointOnPlane(name, met, a, rng.normal(size=3))
+    if kind == "coincident":
+        return Coincident(name, a, met, "zx")
+    ways = {"axis": rng.normal(size=3), "second_axis": rng.normal(size=3)}
+    return JointConstraint(name, kind, a, met, rotation=turn_a.T @ turn_b, **ways)
+
+
+def held_tree(kinds, constraints, rng):
+    """A random tree under random constraints, and a configuration that satisfies them."""
+    free = random_tree(kinds, rng)
+    q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
+    held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(constraints)]
+    lengths = [c.length for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
+    parts = free.frames, free.bodies, free.elements, free.inputs
+    model = Multibody("held", *parts, constraints=held, prescribed=lengths)
+    ends = [c for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
+    reeled = [np.linalg.norm(free.point(q, c.a) - free.point(q, c.b)) for c in ends]
+    return model, np.concatenate([q, reeled])
+
+
+def motion(dsys, q, rng):
+    """A state in the configuration q that moves, and an input."""
+    held = len(dsys.system.prescribed)
+    x = dsys.measured_state(q, rng.normal(size=dsys.system.space.nw) / 5)
+    return x, np.concatenate([rng.normal(size=dsys.system.nu), q[len(q) - held :] + 0.003])
+
+
+class Generated:
+    """What the equations give of a motion from q, without a compiler."""
+
+    def __init__(self, model, h, q, rng):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compiled, "compiler", lambda: None)
+            dsys = midpoint(model.system, h)
+            assert not isinstance(dsys._engine, TreeEngine)
+            self.x, self.u = at = motion(dsys, q, rng)
+            self.x1, self.linear = dsys.step(*at), dsys.linearize(*at)
+            self.conditions = dsys.conditioning(*at)
+
+    def assert_same(self, tree):
+        """Step, derivatives, multipliers and conditions."""
+        assert isinstance(tree._engine, TreeEngine)
+        at, size = (self.x, self.u), max(1.0, np.abs(self.x).max())
+        np.testing.assert_allclose(tree.step(*at), self.x1, rtol=0, atol=1e-12 * size)
+        ours, theirs, found = tree.linearize(*at), self.linear, tree.conditioning(*at)
+        for a, b in zip(ours, theirs):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max(initial=0.0))
+        size = np.abs(theirs.multipliers_x).max()
+        for part in ("multipliers", "multipliers_x", "multipliers_u"):
+            a, b = getattr(ours, part), getattr(theirs, part)
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * size)
+        for part in ("jacobian", "mass", "constraint"):
+            wanted = getattr(self.conditions, part)
+            assert getattr(found, part) == pytest.approx(wanted, rel=1e-5)
+
+
+def assert_steps_as_generated(model, h, q, rng):
+    Generated(model, h, q, rng).assert_same(midpoint(model.system, h))
+
+
+def assert_held_tree_steps_as_generated(kinds, constraints, seed):
+    rng = np.random.default_rng(seed)
+    model, q = held_tree(kinds, constraints, rng)
+    try:
+        generated = Generated(model, 0.002, q, rng)
+    except StepFailed:  # constraints that depend on each other
+        assume(False)
+    assume(generated.conditions.jacobian < 1e9)
+    generated.assert_same(midpoint(model.system, 0.002))
+
+
+@settings(max_examples=2, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from([0, 1]), min_size=4, max_size=4),
+    constraints=st.lists(st.sampled_from(KINDS[:4]), min_size=1, max_size=2),
+    seed=st.integers(0, 2**16),
+)
+def test_random_constraints_step_as_generated(kinds, constraints, seed):
+    assert_held_tree_steps_as_generated(kinds, constraints, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None)
+@given(
+    kinds=st.lists(st.integers(0, len(JOINTS) - 1), min_size=3, max_size=5),
+    constraints=st.lists(st.sampled_from(KINDS), min_size=1, max_size=2),
+    seed=st.integers(0, 2**16),
+)
+def test_random_constraints_on_all_joints_step_as_generated(kinds, constraints, seed):
+    assert_held_tree_steps_as_generated(kinds, constraints, seed)
+
+
+def four_bar(closed):
+    """A crank, a coupler and a rocker on the ground, 1 m between the ground's joints."""
+    frames = [
+        revolute("crank", axis="y"),
+        revolute("coupler", "crank", "y", at=(0.3, 0, 0)),
+        revolute("rocker", axis="y", at=(1, 0, 0)),
+    ]
+    bodies = [
+        Body("crank", 1.0, (0.15, 0, 0), (0.01, 0.02, 0.02)),
+        Body("coupler", 2.0, (0.45, 0, 0), (0.01, 0.2, 0.2)),
+        Body("rocker", 1.5, (0, 0, 0.3), (0.05, 0.05, 0.01)),
+    ]
+    parts = [JointDamper("rocker", 0.1)], [JointInput("crank", 2.0)]
+    return Multibody("four_bar", frames, bodies, *parts, [closed])
+
+
+PIN = Coincident("pin", Point("coupler", (0.9, 0, 0)), Point("rocker", (0, 0, 0.6)), "xz")
+
+
+def closed_angles(crank):
+    """Crank, coupler and rocker with the pin in place."""
+    joint = np.array([0.3 * np.cos(crank), -0.3 * np.sin(crank)])
+    way = np.array([1.0, 0.0]) - joint
+    d = np.linalg.norm(way)
+    inner = np.arccos((0.9**2 + d**2 - 0.6**2) / (2 * 0.9 * d))
+    along = np.arctan2(way[1], way[0]) + inner
+    pin = joint + 0.9 * np.array([np.cos(along), np.sin(along)])
+    return np.array([crank, -along - crank, np.arctan2(pin[0] - 1.0, pin[1])])
+
+
+def test_a_four_bar_linkage_steps_as_generated():
+    q = closed_angles(0.4)
+    np.testing.assert_allclose(four_bar(PIN).constraint_residuals(q)["pin"], 0, atol=1e-15)
+    assert_steps_as_generated(four_bar(PIN), 0.01, q, np.random.default_rng(0))
+
+
+def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
+    model = replace(four_bar(PIN), elements=(), inputs=())
+    dsys = midpoint(model.system, 0.002)
+    states = dsys.simulate(dsys.state(closed_angles(0.4), np.zeros(3)), 3000).states
+    gaps = [model.constraint_residuals(x[:3])["pin"] for x in states[::50]]
+    np.testing.assert_allclose(gaps, 0, atol=1e-13)
+    energies = dsys.energies(states[::50])
+    assert np.ptp(energies) < 1e-3 * np.ptp([0.5 * x[3] ** 2 for x in states])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
+def test_maximal_coordinates_step_as_generated(space):
+    """Of a tree whose every joint is a constraint between bodies that float."""
+    rng = np.random.default_rng(1)
+    model = random_tree([0, 1, 0], rng)
+    model = replace(model, elements=(), inputs=())
+    maximal = maximal_coordinates(model, space)
+    q, _ = transfer(model, rng.normal(size=3), np.zeros(3), maximal)
+    assert_steps_as_generated(maximal, 0.002, q, rng)
+
+
+def test_the_marionette_steps_as_generated():
+    rng = np.random.default_rng(0)
+    assert_steps_as_generated(marionette_model(), 0.01, initial_configuration(), rng)
+
+
+@pytest.mark.slow
+def test_the_marionette_moves_as_generated():
+    """Over the published experiment; differences of single steps grow with its motion."""
+    system = marionette_model().system
+    tree, generated = midpoint(system, 0.01), midpoint(system, 0.01)
+    generated._code.__dict__["engine"] = generated._code.generated()
+    q = initial_configuration()
+    inputs = PUBLISHED.inputs(tree, q)[:300]
+    ours, theirs = (d.simulate(released(d, q), inputs).states for d in (tree, generated))
+    np.testing.assert_allclose(ours[:50], theirs[:50], rtol=0, atol=1e-11)
+    for x, u, after in zip(theirs[::20], inputs[::20], theirs[1::20]):
+        size = max(1.0, np.abs(x).max())
+        np.testing.assert_allclose(tree.step(x, u), after, rtol=0, atol=1e-12 * size)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_held_tree_by_differences():
+    rng = np.random.default_rng(2)
+    model, q = held_tree([*rng.integers(0, 2, 12)], ["reeled", "coincident"], rng)
+    dsys = midpoint(model.system, 0.01)
+    x, u = motion(dsys, q, rng)
+    linear, n = dsys.linearize(x, u), dsys.ndx
+
+    def moved(w):
+        return dsys.local(linear.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
+
+    columns = rng.normal(size=(n + len(u), 3))
+    found = jacobian(lambda s: moved(columns @ s), 3, 1e-4)
+    np.testing.assert_allclose(
+        np.hstack([linear.A, linear.B]) @ columns, found, rtol=0, atol=1e-8 * np.abs(found).max()
+    )
+
+
+def test_constraints_that_depend_on_each_other_are_told():
+    twice = PointOnPlane("again", PIN.a, PIN.b, "z")
+    model = replace(four_bar(PIN), constraints=(PIN, twice))
+    dsys = midpoint(model.system, 0.01)
+    x = np.concatenate([closed_angles(0.4), np.zeros(3)])
+    try:
+        found = dsys.conditioning(x, [0.0])
+    except StepFailed as failure:
+        found = failure.conditioning
+    assert found.constraint > 1e12 and found.mass < 1e6
+
+
+def test_constraints_of_others_are_generated():
+    class Own(Coincident):
+        pass
+
+    own = four_bar(Own("pin", PIN.a, PIN.b, "xz"))
+    assert not isinstance(midpoint(own.system, 0.01)._engine, TreeEngine)
+    changed = replace(four_bar(PIN).system, holonomic_constraint=own.system.holonomic_constraint)
+    assert not isinstance(midpoint(changed, 0.01)._engine, TreeEngine)
