@@ -34,6 +34,8 @@ FREE = {Revolute: [2], Prismatic: [5], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
 """Components of a twist in the kernel's axes that a joint leaves free, of others all."""
 REGULAR = 1e-9
 """Part of the other inertias that counts as some."""
+IDLE = 2
+"""In the place of 1 for a joint that is prescribed: it carries nothing."""
 UNUSED = 0.0
 """So that vectors begin where registers like it."""
 ON_JOINTS = JointSpring, JointDamper, JointInput
@@ -109,7 +111,7 @@ class TreeData:
         tree, index, turned = self.model.tree, self._index, self.axes
         masses = {part.frame: part for part in self.model.masses}
         springs, weights = self._coefficients(), self._weights()
-        held = self._held()
+        held, idle = self._held(), self._idle()
         joints, wide = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]
@@ -121,7 +123,7 @@ class TreeData:
                 *(index.get(parent, -1), self._kind(frame.joint), q.start, v.start),
                 *(v.stop - v.start, q.stop - q.start),
                 isinstance(frame.joint, (Spherical, Floating)),
-                frame.coordinate in self.model.prescribed,
+                (IDLE if frame.name in idle else 1) * (frame.coordinate in self.model.prescribed),
                 *(wide, mass, weights[frame.name]),
                 *springs.get(frame.coordinate, np.zeros(4)),
                 frame.name in held,
@@ -146,6 +148,16 @@ class TreeData:
                     held.add(frame)
                     frame = self.model.tree.anchors[self.frames[self._index[frame]].parent][0]
         return held
+
+    def _idle(self) -> set[str]:
+        """Frames with a prescribed coordinate that carry no mass and only such frames."""
+        massive = {part.frame for part in self.model.masses}
+        busy: set[str] = set()
+        for frame in reversed(self.frames):
+            prescribed = frame.coordinate in self.model.prescribed
+            if frame.name in massive or frame.name in busy or not prescribed:
+                busy |= {frame.name, self.model.tree.anchors[frame.parent][0]}
+        return {frame.name for frame in self.frames} - busy
 
     def _weights(self) -> dict[str, float]:
         """Mass of all that every frame carries."""

@@ -38,6 +38,7 @@ FILES = (
     "tree_wide",
     "tree_sweep",
     "tree_factor",
+    "tree_lanes",
     "tree_constraints",
     "tree_newton",
     "tree_parameters",

@@ -17,6 +17,7 @@ typedef long long places __attribute__((vector_size(32)));
 #endif
 
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
+enum { IDLE = 2 };                       /* in the place of `prescribed`: it is, and the joint carries no mass */
 enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
 
 /* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square; `held_by`: whether constraints hold it. */

@@ -256,17 +256,68 @@ static void slopes_by_unknowns(const Tree *t)
     }
 }
 
+/* What row `first` + lane of Dh(q0) gives the rows of a joint, solved with its pivot. */
+static void load_rows(const Tree *t, const Joint *j, int first, int count, v8 *right)
+{
+    const int v = (int)j->v, n = (int)j->size;
+    memset(right + v, 0, sizeof(v8) * n);
+    for (int lane = 0; lane < count; ++lane) {
+        double given[MOST];
+        memcpy(given, t->G0 + (size_t)t->nv * (first + lane) + v, sizeof(double) * n);
+        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given, given);
+        else given[0] /= t->rows[v].pivot;
+        for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
+    }
+}
+
+/* Columns `first`, first + 1, ... of Y: only bodies that constraints hold pass wrenches inward, and those that these carry move. */
+static void solve_rows(const Tree *t, int first, int count)
+{
+    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    unsigned char *moves = (unsigned char *)(right + t->nv);
+    memset(c, 0, sizeof *c * t->n);
+    for (int i = t->n - 1; i >= 0; --i) {
+        const Joint *j = t->joints + i;
+        const Row *o = t->rows + (int)j->v;
+        if (!j->held_by || j->prescribed == IDLE) continue;
+        if (!j->prescribed) {
+            load_rows(t, j, first, count, right);
+            v8 by[MOST];
+            for (int l = 0; l < (int)j->size; ++l) by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
+            for (int l = 0; l < (int)j->size; ++l)
+                for (int k = 0; k < 9; ++k) c[i][k] -= o[l].column[k / 3][k % 3] * by[l];
+        }
+        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent]);
+    }
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const Row *o = t->rows + (int)j->v;
+        const int carried = j->parent >= 0 && moves[(int)j->parent];
+        v8 change[MOST];
+        memset(change, 0, sizeof change);
+        memset(x[i], 0, sizeof x[i]);
+        moves[i] = j->prescribed != IDLE && (carried || j->held_by != 0.0);
+        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i]);
+        if (moves[i] && !j->prescribed) {
+            for (int l = 0; l < (int)j->size; ++l) {
+                change[l] = -dot_lanes(o[l].row, x[i]);
+                if (j->held_by) change[l] -= right[(int)j->v + l];
+            }
+            for (int l = 0; l < (int)j->size; ++l)
+                for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+        }
+        for (int l = 0; l < (int)j->size; ++l)
+            for (int lane = 0; lane < count; ++lane) t->Y[(size_t)t->nv * (first + lane) + (int)j->v + l] = -change[l][lane];
+    }
+}
+
 /* Factors of the tree's r_z, Y and those of the small matrix. */
 static int whole_factor(const Tree *t)
 {
     if (factor(t)) return 1;
     if (!t->m) return 0;
     slopes_by_unknowns(t);
-    for (int r = 0; r < t->m; ++r) {
-        double *g = t->G0 + (size_t)t->nv * r, *x = t->Y + (size_t)t->nv * r;
-        solve(t, g, x);
-        for (int v = 0; v < t->nz; ++v) x[v] = -x[v];
-    }
+    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
     for (int r = 0; r < t->m; ++r)
         for (int s = 0; s < t->m; ++s) {
             const double *g = t->G1 + (size_t)t->nv * r, *x = t->Y + (size_t)t->nv * s;

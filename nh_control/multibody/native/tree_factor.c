@@ -144,6 +144,7 @@ INLINE int factor_with(const Tree *t, int slopes)
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
+        if (j->prescribed == IDLE) continue;
         add_weight(b);
         if (j->kind >= MANIFOLD) wide_row(t, j, b, slopes);
         else scalar_row(t, j, b, slopes);
@@ -164,6 +165,7 @@ static void solve(const Tree *t, const double *r, double *dz)
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
         const int v = (int)j->v, n = (int)j->size;
+        if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
         v4 m[3] = {b->c[0], b->c[1], b->c[2]};
         if (!j->prescribed) {
@@ -180,6 +182,7 @@ static void solve(const Tree *t, const double *r, double *dz)
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         const int v = (int)j->v, n = (int)j->size;
+        if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
         v4 x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
         if (j->parent >= 0) move_out(b, t->bodies[(int)j->parent].x, x);

@@ -3,49 +3,6 @@
 typedef struct { int body, coordinate, kind; const Slope *slopes; } Source;
 enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_NUMBERS, BY_STEP };
 
-INLINE v8 dot_lanes(const v4 *a, const v8 *x)
-{
-    v8 total = a[0][0] * x[0];
-    for (int i = 1; i < 9; ++i) total += a[i / 3][i % 3] * x[i];
-    return total;
-}
-
-INLINE void turn_lanes(const v4 *m, const v8 *x, v8 *y)
-{
-    for (int i = 0; i < 3; ++i) y[i] = m[0][i] * x[0] + m[1][i] * x[1] + m[2][i] * x[2];
-}
-
-INLINE void cross_lanes(v4 p, const v8 *x, v8 *y)
-{
-    y[0] = p[1] * x[2] - p[2] * x[1];
-    y[1] = p[2] * x[0] - p[0] * x[2];
-    y[2] = p[0] * x[1] - p[1] * x[0];
-}
-
-INLINE void lanes_in(const Body *b, const v8 *y, v8 *x)
-{
-    v8 a[3], m[3], f[3], lever[3];
-    turn_lanes(b->column, y, a);
-    turn_lanes(b->column, y + 3, m);
-    turn_lanes(b->column, y + 6, f);
-    cross_lanes(b->p, f, lever);
-    for (int i = 0; i < 3; ++i) {
-        x[i] += a[i];
-        x[3 + i] += m[i] + lever[i];
-        x[6 + i] += f[i];
-    }
-}
-
-INLINE void lanes_out(const Body *b, const v8 *x, v8 *y)
-{
-    v8 lever[3];
-    cross_lanes(b->p, x + 3, lever);
-    for (int i = 0; i < 3; ++i) lever[i] = x[6 + i] - lever[i];
-    turn_lanes(b->row, x, y);
-    turn_lanes(b->row, x + 3, y + 3);
-    turn_lanes(b->row, lever, y + 6);
-}
-
 /* What a column's own joint gives: `right`, already solved with the pivot, and wrenches of its body. */
 static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
 {
@@ -58,7 +15,7 @@ static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
     if (n > 1) solve_wide(w, n, given, given);
     else if (!j->prescribed) given[0] /= o->pivot;
     for (int l = 0; l < n; ++l) right[v + l][lane] += given[l];
-    if (j->parent < 0 || s.kind == BY_RHO) return;
+    if (j->parent < 0 || s.kind == BY_RHO || j->prescribed == IDLE) return;
     const double by = j->prescribed ? (s.kind == BY_Q ? -1 : 1) / t->h : 0.0;
     const Body *b = t->bodies + s.body;
     v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
@@ -76,7 +33,7 @@ static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
     const Wide *w = t->wides + (int)j->wide;
     if (j->prescribed) {
         const double by = (s.kind == BY_Q ? -1 : 1) / t->h;
-        for (int i = 0; i < 9; ++i) x[i][lane] += (s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3];
+        for (int i = 0; i < 9 && j->prescribed != IDLE; ++i) x[i][lane] += (s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3];
         after[0][0][lane] = s.kind == BY_PRESCRIBED;
         after[0][1][lane] = by;
     } else if (s.kind == BY_Q) {
@@ -137,7 +94,7 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
     }
     for (int i = last; i >= 0; --i) {
         if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
-        if (!(state[i] & HAS_WRENCHES)) continue;
+        if (!(state[i] & HAS_WRENCHES) || t->joints[i].prescribed == IDLE) continue;
         const Joint *j = t->joints + i;
         const int n = (int)j->size;
         const Row *o = t->rows + (int)j->v;
@@ -160,9 +117,10 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         v8 after[MOST][2], change[MOST], y[9];
         memset(after, 0, sizeof after);
         memset(change, 0, sizeof change);
-        if (parent >= 0 && state[parent] & MOVES) state[i] |= MOVES;
+        const int carried = parent >= 0 && state[parent] & MOVES && j->prescribed != IDLE;
+        if (carried) state[i] |= MOVES;
         if (state[i] & MOVES) {
-            if (parent >= 0 && state[parent] & MOVES) lanes_out(t->bodies + i, x[parent], y);
+            if (carried) lanes_out(t->bodies + i, x[parent], y);
             else memset(y, 0, sizeof y);
             memcpy(x[i], y, sizeof y);
             if (!j->prescribed) {

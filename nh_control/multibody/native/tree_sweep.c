@@ -46,6 +46,10 @@ INLINE void outward_sweep(const Tree *t, const double *z)
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         const int wide = j->kind >= MANIFOLD;
+        if (j->prescribed == IDLE) {
+            b->rate = rate_of(t, j, z);
+            continue;
+        }
         if (wide) place_wide(t, j, b, z);
         else place_scalar(t, j, b, rate_of(t, j, z));
         const Body *parent = t->bodies + (int)j->parent;
@@ -96,6 +100,7 @@ static void inward_sweep(const Tree *t, const double *z, double turns)
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
         const int v = (int)j->v;
+        if (j->prescribed == IDLE) continue;
         if (j->kind >= MANIFOLD) wide_rows(t, j, b);
         else {
             double low, high, sizes;

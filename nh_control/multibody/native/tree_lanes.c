@@ -1,0 +1,44 @@
+/* LANES right-hand sides of Newton's equation side by side. */
+
+INLINE v8 dot_lanes(const v4 *a, const v8 *x)
+{
+    v8 total = a[0][0] * x[0];
+    for (int i = 1; i < 9; ++i) total += a[i / 3][i % 3] * x[i];
+    return total;
+}
+
+INLINE void turn_lanes(const v4 *m, const v8 *x, v8 *y)
+{
+    for (int i = 0; i < 3; ++i) y[i] = m[0][i] * x[0] + m[1][i] * x[1] + m[2][i] * x[2];
+}
+
+INLINE void cross_lanes(v4 p, const v8 *x, v8 *y)
+{
+    y[0] = p[1] * x[2] - p[2] * x[1];
+    y[1] = p[2] * x[0] - p[0] * x[2];
+    y[2] = p[0] * x[1] - p[1] * x[0];
+}
+
+INLINE void lanes_in(const Body *b, const v8 *y, v8 *x)
+{
+    v8 a[3], m[3], f[3], lever[3];
+    turn_lanes(b->column, y, a);
+    turn_lanes(b->column, y + 3, m);
+    turn_lanes(b->column, y + 6, f);
+    cross_lanes(b->p, f, lever);
+    for (int i = 0; i < 3; ++i) {
+        x[i] += a[i];
+        x[3 + i] += m[i] + lever[i];
+        x[6 + i] += f[i];
+    }
+}
+
+INLINE void lanes_out(const Body *b, const v8 *x, v8 *y)
+{
+    v8 lever[3];
+    cross_lanes(b->p, x + 3, lever);
+    for (int i = 0; i < 3; ++i) lever[i] = x[6 + i] - lever[i];
+    turn_lanes(b->row, x, y);
+    turn_lanes(b->row, x + 3, y + 3);
+    turn_lanes(b->row, lever, y + 6);
+}
