@@ -115,7 +115,7 @@ class Multibody:
             input_units=tuple(unit for i in self.inputs for unit in i.units(self.tree)),
             input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
             force=self._own_force,
-            holonomic_constraint=self._own_constraint,
+            holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic),
             parameters=self.numbers.parameters,
@@ -140,13 +140,12 @@ class Multibody:
         """The engine in linear time for the midpoint rule on this model's own `system`, where the
         kernel knows all parts and there is a compiler: trees of all joints but those that follow
         others, with gravity, springs, dampers and inputs on joints, prescribed coordinates, and
-        the constraints of this package.
+        this package's constraints.
         """
         own = self._wrote(system) and not (system.velocity_constraint or system.domain)
         if method.midpoint_forcing is None or not own or not_a_tree(self):
             return None
-        library = kernel()
-        if library is None:
+        if (library := kernel()) is None:
             return None
         return TreeEngine(system, method, TreeData(self), library, generated)
 
@@ -196,7 +195,8 @@ class Multibody:
 
     def _wrote(self, system: System) -> bool:
         found = system.lagrangian, system.force, system.holonomic_constraint
-        return found == (self._lagrangian, self._own_force, self._own_constraint)
+        holds = self._constraint if self.constraints else None
+        return found == (self._lagrangian, self._own_force, holds)
 
     @cached_property
     def _moves_its_own(self) -> bool:
@@ -212,10 +212,6 @@ class Multibody:
     @property
     def _own_force(self) -> Callable[..., ca.SX] | None:
         return self._force if self.elements or self.inputs else None
-
-    @property
-    def _own_constraint(self) -> Callable[..., ca.SX] | None:
-        return self._constraint if self.constraints else None
 
     def _at(self, parameters: Any) -> Multibody:
         """The model with other values of its parameters, itself for None."""

@@ -9,7 +9,7 @@ from random_trees import JOINTS, assert_the_same, body, both_ways, random_motion
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import Body, Mimic, Multibody, Spring, revolute, spherical
+from nh_control.multibody import Body, Mimic, Multibody, Spring, floating, revolute, spherical
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
