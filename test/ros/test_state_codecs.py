@@ -241,11 +241,11 @@ class Topics:
     """Stands in for an inbox: what was subscribed to."""
 
     def __init__(self):
-        self.callbacks = {}
+        self.callbacks, self.awaited = {}, {}
 
-    def subscribe(self, message_type, topic, callback, queue):
-        """Keep the callback."""
-        self.callbacks[topic] = callback
+    def subscribe(self, message_type, topic, callback, queue, awaited):
+        """Keep the callback, and whether it is waited for."""
+        self.callbacks[topic], self.awaited[topic] = callback, awaited
 
 
 def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
@@ -261,6 +261,17 @@ def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
     late.header.stamp.sec = 1
     topics.callbacks["joint_states"](late)
     assert received == [10**9]
+
+
+def test_a_part_of_a_state_is_waited_for_only_after_another_part():
+    topics = Topics()
+    StateReader(topics, (JOINTS, BODY), lambda _: None, 10)
+    waits = lambda: [topics.awaited[topic]() for topic in ("joint_states", "odom")]
+    assert waits() == [False, True]
+    topics.callbacks["odom"](Odometry())
+    assert waits() == [True, True]
+    topics.callbacks["joint_states"](JointState())
+    assert waits() == [False, True]
 
 
 def of_a_time(codec, sec, value=0.0):

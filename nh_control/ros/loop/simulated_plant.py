@@ -41,6 +41,7 @@ class SimulatedPlant:
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults
+        self._moving: tuple[np.ndarray | None, np.ndarray] = None, np.empty(0)
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -164,8 +165,12 @@ class SimulatedPlant:
 
     @property
     def velocity(self) -> np.ndarray:
-        """Velocity (nv), trivialized."""
-        return self.dsys.velocity(self.state)
+        """Velocity (nv), trivialized, computed once for a state."""
+        state, velocity = self._moving
+        if state is not self.state:
+            velocity = self.dsys.velocity(self.state)
+            self._moving = self.state, velocity
+        return velocity
 
     @property
     def energy(self) -> float:

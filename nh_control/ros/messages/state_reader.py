@@ -40,10 +40,21 @@ class StateReader:
         self._codecs, self._received = codecs, received
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
+        last = len(codecs) - 1
         for i, codec in enumerate(codecs):
             inbox.subscribe(
-                codec.message_type, prefix + codec.topic, partial(self._on_message, i), queue
+                codec.message_type,
+                prefix + codec.topic,
+                partial(self._on_message, i),
+                queue,
+                awaited=(lambda: True) if i == last else self._lacks,
             )
+
+    def _lacks(self) -> bool:
+        """Whether a part of a state has come without the rest: of those that come together the
+        last one, as a rule, wakes the thread, which then takes all.
+        """
+        return bool(self._begun)
 
     def _on_message(self, i: int, message: Any) -> None:
         stamp = conversions.nanoseconds(message.header.stamp)

@@ -38,7 +38,9 @@ class TargetPublisher:
         """Publish the last target if somebody does not know it, because it was passed over or they
         have come late.
         """
-        if (self._late_subscribers.new() or self._skipped) and self._last is not None:
+        late = self._late_subscribers.new()
+        due = self._skipped and time.monotonic() >= self._at
+        if (late or due) and self._last is not None:
             self._skipped = False
             self._publish(*self._last)
 
@@ -49,11 +51,11 @@ class TargetPublisher:
         if self._skipped:
             return
         self._at = now + INTERVAL_S
-        if not any(publisher.get_subscription_count() for publisher in self._publishers):
-            return
         self._publish(sequence, k, stamp)
 
     def _publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
+        if not any(publisher.get_subscription_count() for publisher in self._publishers):
+            return
         target = sequence.target(k)
         q = sequence.dsys.configuration(target).tolist()
         v = sequence.dsys.velocity(target).tolist()

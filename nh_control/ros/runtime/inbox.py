@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -44,7 +44,7 @@ class Inbox:
         self._node, self._group = node, _Reserved()
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
         self._requests: deque[Callable[[], None]] = deque()
-        self._subscriptions: list[tuple[Any, int, type, bool, Callable[[Any], None]]] = []
+        self._subscriptions: list[_Subscription] = []
         self._qualities: dict[str, QoSProfile] = {}
         self._wait_set: Any = None
         self.closed = False
@@ -61,9 +61,12 @@ class Inbox:
         callback: Callable[[Any], None],
         qos: QoSProfile | int,
         raw: bool = False,
+        awaited: Callable[[], bool] = lambda: True,
     ) -> None:
         """Have `callback` called in the working thread with every message (bytes, if raw); to be
-        called before that thread starts.
+        called before that thread starts. While it is not `awaited`, a message alone does not wake
+        the thread, and is handled with the next one that does, before those of topics subscribed
+        to later.
         """
         subscription = self._node.create_subscription(
             message_type,
@@ -75,7 +78,7 @@ class Inbox:
             raw=raw,
         )
         self._subscriptions.append(
-            (subscription.handle, subscription.handle.pointer, message_type, raw, callback)
+            _Subscription(subscription.handle, message_type, raw, awaited, callback)
         )
         self._qualities[subscription.topic_name] = subscription.qos_profile
         self._wait_set = None
@@ -137,20 +140,27 @@ class Inbox:
                 len(self._subscriptions), 1, 0, 0, 0, 0, context
             )
         wait_set.clear_entities()
-        for handle, *_ in self._subscriptions:
-            wait_set.add_subscription(handle)
+        for subscription in self._subscriptions:
+            if subscription.awaited():
+                wait_set.add_subscription(subscription.handle)
         wait_set.add_guard_condition(self._guard.handle)
         wait_set.wait(-1 if timeout_s is None else int(min(timeout_s, LONGEST_S) * 1e9))
-        ready = wait_set.get_ready_entities("subscription")
-        if ready:
-            for handle, pointer, message_type, raw, callback in self._subscriptions:
-                if (
-                    pointer in ready
-                    and (taken := handle.take_message(message_type, raw)) is not None
-                ):
+        if wait_set.get_ready_entities("subscription"):
+            for handle, message_type, raw, _, callback in self._subscriptions:
+                if (taken := handle.take_message(message_type, raw)) is not None:
                     callback(taken[0])
         for _ in range(len(self._requests)):
             self._requests.popleft()()
+
+
+class _Subscription(NamedTuple):
+    """A subscription's handle, what it takes, whether it is waited for, and who is told."""
+
+    handle: Any
+    message_type: type
+    raw: bool
+    awaited: Callable[[], bool]
+    callback: Callable[[Any], None]
 
 
 class _Reserved(CallbackGroup):

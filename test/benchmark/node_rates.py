@@ -1,0 +1,280 @@
+"""How fast plant and tracker exchange messages, against bare exchanges of two rclpy processes.
+
+In one run, repetition by repetition one after the other: the snakeboard's plant and tracker in
+lock-step as fast as possible; a ping-pong of two bare rclpy nodes, one JointState each way; the
+messages of plant and tracker without any computing, by rclpy's executor and by the package's
+inbox. Then the plant in real time at 100, 200 and 500 Hz: missed steps, jitter, processor time.
+Prints percentiles over repetitions.
+
+    python test/benchmark/node_rates.py [REPETITIONS [REPETITIONS OF REAL TIME]]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+
+from node_processes import NodeProcess, Nodes  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
+from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
+
+SCENARIO = scenarios.get("snakeboard")
+DOMAIN = 1 + os.getpid() % 100
+STEPS, WARM_UP = 3000, 300
+STEP_S = 0.004
+"""A step of which the reference has more than STEPS + WARM_UP."""
+RUN_S = 14.0
+"""Of the reference, in real time."""
+RATES_HZ = (100, 200, 500)
+END_S = 120.0
+SETTLED_S = 1.0
+"""After the start, until processor time counts."""
+POLL_S = 0.01
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+# --- bare nodes ----------------------------------------------------------------------------------
+
+
+class Executor:
+    """Stands for an inbox: subscriptions that rclpy's executor serves."""
+
+    def __init__(self, node: Node):
+        self._node = node
+
+    def subscribe(
+        self, kind: type, topic: str, callback: Callable, qos: int, awaited: object = None
+    ) -> None:
+        """Subscribe."""
+        self._node.create_subscription(kind, topic, callback, qos)
+
+    def run(self) -> None:
+        """Serve until the end."""
+        rclpy.spin(self._node)
+
+
+class Asking:
+    """Sends messages, waits for the answer, and so on; prints the rate and ends."""
+
+    def __init__(self, node: Node, inbox: Executor | Inbox, messages: list[tuple[str, object]]):
+        self._outgoing = [(node.create_publisher(type(m), topic, 10), m) for topic, m in messages]
+        inbox.subscribe(JointState, "joint_commands", self._on_answer, 10)
+        self._node, self._count, self._began = node, 0, 0.0
+        while any(p.get_subscription_count() == 0 for p, _ in self._outgoing) or not (
+            node.count_publishers("joint_commands")
+        ):
+            time.sleep(0.01)
+        time.sleep(0.5)  # the other end may know of it later
+        self._send()
+
+    def _send(self) -> None:
+        for publisher, message in self._outgoing:
+            conversions.set_time(message.header.stamp, self._count)
+            publisher.publish(message)
+
+    def _on_answer(self, message: JointState) -> None:
+        assert conversions.nanoseconds(message.header.stamp) == self._count
+        self._count += 1
+        if self._count == WARM_UP:
+            self._began = time.perf_counter()
+            print("begun", flush=True)
+        if self._count == WARM_UP + STEPS:
+            print(f"{STEPS / (time.perf_counter() - self._began):.1f} steps/s", flush=True)
+            raise ExternalShutdownException
+        self._send()
+
+
+def answer(node: Node, inbox: Executor | Inbox, shown: tuple | None) -> None:
+    """Answer one message, or those of a state, by a command of the same stamp."""
+    message = conversions.command_message(SCENARIO.model().inputs)
+    publisher = node.create_publisher(JointState, "joint_commands", 10)
+
+    def reply(stamp: int) -> None:
+        conversions.set_time(message.header.stamp, stamp)
+        publisher.publish(message)
+
+    if shown is None:
+        heard = lambda m: reply(conversions.nanoseconds(m.header.stamp))  # noqa: E731
+        inbox.subscribe(JointState, "ping", heard, 10)
+    else:
+        StateReader(inbox, shown, reply, 10)
+
+
+def bare(role: str) -> None:
+    """Run one of the bare nodes: `ask` or `answer`, `ping` or `state`, `executor` or `inbox`."""
+    what, load, way = role.split("_")
+    rclpy.init()
+    node = rclpy.create_node(role)
+    inbox = Inbox(node) if way == "inbox" else Executor(node)
+    shown = codecs(SCENARIO, SCENARIO.model())
+    try:
+        if what == "ask":
+            ping = [("ping", conversions.command_message(SCENARIO.model().inputs))]
+            Asking(node, inbox, ping if load == "ping" else [p for c in shown for p in c.outgoing])
+        else:
+            answer(node, inbox, None if load == "ping" else shown)
+        inbox.run()
+    except (ExternalShutdownException, KeyboardInterrupt):
+        return
+
+
+# --- lock-step -----------------------------------------------------------------------------------
+
+
+def measured(one: NodeProcess, other: NodeProcess, told: NodeProcess, text: str, steps: int):
+    """Round trips per second and processor time of both processes per round trip in us, from when
+    a node has `told` a text until `one` ends; the other one is ended then.
+    """
+    deadline, both = time.monotonic() + END_S, (one, other)
+    while text not in told.log:
+        assert time.monotonic() < deadline and told.process.poll() is None, told.log
+        time.sleep(POLL_S)
+    before = sum(map(processor_s, both))
+    while fields(one)[0] != "Z":
+        assert time.monotonic() < deadline, one.log
+        time.sleep(POLL_S)
+    used = sum(map(processor_s, both)) - before
+    one.wait()
+    other.kill()
+    found = re.findall(r"([\d.]+) steps/s", one.log)
+    assert len(found) == 1, one.log
+    return float(found[0]), used / steps * 1e6
+
+
+def exchange(nodes: Nodes, load: str, way: str) -> tuple[float, float]:
+    """What is measured of two bare nodes."""
+    here = Path(__file__)
+    other = nodes.start(f"answer_{load}_{way}", script=here)
+    asking = nodes.start(f"ask_{load}_{way}", script=here)
+    return measured(asking, other, asking, "begun", STEPS)
+
+
+def lockstep(nodes: Nodes) -> tuple[float, float]:
+    """What is measured of plant and tracker, which is the last to start."""
+    steps = STEPS + WARM_UP
+    given = {"lockstep": True, "speed_factor": 0.0, "step_s": STEP_S}
+    plant = nodes.start("plant", given | {"duration_s": steps * STEP_S, "on_finish": "exit"})
+    deadline = time.monotonic() + END_S
+    while "[plant]: plant" not in plant.log:
+        assert time.monotonic() < deadline and plant.process.poll() is None, plant.log
+        time.sleep(POLL_S)
+    tracker = nodes.start("tracker", {"step_s": STEP_S})
+    return measured(plant, tracker, tracker, "[tracker]: model", steps)
+
+
+def fields(node: NodeProcess) -> list[str]:
+    """What the kernel says of a process, from its state on."""
+    text = Path(f"/proc/{node.process.pid}/stat").read_text()
+    return text.rpartition(")")[2].split()
+
+
+def processor_s(node: NodeProcess) -> float:
+    """Processor time of a process so far, user and system."""
+    user, system = fields(node)[11:13]
+    return (int(user) + int(system)) / TICKS
+
+
+KINDS: dict[str, Callable[[Nodes], tuple[float, float]]] = {
+    "plant and tracker": lockstep,
+    "ping-pong": lambda nodes: exchange(nodes, "ping", "executor"),
+    "same messages": lambda nodes: exchange(nodes, "state", "executor"),
+    "same messages, inbox": lambda nodes: exchange(nodes, "state", "inbox"),
+}
+
+
+def print_lockstep(nodes: Nodes, repetitions: int) -> None:
+    """Measure and print the table of rates."""
+    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+    for i in range(repetitions):
+        at = i % len(KINDS)
+        for kind in [*KINDS][at:] + [*KINDS][:at]:
+            found[kind].append(KINDS[kind](nodes))
+    print("\n| lock-step | p10 [1/s] | p50 | p90 | plant and tracker over it, p10 | p50 ", end="")
+    print("| p90 | processor time [us] | ratio |\n|---|---|---|---|---|---|---|---|---|")
+    own = np.array(found["plant and tracker"]).T
+    for kind, rows in found.items():
+        rates, used = np.array(rows).T
+        cells = [f"{x:.0f}" for x in np.percentile(rates, (10, 50, 90))]
+        cells += [f"{x:.2f}" for x in np.percentile(own[0] / rates, (10, 50, 90))]
+        cells += [f"{np.median(used):.0f}", f"{np.median(used / own[1]):.2f}"]
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+
+
+# --- real time -----------------------------------------------------------------------------------
+
+
+def real_time(nodes: Nodes, rate_hz: int) -> list[float]:
+    """Missed steps, mean, 99 % and largest jitter in us, and processor time of plant and tracker
+    per time of the run.
+    """
+    step = {"step_s": 1 / rate_hz}
+    tracker = nodes.start("tracker", step)
+    plant = nodes.start("plant", {**step, "duration_s": RUN_S, "on_finish": "exit"})
+    deadline = time.monotonic() + END_S
+    while "[tracker]: model" not in tracker.log or "[plant]: plant" not in plant.log:
+        assert time.monotonic() < deadline and plant.process.poll() is None, plant.log
+        time.sleep(0.1)
+    time.sleep(SETTLED_S)
+    before, begun = [processor_s(node) for node in (plant, tracker)], time.monotonic()
+    time.sleep(RUN_S - 2 * SETTLED_S)
+    after, elapsed = [processor_s(node) for node in (plant, tracker)], time.monotonic() - begun
+    shares = [100 * (late - early) / elapsed for early, late in zip(before, after)]
+    plant.wait(END_S)
+    tracker.end()
+    (found,) = re.findall(
+        r"missed steps (\d+); jitter mean (\d+) us, 99 % (\d+) us, max (\d+) us", plant.log
+    )
+    return [*map(float, found), *shares]
+
+
+def print_real_time(nodes: Nodes, repetitions: int) -> None:
+    """Measure and print the table of real time."""
+    print("\n| rate [Hz] | steps | missed | [%] | jitter mean [us] | p99 | max ", end="")
+    print("| plant, of a core [%] | tracker |\n|---|---|---|---|---|---|---|---|---|")
+    for rate_hz in RATES_HZ:
+        rows = np.array([real_time(nodes, rate_hz) for _ in range(repetitions)])
+        steps, missed = round(repetitions * RUN_S * rate_hz), rows[:, 0].sum()
+        mean, p99, most, plant, tracker = np.median(rows[:, 1:], axis=0)
+        cells = f"{mean:.0f} | {p99:.0f} | {rows[:, 3].max():.0f} | {plant:.1f} | {tracker:.1f}"
+        print(f"| {rate_hz} | {steps} | {missed:.0f} | {100 * missed / steps:.3f} | {cells} |")
+
+
+def main() -> None:
+    """Measure and print."""
+    if len(sys.argv) > 1 and "_" in sys.argv[1]:
+        bare(sys.argv[1])
+        return
+    given = [int(text) for text in sys.argv[1:]]
+    repetitions, flights = (*given, *(10, 3)[len(given) :])
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = Nodes(DOMAIN, Path(folder))
+        try:
+            print_lockstep(nodes, repetitions)
+            if flights:
+                print_real_time(nodes, flights)
+        finally:
+            with redirect_stdout(None):  # the nodes' logs
+                nodes.end()
+
+
+if __name__ == "__main__":
+    main()

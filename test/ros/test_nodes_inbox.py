@@ -1,0 +1,56 @@
+"""What wakes a working thread."""
+
+import threading
+import time
+
+import pytest
+
+TIMEOUT_S = 30.0
+
+
+@pytest.fixture
+def node(domain):
+    """A node of this process."""
+    import rclpy
+    from rclpy.context import Context
+
+    context = Context()
+    rclpy.init(context=context, domain_id=domain)
+    node = rclpy.create_node("listener", context=context)
+    yield node
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_a_message_that_is_not_awaited_is_handled_with_one_that_is(node):
+    from std_msgs.msg import Int32
+
+    from nh_control.ros.runtime.inbox import Inbox
+
+    inbox, heard, awaited = Inbox(node), [], threading.Event()
+    inbox.subscribe(Int32, "quiet", lambda m: heard.append(m.data), 10, awaited=awaited.is_set)
+    inbox.subscribe(Int32, "loud", lambda m: heard.append(m.data), 10)
+    quiet, loud = (node.create_publisher(Int32, topic, 10) for topic in ("quiet", "loud"))
+    deadline = time.monotonic() + TIMEOUT_S
+
+    def until(condition, meanwhile=lambda: None):
+        while not condition():
+            assert time.monotonic() < deadline
+            meanwhile()
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=inbox.run)
+    thread.start()
+    try:
+        until(lambda: quiet.get_subscription_count() and loud.get_subscription_count())
+        quiet.publish(Int32(data=1))
+        time.sleep(0.3)
+        assert heard == []
+        until(lambda: 1 in heard, lambda: loud.publish(Int32(data=2)))
+        awaited.set()
+        inbox.call(lambda: None)  # it waits anew, for both
+        quiet.publish(Int32(data=3))
+        until(lambda: 3 in heard)
+    finally:
+        inbox.close()
+        thread.join()
