@@ -114,6 +114,17 @@ class ReferenceSequence:
             )
         return command
 
+    def begin(self, tracker: LqrTracker, guidance: Guidance | None = None) -> ReferenceLeg:
+        """Follow another reference from its start on, at the next step, or at step 0 where that is
+        the present one, instead of all others, and after a reset; returns the leg.
+        """
+        self._first = ReferenceLeg(0, tracker, guidance)
+        if self.step == 0:
+            self._legs = [self._first]
+        else:
+            self.add(ReferenceLeg(self.step + 1, tracker, guidance))
+        return self._legs[-1]
+
     def add(self, leg: ReferenceLeg) -> bool:
         """Follow the leg once it starts, instead of all others that start then or later; False,
         and nothing changes, if it should have started already.

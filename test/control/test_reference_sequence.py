@@ -93,6 +93,25 @@ def test_a_leg_commands_from_its_start(sequence):
     assert (sequence.leg(4).end, sequence.leg(5).end) == (10, 25)
 
 
+def test_another_reference_begins_at_the_next_step_and_again_after_a_reset(sequence):
+    sequence.command(3, None)
+    sequence.add(leg(6, value=7.0))
+    other = Follower(reference(4.0, 5.0, 6.0))
+    assert sequence.begin(other).start == 4
+    assert [sequence.command(k, None).u.tolist() for k in range(3, 8)] == [
+        [0.0, 3],
+        [4.0, 0],
+        [5.0, 1],
+        [6.0, 2],
+        [6.0, 3],
+    ]
+    sequence.reset()
+    assert sequence.command(1, None).u.tolist() == [5.0, 1]
+    sequence.reset()
+    assert sequence.begin(Follower(reference(8.0, 9.0))).start == 0
+    assert sequence.command(1, None).u.tolist() == [9.0, 1]
+
+
 def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(sequence):
     sequence.add(leg(5))
     assert sequence.leg(5).guidance.plans == 1 and GUIDANCE.plans == 0

@@ -112,3 +112,35 @@ def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
     for there, here in zip(commands, (tracker, tracker.weighted({}, {0: 2.0}))):
         assert there == pytest.approx(here.command(0, x0).u[0], abs=1e-9)
     assert abs(commands[1] - commands[0]) > 0.1
+
+
+@pytest.mark.slow
+def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, probe):
+    from probe import by_step
+
+    nodes.start("tracker")
+    probe.wait_publishers("joint_commands")
+    nodes.start("plant", {**LOCKSTEP, "on_finish": "stay", "duration_s": 0.3})
+    probe.wait_mode("finished")
+    probe.wait_command(29, H)
+
+    assert "choose one of: parking, forward" in set_(probe, "tracker", reference="flying")
+    assert "read-only" in set_(probe, "plant", reference="slalom")
+    assert not set_(probe, "tracker", reference="forward", weights__rotor_torque=2.0)
+    probe.clear()
+    assert probe.call("reset").success
+    probe.wait_command(29, H)
+    model = SCENARIO.model()
+    parking = SCENARIO.tracker(model, SCENARIO.reference(model))
+    forward = parking.weighted({}, {0: 2.0}).along(SCENARIO.reference(model, "forward"))
+    expected = closed_loop(model, forward, parking.reference.states[0], 30).trajectory
+    commands = by_step(probe.commands, H)
+    got = np.array([commands[k].effort for k in range(30)])
+    np.testing.assert_allclose(got, expected.inputs, atol=1e-9)
+
+    assert not set_(probe, "plant", perturb__position=200.0)
+    probe.clear()
+    assert probe.call("reset").success
+    probe.wait_command(0, H)  # for a state far away
+    reason = set_(probe, "tracker", reference="turning")
+    assert "reference 'turning' cannot be followed from here" in reason

@@ -149,6 +149,7 @@ class HardwareTracker:
         """Nothing is sent any more, and the reference starts anew one day."""
         self.sent(self._idle, now_ns)
         self.start_ns = None
+        self.sequence.reset()
 
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS

@@ -87,16 +87,13 @@ class GoalInterface:
         inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
         inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
-    def forget(self) -> None:
-        """Drop what is being planned, and show the sequence's reference again: the run has started
-        anew.
-        """
+    def forget(self, why: str) -> None:
+        """Drop what is being planned or followed, because another reference has begun."""
         self._replanner.forget()
         for pursuit in (self._planned, self._followed):
             if pursuit is not None:
-                pursuit.ended(None, "the run started anew")
+                pursuit.ended(None, why)
         self._planned = self._followed = None
-        self._paths.publish(self._paths.message(self._sequence.leg(0).tracker.reference))
 
     def close(self) -> None:
         """End planning."""

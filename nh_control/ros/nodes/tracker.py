@@ -10,7 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.ros.loop.arming import Arming, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
@@ -58,10 +58,12 @@ class Tracker:
         self._sequence = ReferenceSequence(
             model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance
         )
-        changes = TrackerChanges(self._sequence, parameters)
-        self._live = LiveParameters(node, inbox, parameters, changes.changes)
         shown = codecs(model.scenario, model.dsys, prefix=frame_prefix(node, parameters))
         self._report = TrackerReport(model.scenario, model.dsys)
+        changes = TrackerChanges(
+            model, self._sequence, parameters, lambda: self._report.state, self._on_reference
+        )
+        self._live = LiveParameters(node, inbox, parameters, changes.changes)
         self._message = conversions.command_message(model.dsys.inputs)
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._target = TargetPublisher(node, shown)
@@ -81,9 +83,10 @@ class Tracker:
             )
         )
         self._actions: GoalActions | None = None
-        self._goals = self._make_guide(
-            node, [codec for codec in shown if isinstance(codec, BodyCodec)]
-        )
+        bodies = [codec for codec in shown if isinstance(codec, BodyCodec)]
+        self._paths = PathPublisher(node, model, bodies[0]) if bodies else None
+        self._goals = self._make_guide(node, self._paths)
+        self._show_path(self._sequence.leg(0))
         self._diagnostics = Diagnostics(
             node, inbox, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
         )
@@ -135,15 +138,9 @@ class Tracker:
             p["disarm.command"] == "zero",
         )
 
-    def _make_guide(self, node: Node, bodies: list[BodyCodec]) -> GoalInterface | None:
-        """Publish the path of the reference, if the scenario has bodies, and follow goals, if it
-        has a guidance.
-        """
-        if not bodies:
-            return None
-        paths = PathPublisher(node, self._model, bodies[0])
-        paths.publish(paths.message(self._model.reference))
-        if self._sequence.leg(0).guidance is None:
+    def _make_guide(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
+        """Follow goals, if the scenario has bodies and a guidance."""
+        if paths is None or self._sequence.leg(0).guidance is None:
             return None
         goals = GoalInterface(
             node,
@@ -167,9 +164,24 @@ class Tracker:
         if self._report.last is not None:
             self._state.publish(*self._report.last, k, stamp)
 
+    def _show_path(self, leg: ReferenceLeg) -> None:
+        """Publish the path of the reference, if the scenario has bodies."""
+        if self._paths is not None:
+            self._paths.publish(self._paths.message(leg.tracker.reference, leg.start))
+
     def _start_anew(self) -> None:
         if self._goals is not None:
-            self._goals.forget()
+            self._goals.forget("the run started anew")
+        self._show_path(self._sequence.leg(0))
+
+    def _on_reference(self, leg: ReferenceLeg) -> None:
+        """Another reference begins."""
+        name = leg.tracker.reference.name
+        if self._goals is not None:
+            self._goals.forget(f"reference {name!r} was set")
+        self._show_path(leg)
+        t = leg.start * self._model.dsys.h
+        self._node.get_logger().info(f"reference {name!r} from t = {t:.3f} s")
 
     def _publish_report(self) -> None:
         self._diagnostics.publish(self._report.make())

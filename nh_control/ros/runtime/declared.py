@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.spec import Spec
 from nh_control.scenarios import disturbance, fault
@@ -29,11 +31,13 @@ AUTOSTART = Spec(
     "services.",
 )
 
+REFERENCE = Spec(
+    "reference", "", "Motion to track, one of the scenario's references; empty is its default."
+)
+
 SHARED = SCENARIO + (
     AUTOSTART,
-    Spec(
-        "reference", "", "Motion to track, one of the scenario's references; empty is its default."
-    ),
+    REFERENCE,
     Spec(
         "integrator",
         "",
@@ -222,7 +226,7 @@ HARDWARE = (
 )
 
 TRACKER = (
-    SHARED
+    tuple(replace(spec, read_only=False) if spec is REFERENCE else spec for spec in SHARED)
     + (
         Spec(
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."

@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.control import LqrTracker
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.ros.runtime.live import Change
+from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import WEIGHTS, Parameters, Spec
+from nh_control.runs.simulation import closed_loop
 
 SMALLEST = 1e-12
 """Least of what has a weight: inputs need one, and what a weight of 0 would erase of the others of
 its row could not come back.
 """
+GROWTH = 1e-6
+"""By how much the cost that is still to come, `dx . P dx`, may be larger at the end of a reference
+than at its start, where both are small: along a linear model it never grows.
+"""
+Prepared = Callable[[], None]
 
 
 class TrackerChanges:
-    """Changes of the weights of a sequence's trackers, `weights.<coordinate or input>`, at the
-    next step. Gains are computed where the parameters are set, while states are answered.
+    """Changes of the weights of a sequence's trackers, `weights.<coordinate or input>`, and of the
+    reference, at the next step. Gains are computed where the parameters are set, while states are
+    answered.
+
+    Another reference begins at the next step, or with the run, if that is still at its first
+    state, and again with every new run; `followed(leg)` is then called. Refused are those that the
+    model does not follow from `present()`, the last state (nx), if there is one.
     """
 
-    def __init__(self, sequence: ReferenceSequence, parameters: Parameters):
-        self._sequence, dsys = sequence, sequence.dsys
+    def __init__(
+        self,
+        model: Model,
+        sequence: ReferenceSequence,
+        parameters: Parameters,
+        present: Callable[[], np.ndarray | None],
+        followed: Callable[[ReferenceLeg], None],
+    ):
+        self._model, self._sequence, dsys = model, sequence, sequence.dsys
+        self._present, self._followed = present, followed
         self._coordinates, self._inputs = dsys.state_space.tangent_names, dsys.inputs
         names = *self._coordinates, *self._inputs
         weights = dict(zip(names, np.concatenate(sequence.trackers[0].diagonals)))
@@ -35,15 +55,60 @@ class TrackerChanges:
                 Spec(WEIGHTS + name, float(weight), text, minimum=least, read_only=False)
             )
         given = {WEIGHTS + name: parameters[WEIGHTS + name] for name in names}
-        if any(given[WEIGHTS + name] != weight for name, weight in weights.items()):
-            self._weights(given)()
-        self.changes = (Change(tuple(given), self._weights),)
+        self._reference = model.reference.name
+        self._weights = {WEIGHTS + name: float(weight) for name, weight in weights.items()}
+        self._prepare({"reference": self._reference, **given})()
+        self.changes = (Change(("reference", *given), self._prepare),)
 
-    def _weights(self, values: Mapping[str, Any]) -> Callable[[], None]:
+    def _prepare(self, values: Mapping[str, Any]) -> Prepared:
+        """Other weights and another reference at once."""
+        weights = {name: values[name] for name in self._weights}
+        name = values["reference"] or next(iter(self._model.scenario.references))
+        others = self._weighted(weights) if weights != self._weights else []
+        first = self._sequence.trackers[0]
+        wanted = (
+            self._along(name, next((new for old, new in others if old is first), first))
+            if name != self._reference
+            else None
+        )
+
+        def change() -> None:
+            self._sequence.exchange(others)
+            self._weights, self._reference = weights, name
+            if wanted is not None:
+                guidance = self._model.scenario.guidance
+                reference = wanted.reference
+                self._followed(
+                    self._sequence.begin(
+                        wanted, guidance(self._sequence.dsys, reference) if guidance else None
+                    )
+                )
+
+        return change
+
+    def _weighted(self, values: Mapping[str, float]) -> list[tuple[LqrTracker, LqrTracker]]:
+        """The present trackers, each with another one."""
         state = {i: values[WEIGHTS + name] for i, name in enumerate(self._coordinates)}
         inputs = {i: values[WEIGHTS + name] for i, name in enumerate(self._inputs)}
         old = {id(tracker): tracker for tracker in self._sequence.trackers}.values()
-        return partial(
-            self._sequence.exchange,
-            [(tracker, tracker.weighted(state, inputs)) for tracker in old],
-        )
+        return [(tracker, tracker.weighted(state, inputs)) for tracker in old]
+
+    def _along(self, name: str, tracker: LqrTracker) -> LqrTracker:
+        """The tracker along the reference of this name; raises ValueError or StepFailed for one
+        that is unknown, is no motion of the model, or is not reached from the present state.
+        """
+        tracker = tracker.along(self._model.scenario.reference(self._sequence.dsys, name))
+        x = self._present()
+        if x is None:
+            return tracker
+        run = closed_loop(self._sequence.dsys, tracker, x, len(tracker.reference))
+        if run.failure is not None:
+            raise ValueError(f"reference {name!r} cannot be followed from here: {run.failure}")
+        first, last = (float(run.errors[k] @ tracker.gains.P[k] @ run.errors[k]) for k in (0, -1))
+        if not last <= first + GROWTH:
+            raise ValueError(
+                f"reference {name!r} cannot be followed from here: by the model the weighted "
+                f"error dx . P dx grows from {first:.3g} to {last:.3g}; bring the plant closer to "
+                f"its start"
+            )
+        return tracker
