@@ -61,7 +61,7 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
 def test_launch_starts_executables_that_exist():
     setup = (ROOT / "setup.py").read_text()
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
-    assert set(started) == {"plant", "tracker", "display"}
+    assert set(started) == {"plant", "tracker", "display", "shadow"}
     for executable in started:
         assert f'"{executable} = nh_control.ros.nodes.start:{executable}"' in setup
 
@@ -169,6 +169,7 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
         ({"rviz": "false", "use_robot_state_publisher": "false"}, {"plant", "tracker", "display"}),
         ({"headless": "true", "tracker": "false"}, {"plant"}),
         ({"headless": "true", "plant": "false"}, {"tracker"}),
+        ({"headless": "true", "shadow": "true"}, {"plant", "tracker", "shadow"}),
     ],
 )
 def test_switches(launched, arguments, executables):
@@ -390,6 +391,20 @@ def test_hardware_takes_the_place_of_the_plant(launched):
     assert [Path(file).name for file in files] == ["snakeboard.yaml", "hardware.yaml"]
     assert given == {"scenario": "snakeboard", "hardware.noise": 0.01, "disarm.error": 0.5}
     assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
+
+
+@needs_launch
+def test_a_shadow_compares_the_plant_or_the_hardware_with_the_model(launched):
+    given = {"shadow": "true", "plant_m": "1.5", "step_s": "0.005"}
+    actions = launched("scenario", scenario="snakeboard", **given)
+    assert set(launched("scenario", scenario="snakeboard")) == set(actions) - {"shadow"}
+    assert inline(actions["plant"])["plant.parameters.m"] == 1.5
+    assert inline(actions["shadow"]) == {"scenario": "snakeboard", "step_s": 0.005}
+    assert actions["shadow"]["parameters"][:-1] == actions["plant"]["parameters"][:-1]
+    actions = launched("hil", scenario="snakeboard", **given)
+    files = [Path(file).name for file in actions["shadow"]["parameters"][:-1]]
+    assert files == ["snakeboard.yaml", "hardware.yaml"]
+    assert inline(actions["shadow"])["plant.parameters.m"] == 1.5
 
 
 @needs_launch

@@ -109,6 +109,12 @@ def options(config: Path, name: str, has_model: object) -> list[Argument]:
             BOOL,
         ),
         Argument(
+            "shadow",
+            "compare the plant, or the hardware, with the model: shadow/residual, /diagnostics",
+            "false",
+            BOOL,
+        ),
+        Argument(
             "headless",
             "plant and tracker only, ending with the reference unless on_finish says otherwise",
             "false",

@@ -167,7 +167,7 @@ def actions(
         started.append(_recording(scenario, namespaces, text["bag"], exits))
 
     def own(name: str, one: viewers.Robot, **options: bool) -> Node:
-        given = [*files, inline]
+        given = [*files, inline if name != "shadow" else _known(inline, wanted[PLANT])]
         return viewers.node("nh_control", name, one.namespace, given, **exits.of(name, **options))
 
     for one in robots:
@@ -175,12 +175,23 @@ def actions(
             started.append(own("plant", one))
         if wanted["tracker"]:
             started.append(own("tracker", one, comes_back=True))
+        if wanted["shadow"]:
+            started.append(own("shadow", one, required=False))
         if not wanted["headless"]:
             started.append(own("display", one, required=False))
     if not wanted["headless"]:
         clock = text.get("clock") or "namespace"
         started += _viewers(scenario, config, robots, clock, wanted)
     return started
+
+
+def _known(inline: dict[str, Any], simulated: bool) -> dict[str, Any]:
+    """The parameters that a shadow is told: of a simulated plant it does not know by what this
+    differs from the model, and would not show it otherwise.
+    """
+    if not simulated:
+        return inline
+    return {n: value for n, value in inline.items() if not n.startswith("plant.parameters.")}
 
 
 def _viewers(

@@ -124,6 +124,12 @@ def test_a_run_without_rviz_and_robot_model_says_so_and_ends_well(launch):
     assert "rviz2 is not installed" in run.text or "rviz2-" in run.text
 
 
+def test_a_shadow_runs_beside_the_plant_and_ends_with_it(launch):
+    run = launch("headless:=true", "shadow:=true", *FAST)
+    assert run.wait() == 0, run.text
+    assert "[shadow]: model" in run.text
+
+
 def test_a_refused_parameter_is_an_exit_code(launch):
     run = launch("headless:=true", "plant_m:=-1")
     assert run.wait() != 0
