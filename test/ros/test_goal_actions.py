@@ -44,13 +44,18 @@ class Goals:
     """A goal interface at a step."""
 
     def __init__(self):
-        self.step, self.asked, self.stopped = 10, [], False
+        self.step, self.asked, self.stopped, self.refused = 10, [], False, []
 
     def progress(self):
         """The payload 0.5 m behind its target."""
         actual, target = Pose(), Pose()
         target.position.x = 0.5
         return Progress(self.step, 10**7 * self.step, "payload", "odom", actual, target)
+
+    def refuse(self, what, reason, kind, flight):
+        """Tell who asked."""
+        self.refused.append(kind)
+        flight.ended(kind, reason)
 
     def trajectory(self, message, flight):
         """Note it."""
@@ -105,16 +110,25 @@ def test_a_refusal_is_the_result(goals, refusal, code):
 
 
 @pytest.mark.parametrize(
-    ("request_", "text"),
+    ("request_", "text", "kind"),
     [
-        ({"trajectory": SimpleNamespace(points=[1])}, "only multi_dof_trajectory"),
-        ({"component_goal_tolerance": [1]}, "component_goal_tolerance: tolerances"),
+        (
+            {"trajectory": SimpleNamespace(points=[1])},
+            "only multi_dof_trajectory",
+            Refusal.NAMES,
+        ),
+        (
+            {"component_goal_tolerance": [1]},
+            "component_goal_tolerance: tolerances",
+            Refusal.MODEL,
+        ),
     ],
 )
-def test_what_is_not_done_is_refused(goals, request_, text):
+def test_what_is_not_done_is_refused_and_counted(goals, request_, text, kind):
     handle = Handle(**request_)
     begin(handle, goals)
     assert handle.state == "abort" and text in handle.result.error_string and not goals.asked
+    assert goals.refused == [kind]
 
 
 def test_a_canceled_request_brings_the_body_to_rest(goals):

@@ -80,9 +80,11 @@ class FollowJointTrajectory:
         parts = [prefix + field for prefix in ("", "component_") for field in fields]
         given = [name for name in parts if getattr(request, name, [])]
         if request.trajectory.points:
-            flight.ended(Refusal.NAMES, "only multi_dof_trajectory is followed, not trajectory")
+            reason = "only multi_dof_trajectory is followed, not trajectory"
+            goals.refuse("trajectory", reason, Refusal.NAMES, flight)
         elif given:
-            flight.ended(Refusal.MODEL, f"{', '.join(given)}: tolerances are not watched here")
+            reason = f"{', '.join(given)}: tolerances are not watched here"
+            goals.refuse("trajectory", reason, Refusal.MODEL, flight)
         else:
             goals.trajectory(request.multi_dof_trajectory, flight)
 

@@ -124,7 +124,7 @@ class GoalInterface:
         try:
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
-            self._refused("goal", str(reason), reason.kind, pursuit)
+            self.refuse("goal", str(reason), reason.kind, pursuit)
             return
         x, y, z = position
         self._request(
@@ -138,9 +138,16 @@ class GoalInterface:
         try:
             plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
         except conversions.ConversionError as reason:
-            self._refused("trajectory", str(reason), reason.kind, pursuit)
+            self.refuse("trajectory", str(reason), reason.kind, pursuit)
             return
         self._request(f"trajectory of {len(message.points)} points", plan, pursuit)
+
+    def refuse(self, what: str, reason: str, kind: Refusal, pursuit: Pursuit | None) -> None:
+        """Count and tell that a request is not followed, to who pursues it, too."""
+        if pursuit is not None:
+            pursuit.ended(kind, reason)
+        self._report.refuse_goal(kind, f"{what} refused: {reason}")
+        self._log.warning(f"{what} refused: {reason}")
 
     def _request(
         self,
@@ -174,13 +181,7 @@ class GoalInterface:
 
     def _not_planned(self, what: str, reason: str) -> None:
         pursuit, self._planned = self._planned, None
-        self._refused(what, reason, Refusal.MODEL, pursuit)
-
-    def _refused(self, what: str, reason: str, kind: Refusal, pursuit: Pursuit | None) -> None:
-        if pursuit is not None:
-            pursuit.ended(kind, reason)
-        self._report.refuse_goal(kind, f"{what} refused: {reason}")
-        self._log.warning(f"{what} refused: {reason}")
+        self.refuse(what, reason, Refusal.MODEL, pursuit)
 
 
 class PathPublisher:

@@ -1,0 +1,147 @@
+"""Over DDS, at trackers in processes of their own: wrong measurements of hardware, goals,
+trajectories, and goals of actions where their types are installed.
+"""
+
+import importlib
+import itertools
+
+import numpy as np
+import pytest
+from test_nodes_fuzz import SEED, Right, refusals
+
+STATES, GOALS = 3_000, 200
+"""States, goals and trajectories that are thrown at nodes."""
+HARDWARE = {"source": "hardware", "hardware.armed": True, "hardware.compensate_delay": False}
+FLIGHT = {"scenario": "quadrotor_payload", "reference": "hover"}
+PLANT = {**FLIGHT, "on_finish": "continue", "lockstep": True, "speed_factor": 4.0}
+ACTIONS = [
+    ("nav2_msgs", "NavigateToPose", "navigate_to_pose"),
+    ("control_msgs", "FollowJointTrajectory", "follow_joint_trajectory"),
+]
+
+
+def next_report(probe, node):
+    """The first report of a node on all that it has handled so far."""
+    for _ in range(2):  # one may have been under way
+        known = probe.diagnostics.get(node)
+        probe.wait(lambda known=known: probe.diagnostics.get(node) is not known, "report")
+    return probe.values(node)
+
+
+def counted(report, what):
+    """What was refused by kind, which is all that was refused."""
+    found = {kind: int(n) for kind, n in refusals(report, f"{what} refused: ").items()}
+    assert sum(found.values()) == int(report[f"{what}_refused"])
+    return found
+
+
+class Thrower:
+    """Publishes messages by topic, a share of them made wrong."""
+
+    def __init__(self, probe, share):
+        from fuzzing import Fuzzer
+
+        self._probe, self._share, self._publishers = probe, share, {}
+        self.fuzzer = Fuzzer(SEED)
+
+    def throw(self, messages):
+        """Publish, once each topic is heard."""
+        for topic, message in messages.items():
+            if topic not in self._publishers:
+                publisher = self._probe.node.create_publisher(type(message), topic, 10)
+                self._probe.wait(publisher.get_subscription_count, f"listener of {topic}")
+                self._publishers[topic] = publisher
+            wrong = self.fuzzer.chance(self._share)
+            self._publishers[topic].publish(self.fuzzer.wrong(message) if wrong else message)
+
+
+def measured(right, k):
+    """The messages of a measurement."""
+    return {name: m for name, m in right.states(k).items() if "reference" not in name}
+
+
+@pytest.mark.slow
+def test_no_measurement_harms_a_tracker_of_hardware(nodes, probe):
+    from fuzzing import numbers
+    from std_srvs.srv import SetBool, Trigger
+
+    tracker, right = nodes.start("tracker", HARDWARE), Right("snakeboard")
+    probe.wait_publishers("joint_commands")
+    arm = probe.node.create_client(SetBool, "/tracker/arm")
+    start = probe.node.create_client(Trigger, "/tracker/start")
+    thrower = Thrower(probe, 0.3)
+    for k in range(STATES):
+        thrower.throw(measured(right, k))
+        if thrower.fuzzer.chance(0.01):
+            arm.call_async(SetBool.Request(data=thrower.fuzzer.chance(0.7)))
+            start.call_async(Trigger.Request())
+            probe.spin(0.02)
+    refused = counted(next_report(probe, "tracker"), "states")
+    assert {"wrong length", "not finite"} <= set(refused), refused
+
+    probe.commands.clear()
+    calm, steps = Thrower(probe, 0.0), itertools.count()
+
+    def answers():  # the first states are of a time long ago, which disarms
+        calm.throw(measured(right, next(steps)))
+        arm.call_async(SetBool.Request(data=True))
+        probe.spin(0.01)
+        return len(probe.commands) > 20
+
+    probe.wait(answers, "commands")
+    assert all(np.isfinite(list(numbers(command))).all() for command in probe.commands)
+    assert tracker.process.poll() is None
+
+
+@pytest.mark.slow
+def test_no_goal_trajectory_or_goal_of_an_action_harms_a_flight(nodes, probe):
+    from fuzzing import numbers
+
+    running = [nodes.start("tracker", FLIGHT), nodes.start("plant", PLANT)]
+    right, thrower = Right(FLIGHT["scenario"]), Thrower(probe, 0.9)
+    probe.wait(lambda: len(probe.bodies) > 20, "flight")
+    clients = action_clients(probe)
+    for k in range(GOALS):
+        messages = right.goals(0)
+        for message in messages.values():  # taken for "now"
+            message.header.stamp.sec = message.header.stamp.nanosec = 0
+        thrower.throw(messages)
+        for client, request in clients:
+            client.send_goal_async(thrower.fuzzer.wrong(request))
+        if k % 20 == 0:
+            probe.spin(0.05)
+    report = next_report(probe, "tracker")
+    refused = counted(report, "goals")
+    assert {"wrong names", "wrong frame"} <= set(refused), refused
+
+    accepted = int(report["goals_accepted"])
+    calm = Thrower(probe, 0.0)
+
+    def follows():
+        calm.throw({"goal": right.goals(0)["goal"]})
+        probe.spin(1.0)
+        return int(probe.values("tracker")["goals_accepted"]) > accepted
+
+    probe.wait(follows, "goal")
+    assert all(np.isfinite(list(numbers(m))).all() for m in (*probe.bodies, *probe.commands))
+    assert all(node.process.poll() is None for node in running)
+    assert probe.values()["mode"] == "running"
+
+
+def action_clients(probe):
+    """Clients of the actions whose types are installed, each with a right request."""
+    from rclpy.action import ActionClient
+
+    found = []
+    for package, name, topic in ACTIONS:
+        try:
+            kind = getattr(importlib.import_module(f"{package}.action"), name)
+        except ImportError:
+            continue
+        client, request = ActionClient(probe.node, kind, topic), kind.Goal()
+        pose = getattr(request, "pose", None)
+        header = request.multi_dof_trajectory.header if pose is None else pose.header
+        header.frame_id = "odom"
+        probe.wait(client.server_is_ready, f"action {topic}")
+        found.append((client, request))
+    return found
