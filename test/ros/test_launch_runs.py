@@ -4,6 +4,7 @@ in which this package is installed and sourced.
 
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ sys.exit(service.run())
 """
 """What `ros2 launch FILE ARGUMENTS` does."""
 END_S = 60.0
+NODES = ("plant", "tracker", "display", "shadow")
+KILLED_WITHIN_S = 8.0
+"""Some time before all nodes run, or after."""
 
 
 def installed() -> bool:
@@ -83,11 +87,17 @@ class Launch:
         return int(found.split("pid [")[1].rstrip("]"))
 
     def left(self):
-        """Processes of the launch that still run."""
-        group = self.process.pid
-        listed = subprocess.run(["ps", "-eo", "sid,stat,args"], capture_output=True, text=True)
-        rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-        return [row[2] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
+        """Processes of the launch that still run: those that have its environment, whatever their
+        parent, group or session is.
+        """
+        own, found = f"ROS_LOG_DIR={self.log.parent / 'log'}".encode(), []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if own in (process / "environ").read_bytes().split(b"\0"):
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue  # it has ended, or is another user's
+        return found
 
     def wait(self):
         """The exit code, once nothing is left."""
@@ -113,6 +123,31 @@ def launch(domain, tmp_path):
             os.killpg(one.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+def kill_at_random(run, rng):
+    """Send a random signal to the launch or one of its nodes at a random time, then end what goes
+    on without it; returns what was done.
+    """
+    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
+    number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    started = [name for name in NODES if f"[{name}-" in run.text]
+    name = rng.choice(["launch", *started])
+    told = f"{signal.Signals(number).name} to the {name}"
+    try:
+        os.kill(run.process.pid if name == "launch" else run.node(name), number)
+        time.sleep(rng.uniform(0.0, 3.0))
+        run.process.send_signal(signal.SIGINT)
+    except ProcessLookupError:
+        told += ", which had ended"
+    run.wait()
+    return told
+
+
+@pytest.mark.parametrize("_", range(2))
+def test_whatever_is_killed_at_any_time_nothing_is_left(launch, _):
+    run = launch("rviz:=false", "shadow:=true")
+    print(kill_at_random(run, random.Random()))
 
 
 FAST = ("speed_factor:=0", "lockstep:=True", "on_finish:=exit", "duration_s:=1.0")

@@ -1,0 +1,45 @@
+"""Launches of the snakeboard that are killed at random: the launch itself or one of its nodes, by
+SIGINT, SIGTERM or SIGKILL, at any time from the start on. Prints what was done, and what was left.
+
+Needs `launch`, and a workspace in which this package is installed and sourced.
+
+    python test/benchmark/launch_kills.py [LAUNCHES]
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+
+from test_launch_runs import Launch, kill_at_random  # noqa: E402
+
+DOMAIN = 1 + os.getpid() % 100
+
+
+def main() -> int:
+    """Launch, kill, count; returns 1 if something was left."""
+    count, rng = int(sys.argv[1]) if len(sys.argv) > 1 else 50, random.Random()
+    done: Counter[str] = Counter()
+    failed = []
+    for i in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Launch(DOMAIN, Path(folder), "rviz:=false", "shadow:=true")
+            try:
+                done[kill_at_random(run, rng)] += 1
+            except Exception as failure:
+                failed.append(f"launch {i}: {failure!r}; left: {run.left()}\n{run.text}")
+    for what, times in sorted(done.items()):
+        print(f"{times:3d} x {what}")
+    print(f"{count} launches, {len(failed)} of which left processes or did not end")
+    print("\n".join(failed))
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
