@@ -27,14 +27,12 @@ def rows() -> list[str]:
         "recorder": RECORDER,
         "shadow": SHADOW,
     }
+    # by name: some can be changed in one node alone
+    declared = {node: [spec.name for spec in specs] for node, specs in nodes.items()}
+    known = {spec.name: spec for specs in (SHARED, *nodes.values()) for spec in specs}
     body = [
-        _row(", ".join(node for node, specs in nodes.items() if spec in specs), spec)
-        for spec in SHARED
-    ]
-    others = {spec.name: spec for specs in nodes.values() for spec in specs if spec not in SHARED}
-    body += [
-        _row(", ".join(node for node, specs in nodes.items() if spec in specs), spec)
-        for spec in others.values()
+        _row(", ".join(node for node, names in declared.items() if name in names), spec)
+        for name, spec in known.items()
     ]
     body.append(
         f"| `{PLANT_PARAMETERS}<field>` | plant, shadow | the scenario's | Physical parameter of "
