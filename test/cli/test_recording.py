@@ -121,36 +121,54 @@ def test_the_last_run_counts(payload, tmp_path):
     assert len(read.q) == 3 and read.missing == 0
 
 
+def rotor(k, h):
+    """Joint state of the snakeboard."""
+    return SimpleNamespace(
+        header=header(k, h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0]
+    )
+
+
+def board(k, h, heading=0.0):
+    """Odometry of the snakeboard."""
+    vector = TYPES["geometry_msgs/msg/Vector3"]
+    turn = (0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2))
+    pose = SimpleNamespace(
+        position=vector(float(k), 0.0, 0.0),
+        orientation=TYPES["geometry_msgs/msg/Quaternion"](*turn),
+    )
+    twist = SimpleNamespace(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.0))
+    return SimpleNamespace(
+        header=header(k, h),
+        pose=SimpleNamespace(pose=pose),
+        twist=SimpleNamespace(twist=twist, covariance=[0.0]),
+    )
+
+
 def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
     scenario = scenarios.get("snakeboard")
     model = scenario.model()
     reader = recording._Reader(scenario, model)
-    vector = TYPES["geometry_msgs/msg/Vector3"]
-
-    def joints(k):
-        return SimpleNamespace(
-            header=header(k, model.h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0]
-        )
-
-    def body(k):
-        pose = SimpleNamespace(
-            position=vector(float(k), 0.0, 0.0),
-            orientation=TYPES["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
-        )
-        twist = SimpleNamespace(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.0))
-        return SimpleNamespace(
-            header=header(k, model.h),
-            pose=SimpleNamespace(pose=pose),
-            twist=SimpleNamespace(twist=twist, covariance=[0.0]),
-        )
-
     for k in (0, 0, 1, 2, 3, 0, 0, 1, 2):
-        reader.topics["joint_states"](joints(k), 0)
+        reader.topics["joint_states"](rotor(k, model.h), 0)
     for k in (0, 1, 2, 3, 0, 0, 1, 2):
-        reader.topics["odom"](body(k), 0)
+        reader.topics["odom"](board(k, model.h), 0)
     read = reader.recording("bag")
     np.testing.assert_allclose(read.q[:, [0, 3]], [[0.1 * k, k] for k in range(3)])
     assert read.missing == 0
+
+
+def test_a_heading_goes_on_beyond_half_a_turn():
+    """Also between the states around it, of which one is missing."""
+    scenario = scenarios.get("snakeboard")
+    model, turned = scenario.model(), 0.9
+    reader = recording._Reader(scenario, model)
+    for k in (0, 1, 2, 3, 5, 6, 7, 8):
+        reader.topics["joint_states"](rotor(k, model.h), 0)
+        reader.topics["odom"](board(k, model.h, turned * k), 0)
+    read = reader.recording("bag")
+    heading = read.q[:, model.system.space.names.index(scenario.body.coordinates[0])]
+    np.testing.assert_allclose(heading, turned * np.arange(9), atol=1e-12)
+    assert read.missing == 1
 
 
 @pytest.mark.parametrize(
