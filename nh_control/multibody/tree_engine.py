@@ -134,14 +134,12 @@ class TreeEngine(Engine):
 
     @property
     def knows_states(self) -> bool:
-        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed and
-        there are no constraints.
-        """
-        return self._n_z == self._nv == self._free
+        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed."""
+        return self._nv == self._free
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Momenta p (nv) of a configuration and a velocity."""
-        work.x[: len(q)], work.z[:] = q, v
+        work.x[: len(q)], work.z[: self._nv] = q, v
         self._trees["tree_momentum"](work.list)
         return work.x1[len(q) :].copy()
 
@@ -152,11 +150,11 @@ class TreeEngine(Engine):
         work.x[:] = x
         if self._trees["tree_velocity"](work.list) != newton.CONVERGED:
             raise np.linalg.LinAlgError(f"singular mass matrix at {x.tolist()}")
-        return work.z.copy()
+        return work.z[: self._nv].copy()
 
     def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
         """Energy (J) of a state with the velocity v."""
-        work.x[:], work.z[:] = x, v
+        work.x[:], work.z[: self._nv] = x, v
         return float(self._energy(work.list))
 
     @cached_property

@@ -88,6 +88,7 @@ class Generated:
             self.x, self.u = at = motion(dsys, q, rng)
             self.x1, self.linear = dsys.step(*at), dsys.linearize(*at)
             self.conditions = dsys.conditioning(*at)
+            self.motion = dsys.velocity(self.x), dsys.energy(self.x)
 
     def assert_same(self, tree):
         """Step, derivatives, multipliers and conditions."""
@@ -104,6 +105,10 @@ class Generated:
         for part in ("jacobian", "mass", "constraint"):
             wanted = getattr(self.conditions, part)
             assert getattr(found, part) == pytest.approx(wanted, rel=1e-5)
+        v, energy = self.motion
+        size = max(1.0, np.abs(v).max())
+        np.testing.assert_allclose(tree.velocity(self.x), v, rtol=0, atol=1e-11 * size)
+        assert tree.energy(self.x) == pytest.approx(energy, rel=1e-11)
 
 
 def assert_steps_as_generated(model, h, q, rng):

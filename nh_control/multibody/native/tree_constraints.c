@@ -311,6 +311,13 @@ static void solve_rows(const Tree *t, int first, int count)
     }
 }
 
+INLINE double product(int n, const double *x, const double *y)
+{
+    double total = 0.0;
+    for (int i = 0; i < n; ++i) total += x[i] * y[i];
+    return total;
+}
+
 /* Factors of the tree's r_z, Y and those of the small matrix. */
 static int whole_factor(const Tree *t)
 {
@@ -319,12 +326,7 @@ static int whole_factor(const Tree *t)
     slopes_by_unknowns(t);
     for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
     for (int r = 0; r < t->m; ++r)
-        for (int s = 0; s < t->m; ++s) {
-            const double *g = t->G1 + (size_t)t->nv * r, *x = t->Y + (size_t)t->nv * s;
-            double total = 0.0;
-            for (int v = 0; v < t->nz; ++v) total += g[v] * x[v];
-            t->schur[(size_t)t->m * r + s] = total;
-        }
+        for (int s = 0; s < t->m; ++s) t->schur[(size_t)t->m * r + s] = product(t->nz, t->G1 + (size_t)t->nv * r, t->Y + (size_t)t->nv * s);
     return lu_factor(t->schur, t->m, t->order);
 }
 
@@ -334,12 +336,29 @@ static void whole_solve(const Tree *t, const double *r, double *dz)
     solve(t, r, dz);
     if (!t->m) return;
     double *lam = dz + t->nz, right[t->m];
-    for (int i = 0; i < t->m; ++i) {
-        const double *g = t->G1 + (size_t)t->nv * i;
-        right[i] = -r[t->nz + i];
-        for (int v = 0; v < t->nz; ++v) right[i] -= g[v] * dz[v];
-    }
+    for (int i = 0; i < t->m; ++i) right[i] = -r[t->nz + i] - product(t->nz, t->G1 + (size_t)t->nv * i, dz);
     lu_solve(t->schur, t->m, t->order, right, lam);
     for (int i = 0; i < t->m; ++i)
         for (int v = 0; v < t->nz; ++v) dz[v] += t->Y[(size_t)t->nv * i + v] * lam[i];
+}
+
+/* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu, with the factors of the mass matrix. */
+static int hold_velocity(const Tree *t, double *z)
+{
+    double right[t->m];
+    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
+    for (int r = 0; r < t->m; ++r) {
+        const double *g = t->G0 + (size_t)t->nv * r;
+        right[r] = 0.0;
+        for (int i = 0; i < t->n; ++i) {
+            const Joint *j = t->joints + i;
+            for (int v = (int)j->v; v < (int)j->v + (int)j->size; ++v) right[r] -= g[v] * (j->prescribed ? t->bodies[i].rate : z[v]);
+        }
+        for (int s = 0; s < t->m; ++s) t->schur[(size_t)t->m * r + s] = product(t->nz, g, t->Y + (size_t)t->nv * s);
+    }
+    if (lu_factor(t->schur, t->m, t->order)) return SINGULAR;
+    lu_solve(t->schur, t->m, t->order, right, right);
+    for (int r = 0; r < t->m; ++r)
+        for (int v = 0; v < t->nz; ++v) z[v] += t->Y[(size_t)t->nv * r + v] * right[r];
+    return CONVERGED;
 }

@@ -181,7 +181,7 @@ static int velocity_of(const Tree *t, double *z)
     if (factor(&node)) return SINGULAR;
     solve(&node, t->r, t->dz);
     remember(t, z, t->dz);
-    return CONVERGED;
+    return t->m ? hold_velocity(&node, z) : CONVERGED;
 }
 
 static int from_velocity(const Tree *t, int patient, double *z, double *info)

@@ -28,6 +28,7 @@ int tree_velocity(double *const *a)
 {
     const Tree t = tree_at(a);
     memset(t.force, 0, sizeof(double) * t.nv);
+    start_constraints(&t);
     return velocity_of(&t, a[Z]);
 }
 
