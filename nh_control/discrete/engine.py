@@ -254,7 +254,8 @@ class Engine:
             r, work.r_z[...] = (call(f, x, u, work.z, p)[0] for f in ("residual", "jacobian"))
         else:
             scale, r, work.r_z[...] = call("start", x, u, p)
-            work.sizes[:], work.z[:] = scale[:, 0], 0.0
+            work.sizes[:] = np.where(np.isfinite(scale[:, 0]), scale[:, 0], 0.0)
+            work.z[:] = 0.0
         return newton.newton(
             lambda z: call("residual", x, u, z, p)[0][:, 0],
             lambda z: call("jacobian", x, u, z, p)[0],
@@ -277,8 +278,10 @@ class Engine:
             if singular:
                 return newton.SINGULAR
             work.dz[...] = dgetrs(factors, pivots, -r_w)[0]
-        work.ab[...] = g_w + work.g_z @ work.dz
-        return newton.CONVERGED
+        with np.errstate(all="ignore"):
+            work.ab[...] = g_w + work.g_z @ work.dz
+        finite = np.isfinite(work.ab).all() and np.isfinite(work.dz).all()
+        return newton.CONVERGED if finite else newton.NOT_FINITE
 
     def _interpreted_hessian(self, work: Workspace) -> int:
         status = self.linearize(work)
@@ -290,5 +293,6 @@ class Engine:
             "second", work.x, work.u, work.z, work.p, work.x1, work.lam, work.mu
         )
         p = np.vstack([np.eye(work.dz.shape[1]), work.dz])
-        work.hessian[...] = p.T @ full @ p
-        return newton.CONVERGED
+        with np.errstate(all="ignore"):
+            work.hessian[...] = p.T @ full @ p
+        return newton.CONVERGED if np.isfinite(work.hessian).all() else newton.NOT_FINITE

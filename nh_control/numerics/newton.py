@@ -5,7 +5,8 @@ A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum
 over w = (x, u, z): the change of r_i under a relative perturbation of its arguments, so TARGET is
 a few units of round-off whatever the physical scale. Unknowns below SMALL max |z| count as that
 much, because a row whose own unknowns are all zero, like the rotations of a body that falls, still
-carries the others' round-off.
+carries the others' round-off. Where a slope by x or u is infinite it says nothing of r's size, and
+those by z do alone; an infinite one by z is no number.
 
 The factors of a Jacobian are used again as long as a step with them shrinks the residual at least
 by REFRESH; a step that fails with old factors is tried with new ones. Steps are halved until the
@@ -82,7 +83,9 @@ def newton(
         return np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
 
     def sizes(z: np.ndarray) -> np.ndarray:
-        return np.maximum(scale + np.abs(r_z) @ unknowns(z), 1e-300)
+        with np.errstate(all="ignore"):
+            size = np.maximum(scale + np.abs(r_z) @ unknowns(z), 1e-300)
+        return np.where(np.isfinite(size), size, np.nan)
 
     def relative(r: np.ndarray, size: np.ndarray) -> float:
         with np.errstate(all="ignore"):

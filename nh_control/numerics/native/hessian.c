@@ -19,5 +19,5 @@ int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int 
     multiply_transposed_add(N_Z, N_W, N_W, dz, g, half);
     for (int i = 0; i < N_W; ++i)
         for (int j = 0; j < N_W; ++j) H[(size_t)N_W * i + j] = F[(size_t)N * i + j] + half[(size_t)N_W * i + j] + half[(size_t)N_W * j + i];
-    return CONVERGED;
+    return all_finite(N_W * N_W, H) ? CONVERGED : NOT_FINITE;
 }

@@ -10,6 +10,13 @@
 #define FOR_EVERY_PROCESSOR
 #endif
 
+static int all_finite(int n, const double *a)
+{
+    for (int i = 0; i < n; ++i)
+        if (!isfinite(a[i])) return 0;
+    return 1;
+}
+
 /* Factors of a (n, n) in place, with a[pivots[k]] and a[k] exchanged in turn; 1 where a is singular or not finite. */
 FOR_EVERY_PROCESSOR
 static int factor(double *restrict a, int *restrict pivots)

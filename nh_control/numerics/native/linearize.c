@@ -11,5 +11,5 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     for (int i = 0; i < N_Z * N_W; ++i) dz[i] = -dz[i];
     substitute_rows(a[FACTORS], (const int *)a[PIVOTS], dz);
     multiply_add(N_DX, N_Z, N_W, 1.0, a[G_Z], N_Z, dz, a[AB]);
-    return CONVERGED;
+    return all_finite(N_Z * N_W, dz) && all_finite(N_DX * N_W, a[AB]) ? CONVERGED : NOT_FINITE;
 }

@@ -15,6 +15,7 @@ static void row_sizes(const double *J, const double *z, const double *fixed, dou
         size[i] = fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
         if (size[i] < 1e-300) size[i] = 1e-300;
+        if (!(size[i] < INFINITY)) size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
     }
 }
 
@@ -69,6 +70,8 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
     } else {
         memset(z, 0, sizeof(double) * N_Z);
         call_start(x, u, p, fixed, r, J);
+        for (int i = 0; i < N_Z; ++i)
+            if (!isfinite(fixed[i])) fixed[i] = 0.0;
     }
     row_sizes(J, z, fixed, size);
     int singular = factor_copy(J, factors, pivots);
