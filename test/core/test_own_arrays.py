@@ -1,0 +1,46 @@
+"""No two threads write to the same numbers: told by their places, not by a race that may happen."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from cases import discrete
+
+from nh_control.numerics import compiled
+
+
+def places(dsys):
+    """Where this thread's numbers of steps, of derivatives by parameters and of velocities lie."""
+    found = set()
+    for arrays in (dsys._arrays, dsys._wide_arrays):
+        values = vars(arrays.work).values()
+        found |= {a.ctypes.data for a in values if isinstance(a, np.ndarray) and a.size}
+    return found | {dsys._motion._room.ctypes.data}
+
+
+@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+@pytest.mark.parametrize("case", [("pendulum", "midpoint"), ("snakeboard", "dla")])
+def test_every_thread_has_arrays_of_its_own(case):
+    dsys = discrete(*case, 0.1)
+
+    def used():
+        assert dsys._motion.data is not None
+        return places(dsys)
+
+    here = used()
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(used).result()
+    assert len(here) == len(there) > 10 and not here & there
+    assert used() == here
+
+
+def test_copies_with_other_numbers_have_arrays_of_their_own():
+    """They share what is compiled, but neither steps with the other's parameters."""
+    dsys = discrete("pendulum", "midpoint", 0.1)
+    x, u = np.array([0.3, 1.0]), np.array([0.2])
+    expected = dsys.step(x, u)
+    other = dsys.with_step(0.2)
+    assert not np.array_equal(other.step(x, u), expected)
+    assert other._arrays is not dsys._arrays and other._wide_arrays is not dsys._wide_arrays
+    np.testing.assert_array_equal(dsys.step(x, u), expected)
+    assert dsys._motion is not dsys.with_parameters(m=2.0)._motion
