@@ -1,4 +1,4 @@
-"""No two threads write to the same numbers: told by their places, not by a race that may happen."""
+"""No two threads write to the same numbers: told by their places, not by a race that may be."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -10,6 +10,7 @@ import casadi as ca
 from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Rn
 from nh_control.mechanics.system import System
 from nh_control.scenarios import Scenario, get
 from nh_control.systems.spherical_pendulum import spherical_pendulum
@@ -52,3 +53,14 @@ def optimized(
     scenario = get(name)
     model = scenario.model(integrator, step_s)
     return scenario, model, scenario.reference(model, reference)
+
+
+def springs_system() -> System:
+    """Two masses on springs, one of them damped: a linear system."""
+    return System(
+        name="springs",
+        space=Rn("a", "b"),
+        lagrangian=lambda q, v: v[0] ** 2 / 2 + v[1] ** 2 - q[0] ** 2 - (q[1] - q[0]) ** 2,
+        inputs=("pull",),
+        force=lambda q, v, u: ca.vertcat(u - 0.1 * v[0], 0),
+    )

@@ -7,30 +7,18 @@ import control
 import differences
 import numpy as np
 import pytest
-from optimal_cases import optimized, pushed_ball
+from optimal_cases import optimized, pushed_ball, springs_system
 from scipy.stats import chi2
 
 from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.mechanics.system import System
 from nh_control.scenarios import get
 from nh_control.systems import snakeboard
 
 
 @pytest.fixture(scope="module")
 def springs():
-    """Two masses on springs: a linear system."""
-    return midpoint(
-        System(
-            name="springs",
-            space=Rn("a", "b"),
-            lagrangian=lambda q, v: v[0] ** 2 / 2 + v[1] ** 2 - q[0] ** 2 - (q[1] - q[0]) ** 2,
-            inputs=("pull",),
-            force=lambda q, v, u: ca.vertcat(u - 0.1 * v[0], 0),
-        ),
-        0.1,
-    )
+    return midpoint(springs_system(), 0.1)
 
 
 def test_it_is_the_kalman_filter_of_a_linear_system_and_settles_where_the_library_says(springs):

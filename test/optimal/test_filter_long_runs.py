@@ -5,12 +5,12 @@ covariance that stays one, innovations that are white.
 import casadi as ca
 import numpy as np
 import pytest
+from optimal_cases import springs_system
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from nh_control.control.estimation import Belief, KalmanFilter
 from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
 
@@ -23,17 +23,7 @@ INERTIA = np.array([1.0, 2.0, 3.0])
 
 @pytest.fixture(scope="module")
 def springs():
-    """Two masses on springs, one of them damped: a linear system."""
-    return midpoint(
-        System(
-            name="springs",
-            space=Rn("a", "b"),
-            lagrangian=lambda q, v: v[0] ** 2 / 2 + v[1] ** 2 - q[0] ** 2 - (q[1] - q[0]) ** 2,
-            inputs=("pull",),
-            force=lambda q, v, u: ca.vertcat(u - 0.1 * v[0], 0),
-        ),
-        0.1,
-    )
+    return midpoint(springs_system(), 0.1)
 
 
 @pytest.fixture(scope="module")
