@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nh_control.studies import Store, Study
     from nh_control.studies.workers import Workers
 
-TEXTS = ("urdf", "base", "sampling", "points", "seeds", "seed", "success")
+TEXTS = ("urdf", "base", "sampling", "points", "seeds", "seed", "success", "monitor")
 """Options that are keys of a study's file as well."""
 DESCRIPTION = f"""\
 Many runs of a scenario that differ in what varies: on a grid, by Monte Carlo, Latin hypercube or
@@ -66,6 +66,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add("--seed", metavar="N", help="seed of the sampling (default: 0)")
     add("--success", metavar="X", help="largest final error of a success (default: 0.05 m, rad)")
+    least = (
+        "least value of what the scenario monitors, such as a cable's tension, as a metric, too"
+    )
+    add("--monitor", action="store_const", const="true", help=f"{least}; slow")
     add("--urdf", metavar="FILE", help="robot of the scenario urdf")
     add("--base", choices=("fixed", "floating"), help="root link of that robot")
     _add_how(add)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from nh_control.studies.running import FAILED, METRICS, Run
+from nh_control.studies.running import FAILED, Run, metrics_of
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
 from nh_control.studies.workers import Workers, WorkersLost
@@ -115,5 +115,5 @@ class _Tasks:
 
 
 def _lost(study: Study, index: int) -> Run:
-    metrics = (FAILED,) * len(METRICS)
+    metrics = (FAILED,) * len(metrics_of(study))
     return Run(index, study.point(index), study.run_seed(index), metrics, False, 0, 0.0, LOST)

@@ -15,18 +15,8 @@ from nh_control.studies.sampling import GRID, MONTE_CARLO
 from nh_control.studies.study import SUCCESS, Study
 
 COUNTS = ("points", "seeds", "seed")
-KEYS = (
-    "scenario",
-    "urdf",
-    "base",
-    "vary",
-    "set",
-    "disturb",
-    "fault",
-    "sampling",
-    *COUNTS,
-    "success",
-)
+SETTINGS = ("vary", "set", "disturb", "fault")
+KEYS = ("scenario", "urdf", "base", *SETTINGS, "sampling", *COUNTS, "success", "monitor")
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -73,7 +63,10 @@ def study_of(data: Mapping[str, Any]) -> Study:
         fault,
         data.get("sampling", MONTE_CARLO if drawn else GRID),
         success=_number("success", data.get("success", str(SUCCESS))),
-        **counts,
+        monitor=_truth("monitor", data.get("monitor", "false")),
+        points=counts.get("points", 0),
+        seeds=counts.get("seeds", 0),
+        seed=counts.get("seed", 0),
     )
     study.check()
     return study
@@ -89,6 +82,7 @@ def written(study: Study) -> str:
         "fault": list(study.fault),
         "sampling": study.sampling,
         **{key: getattr(study, key) for key in (*COUNTS, "success")},
+        **({"monitor": True} if study.monitor else {}),
     }
     return yaml.safe_dump({k: v for k, v in data.items() if v not in ({}, [])}, sort_keys=False)
 
@@ -119,3 +113,9 @@ def _number(key: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{key} must be a number, got {text!r}") from None
+
+
+def _truth(key: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{key} must be true or false, got {text!r}")
+    return text == "true"

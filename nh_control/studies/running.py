@@ -72,9 +72,24 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
+def metrics_of(study: Study) -> Mapping[str, Metric]:
+    """The METRICS and, where the study asks for it, the least value of what the scenario monitors,
+    which is often more work than the run.
+    """
+    monitor = study.settings.scenario.monitor
+    if not study.monitor or monitor is None:
+        return METRICS
+    name = f"least_{monitor.title.replace(' ', '_')}"
+    meaning = f"the least {monitor.title} of all; {monitor.warning} at {monitor.minimum:g}"
+    return {
+        **METRICS,
+        name: Metric(monitor.unit, meaning, lambda result: float(result.monitored.min())),
+    }
+
+
 @dataclass(frozen=True)
 class Run:
-    """What came out of the run of that `index`: the `values` that varied, its `seed`, the METRICS
+    """What came out of the run of that `index`: the `values` that varied, its `seed`, the metrics
     (NaN where it failed), whether it is a success, how many steps it took in what time, and why
     it failed ("" if it did not).
     """
@@ -107,7 +122,7 @@ class Bench:
     """
 
     def __init__(self, study: Study):
-        self.study, self.settings = study, study.settings
+        self.study, self.settings, self._metrics = study, study.settings, metrics_of(study)
         self._tracker = lru_cache(DESIGNS)(self._built)
         self._plant = lru_cache(DESIGNS**2)(self._built_plant)
 
@@ -130,7 +145,7 @@ class Bench:
         """The run of that index; one that fails in any way says why."""
         start = time.perf_counter()
         values, steps, failure = self.study.values(index), 0, ""
-        metrics = (FAILED,) * len(METRICS)
+        metrics = (FAILED,) * len(self._metrics)
         try:
             experiment = self.experiment(values)
             loop = experiment.run(not self.settings.option(values, "open_loop"))
@@ -138,12 +153,13 @@ class Bench:
             if loop.failure is not None:
                 failure = str(loop.failure)
             else:
-                metrics = _measured(Result(experiment, loop, None, 0.0))
+                result = Result(experiment, loop, None, 0.0)
+                metrics = tuple(metric.of(result) for metric in self._metrics.values())
                 if not np.isfinite(metrics).all():
-                    failure, metrics = "its numbers are not finite", (FAILED,) * len(METRICS)
+                    failure, metrics = "its numbers are not finite", (FAILED,) * len(metrics)
         except Exception as error:  # whatever it is, it is this run's result
             failure = f"{type(error).__name__}: {error}"
-        success = not failure and metrics[list(METRICS).index(ERROR)] <= self.study.success
+        success = not failure and metrics[list(self._metrics).index(ERROR)] <= self.study.success
         return Run(
             index,
             self.study.point(index),
@@ -197,10 +213,6 @@ class Bench:
 @lru_cache(maxsize=2)
 def _bench(study: Study) -> Bench:
     return Bench(study)
-
-
-def _measured(result: Result) -> tuple[float, ...]:
-    return tuple(metric.of(result) for metric in METRICS.values())
 
 
 def command(study: Study, index: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from nh_control.studies.running import ERROR, METRICS
+from nh_control.studies.running import ERROR, metrics_of
 from nh_control.studies.sampling import SALTELLI
 from nh_control.studies.study import Study
 from nh_control.studies.variation import VALUES, Variation
@@ -48,12 +48,12 @@ def statistics(study: Study, columns: Columns) -> dict[str, Any]:
                 **spread(made[name]),
                 **_worst(made, name),
             }
-            for name, m in METRICS.items()
+            for name, m in metrics_of(study).items()
         },
         "by_value": {v.name: _levels(columns, v) for v in study.vary if v.kind == VALUES},
         "sensitivity": {
             name: {v.name: association(v, made[v.name], made[name]) for v in study.vary}
-            for name in METRICS
+            for name in metrics_of(study)
         },
         "sobol_indices": _sobol_indices(study, everything),
     }

@@ -18,7 +18,7 @@ import numpy as np
 
 from nh_control.runs.output import PARQUET, RUNS, STUDY
 from nh_control.studies.reading import differences, read, study_of, written
-from nh_control.studies.running import METRICS, Run
+from nh_control.studies.running import Run, metrics_of
 from nh_control.studies.study import Study
 
 READERS_S = 60.0
@@ -32,7 +32,8 @@ class Store:
 
     def __init__(self, folder: Path, study: Study):
         self.folder, self.study = folder, study
-        self.names = ("run", "seed", *(v.name for v in study.vary), *METRICS, *COLUMNS)
+        varied, metrics = (v.name for v in study.vary), metrics_of(study)
+        self.names = ("run", "seed", *varied, *metrics, *COLUMNS)
 
     @staticmethod
     def begun(folder: Path) -> bool:

@@ -32,6 +32,7 @@ class Study:
               points every seed has a point of its own; 0: one run a point, seeds as they are set
     seed      of the sampling
     success   largest tracking error at the end of a run that counts as a success
+    monitor   whether what the scenario monitors is a metric, too
     """
 
     scenario: tuple[tuple[str, str], ...]
@@ -44,6 +45,7 @@ class Study:
     seeds: int = 0
     seed: int = 0
     success: float = SUCCESS
+    monitor: bool = False
 
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:
@@ -152,6 +154,8 @@ class Study:
 
     def check(self) -> None:
         """Raise UnknownName or ValueError unless all that is set and varies can be."""
+        if self.monitor and self.settings.scenario.monitor is None:
+            raise ValueError(f"{self.settings.scenario.name} monitors nothing; leave monitor out")
         for name, value in self.fixed:
             self._check_value(name, value)
         for v in self.vary:

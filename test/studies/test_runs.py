@@ -11,11 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from in_process_workers import InProcess
 
 from nh_control.cli import main
+from nh_control.runs.experiment import Result
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
 from nh_control.studies.conducting import LOST, results
+from nh_control.studies.reading import written
+from nh_control.studies.running import Bench, metrics_of
 from nh_control.studies.workers import MissingExtra, WorkersLost
 
 FOLDER = Path(__file__).parent
@@ -103,6 +107,29 @@ def test_parameters_of_several_numbers_and_robots_have_commands():
     weighted = pendulum(vary={"weight.theta": "1,2"})
     with pytest.raises(ValueError, match="sets weight.theta"):
         command(weighted, 0)
+
+
+def test_what_a_scenario_monitors_is_a_metric_if_it_is_asked_for():
+    """The least margin of a satellite's wheels to their limits, that of the run itself."""
+    keys = {
+        "scenario": "satellite",
+        "vary": {"perturb.attitude": "0.1,0.2"},
+        "set": {"duration": "0.4"},
+    }
+    plain, asked = study_of(keys), study_of({**keys, "monitor": "true"})
+    assert list(metrics_of(asked)) == [*metrics_of(plain), "least_speed_margin"]
+    (run,), bench = run_indices(asked, [1]), Bench(asked)
+    experiment = bench.experiment(asked.values(1))
+    result = Result(experiment, experiment.run(), None, 0.0)
+    assert run.metrics[:-1] == run_indices(plain, [1])[0].metrics
+    assert run.metrics[-1] == result.monitored.min() < 500
+    assert read_again(asked) == asked and read_again(plain) == plain
+    with pytest.raises(ValueError, match="trapped monitors nothing"):
+        pendulum(vary={"m": "1,2"}, monitor="true")
+
+
+def read_again(study):
+    return study_of(yaml.load(written(study), yaml.BaseLoader))
 
 
 def test_faults_have_names_like_other_settings():
