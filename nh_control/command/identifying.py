@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +15,13 @@ from nh_control.command.replaying import add_recording, measured, readable, stor
 from nh_control.command.usage import UsageError
 
 if TYPE_CHECKING:
-    from nh_control.control.identification import Identification
+    from nh_control.control.identification import Identification, Segment
     from nh_control.control.input_history import Inputs
     from nh_control.discrete.system import DiscreteSystem
     from nh_control.runs.measurements import Measurements
     from nh_control.runs.stored import Run
 
 SEGMENT_S = 0.5
-
-Data = tuple[np.ndarray, np.ndarray, "list[Inputs]"]
-"""Times (n) in ns, configurations (n, nq), and the inputs between them."""
 
 
 def add_to(commands: Any) -> None:
@@ -38,19 +37,22 @@ def add_to(commands: Any) -> None:
     add("--parameter", action="append", default=[], metavar="NAME", help=what)
     pieces = "length of the pieces of the motion that are fitted, in s (default: %(default)g)"
     add("--segment", type=float, default=SEGMENT_S, metavar="S", help=pieces)
-    delay = "of a robot: time from the sending of a command to its effect, in s"
-    add("--actuation", type=float, default=0.0, metavar="S", help=delay)
+    delay = (
+        "of a robot: time from the recording of a command to its effect, in s (default: estimated "
+        "with the parameters)"
+    )
+    add("--actuation", type=float, metavar="S", help=delay)
     parser.set_defaults(command=_identify)
 
 
 def _identify(args: Namespace) -> int:
     with readable():
-        from nh_control.control.identification import identify, segments
+        from nh_control.control.identification import identify
 
         if not (np.isfinite(args.segment) and args.segment > 0):
             raise UsageError(f"--segment must be a number of seconds > 0, got {args.segment}")
-        model, data = _data(args)
-        found = identify(model, args.parameter, segments(model, *data, args.segment))
+        model, pieces = _pieces(args)
+        found = identify(model, args.parameter, pieces)
     if args.json:
         print(json.dumps(_summary(model, found)))
     else:
@@ -58,16 +60,21 @@ def _identify(args: Namespace) -> int:
     return 0
 
 
-def _data(args: Namespace) -> tuple[DiscreteSystem, Data]:
+def _pieces(
+    args: Namespace,
+) -> tuple[DiscreteSystem, Sequence[Segment] | Callable[[float], Sequence[Segment]]]:
     """The model that knows no better, and what was recorded."""
     run = stored_run(args)
     if run is not None:
         return run.experiment.model, _of_run(args, run)
     _, model, states = measured(args)
-    return model, _of_robot(model, states, args.actuation)
+    if args.actuation is not None:
+        return model, of_robot(model, states, args.segment, args.actuation)
+    return model, partial(of_robot, model, states, args.segment)
 
 
-def _of_run(args: Namespace, run: Run) -> Data:
+def _of_run(args: Namespace, run: Run) -> list[Segment]:
+    from nh_control.control.identification import segments
     from nh_control.control.input_history import NANOSECONDS
     from nh_control.runs import recording, stored
 
@@ -77,17 +84,23 @@ def _of_run(args: Namespace, run: Run) -> Data:
     inputs: list[Inputs] = [
         [(u, h) for u in recorded.inputs[first:last]] for first, last in zip(known, known[1:])
     ]
-    return np.round(known * h * NANOSECONDS).astype(np.int64), recorded.q[known], inputs
+    times = np.round(known * h * NANOSECONDS).astype(np.int64)
+    return segments(e.model, times, recorded.q[known], inputs, args.segment)
 
 
-def _of_robot(model: DiscreteSystem, states: Measurements, actuation_s: float) -> Data:
-    """From the first command to the last: what happens without is not known."""
+def of_robot(
+    model: DiscreteSystem, states: Measurements, length_s: float, actuation_s: float
+) -> list[Segment]:
+    """Pieces from the first command to the last: what happens without is not known."""
+    from nh_control.control.identification import segments
+
     inputs: list[Inputs] = list(states.inputs(model.idle(model.state_space.origin), actuation_s))
-    if not len(states.sent_ns):
-        return states.times_ns, states.q, inputs
-    first, last = np.searchsorted(states.times_ns, (states.sent_ns[0], states.sent_ns[-1]))
-    rows = slice(first, max(first, last))
-    return states.times_ns[rows], states.q[rows], inputs[first : max(first, last - 1)]
+    rows = slice(None)
+    if len(states.sent_ns):
+        first, last = np.searchsorted(states.times_ns, (states.sent_ns[0], states.sent_ns[-1]))
+        rows = slice(first, max(first, last))
+    times, q = states.times_ns[rows], states.q[rows]
+    return segments(model, times, q, inputs[rows][: max(0, len(q) - 1)], length_s)
 
 
 def _summary(model: DiscreteSystem, found: Identification) -> dict[str, Any]:
@@ -100,9 +113,13 @@ def _summary(model: DiscreteSystem, found: Identification) -> dict[str, Any]:
             )
         },
         "covariance": found.covariance.tolist(),
+        "delay_s": None
+        if found.delay is None
+        else {"value": found.delay[0], "deviation": found.delay[1]},
         "residual_rms_before": found.rms_before,
         "residual_rms": found.rms,
         "residuals": found.count,
+        "residual_correlation": found.correlation,
     }
 
 
@@ -120,5 +137,8 @@ def _show(model: DiscreteSystem, found: Identification) -> None:
     Console().print(table, markup=False)
     print(
         f"residuals of {found.count} numbers: root mean square {found.rms_before:.3g} -> "
-        f"{found.rms:.3g} (m, rad)"
+        f"{found.rms:.3g} (m, rad), correlation of one with the next {found.correlation:.2g}"
     )
+    if found.delay is not None:
+        delay, deviation = (1e3 * number for number in found.delay)
+        print(f"commands act {delay:.3g} +- {deviation:.2g} ms after their recording")

@@ -4,13 +4,14 @@ on a system's exact derivatives by its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from nh_control.control.input_history import NANOSECONDS, Inputs, steps_of
+from nh_control.control.input_history import NANOSECONDS, Inputs, predict, steps_of
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
@@ -25,6 +26,12 @@ NO_EFFECT = 1e-9
 """Root mean square, in m and rad, of what a parameter of twice the size changes, that is none."""
 UNCERTAIN = 0.5
 """Standard deviation over the value from which on a parameter is not determined."""
+EXACT: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 100}
+ROUGH: dict[str, Any] = {"xtol": 1e-6, "ftol": 1e-8, "gtol": 1e-12, "max_nfev": 20}
+"""When the search ends; a step that is divided at another time is another step, a little."""
+DELAY = "the inputs' delay"
+SHIFT = 0.05
+"""Part of a step by which inputs are shifted to see what they would do later."""
 
 
 class NotDetermined(ValueError):
@@ -45,7 +52,9 @@ class Segment:
 @dataclass(frozen=True)
 class Identification:
     """Values (k) of the parameters `names` with their `covariance` (k, k), from those at the
-    `start` (k); root mean square of the residuals (m, rad) before and after; `count` of residuals.
+    `start` (k); root mean square of the residuals (m, rad) before and after; `count` of residuals;
+    `correlation` of one with the next, by which the covariance is enlarged; and the `delay` of the
+    inputs with its standard deviation, in s, None where it was given.
     """
 
     names: tuple[str, ...]
@@ -55,6 +64,8 @@ class Identification:
     rms_before: float
     rms: float
     count: int
+    correlation: float
+    delay: tuple[float, float] | None
 
     @property
     def deviations(self) -> np.ndarray:
@@ -89,44 +100,49 @@ def segments(
 
 
 def identify(
-    dsys: DiscreteSystem, names: Sequence[str], pieces: Sequence[Segment]
+    dsys: DiscreteSystem,
+    names: Sequence[str],
+    pieces: Sequence[Segment] | Callable[[float], Sequence[Segment]],
 ) -> Identification:
     """Parameters p and initial states x_s of all pieces that minimize the sum of
     `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, noise alike in all.
 
     The states are eliminated, `J = J_p - J_x J_x^+ J_p`, from the exact derivatives of the steps,
     `X <- A X, S <- A S + P`; local coordinates count as differences, which they are but for terms
-    of the residuals' size. The covariance is `s^2 (J^T J)^{-1}`, s^2 the mean square of what
-    remains. Raises NotDetermined, ValueError for an unknown parameter or too few measurements, and
-    StepFailed where the model cannot follow from the parameters that it has.
+    of the residuals' size. The covariance is `s^2 (J^T J)^{-1} (1 + r) / (1 - r)`, s^2 the mean
+    square of what remains and r >= 0 the correlation of one residual with the next, as if they
+    were an autoregressive process; what a wrong model does to the values themselves it cannot
+    tell.
+
+    Where it is not known when inputs act, `pieces` is a function of their delay in s, which is
+    estimated as well: what a delay of 1 ms does looks like other masses. Raises NotDetermined,
+    ValueError for an unknown parameter or too few measurements, and StepFailed where the model
+    cannot follow from the parameters that it has.
     """
     fit = _Fit(dsys, tuple(names), pieces)
     before, jacobian = fit.at(fit.start)
     fit.require_determined(jacobian)
-    found = least_squares(
-        fit.residuals,
-        fit.start,
-        fit.jacobian,
-        bounds=fit.bounds(),
-        xtol=1e-12,
-        ftol=1e-14,
-        gtol=1e-14,
-        max_nfev=100,
-    )
-    residuals, jacobian = fit.at(found.x)
+    tolerances = ROUGH if fit.is_delayed else EXACT
+    at = least_squares(fit.residuals, fit.start, fit.jacobian, bounds=fit.bounds(), **tolerances).x
+    residuals, jacobian = fit.at(at)
     fit.require_determined(jacobian)
-    free = len(residuals) - len(names) - fit.n_states
+    free = len(residuals) - len(at) - fit.n_states
     if free <= 0:
         raise ValueError(f"{len(residuals)} measured numbers are too few for {list(names)}")
-    scaled = np.linalg.inv(jacobian.T @ jacobian) * (residuals @ residuals) / free
+    r = fit.correlation(at)
+    size = (residuals @ residuals) / free * (1 + r) / (1 - r)
+    covariance = np.linalg.inv(jacobian.T @ jacobian) * size * np.outer(fit.scale, fit.scale)
+    values, k = fit.scale * at, len(names)
     outcome = Identification(
         fit.names,
-        fit.scale * fit.start,
-        fit.scale * found.x,
-        fit.scale[:, None] * scaled * fit.scale,
+        (fit.scale * fit.start)[:k],
+        values[:k],
+        covariance[:k, :k],
         _rms(before),
         _rms(residuals),
         len(residuals),
+        r,
+        (float(values[-1]), float(np.sqrt(covariance[-1, -1]))) if fit.is_delayed else None,
     )
     _require_certain(outcome)
     return outcome
@@ -147,36 +163,49 @@ def with_values(dsys: DiscreteSystem, names: Sequence[str], values: Vector) -> D
 
 
 class _Fit:
-    """Residuals and their derivatives by the parameters over their sizes at the start; keeps the
-    initial states, from which the next ones are sought.
+    """Residuals and their derivatives by the parameters over their sizes at the start, and by the
+    delay over the step, if it is sought; keeps the initial states, from which the next ones are
+    sought.
     """
 
-    def __init__(self, dsys: DiscreteSystem, names: tuple[str, ...], pieces: Sequence[Segment]):
+    def __init__(
+        self,
+        dsys: DiscreteSystem,
+        names: tuple[str, ...],
+        pieces: Sequence[Segment] | Callable[[float], Sequence[Segment]],
+    ):
         known = dsys.system.parameter_names
         if not names or (unknown := [name for name in names if name not in known]):
             what = f"no parameters {unknown}" if names else "nothing to identify"
             raise ValueError(f"{dsys}: {what}, choose of {', '.join(known)}")
         self.names, self._dsys, self._pieces = names, dsys, pieces
+        self.is_delayed = callable(pieces)
         values = dsys.system.parameter_values[[known.index(name) for name in names]]
-        self.scale = np.where(values == 0, 1.0, np.abs(values))
-        self.start = values / self.scale
-        self._starts = [dsys.measured_state(piece.q[0], piece.velocity) for piece in pieces]
+        more = [dsys.h] * self.is_delayed
+        self.scale = np.concatenate([np.where(values == 0, 1.0, np.abs(values)), more])
+        self.start = np.concatenate([values, np.zeros(len(more))]) / self.scale
+        first = self._at_delay(0.0)
+        self._starts = [dsys.measured_state(piece.q[0], piece.velocity) for piece in first]
+        self._rows = [len(piece.q) for piece in first]
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self.n_states = 0
+
+    def _at_delay(self, delay_s: float) -> Sequence[Segment]:
+        return self._pieces(delay_s) if callable(self._pieces) else self._pieces
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Those that the parameters declare, over their sizes."""
         by_name = {d.name: d for d in declarations(self._dsys.system.parameters)}
         declared = [by_name[name.partition("[")[0]] for name in self.names]
-        lower = np.array([max(d.above, d.at_least) for d in declared])
-        return lower / self.scale, np.full(len(lower), np.inf)
+        lower = [max(d.above, d.at_least) for d in declared] + [-np.inf] * self.is_delayed
+        return np.array(lower) / self.scale, np.full(len(lower), np.inf)
 
     def residuals(self, relative: np.ndarray) -> np.ndarray:
         """Residuals, infinite where the model cannot follow."""
         try:
             return self.at(relative)[0]
         except StepFailed:
-            return np.full(sum(p.q.shape[0] for p in self._pieces) * self._nv, np.inf)
+            return np.full(sum(self._rows) * self._nv, np.inf)
 
     def jacobian(self, relative: np.ndarray) -> np.ndarray:
         """Their derivatives with the states eliminated."""
@@ -186,13 +215,23 @@ class _Fit:
     def _nv(self) -> int:
         return self._dsys.system.space.nv
 
+    def correlation(self, relative: np.ndarray) -> float:
+        """Correlation of a residual with the next of its piece, at least 0."""
+        rows = self.at(relative)[0].reshape(-1, self._nv)
+        pieces = np.split(rows, np.cumsum(self._rows)[:-1])
+        together = sum(float(np.sum(piece[1:] * piece[:-1])) for piece in pieces)
+        return max(0.0, together / max(float(np.sum(rows**2)), 1e-300))
+
     def at(self, relative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and Jacobian; raises StepFailed."""
         if self._last is None or not np.array_equal(self._last[0], relative):
-            dsys = with_values(self._dsys, self.names, relative * self.scale)
+            values = relative * self.scale
+            dsys, delay_s = with_values(self._dsys, self.names, values), values[-1]
+            shift_s = SHIFT * dsys.h
+            delays = [delay_s + d for d in (0.0, -shift_s, shift_s)] if self.is_delayed else [0.0]
             rows, slopes, starts, self.n_states = [], [], [], 0
-            for piece, start in zip(self._pieces, self._starts):
-                x, r, J, rank = _settled(dsys, piece, start, self.names)
+            for start, *variants in zip(self._starts, *map(self._at_delay, delays)):
+                x, r, J, rank = _settled(dsys, variants, start, self.names)
                 self.n_states += rank
                 starts.append(x)
                 rows.append(r)
@@ -205,7 +244,8 @@ class _Fit:
         """Raise NotDetermined for parameters without an effect, or only one together."""
         sizes = np.linalg.norm(J, axis=0)
         least = max(RANK * sizes.max(), NO_EFFECT * np.sqrt(len(J)))
-        without = [name for name, size in zip(self.names, sizes) if size <= least]
+        names = (*self.names, DELAY) if self.is_delayed else self.names
+        without = [name for name, size in zip(names, sizes) if size <= least]
         if without:
             raise NotDetermined(
                 f"{self._dsys}: {', '.join(without)} had no effect on this motion; leave out, or "
@@ -213,7 +253,7 @@ class _Fit:
             )
         _, values, directions = np.linalg.svd(J / sizes, full_matrices=False)
         if values[-1] <= RANK:
-            together = [n for n, part in zip(self.names, np.abs(directions[-1])) if part > 0.1]
+            together = [n for n, part in zip(names, np.abs(directions[-1])) if part > 0.1]
             raise NotDetermined(
                 f"{self._dsys}: this motion determines only a combination of "
                 f"{', '.join(together)}; leave one of them out"
@@ -221,18 +261,40 @@ class _Fit:
 
 
 def _settled(
-    dsys: DiscreteSystem, piece: Segment, x: np.ndarray, names: tuple[str, ...]
+    dsys: DiscreteSystem,
+    variants: Sequence[Segment],
+    x: np.ndarray,
+    names: tuple[str, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """The initial state with the least residuals, by Gauss-Newton; these, their derivatives by the
-    parameters with the state eliminated, and the number of the state's directions that count.
+    """The initial state of a piece with the least residuals, by Gauss-Newton; these, their
+    derivatives by the parameters with the state eliminated, and the number of the state's
+    directions that count.  If there are two more variants of the piece, with its inputs sooner and
+    later by the SHIFT, the last derivative is that by the delay over the step.
     """
+    piece, *shifted = variants
     for _ in range(MAX_ITERATIONS):
         r, J_x, J_p = _shot(dsys, piece, x, names)
-        solved, _, rank, _ = np.linalg.lstsq(J_x, np.column_stack([-r, J_p]), rcond=None)
-        if np.abs(solved[:, 0]).max() <= SETTLED * (1 + np.abs(x).max()):
+        change, _, rank, _ = np.linalg.lstsq(J_x, -r, rcond=None)
+        if np.abs(change).max() <= SETTLED * (1 + np.abs(x).max()):
             break
-        x = dsys.retract(x, solved[:, 0])
-    return x, r, J_p - J_x @ solved[:, 1:], int(rank)
+        x = dsys.retract(x, change)
+    if shifted:
+        sooner, later = (_residuals(dsys, variant, x) for variant in shifted)
+        J_p = np.column_stack([J_p, (later - sooner) / (2 * SHIFT * dsys.h)])
+    return x, r, J_p - J_x @ np.linalg.lstsq(J_x, J_p, rcond=None)[0], int(rank)
+
+
+def _residuals(dsys: DiscreteSystem, piece: Segment, x: np.ndarray) -> np.ndarray:
+    """Residuals (n nv) from an initial state x (nx)."""
+    rows = []
+    for q, inputs in zip(piece.q, [(), *piece.inputs]):
+        x = predict(dsys, x, inputs)
+        rows.append(_residual(dsys, x, q))
+    return np.concatenate(rows)
+
+
+def _residual(dsys: DiscreteSystem, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    return dsys.local(x, np.concatenate([q, x[len(q) :]]))[: dsys.system.space.nv]
 
 
 def _shot(
@@ -241,7 +303,7 @@ def _shot(
     """Residuals (n nv) from an initial state x (nx), and their derivatives by it (n nv, ndx) and
     by the parameters (n nv, k).
     """
-    nq, nv = dsys.system.space.nq, dsys.system.space.nv
+    nv = dsys.system.space.nv
     X, S = np.eye(dsys.ndx), np.zeros((dsys.ndx, len(names)))
     rows, by_x, by_p = [], [], []
     for q, inputs in zip(piece.q, [(), *piece.inputs]):
@@ -249,7 +311,7 @@ def _shot(
             for step in steps_of(dsys, duration_s):
                 lin = step.linearize(x, u, names)
                 x, X, S = lin.x1, lin.A @ X, lin.A @ S + lin.P
-        rows.append(dsys.local(x, np.concatenate([q, x[nq:]]))[:nv])
+        rows.append(_residual(dsys, x, q))
         by_x.append(-X[:nv])
         by_p.append(-S[:nv])
     return np.concatenate(rows), np.vstack(by_x), np.vstack(by_p)

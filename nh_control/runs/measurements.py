@@ -60,16 +60,19 @@ class Measurements:
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurements:
     """Read what is there since the stamps last jumped back; raises RecordingError."""
-    collected = _Collected(scenario, model)
+    decoder, messages = StateDecoder(scenario, model.system.space), []
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
-            names = chosen(bag.connections, (*collected.decoder.topics, COMMANDS))
+            names = chosen(bag.connections, (*decoder.topics, COMMANDS))
             for connection, received_ns, data in bag.messages():
                 if connection.topic in names:
                     message = bag.deserialize(data, connection.msgtype)
-                    collected.add(names[connection.topic], message, received_ns)
+                    messages.append((names[connection.topic], message, received_ns))
     except (AnyReaderError, OSError) as error:
         raise RecordingError(f"{folder}: {error}") from error
+    collected = _Collected(decoder, model, _spread_s(decoder, messages, model.h))
+    for one in messages:
+        collected.add(*one)
     if len(collected.states) < 2:
         raise RecordingError(
             f"{folder}: {len(collected.states)} states of {scenario.name}, on the topics "
@@ -78,13 +81,26 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurement
     return collected.measurements()
 
 
-class _Collected:
-    """Puts messages of different stamps together."""
+def _spread_s(decoder: StateDecoder, messages: list[tuple[str, Any, int]], h: float) -> float:
+    """How far apart the stamps of a state's parts may be: a step of h s, and less than half of the
+    longest time between two messages of a part, so that after a loss no part is put together with
+    the next one of another.
+    """
+    stamps: dict[str, list[int]] = {}
+    for topic, message, _ in messages:
+        for part in decoder.parts(topic, message) if topic != COMMANDS else ():
+            stamps.setdefault(part, []).append(nanoseconds(message.header.stamp))
+    periods = [float(np.median(np.diff(times))) for times in stamps.values() if len(times) > 1]
+    return min(h, max(periods, default=np.inf) / 2 / NANOSECONDS)
 
-    def __init__(self, scenario: Scenario, model: DiscreteSystem):
+
+class _Collected:
+    """Puts messages of different stamps, up to `spread_s` apart, together."""
+
+    def __init__(self, decoder: StateDecoder, model: DiscreteSystem, spread_s: float):
         space = model.system.space
-        self.decoder, self._inputs = StateDecoder(scenario, space), model.inputs
-        self._assembly = Assembly(self.decoder.n_parts, model.h)
+        self.decoder, self._inputs = decoder, model.inputs
+        self._assembly = Assembly(self.decoder.n_parts, spread_s)
         self._q, self._v = space.origin.copy(), np.zeros(space.nw)
         self._moving: dict[str, bool] = {}
         self.states: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
