@@ -44,10 +44,9 @@ def _metrics(metrics: dict[str, Any]) -> None:
     rows = []
     for name, m in metrics.items():
         label = f"{_words(name)} ({m['unit']})".replace(" ()", "")
-        numbers = [_number(m[key]) for key in ("mean", "std", "q05", "q50", "q95")]
-        mean, *others = numbers
-        half = "-" if m["high"] is None else f"{m['high'] - m['mean']:.2g}"
-        rows.append((label, mean, half, *others, m["worst_run"]))
+        half = None if m["high"] is None else m["high"] - m["mean"]
+        others = (_number(number, 2) for number in (half, m["std"], m["q05"], m["q50"], m["q95"]))
+        rows.append((label, _number(m["mean"]), *others, m["worst_run"]))
     columns = ("metric", "mean", f"+- {INTERVAL}", "std", "5 %", "median", "95 %", "worst run")
     _table("", columns, rows)
 
@@ -84,8 +83,8 @@ def _interval(one: dict[str, Any]) -> str:
     return f"{_number(one['low'])} ... {_number(one['high'])}"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def _words(name: str) -> str:
@@ -93,7 +92,7 @@ def _words(name: str) -> str:
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    out = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    out = Table(title=title or None, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for k, column in enumerate(columns):
         out.add_column(column, overflow="fold", no_wrap=k == 0)
     for row in rows:

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from nh_control.figures import style
 from nh_control.studies.running import ERROR, METRICS
@@ -23,6 +25,12 @@ from nh_control.studies.variation import LOG, Variation
 GOOD, BAD = style.RUN, style.LIMIT
 SHOWN = ("final_error", "largest_error", "saturated", "energy_error")
 """Metrics whose sensitivities are drawn."""
+DECADES = 1e-6
+"""Errors below that part of the largest one have one color: a single run at round-off would leave
+none for the others.
+"""
+TICKS = 6
+"""Labels that a narrow panel has room for."""
 BINS, SMALLEST = 40, 1e-16
 """Errors below the smallest one are drawn as large as that: round-off."""
 
@@ -84,7 +92,11 @@ def basin(study: Study, columns: Columns) -> Figure:
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     values = np.maximum(columns[ERROR], SMALLEST)
     known = values[np.isfinite(values)]
-    scale = LogNorm(known.min(), known.max()) if len(set(known.tolist())) > 1 else None
+    scale = (
+        LogNorm(max(known.min(), DECADES * known.max()), known.max())
+        if len(set(known.tolist())) > 1
+        else None
+    )
     draw = _mesh if study.sampling == GRID else _scatter
     drawn = draw(panels, columns, (first, others[0]), values, scale)
     figure.colorbar(drawn, ax=panels, shrink=0.9, label=METRICS[ERROR].unit)
@@ -92,6 +104,8 @@ def basin(study: Study, columns: Columns) -> Figure:
         panel.grid(False)
         _axis(panel.set_xlabel, panel.set_xscale, study, first)
     _axis(panels[0].set_ylabel, panels[0].set_yscale, study, others[0])
+    _ticks(panels[0].xaxis, study, first)
+    _ticks(panels[0].yaxis, study, others[0])
     _head(figure, study, columns)
     return figure
 
@@ -108,8 +122,8 @@ def _mesh(
         for column, reduce in ((columns["success"], np.mean), (values, _median))
     )
     panels[0].pcolormesh(*_levels(both), share, vmin=0, vmax=1, cmap="RdBu", shading="nearest")
-    panels[0].set_title("share of successes: blue 1, red 0")
-    panels[1].set_title("median of the final error")
+    panels[0].set_title("successes: blue all, red none")
+    panels[1].set_title("median final error" + ", white: failed" * bool(np.isnan(median).any()))
     return panels[1].pcolormesh(
         *_levels(both), median, norm=scale, cmap="viridis_r", shading="nearest"
     )
@@ -238,6 +252,16 @@ def _axis(label: Callable, scale: Callable, study: Study, variation: Variation) 
     label(variation.name + (f" ({unit})" if unit else ""))
     if variation.kind == LOG:
         scale("log")
+
+
+def _ticks(axis: Axis, study: Study, variation: Variation) -> None:
+    """The levels of a grid with few of them, else not more than there is room for."""
+    levels = sorted(float(level) for level in variation.levels)
+    if study.sampling == GRID and len(levels) <= TICKS:
+        axis.set_ticks(levels, labels=[f"{level:.3g}" for level in levels], minor=False)
+        axis.set_minor_locator(NullLocator())
+    elif variation.kind != LOG:
+        axis.set_major_locator(MaxNLocator(TICKS - 1))
 
 
 def _head(figure: Figure, study: Study, columns: Columns, note: str = "") -> None:

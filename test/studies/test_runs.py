@@ -19,7 +19,7 @@ from nh_control.runs.experiment import Result
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
 from nh_control.studies.conducting import LOST, results
 from nh_control.studies.reading import written
-from nh_control.studies.running import Bench, metrics_of
+from nh_control.studies.running import METRICS, Bench, metrics_of
 from nh_control.studies.workers import MissingExtra, WorkersLost
 
 FOLDER = Path(__file__).parent
@@ -284,7 +284,9 @@ def test_dask_loses_nothing_with_a_worker(tmp_path, trap):
     assert not (tmp_path / "trap.json").exists()
     assert complete and columns["run"].tolist() == list(range(40))
     runs = run_indices(study, range(40))
-    np.testing.assert_array_equal(columns["final_error"], [run.metrics[0] for run in runs])
+    for name, values in zip(METRICS, zip(*(run.metrics for run in runs))):
+        np.testing.assert_array_equal(columns[name], values)
+    assert columns["steps"].tolist() == [run.steps for run in runs]
 
 
 def test_parquet_has_the_same_runs(tmp_path, trap):

@@ -127,6 +127,19 @@ def test_the_basin_of_a_grid_shows_every_cell():
         median.collections[0].get_array(), [[0.01, 0.015, 0.02], [1.0, 1.0, 1.0]]
     )
     assert share.get_xlabel() == "m (kg)" and share.get_ylabel() == "perturb.angle (rad)"
+    assert [tick.get_text() for tick in share.get_xticklabels()] == ["1", "1.5", "2"]
+    assert "failed" not in median.get_title()
+    columns = made(study, lambda m, angle: m, lambda m, angle: "bad" if angle and m > 1.6 else "")
+    median = figures.basin(study, columns).axes[1]
+    assert np.ma.filled(np.isnan(median.collections[0].get_array()), True).sum() == 1
+    assert "white: failed" in median.get_title()
+
+
+def test_a_run_at_round_off_leaves_colors_for_the_others():
+    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="20")
+    columns = made(study, lambda m, length: 1e-15 if m < 1.2 else m)
+    low, high = figures.basin(study, columns).axes[1].collections[-1].get_clim()
+    assert low == pytest.approx(1e-6 * high) and high == columns["final_error"].max()
 
 
 def test_the_basin_of_samples_shows_every_run():
