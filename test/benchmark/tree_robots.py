@@ -17,6 +17,7 @@ import argparse
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import pinocchio
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
 from nh_control.integrators.composition import fractions
-from nh_control.multibody import load_urdf
+from nh_control.multibody import floating, load_urdf
 
 H, BATCHES, CALLS = 1e-3, 9, 40
 ROBOTS = {
@@ -79,7 +80,11 @@ class Ours:
     """The variational midpoint rule."""
 
     def __init__(self, text: str, base: str):
-        self.model = load_urdf(text, base, actuated=None, strict=False)
+        model = load_urdf(text, base, strict=False)
+        if base == "floating":
+            frames = [floating(model.frames[0].name, space="SO3xR3"), *model.frames[1:]]
+            model = replace(model, frames=frames)
+        self.model = model
         self.dsys = midpoint(self.model.system, H)
         rng, space = np.random.default_rng(10), self.model.space
         self.q = space.retract(space.origin, rng.uniform(-0.3, 0.3, space.nv))
@@ -102,6 +107,12 @@ class Ours:
         self.dsys.linearize(self.x, self.u)
 
 
+def rotation(quaternion: np.ndarray) -> np.ndarray:
+    out = np.zeros(9)
+    mujoco.mju_quat2Mat(out, quaternion)
+    return out.reshape(3, 3)
+
+
 class Pinocchio:
     """Semi-implicit Euler with the articulated body algorithm."""
 
@@ -113,8 +124,8 @@ class Pinocchio:
         self.tau = np.zeros(self.model.nv)
         for joint, name in zip(self.model.joints[1:], list(self.model.names)[1:]):
             if name == "root_joint":
-                q, v = ours.q, ours.v
-                self.q[:7], self.v[:6] = [*q[4:7], *q[1:4], q[0]], [*v[3:6], *v[:3]]
+                q, v, turn = ours.q, ours.v, rotation(ours.q[:4])
+                self.q[:7], self.v[:6] = [*q[4:7], *q[1:4], q[0]], [*(turn.T @ v[3:6]), *v[:3]]
                 continue
             i, j = ours.model.tree.place(name)
             angle = ours.q[i]
@@ -164,8 +175,7 @@ class MuJoCo:
         self.data, self.names = mujoco.MjData(self.model), ours.model.tree.scalars
         q, v = np.zeros(self.model.nq), np.zeros(self.model.nv)
         if base == "floating":
-            turn = self._matrix(ours.q[:4])
-            q[:7], v[:6] = [*ours.q[4:7], *ours.q[:4]], [*(turn @ ours.v[3:6]), *ours.v[:3]]
+            q[:7], v[:6] = [*ours.q[4:7], *ours.q[:4]], [*ours.v[3:6], *ours.v[:3]]
         for name in self.names:
             i, j = ours.model.tree.place(name)
             joint = self.model.joint(name)
@@ -173,12 +183,6 @@ class MuJoCo:
         self.q, self.v = q, v
         self.A = np.zeros((2 * self.model.nv, 2 * self.model.nv))
         self.reset()
-
-    @staticmethod
-    def _matrix(quaternion: np.ndarray) -> np.ndarray:
-        out = np.zeros(9)
-        mujoco.mju_quat2Mat(out, quaternion)
-        return out.reshape(3, 3)
 
     def reset(self) -> None:
         mujoco.mj_resetData(self.model, self.data)

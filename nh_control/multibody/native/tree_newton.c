@@ -70,16 +70,18 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
             break;
         }
         if (singular) { status = SINGULAR; break; }
+        const double sized = iteration ? 0.0 : turns;
         double s = 1.0, next = error;
         int accepted = 0, renewed = 0;
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
             for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
-            whole_residual(t, t->trial, turns);
+            whole_residual(t, t->trial, sized);
             next = relative_error(n, t->r, t->known);
             accepted = next < enough || next <= ACCEPT;
             if (!accepted && fresh) {
                 renewed = 1;
+                if (sized == 0.0) whole_residual(t, t->trial, turns);
                 next = relative_error(n, t->r, t->size);
                 accepted = largest_ratio(n, t->r, t->size, t->known) < enough || next <= ACCEPT || (patient && isfinite(next) && natural(t, z, s));
             }
@@ -91,7 +93,7 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
         }
         if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
         remember(t, z, t->trial);
-        remember(t, t->known, t->size);
+        if (sized > 0.0 || renewed) remember(t, t->known, t->size);
         exact = fresh;
         fresh = renewed;
         if (renewed) singular = whole_factor(t);
@@ -233,7 +235,7 @@ int nh_step(double *const *a)
     if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = grow(&t, z, a[INFO]);
     if (status != CONVERGED) return status;
-    whole_residual(&t, z, 1.0);
+    whole_residual(&t, z, 0.0);
     readout(&t, a[X1]);
     if (!all_finite(a[X1], N_X)) return NOT_FINITE;
     return on_manifold(&t) ? CONVERGED : OUTSIDE;

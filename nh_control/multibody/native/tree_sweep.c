@@ -39,7 +39,7 @@ INLINE void place_wide(const Tree *t, const Joint *j, Body *b, const double *z)
     b->p = j->p + combine(j->column, load(w->at));
 }
 
-INLINE void outward_sweep(const Tree *t, const double *z)
+INLINE void outward_sweep(const Tree *t, const double *z, int sized)
 {
     const v4 zero = vec(0, 0, 0);
     for (int i = 0; i < t->n; ++i) {
@@ -93,7 +93,7 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
     }
 }
 
-static void inward_sweep(const Tree *t, const double *z, double turns)
+INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized)
 {
     const double h = fabs(t->h), k = fabs(t->k);
     for (int i = t->n - 1; i >= 0; --i) {
@@ -103,22 +103,22 @@ static void inward_sweep(const Tree *t, const double *z, double turns)
         if (j->prescribed == IDLE) continue;
         if (j->kind >= MANIFOLD) wide_rows(t, j, b);
         else {
-            double low, high, sizes;
+            double low, high, sizes = 0.0;
             if (j->kind == REVOLUTE) {
                 low = b->am[2] + b->bm[0] * b->nu_w[1] - b->bm[1] * b->nu_w[0] + b->bf[0] * b->nu_v[1] - b->bf[1] * b->nu_v[0];
                 high = b->bm[2];
-                sizes = k * (b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force) + b->moment;
+                if (sized) sizes = k * (b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force) + b->moment;
             } else {
                 low = j->weight * b->gravity[2] + b->bf[0] * b->nu_w[1] - b->bf[1] * b->nu_w[0];
                 high = b->bf[2];
-                sizes = k * (j->weight * size_of(b->gravity) + size_of(b->nu_w) * b->force) + b->force;
+                if (sized) sizes = k * (j->weight * size_of(b->gravity) + size_of(b->nu_w) * b->force) + b->force;
             }
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
             t->high[v] = high;
             if (!j->prescribed) {
                 t->r[v] = t->rho[v] + t->k * low - high + t->left * t->h * (t->force[v] - j->damping * z[v]);
-                t->size[v] = fabs(t->rho[v]) + turns * sizes + k * (fabs(j->pull) + j->stiffness * fabs(q)) + h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
+                if (sized) t->size[v] = fabs(t->rho[v]) + turns * sizes + k * (fabs(j->pull) + j->stiffness * fabs(q)) + h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
             }
         }
         if (j->parent >= 0) {
@@ -127,6 +127,7 @@ static void inward_sweep(const Tree *t, const double *z, double turns)
             parent->am += inward(b, b->am) + j->weight * cross(b->p, parent->gravity);
             parent->bm += inward(b, b->bm) + cross(b->p, f);
             parent->bf += f;
+            if (!sized) continue;
             const double lever = size_of(b->p);
             parent->torque += b->torque + lever * j->weight * size_of(parent->gravity);
             parent->moment += b->moment + lever * b->force;
@@ -135,12 +136,17 @@ static void inward_sweep(const Tree *t, const double *z, double turns)
     }
 }
 
-/* r and the sizes of its terms, into t->r and t->size. Angles of many turns have the round-off of their own size. */
+/* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many turns have the round-off of their own size. */
 static void residual(const Tree *t, const double *z, double turns)
 {
     memcpy(t->at, z, sizeof(double) * t->nz);
-    outward_sweep(t, z);
-    inward_sweep(t, z, turns);
+    if (turns > 0.0) {
+        outward_sweep(t, z, 1);
+        inward_sweep(t, z, turns, 1);
+    } else {
+        outward_sweep(t, z, 0);
+        inward_sweep(t, z, 0.0, 0);
+    }
 }
 
 static double many_turns(const Tree *t)
