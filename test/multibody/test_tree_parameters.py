@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import jacobian
-from test_trees import random_motion, random_tree
+from random_trees import random_motion, random_tree
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointDamper, Multibody
