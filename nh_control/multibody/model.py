@@ -213,13 +213,12 @@ class Multibody:
     def _own_force(self) -> Callable[..., ca.SX] | None:
         return self._force if self.elements or self.inputs else None
 
-    def _at(self, parameters: Any) -> Multibody:
-        """The model with other values of its parameters, itself for None."""
-        return self if parameters is None else self.numbers.model(vars(parameters))
+    def _at(self, p: Any) -> Multibody:
+        return self if p is None else self.numbers.model(vars(p))
 
     def _lagrangian(self, q: ca.SX, v: ca.SX, p: Any = None) -> ca.SX:
-        model = self._at(p)
-        return model._kinetic(k := model.kinematics(q, v)) - model._potential(k)
+        k = (model := self._at(p)).kinematics(q, v)
+        return model._kinetic(k) - model._potential(k)
 
     def _kinetic(self, k: Kinematics) -> ca.SX:
         energy = ca.SX(0)
