@@ -8,8 +8,8 @@ Needs `launch`, and a workspace in which this package is installed and sourced.
 
 from __future__ import annotations
 
-import os
 import random
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -17,19 +17,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 
+from node_processes import reserved_domain  # noqa: E402
 from test_launch_runs import Launch, kill_at_random  # noqa: E402
-
-DOMAIN = 1 + os.getpid() % 100
 
 
 def main() -> int:
     """Launch, kill, count; returns 1 if something was left."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     count, rng = int(sys.argv[1]) if len(sys.argv) > 1 else 50, random.Random()
     done: Counter[str] = Counter()
     failed = []
     for i in range(count):
-        with tempfile.TemporaryDirectory() as folder:
-            run = Launch(DOMAIN, Path(folder), "rviz:=false", "shadow:=true")
+        with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
+            run = Launch(domain, Path(folder), "rviz:=false", "shadow:=true")
             try:
                 done[kill_at_random(run, rng)] += 1
             except Exception as failure:

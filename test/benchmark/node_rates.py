@@ -28,7 +28,7 @@ from sensor_msgs.msg import JointState
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 
-from node_processes import NodeProcess, Nodes  # noqa: E402
+from node_processes import NodeProcess, Nodes, reserved_domain  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
@@ -37,7 +37,6 @@ from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
 from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
 
 SCENARIO = scenarios.get("snakeboard")
-DOMAIN = 1 + os.getpid() % 100
 STEPS, WARM_UP = 3000, 300
 STEP_S = 0.004
 """A step of which the reference has more than STEPS + WARM_UP."""
@@ -265,8 +264,8 @@ def main() -> None:
     given = [int(text) for text in sys.argv[1:]]
     repetitions, flights = (*given, *(10, 3)[len(given) :])
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    with tempfile.TemporaryDirectory() as folder:
-        nodes = Nodes(DOMAIN, Path(folder))
+    with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
+        nodes = Nodes(domain, Path(folder))
         try:
             print_lockstep(nodes, repetitions)
             if flights:

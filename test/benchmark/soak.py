@@ -21,9 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 
-from node_processes import NodeProcess, Nodes  # noqa: E402
+from node_processes import NodeProcess, Nodes, reserved_domain  # noqa: E402
 
-DOMAIN = 1 + os.getpid() % 100
 SIMULATED_S, SAMPLE_S = 3600.0, 1.0
 WARM_UP = 0.2
 """Share of the run before memory counts."""
@@ -54,8 +53,8 @@ def samples(nodes: list[NodeProcess], ends: NodeProcess) -> np.ndarray:
 def main() -> int:
     """Run and print."""
     simulated_s = float(sys.argv[1]) if len(sys.argv) > 1 else SIMULATED_S
-    with tempfile.TemporaryDirectory() as folder:
-        nodes = Nodes(DOMAIN, Path(folder))
+    with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
+        nodes = Nodes(domain, Path(folder))
         try:
             tracker = nodes.start("tracker", SCENARIO)
             plant = nodes.start("plant", {**SCENARIO, **PLANT, "duration_s": simulated_s})

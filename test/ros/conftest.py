@@ -4,12 +4,8 @@ out of the home folder.
 
 from __future__ import annotations
 
-import random
-import socket
-
 import pytest
 
-DOMAINS = range(1, 102)
 _NODE_TESTS = "test_nodes"
 
 
@@ -27,19 +23,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def domain():
-    """A DDS domain that no other test on this machine uses: whoever listens on the TCP port of the
-    number of its first UDP port has it.
-    """
-    for number in random.sample(DOMAINS, len(DOMAINS)):
-        with socket.socket() as reserved:
-            try:
-                reserved.bind(("127.0.0.1", 7400 + 250 * number))
-            except OSError:
-                continue
-            reserved.listen()
-            yield number
-            return
-    pytest.fail("no DDS domain is free: tests of 101 others run on this machine")
+    """A DDS domain that no other test on this machine uses."""
+    from node_processes import reserved_domain
+
+    with reserved_domain() as number:
+        yield number
 
 
 @pytest.fixture

@@ -35,6 +35,9 @@ def test_accepts_names_in_any_order_and_clips_to_the_limits():
     assert offer(g, 0, (7.0, -3.0), names=("b", "a")) is None
     assert g.take(0) == (-1.0, 7.0)
     assert (g.accepted, g.clipped) == (1, 1)
+    assert dict(g.saturated) == {"a": 1}
+    offer(g, 1, (7.0, 30.0), names=("b", "a"))
+    assert dict(g.saturated) == {"a": 2}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Who hears a publisher: what the graph of nodes knows, against what is matched."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from rclpy.qos import DurabilityPolicy  # noqa: E402
 
-from nh_control.ros.runtime.listeners import listeners  # noqa: E402
+from nh_control.ros.runtime.listeners import listeners, wait_delivered  # noqa: E402
 
 
 def heard_by(matched, volatile=(), latched=()):
@@ -39,3 +40,16 @@ def test_nobody_is_said_to_hear_while_one_is_not_matched():
 
 def test_who_wants_latched_messages_is_not_waited_for():
     assert heard_by(1, volatile=("recorder",), latched=("viewer",)) == {"recorder"}
+
+
+def test_publishers_whose_subscriber_is_gone_are_waited_for_together():
+    waited = []
+
+    def wait(timeout):
+        waited.append(timeout.nanoseconds * 1e-9)
+        time.sleep(waited[-1])
+        return False
+
+    gone = SimpleNamespace(wait_for_all_acked=wait)
+    wait_delivered([gone, gone, gone], 0.05)
+    assert len(waited) == 3 and sum(waited) < 0.051

@@ -70,6 +70,8 @@ class CommandValidator:
         self._damping = damping or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
+        self.saturated: Counter[str] = Counter()
+        """Accepted commands that were clipped, by input."""
         self.clear()
 
     def clear(self) -> None:
@@ -134,7 +136,13 @@ class CommandValidator:
             min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper)
         )
         self.accepted += 1
-        self.clipped += self._values != values
+        if self._values != values:
+            self.clipped += 1
+            self.saturated.update(
+                name
+                for name, applied, v in zip(self.names.inputs, self._values, values)
+                if applied != v
+            )
 
     def answers(self, step: int) -> bool:
         """Whether a command that answers exactly this step's state was accepted."""

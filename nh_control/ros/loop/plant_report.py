@@ -52,6 +52,7 @@ class PlantReport:
             "commands_accepted": validator.accepted,
             "command_age_steps": validator.age(plant.step),
             "commands_clipped": validator.clipped,
+            **{f"clipped: {name}": count for name, count in validator.saturated.items()},
             "commands_rejected": validator.rejected.total(),
             **{f"rejected: {reason.value}": count for reason, count in validator.rejected.items()},
             "fallback": validator.fallback.value,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
@@ -33,6 +32,7 @@ from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.listeners import wait_delivered
 from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import (
@@ -50,7 +50,7 @@ from nh_control.scenarios.user_code import located
 
 QUEUE = 10
 DELIVERY_S = 1.0
-"""How long the end of the process waits until subscribers have the last messages."""
+"""How long the end of the process waits until all subscribers have the last messages."""
 
 
 class Plant:
@@ -114,8 +114,7 @@ class Plant:
         self._end_standard_control()
         self._live.close()
         self._publish_report()
-        for publisher in self._node.publishers:
-            publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
+        wait_delivered(self._node.publishers, DELIVERY_S)
 
     def _make_stepper(self) -> SimulationLoop:
         p, model = self._parameters, self._model

@@ -6,8 +6,10 @@ on nothing is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
@@ -38,6 +40,16 @@ def unheard(node: Node, topic: str, quality: QoSProfile) -> list[str]:
         if fits == QoSCompatibility.ERROR:
             found.append(f"{publisher.node_name} ({reason.strip().rstrip(';').lower()})")
     return found
+
+
+def wait_delivered(publishers: Iterable[Publisher], seconds: float) -> None:
+    """Wait until those that listen have the last messages of all publishers, so long at most: one
+    that was killed would be waited for again with every publisher.
+    """
+    deadline = time.monotonic() + seconds
+    for publisher in publishers:
+        left_s = max(0.0, deadline - time.monotonic())
+        publisher.wait_for_all_acked(Duration(seconds=left_s))
 
 
 class LateSubscribers:
