@@ -105,6 +105,24 @@ def test_on_the_reference_at_any_time_the_command_is_the_reference_s(cart):
     assert np.abs(answer.command.error).max() < 5e-4  # between steps it is of second order
 
 
+def test_after_a_stop_a_reference_that_began_later_starts_with_the_next_start(cart):
+    dsys, tracker = cart
+    hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())
+    x = tracker.reference.states[40]
+    measured = dsys.configuration(x), dsys.velocity(x)
+    hardware.start(ns(0.0))
+    hardware.answer(ns(40 * dsys.h), *measured, 0)
+    hardware.sequence.begin(tracker)
+    assert hardware.answer(ns(41 * dsys.h), *measured, 0).step == 41
+    assert hardware.sequence.first == 0 and hardware.sequence.leg(41).start == 41
+    hardware.stop(ns(1.0))
+    hardware.start(ns(10.0))
+    answer = hardware.answer(ns(10.0), *measured, 0)
+    assert answer.step == 0
+    np.testing.assert_array_equal(answer.target, tracker.reference.states[0])
+    assert hardware.sequence.leg(41).start == 0
+
+
 def test_with_compensation_the_command_is_for_the_state_when_it_acts(cart):
     """A state on the reference that is 1.4 steps old, with the reference's inputs sent since."""
     dsys, tracker = cart

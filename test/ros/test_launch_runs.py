@@ -31,7 +31,7 @@ sys.exit(service.run())
 END_S = 60.0
 NODES = ("plant", "tracker", "display", "shadow")
 KILLED_WITHIN_S = 8.0
-"""Some time before all nodes run, or after."""
+"""Of the start of what is killed, before all nodes run, or after."""
 
 
 def installed() -> bool:
@@ -129,10 +129,11 @@ def kill_at_random(run, rng):
     """Send a random signal to the launch or one of its nodes at a random time, then end what goes
     on without it; returns what was done.
     """
-    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
+    name = rng.choice(["launch", *NODES])
     number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    started = [name for name in NODES if f"[{name}-" in run.text]
-    name = rng.choice(["launch", *started])
+    if name != "launch":
+        run.wait_for(f"[{name}-")
+    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
     told = f"{signal.Signals(number).name} to the {name}"
     try:
         os.kill(run.process.pid if name == "launch" else run.node(name), number)

@@ -29,8 +29,8 @@ class HardwareInterface:
 
     `send(u, k, stamp)` publishes a command (nu) that answers the state of a stamp (ns) with the
     reference at step k. While it is not armed, states are estimated and reported, and nothing is
-    sent; after a disarming, with `zero_after`, inputs of no force. `tick` is to be called now and
-    then, in the inbox's thread.
+    sent; after a disarming, of which `started_anew` tells, with `zero_after`, inputs of no force.
+    `tick` is to be called now and then, in the inbox's thread.
     """
 
     def __init__(
@@ -44,10 +44,12 @@ class HardwareInterface:
         send: Callable[[np.ndarray | None, int, int], None],
         start_by_service: bool,
         zero_after: bool,
+        started_anew: Callable[[], None],
     ):
         self._node, self._inbox, self._tracker = node, inbox, tracker
         self._arming, self._report, self._send = arming, report, send
         self._by_service, self._zero_after = start_by_service, zero_after
+        self._started_anew = started_anew
         self._asked_to_start, self._noticed = False, 0
         dsys = tracker.sequence.dsys
         self._nv, self._idle = dsys.system.space.nv, dsys.idle(tracker.sequence.target(0))
@@ -133,6 +135,7 @@ class HardwareInterface:
         self._node.get_logger().error(f"disarmed: {self._arming.reason}")
         self._tracker.stop(self._node.get_clock().now().nanoseconds)
         self._asked_to_start = False
+        self._started_anew()
         self._tell()
 
     def _tell(self, answer: Answer | None = None) -> None:

@@ -136,6 +136,7 @@ class Tracker:
             self._send,
             p["hardware.start"] == "service",
             p["disarm.command"] == "zero",
+            self._start_anew,
         )
 
     def _make_guide(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
