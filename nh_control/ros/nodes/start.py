@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from nh_control.runs.node_process import PARENT
 
@@ -55,7 +56,14 @@ def _end_with_parent() -> None:
     if not parent or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    try:
-        os.kill(int(parent), 0)
-    except ProcessLookupError:
+    if not _runs(int(parent)):
         sys.exit(0)  # it ended before
+
+
+def _runs(number: int) -> bool:
+    """Whether a process runs; one that was killed is there until its parent has looked at it."""
+    try:
+        stat = Path(f"/proc/{number}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
