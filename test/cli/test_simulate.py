@@ -1,11 +1,13 @@
 """`nh_control list` and `simulate`: what they print, what they save, and what bad input gets."""
 
 import json
+import os
 import signal
 import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,6 +215,12 @@ def test_overwriting_removes_what_a_run_has_left_and_nothing_else(call, tmp_path
     assert nowhere.returncode == 2 and "add --output DIR" in nowhere.stderr
 
 
+def processor_s(pid):
+    """Processor time of a process."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
     assert call("new", "endless").returncode == 0
     options = ("--duration", "2000", "--plant-substeps", "1000", "--output", "out", "--no-plots")
@@ -224,11 +232,14 @@ def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (tmp_path / "out").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
-    time.sleep(1.0)
+    begun = processor_s(process.pid)
+    while processor_s(process.pid) < begun + 2.0:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=180)
     assert process.returncode == 130 and "interrupted; what there is, is saved" in err
