@@ -116,7 +116,7 @@ class Numbers:
         return {name: tuple(chosen) for name, chosen in parts.items()}
 
     def _free(self, part: Any, name: str) -> str:
-        owner = getattr(part, "coordinate", "") if name not in ("at",) else part.name
+        owner = getattr(part, "coordinate", "") if name != "at" else part.name
         wanted = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
         found, count = wanted, 1
         while found in self.places:

@@ -58,12 +58,14 @@ def load_urdf(
     actuated: Sequence[str] | None = None,
     strict: bool = True,
     gravity: Vector = (0.0, 0.0, -9.81),
+    space: str = "SE3",
 ) -> Multibody:
     """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates
     those of the joints.
 
     `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a
-    configuration on SE(3), named after the root link). Inputs are the efforts of the joints in
+    configuration, named after the root link, on the `space` "SE3" or "SO3xR3", whose steps of
+    falling robots are more accurate). Inputs are the efforts of the joints in
     `actuated`, by default of all with one coordinate but mimics and those with an effort limit of
     0, in their limits. Damping acts; friction does not (a warning says so). Ranges and speeds are
     read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
@@ -82,7 +84,8 @@ def load_urdf(
         root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
         if root == WORLD and base == "floating":
             raise UrdfError(f"the root link {WORLD!r} does not move: use base='fixed'")
-        roots = [] if root == WORLD else [(floating if base == "floating" else fixed)(root)]
+        stands = floating(root, space=space) if base == "floating" else fixed(root)
+        roots = [] if root == WORLD else [stands]
         return Multibody(
             name=re.sub(r"\W", "_", name),
             frames=[*roots, *(joint.frame() for joint in joints)],

@@ -17,7 +17,6 @@ import argparse
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +27,7 @@ import pinocchio
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
 from nh_control.integrators.composition import fractions
-from nh_control.multibody import floating, load_urdf
+from nh_control.multibody import load_urdf
 
 H, BATCHES, CALLS = 1e-3, 9, 40
 ROBOTS = {
@@ -80,11 +79,7 @@ class Ours:
     """The variational midpoint rule."""
 
     def __init__(self, text: str, base: str):
-        model = load_urdf(text, base, strict=False)
-        if base == "floating":
-            frames = [floating(model.frames[0].name, space="SO3xR3"), *model.frames[1:]]
-            model = replace(model, frames=frames)
-        self.model = model
+        self.model = load_urdf(text, base, strict=False, space="SO3xR3")
         self.dsys = midpoint(self.model.system, H)
         rng, space = np.random.default_rng(10), self.model.space
         self.q = space.retract(space.origin, rng.uniform(-0.3, 0.3, space.nv))

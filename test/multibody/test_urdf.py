@@ -173,6 +173,16 @@ def test_a_floating_base_is_named_after_the_root_link():
     )
 
 
+def test_a_spinning_robot_falls_along_its_parabola_where_its_base_is_on_so3_and_r3():
+    errors = {}
+    for space in ("SE3", "SO3xR3"):
+        model = load_urdf(robot(link("base")), base="floating", space=space)
+        dsys, q, v = midpoint(model.system, 0.01), model.space.origin, [3.0, -2.0, 1.0, 1.0, 0, 0]
+        x = dsys.simulate(dsys.state(q, v), np.zeros((100, 0))).states[-1]
+        errors[space] = np.abs(dsys.configuration(x)[4:] - [1.0, 0.0, -9.81 / 2]).max()
+    assert errors["SO3xR3"] < 1e-12 < 1e-6 < errors["SE3"]
+
+
 def test_a_root_named_world_is_the_world():
     text = robot(link("world", ""), link("a"), joint("j", "continuous", "world", "a"))
     assert tuple(load_urdf(text).tree.frames) == ("a",)
