@@ -54,6 +54,15 @@ class Probe:
         for received in (self.joint_states, self.odometry, self.bodies, self.commands, self.clock):
             received.clear()
 
+    def reset(self) -> None:
+        """Reset the plant, and forget what it published before its first state."""
+        told = [m for m in (self.joint_states, self.odometry, self.bodies) if m]
+        self.clear()
+        assert self.call("reset").success
+        for received in told:
+            self.wait(lambda r=received: any(time_ns(m) == 0 for m in r), "first state")
+            del received[: [time_ns(m) for m in received].index(0)]
+
     def close(self) -> None:
         """End."""
         self._executor.shutdown()

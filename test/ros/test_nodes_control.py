@@ -55,8 +55,7 @@ def test_a_reset_of_the_state_alone_starts_plant_and_tracker_again_at_the_next_s
     assert np.array_equal(first, rows(probe, 101, 201))
     assert np.diff([time_ns(message) for message in probe.clock]).min() >= 0
 
-    probe.clear()
-    assert probe.call("reset").success  # of time, too
+    probe.reset()  # of time, too
     probe.wait_step(100, H)
     assert np.array_equal(first, rows(probe, 0, 100))
 
@@ -130,8 +129,7 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     refused = probe.call("load_state")
     assert not refused.success and "state.json: expected 'step'" in refused.message
 
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     shown = lambda: markers and time_ns(markers[-1].markers[0])  # noqa: E731
     probe.wait(lambda: shown() == 0, "picture of the start")
     assert probe.call("pause", False).success

@@ -248,8 +248,7 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
     interrupted = states(probe, h)
     assert 0 < int(stopped_at) < 300 == len(interrupted) - 1
 
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait_step(300, h)
     assert (interrupted == states(probe, h)).all()  # the interruption has changed nothing
     assert plant.end() == 0

@@ -59,12 +59,11 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
         assert text in refused[name], refused[name]
     probe.wait_value("fallback", "zero")
 
-    probe.clear()
     truth.clear()
     assert not set_(
         probe, "plant", fallback="hold", fault=["psi:bias=0.02"], perturb__position=0.3
     )
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait(lambda: 60 in by_step(truth, H), "true state 60")
     probe.wait_step(60, H)
     seen, true = (by_step(messages, H) for messages in (probe.joint_states, truth))
@@ -96,8 +95,7 @@ def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
 
     def first_command():
         """Of another run, by whose time all have found one another."""
-        probe.clear()
-        assert probe.call("reset").success
+        probe.reset()
         command = probe.wait_command(0, H).effort[0]
         probe.wait_step(30, H)
         return command
@@ -127,8 +125,7 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
     assert "choose one of: parking, forward" in set_(probe, "tracker", reference="flying")
     assert "read-only" in set_(probe, "plant", reference="slalom")
     assert not set_(probe, "tracker", reference="forward", weights__rotor_torque=2.0)
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait_command(29, H)
     model = SCENARIO.model()
     parking = SCENARIO.tracker(model, SCENARIO.reference(model))
@@ -139,8 +136,7 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
     np.testing.assert_allclose(got, expected.inputs, atol=1e-9)
 
     assert not set_(probe, "plant", perturb__position=200.0)
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait_command(0, H)  # for a state far away
     reason = set_(probe, "tracker", reference="turning")
     assert "reference 'turning' cannot be followed from here" in reason

@@ -80,8 +80,7 @@ def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
     nodes.start("plant", {**LOCKSTEP, **PERTURBED, **WIND, **OTHER, "duration_s": 2.0})
     probe.wait_bodies(200, H)
     first = body_states(probe, H)
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait_bodies(200, H)
     assert np.array_equal(first, body_states(probe, H))
     assert np.abs(first - expected(200)).max() < 1e-9

@@ -62,8 +62,7 @@ def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
     from probe import states
 
     first = run(nodes, probe, 300, {})
-    probe.clear()
-    assert probe.call("reset").success
+    probe.reset()
     probe.wait_step(300, H)
     assert np.array_equal(first, states(probe, H))
     assert np.abs(first - expected(300)).max() < 1e-9
