@@ -9,15 +9,18 @@ from collections.abc import Callable
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from lifecycle_msgs.srv import GetState
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
+from rclpy.task import Future
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
 
 TIMEOUT_S = 120.0
+ASK_AGAIN_S = 1.0
 EVERYTHING = QoSProfile(depth=5000)
 
 
@@ -192,13 +195,33 @@ class Probe:
 
     def call(self, service: str, data: bool | None = None):
         """Call a service of the plant (with data: a SetBool)."""
-        client = self._clients[service]
-        self.wait(client.service_is_ready, f"service {service}")
-        future = client.call_async(
-            Trigger.Request() if data is None else SetBool.Request(data=data)
-        )
-        self.wait(future.done, f"answer of {service}")
+        request = Trigger.Request() if data is None else SetBool.Request(data=data)
+        return self.ask(self._clients[service], request)
+
+    def ask(self, client, request):
+        """Call a service of a node; returns the response."""
+        self.wait(client.service_is_ready, f"service {client.srv_name}")
+        self.meet(client.srv_name.rpartition("/")[0])
+        future = client.call_async(request)
+        self.wait(future.done, f"answer of {client.srv_name}")
         return future.result()
+
+    def meet(self, node: str) -> None:
+        """Wait until a node has found all clients that were made here: a request that comes before
+        that is served, but its answer is lost.
+        """
+        newcomer = self.node.create_client(GetState, f"{node}/get_state")
+        answers: list[Future] = []
+
+        def answered() -> bool:
+            if newcomer.service_is_ready() and time.monotonic() > asked[-1] + ASK_AGAIN_S:
+                asked.append(time.monotonic())
+                answers.append(newcomer.call_async(GetState.Request()))
+            return any(answer.done() for answer in answers)
+
+        asked = [0.0]
+        self.wait(answered, f"answer of {node}")
+        self.node.destroy_client(newcomer)
 
 
 def time_ns(message) -> int:

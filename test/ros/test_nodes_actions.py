@@ -20,6 +20,7 @@ class Client:
     def send(self, goal):
         """Send a goal; returns its handle."""
         self._probe.wait(self._client.server_is_ready, "action server")
+        self._probe.meet("/tracker")
         sent = self._client.send_goal_async(
             goal, feedback_callback=lambda message: self.feedback.append(message.feedback)
         )

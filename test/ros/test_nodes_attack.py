@@ -150,5 +150,4 @@ def bombard(probe, fuzzer):
             probe.call("pause", fuzzer.chance(0.5))
             probe.call(fuzzer.pick(["reset", "step", "reset_state", "load_state"]))
     speed = Parameter("speed_factor", value=1.0).to_parameter_msg()
-    done = client.call_async(SetParameters.Request(parameters=[speed]))
-    probe.wait(done.done, "speed")
+    probe.ask(client, SetParameters.Request(parameters=[speed]))

@@ -180,11 +180,8 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     client = probe.node.create_client(SetParameters, "/plant/set_parameters")
 
     def change(name, value):
-        probe.wait(client.service_is_ready, "parameter service")
-        future = client.call_async(
-            SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
-        )
-        return probe.wait(future.done, "answer") and future.result().results[0]
+        given = [Parameter(name, value=value).to_parameter_msg()]
+        return probe.ask(client, SetParameters.Request(parameters=given)).results[0]
 
     assert change("speed_factor", 4.0).successful
     probe.wait_value("speed_factor", "4")

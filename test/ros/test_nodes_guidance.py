@@ -137,11 +137,8 @@ def test_limits_that_cannot_hold_the_weight_are_refused_and_the_flight_goes_on(f
 
     probe = flight.probe
     client = probe.node.create_client(SetParameters, "/plant/set_parameters")
-    probe.wait(client.service_is_ready, "parameter service")
     change = Parameter("plant.parameters.thrust_limit", value=5.0).to_parameter_msg()
-    future = client.call_async(SetParameters.Request(parameters=[change]))
-    probe.wait(future.done, "answer")
-    (result,) = future.result().results
+    (result,) = probe.ask(client, SetParameters.Request(parameters=[change])).results
     assert not result.successful and "read-only" in result.reason
     probe.wait_bodies(probe.bodies[-1].header.stamp.sec * 100 + 300, H)
     assert np.abs(flight.position - [0.0, 0.0, 1.0]).max() < 1e-6

@@ -75,8 +75,7 @@ def fly(nodes, probe, tmp_path, name, reference, seconds, **parameters):
     try:
         probe.wait(lambda: probe.values("tracker").get("state_age_ms"), "states")
         assert probe.message("tracker") == "disarmed: not armed yet" and not probe.commands
-        armed = arm.call_async(SetBool.Request(data=True))
-        probe.wait(armed.done, "answer")
+        probe.ask(arm, SetBool.Request(data=True))
         probe.wait(lambda: robot.poll() is not None, "end", SLOW * seconds + 60)
     finally:
         robot.kill()
@@ -111,8 +110,8 @@ def test_a_tracker_that_is_armed_and_hears_nothing_disarms_and_says_so(nodes, pr
     tracker = nodes.start("tracker", given)
     arm = probe.node.create_client(SetBool, "/tracker/arm")
     probe.wait(arm.service_is_ready, "tracker")
-    armed = arm.call_async(SetBool.Request(data=True))
-    assert probe.wait(armed.done, "answer") and armed.result().message == "armed"
+    armed = probe.ask(arm, SetBool.Request(data=True))
+    assert armed.message == "armed"
     text = "disarmed: no state that can be used for"
     probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
     assert probe.values("tracker")["armed"] == "False" and text in tracker.log

@@ -12,26 +12,20 @@ class Manager:
     def __init__(self, probe, node):
         from lifecycle_msgs.srv import ChangeState, GetState
 
-        self._probe, self._node = probe, node
+        self._probe = probe
         self._change = probe.node.create_client(ChangeState, f"/{node}/change_state")
         self._get = probe.node.create_client(GetState, f"/{node}/get_state")
-
-    def _ask(self, client, request):
-        self._probe.wait(client.service_is_ready, f"lifecycle service of {self._node}")
-        future = client.call_async(request)
-        self._probe.wait(future.done, "answer")
-        return future.result()
 
     def __call__(self, change):
         """Make a transition; returns whether it was made."""
         request = self._change.srv_type.Request()
         request.transition.label = change
-        return self._ask(self._change, request).success
+        return self._probe.ask(self._change, request).success
 
     @property
     def state(self):
         """The node's state."""
-        return self._ask(self._get, self._get.srv_type.Request()).current_state.label
+        return self._probe.ask(self._get, self._get.srv_type.Request()).current_state.label
 
 
 def silent(probe):

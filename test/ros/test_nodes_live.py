@@ -19,6 +19,7 @@ def set_(probe, node, **values):
 
     client = AsyncParameterClient(probe.node, node)
     probe.wait(client.services_are_ready, f"parameters of {node}")
+    probe.meet(f"/{node}")
     given = [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
     future = client.set_parameters_atomically(given)
     probe.wait(future.done, "answer")
