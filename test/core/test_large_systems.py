@@ -91,13 +91,18 @@ def test_called_derivatives_compile(monkeypatch):
         assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "rate"),
+    [
+        pytest.param(64, 0.48, marks=pytest.mark.slow),
+        pytest.param(128, 0.12, marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
-def test_a_chain_of_128_links_with_momenta_of_a_thousand():
+def test_a_chain_of_many_links_with_momenta_of_a_thousand(n, rate):
     """No step fails, the energy stays, and the linearization is symplectic."""
-    n = 128
     dsys = midpoint(planar_chain(n), 0.01)
-    x = dsys.state(np.linspace(0.3, 0.6, n), np.full(n, 0.12))
+    x = dsys.state(np.linspace(0.3, 0.6, n), np.full(n, rate))
     assert 900 < np.abs(x[n:]).max() < 1100
     states = dsys.simulate(x, 200).states
     energy = np.array([dsys.energy(s) for s in states[::20]])
