@@ -83,6 +83,7 @@ def _mean(path, start, end):
     return np.diff(edges) @ path.inputs / (end - start)
 
 
+@pytest.mark.slow
 def test_motions_whose_inputs_do_not_change_are_free():
     coasting = motion_of(scenarios.get("rolling_disk"), 30.0, "circle")
     assert coasting.u.shape == (1, 2) and coasting.duration == 30.0

@@ -73,6 +73,7 @@ def run(code, cache, **environment):
     return finish(start(code, cache, **environment))
 
 
+@pytest.mark.slow
 @NEED_COMPILER
 def test_the_virtual_machine_gives_the_same_numbers(tmp_path):
     """To round-off, not to the bit: native code has linear algebra of its own, the other way uses
@@ -219,6 +220,7 @@ def test_a_second_start_compiles_nothing(tmp_path):
     )
 
 
+@pytest.mark.slow
 @NEED_COMPILER
 def test_processes_that_compile_at_once_compile_once(tmp_path):
     processes = [start(COUNTED.format(code=STEP), tmp_path) for _ in range(4)]

@@ -83,6 +83,7 @@ def test_called_and_written_derivatives_agree(case, monkeypatch):
         assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 def test_called_derivatives_compile(monkeypatch):
     written = results("chain")

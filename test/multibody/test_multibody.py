@@ -220,6 +220,7 @@ def test_a_step_on_every_kind_of_joint_has_exact_derivatives(motion):
     np.testing.assert_allclose(lin.A @ dx + lin.B @ du, slope, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
     arm = Multibody(
         "space_arm",

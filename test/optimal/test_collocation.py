@@ -96,6 +96,7 @@ def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     assert np.abs(left[:2]).max() < 1e-9 and np.abs(left[2:]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
     """In the redundant coordinates of unit vectors IPOPT gave up on 5 of these 8."""
     dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))

@@ -19,6 +19,7 @@ def compared():
     return chaotic.compare((250, 500, 1000, 2000), sample_steps=500, starts=20, walk_steps=500)
 
 
+@pytest.mark.slow
 def test_five_methods_are_of_second_order(compared):
     slopes = compared.numbers()["order"]["slopes"]
     assert set(slopes) == set(chaotic.METHODS)
@@ -34,6 +35,7 @@ def test_all_keep_the_constraint_and_discrete_gradients_the_energy(compared):
     assert min(energy[k] for k in chaotic.VARIATIONAL) > 1e-4
 
 
+@pytest.mark.slow
 def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
     for name in chaotic.VARIATIONAL:
         assert 0.01 < compared.variance[name][-1] < 1

@@ -182,6 +182,7 @@ def test_the_general_construction_is_the_one_written_by_hand(nominal):
     )
 
 
+@pytest.mark.slow
 def test_wind_on_a_body_accelerates_all_by_the_total_mass(nominal):
     """The total momentum grows by the forces' impulse, whatever the links do."""
     plant = SCENARIO.plant(nominal, WIND)

@@ -83,6 +83,7 @@ def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     probe.wait(lambda: int(probe.values()["step"]) > step + 20, "steps")
 
 
+@pytest.mark.slow
 def test_pause_step_resume_reset(nodes, probe):
     nodes.start("tracker")
     nodes.start("plant")
@@ -144,6 +145,7 @@ def test_a_plant_that_is_to_exit_does_so_when_a_step_fails(nodes, probe):
     assert plant.wait() == 3 and "failed at step" in plant.log and "Traceback" not in plant.log
 
 
+@pytest.mark.slow
 def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
     from probe import by_step
 

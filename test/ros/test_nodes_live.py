@@ -88,6 +88,7 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
     assert ends["psi:constant:-3.0"] < ends[""] - 1e-3 < ends["psi:constant:3.0"] - 2e-3
 
 
+@pytest.mark.slow
 def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
     nodes.start("tracker")
     probe.wait_publishers("joint_commands")

@@ -69,6 +69,7 @@ class Robot:
         return [time_ns(message) for message in self.topics["clock"]]
 
 
+@pytest.mark.slow
 def test_two_robots_in_namespaces_do_not_disturb_each_other(nodes, probe):
     perturbations = {"robot1": 0.1, "robot2": 0.2}
     robots = [Robot(probe, name) for name in perturbations]

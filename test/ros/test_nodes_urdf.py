@@ -87,6 +87,7 @@ def test_a_robot_on_a_floating_base_falls(nodes, probe, tmp_path):
     np.testing.assert_allclose(joint_states(probe, steps), 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_files_that_are_no_robots_end_the_node(nodes, tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text("<model/>")
