@@ -101,6 +101,7 @@ print(dsys.step(x, u).tolist(), dsys.linearize(x, u).A.tolist())
 """
 
 
+@pytest.mark.slow
 @NEED_COMPILER
 def test_a_broken_compiler_falls_back_and_says_so(tmp_path):
     """A compiler that is there but cannot compile, as without libc headers."""

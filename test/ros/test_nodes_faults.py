@@ -3,6 +3,7 @@ its own; and they change while the nodes run.
 """
 
 import numpy as np
+import pytest
 
 from nh_control import scenarios
 from nh_control.runs.experiment import Experiment
@@ -41,6 +42,7 @@ def rotor(messages):
     return {k: m.position[0] for k, m in by_step(messages, H).items()}
 
 
+@pytest.mark.slow
 def test_lockstep_with_faults_equals_the_simulation(nodes, probe):
     from probe import by_step
     from sensor_msgs.msg import JointState

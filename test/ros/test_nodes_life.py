@@ -114,9 +114,8 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
     assert [node.end(timeout_s=60) for node in started] == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(
     nodes, probe, tmp_path, number
 ):

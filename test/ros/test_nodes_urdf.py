@@ -33,6 +33,7 @@ def joint_states(probe, steps: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_a_robot_is_held_as_in_the_simulation(nodes, probe):
     nodes.start("tracker", {"scenario": "urdf"})
     nodes.start("plant", {**LOCKSTEP, "perturb.angle": 0.2, "duration_s": 200 * H})
