@@ -61,6 +61,7 @@ def test_of_two_trackers_that_differ_the_second_answer_is_refused(nodes, probe):
     probe.wait(lambda: probe.node.count_publishers("joint_commands") == 3, "two trackers")
     plant = nodes.start("plant", {**LOCKSTEP, "speed_factor": 1.0, "on_finish": "continue"})
     probe.wait(lambda: int(probe.values().get("commands_rejected", 0)) > 0, "refusal")
+    probe.wait(lambda: probe.joint_states, "state")
     assert np.isfinite(probe.joint_states[-1].position).all()
     assert plant.process.poll() is None
 
