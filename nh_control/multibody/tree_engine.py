@@ -68,6 +68,7 @@ class TreeEngine(Engine):
         library: ctypes.CDLL,
         generated: Callable[[], Engine],
     ):
+        self._of = system, method, data, library
         self._trees, self._make, self._data = library, generated, data
         self._left = method.midpoint_forcing or 0.0
         self._n_z, self._nv = method.n_z, system.space.nv
@@ -114,7 +115,9 @@ class TreeEngine(Engine):
         """The engine that differentiates by the parameters and h, too; of constraints, which move
         with the placements of frames, the generated one.
         """
-        return self._generated.wide if self._m else WideTreeEngine(self)
+        if self._m:
+            return self._generated.wide
+        return WideTreeEngine(*self._of, lambda: self._generated)
 
     @property
     def step_library(self) -> ctypes.CDLL:
@@ -190,15 +193,21 @@ class TreeEngine(Engine):
 class WideTreeEngine(TreeEngine):
     """The engine with the parameters among the variables of its derivatives."""
 
-    def __init__(self, narrow: TreeEngine):
-        self.__dict__.update(narrow.__dict__)
-        self._narrow_shapes = narrow.shapes_at
-        self.shapes = narrow.shapes | self._wide_shapes | {"slopes": (1, 3)}
+    def __init__(
+        self,
+        system: System,
+        method: Method,
+        data: TreeData,
+        library: ctypes.CDLL,
+        generated: Callable[[], Engine],
+    ):
+        super().__init__(system, method, data, library, generated)
+        self.shapes |= self._wide_shapes | {"slopes": (1, 3)}
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """The shapes, with the model's numbers at the parameters and their derivatives."""
         slopes = TreeSlopes(self._data.model, self._model_at(p)).packed()
-        return self._narrow_shapes(p) | self._wide_shapes | {"slopes": slopes}
+        return super().shapes_at(p) | {"slopes": slopes}
 
     @property
     def hessian(self) -> Callable[[Workspace], int]:

@@ -47,6 +47,15 @@ def test_derivatives_of_joints_of_all_kinds(kind):
     assert_the_same_slopes(parametrized(random_tree([kind, 1], rng)), rng)
 
 
+def test_derivatives_by_numbers_are_the_same_after_those_without():
+    rng = np.random.default_rng(7)
+    model = parametrized(random_tree([0, 1, 0], rng))
+    first, second = midpoint(model.system, 0.02), midpoint(model.system, 0.02)
+    names, (x, u) = first.parameter_names, random_motion(first, rng)
+    second.linearize(x, u)
+    np.testing.assert_array_equal(second.linearize(x, u, names).P, first.linearize(x, u, names).P)
+
+
 def test_other_values_step_as_a_model_that_has_them():
     rng = np.random.default_rng(2)
     model = random_tree([0, 1, 0, 1, 0, 1], rng)
