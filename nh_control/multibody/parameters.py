@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import field, make_dataclass, replace
+from dataclasses import field, fields, make_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,8 +31,6 @@ FIELDS: dict[type, tuple[str, ...]] = {
 PARTS = ("bodies", "frames", "elements")
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Places in an inertia tensor of its parameters: xx, yy, zz, xy, xz, yz."""
-DERIVED = ("tree", "masses", "system", "numbers", "_moves_its_own", "_generic", "_poses")
-"""What a model keeps that follows from its numbers."""
 
 
 class Number(NamedTuple):
@@ -93,8 +91,8 @@ class Numbers:
         """
         model, parts = self._model, self._parts(values)
         twin = copy.copy(model)
-        for name in DERIVED:
-            twin.__dict__.pop(name, None)
+        for name in set(vars(model)) - {f.name for f in fields(model)}:
+            del twin.__dict__[name]  # what follows from the numbers
         for name, changed in (parts | {"parameters": ()}).items():
             object.__setattr__(twin, name, changed)
         if any(_symbolic(values[name]) for name in model.parameters):
@@ -130,23 +128,23 @@ def _symbolic(value: Any) -> bool:
     return any(isinstance(entry, ca.SX) for entry in entries)
 
 
-def _changed(part: Any, fields: Mapping[str, Any]) -> Any:
+def _changed(part: Any, changes: Mapping[str, Any]) -> Any:
     """The part with other values of some fields, by its constructor unless they are
     expressions.
     """
-    fields = dict(fields)
-    symbolic = any(map(_symbolic, fields.values()))
-    for name, value in fields.items():
+    changes = dict(changes)
+    symbolic = any(map(_symbolic, changes.values()))
+    for name, value in changes.items():
         if name == "inertia":
             tensor = ca.SX(3, 3) if symbolic else np.zeros((3, 3))
             for (i, j), entry in zip(ENTRIES, value):
                 tensor[i, j] = tensor[j, i] = entry
-            fields[name] = tensor
+            changes[name] = tensor
         elif symbolic and isinstance(value, tuple):
-            fields[name] = ca.vertcat(*value)
+            changes[name] = ca.vertcat(*value)
     if not symbolic:
-        return replace(part, **fields)
+        return replace(part, **changes)
     twin = copy.copy(part)
-    for name, value in fields.items():
+    for name, value in changes.items():
         object.__setattr__(twin, name, value)
     return twin

@@ -56,6 +56,15 @@ def test_derivatives_by_numbers_are_the_same_after_those_without():
     np.testing.assert_array_equal(second.linearize(x, u, names).P, first.linearize(x, u, names).P)
 
 
+def test_a_model_with_other_values_keeps_nothing_that_follows_from_the_first_ones():
+    model = parametrized(random_tree([0, 1, 0], np.random.default_rng(8)))
+    q, values = model.space.origin, dict(vars(model.numbers.parameters))
+    before = model.mass_matrix(q)
+    heavier = model.numbers.model(values | {"b2_mass": 2 * values["b2_mass"]}).mass_matrix(q)
+    assert np.trace(heavier) > 1.01 * np.trace(before)
+    np.testing.assert_array_equal(model.mass_matrix(q), before)
+
+
 def test_other_values_step_as_a_model_that_has_them():
     rng = np.random.default_rng(2)
     model = random_tree([0, 1, 0, 1, 0, 1], rng)
