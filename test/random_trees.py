@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from differences import jacobian
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import (
@@ -88,6 +89,20 @@ def random_motion(dsys, rng):
     held = space.nq - len(dsys.system.prescribed)
     x = dsys.measured_state(q, rng.normal(size=space.nw))
     return x, np.concatenate([rng.normal(size=dsys.system.nu), q[held:] + 0.01])
+
+
+def assert_derivatives(dsys, x, u, rng, spacing):
+    """A and B along three random directions are differences of steps."""
+    linear, n = dsys.linearize(x, u), dsys.ndx
+
+    def moved(w):
+        return dsys.local(linear.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
+
+    columns = rng.normal(size=(n + len(u), 3))
+    found = jacobian(lambda s: moved(columns @ s), 3, spacing)
+    np.testing.assert_allclose(
+        np.hstack([linear.A, linear.B]) @ columns, found, rtol=0, atol=1e-8 * np.abs(found).max()
+    )
 
 
 def assert_the_same(tree, generated, rng):

@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
-from nh_control.multibody.motion import Motion, rotation_about, three_numbers, unit_vector
-from nh_control.multibody.motion import plane_axes as plane_axes
+from nh_control.multibody.motion import (
+    Motion,
+    plane_axes,
+    rotation_about,
+    three_numbers,
+    unit_vector,
+)
 from nh_control.numerics.expressions import Vector
 
 WORLD = "world"

@@ -19,9 +19,9 @@ from nh_control.multibody.frames import (
     Prismatic,
     Revolute,
     Spherical,
-    plane_axes,
     prismatic,
 )
+from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.tree_constraints import Row, Rows, unknown_constraint
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class TreeData:
                 *(index.get(parent, -1), self._kind(frame.joint), q.start, v.start),
                 *(v.stop - v.start, q.stop - q.start),
                 isinstance(frame.joint, (Spherical, Floating)),
-                (IDLE if frame.name in idle else 1) * (frame.coordinate in self.model.prescribed),
+                IDLE if frame.name in idle else frame.coordinate in self.model.prescribed,
                 *(wide, mass, weights[frame.name]),
                 *springs.get(frame.coordinate, np.zeros(4)),
                 frame.name in held,

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from nh_control.multibody import WORLD, Multibody
-from nh_control.multibody.frames import plane_axes
+from nh_control.multibody.motion import plane_axes
 from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
 
 THINNEST = 0.01

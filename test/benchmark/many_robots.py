@@ -32,10 +32,8 @@ READY_S = 600.0
 def pause(probe: Probe, name: str, state: bool) -> None:
     """Pause a robot, or have it go on."""
     client = probe.node.create_client(SetBool, f"/{name}/plant/pause")
-    probe.wait(client.service_is_ready, "service")
-    future = client.call_async(SetBool.Request(data=state))
-    probe.wait(future.done, "answer")
-    assert future.result().success, future.result().message
+    answer = probe.ask(client, SetBool.Request(data=state))
+    assert answer.success, answer.message
 
 
 def run(nodes: Nodes, probe: Probe, count: int, steps: int) -> list[str]:

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from differences import jacobian
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from random_trees import JOINTS, random_tree
+from random_trees import JOINTS, assert_derivatives, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
@@ -230,17 +229,7 @@ def test_derivatives_of_a_held_tree_by_differences():
     rng = np.random.default_rng(2)
     model, q = held_tree([*rng.integers(0, 2, 12)], ["reeled", "coincident"], rng)
     dsys = midpoint(model.system, 0.01)
-    x, u = motion(dsys, q, rng)
-    linear, n = dsys.linearize(x, u), dsys.ndx
-
-    def moved(w):
-        return dsys.local(linear.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
-
-    columns = rng.normal(size=(n + len(u), 3))
-    found = jacobian(lambda s: moved(columns @ s), 3, 1e-4)
-    np.testing.assert_allclose(
-        np.hstack([linear.A, linear.B]) @ columns, found, rtol=0, atol=1e-8 * np.abs(found).max()
-    )
+    assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-4)
 
 
 def test_constraints_that_depend_on_each_other_are_told():

@@ -2,10 +2,17 @@
 
 import numpy as np
 import pytest
-from differences import jacobian
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_trees import JOINTS, assert_the_same, body, both_ways, random_motion, random_tree
+from random_trees import (
+    JOINTS,
+    assert_derivatives,
+    assert_the_same,
+    body,
+    both_ways,
+    random_motion,
+    random_tree,
+)
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
@@ -56,18 +63,7 @@ def test_mass_ratios(ratio):
 def test_derivatives_of_a_large_tree_by_differences():
     rng = np.random.default_rng(2)
     dsys = midpoint(random_tree([5, *rng.integers(0, 2, 12)], rng).system, 0.02)
-    x, u = random_motion(dsys, rng)
-    linear = dsys.linearize(x, u)
-    n = dsys.ndx
-
-    def moved(w):
-        return dsys.local(linear.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
-
-    columns = rng.normal(size=(n + len(u), 3))
-    found = jacobian(lambda s: moved(columns @ s), 3, 1e-3)
-    np.testing.assert_allclose(
-        np.hstack([linear.A, linear.B]) @ columns, found, rtol=0, atol=1e-8 * np.abs(found).max()
-    )
+    assert_derivatives(dsys, *random_motion(dsys, rng), rng, 1e-3)
 
 
 def test_simulate_takes_the_same_steps_and_compositions_work():

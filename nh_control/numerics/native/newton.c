@@ -159,8 +159,7 @@ int nh_step(double *const *a)
     if (status == STALLED || status == EXHAUSTED) status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
-    for (int i = 0; i < N_X; ++i)
-        if (!isfinite(x1[i])) return NOT_FINITE;
+    if (!all_finite(N_X, x1)) return NOT_FINITE;
     for (int i = 0; i < N_DOMAIN; ++i)
         if (!(domain[i] > 0.0)) return OUTSIDE;
     return CONVERGED;
