@@ -77,85 +77,154 @@ def newton(
 ) -> NewtonResult:
     """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)`
     returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in `r_z`; `scale` is the part of s
-    that is fixed; `patient` has the natural test."""
-
-    def unknowns(z: np.ndarray) -> np.ndarray:
-        return np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
-
-    def sizes(z: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            size = np.maximum(scale + np.abs(r_z) @ unknowns(z), 1e-300)
-        return np.where(np.isfinite(size), size, np.nan)
-
-    def relative(r: np.ndarray, size: np.ndarray) -> float:
-        with np.errstate(all="ignore"):
-            return float(np.max(np.abs(r) / size, initial=0.0))
-
-    size = sizes(z)
-    factors, pivots, singular = _factors(r_z)
-    error, rate, fresh, exact = relative(r, size), 1.0, True, False
+    that is fixed; `patient` has the natural test.
+    """
+    equation = _Equation(residual, jacobian, scale, r_z, patient)
+    size, factors = equation.sizes(z), _Factors(r_z)
+    error, rate, fresh, exact = _relative(r, size), 1.0, True, False
     status, iteration = EXHAUSTED, 0
     for iteration in range(MAX_ITERATIONS + 1):
         if not np.isfinite(error):
             status = NOT_FINITE
             break
-        settled, foretold = exact and rate > 0.25, error * rate <= 0.01 * TARGET
-        converged = error <= TARGET or (error <= ACCEPT and (settled or foretold))
+        converged = _has_converged(error, rate, exact)
         if not converged and iteration == MAX_ITERATIONS:
             break
         if not converged and not fresh and rate > REFRESH:
-            r_z[...] = jacobian(z)
-            size = sizes(z)
-            factors, pivots, singular = _factors(r_z)
-            error, fresh = relative(r, size), True
-        if singular and not converged:
-            status = SINGULAR
-            break
-        dz = np.zeros(len(z)) if singular or not len(z) else dgetrs(factors, pivots, -r)[0]
+            equation.renew(z)
+            size, factors = equation.sizes(z), _Factors(r_z)
+            error, fresh = _relative(r, size), True
         if converged:
-            z += dz
+            z += np.zeros(len(z)) if factors.singular else factors.solve(-r)
             status = CONVERGED
             break
-        renewed = False
-        for halvings in range(MAX_HALVINGS + 1 if fresh else 1):
-            t = 0.5**halvings
-            trial = z + t * dz
-            r, enough = residual(trial), (1 - 1e-4 * t) * error
-            following = relative(r, size)
-            accepted = following < enough or following <= ACCEPT
-            renewed = renewed or (not accepted and fresh)
-            if renewed:
-                r_z[...] = jacobian(trial)
-                larger = sizes(trial)
-                following = relative(r, larger)
-                accepted = relative(r, np.maximum(size, larger)) < enough or following <= ACCEPT
-                if patient and not accepted and np.isfinite(following):
-                    after = dgetrs(factors, pivots, r)[0]
-                    weights = unknowns(np.maximum(np.abs(z), np.abs(trial)))
-                    accepted = relative(after, weights) < (1 - t / 4) * relative(dz, weights)
-            if accepted:
-                break
-        else:
-            if fresh:
-                status, error = (STALLED if np.isfinite(following) else NOT_FINITE), following
-                break
+        if factors.singular:
+            status = SINGULAR
+            break
+        trial = equation.search(z, factors.solve(-r), error, size, factors, fresh)
+        r = trial.r
+        if not trial.accepted and not fresh:  # the factors are too old
             r, rate = residual(z), np.inf
             continue
-        z[:], exact, fresh = trial, fresh, renewed
-        if renewed:
-            factors, pivots, singular = _factors(r_z)
-        size = sizes(z)
-        following = relative(r, size)
+        if not trial.accepted:
+            status, error = (STALLED if np.isfinite(trial.error) else NOT_FINITE), trial.error
+            break
+        z[:], exact, fresh = trial.z, fresh, trial.renewed
+        if trial.renewed:
+            factors = _Factors(r_z)
+        size = equation.sizes(z)
+        following = _relative(r, size)
         rate, error = following / error, following
     return NewtonResult(status, iteration, error, float(np.max(np.abs(r), initial=0.0)))
 
 
-def _factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    if not len(a):
-        return a, a, 0
-    if not np.isfinite(a).all():
-        return a, a, 1
-    return dgetrf(a)
+def _has_converged(error: float, rate: float, exact: bool) -> bool:
+    """Whether a relative error is that of a zero, after a step, with `exact` factors or old ones,
+    at which it changed by `rate`.
+    """
+    settled, foretold = exact and rate > 0.25, error * rate <= 0.01 * TARGET
+    return error <= TARGET or (error <= ACCEPT and (settled or foretold))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Where the search along a direction ended: z and r there, the relative error, whether it is
+    accepted, and whether r_z was renewed there.
+    """
+
+    z: np.ndarray
+    r: np.ndarray
+    error: float
+    accepted: bool
+    renewed: bool
+
+
+@dataclass(frozen=True)
+class _Equation:
+    """r(z) = 0, its Jacobian as last taken in `r_z`, and the part `scale` of s that is fixed."""
+
+    residual: Callable[[np.ndarray], np.ndarray]
+    jacobian: Callable[[np.ndarray], np.ndarray]
+    scale: np.ndarray
+    r_z: np.ndarray
+    patient: bool
+
+    def renew(self, z: np.ndarray) -> None:
+        """Take the Jacobian at z."""
+        self.r_z[...] = self.jacobian(z)
+
+    def sizes(self, z: np.ndarray) -> np.ndarray:
+        """s at z; an infinite one says nothing of how far r is from zero, and is no number."""
+        with np.errstate(all="ignore"):
+            size = np.maximum(self.scale + np.abs(self.r_z) @ _magnitudes(z), 1e-300)
+        return np.where(np.isfinite(size), size, np.nan)
+
+    def search(
+        self,
+        z: np.ndarray,
+        dz: np.ndarray,
+        error: float,
+        size: np.ndarray,
+        factors: _Factors,
+        fresh: bool,
+    ) -> _Trial:
+        """The longest of the halved steps from z along dz, with a relative `error` to rows of
+        `size` there, that is accepted, or the shortest; with factors that are not `fresh` only the
+        whole step is tried.
+        """
+        renewed = False
+        for halvings in range(MAX_HALVINGS + 1 if fresh else 1):
+            t = 0.5**halvings
+            trial = z + t * dz
+            r, enough = self.residual(trial), (1 - 1e-4 * t) * error
+            following = _relative(r, size)
+            accepted = following < enough or following <= ACCEPT
+            renewed = renewed or (not accepted and fresh)
+            if renewed:
+                self.renew(trial)
+                larger = self.sizes(trial)
+                following = _relative(r, larger)
+                accepted = _relative(r, np.maximum(size, larger)) < enough or following <= ACCEPT
+                if self.patient and not accepted and np.isfinite(following):
+                    accepted = _is_natural(factors.solve(r), dz, z, trial, t)
+            if accepted:
+                break
+        return _Trial(trial, r, following, accepted, renewed)
+
+
+def _is_natural(
+    after: np.ndarray, dz: np.ndarray, z: np.ndarray, trial: np.ndarray, t: float
+) -> bool:
+    """Whether the correction `after` a step t dz from z to `trial` is smaller than dz."""
+    weights = _magnitudes(np.maximum(np.abs(z), np.abs(trial)))
+    return _relative(after, weights) < (1 - t / 4) * _relative(dz, weights)
+
+
+def _magnitudes(z: np.ndarray) -> np.ndarray:
+    """|z|, but SMALL max |z| at least."""
+    return np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
+
+
+def _relative(r: np.ndarray, size: np.ndarray) -> float:
+    """max_i |r_i| / size_i."""
+    with np.errstate(all="ignore"):
+        return float(np.max(np.abs(r) / size, initial=0.0))
+
+
+class _Factors:
+    """LU factors of a matrix a (n, n), which is `singular` if it has no inverse or an entry that
+    is not finite.
+    """
+
+    def __init__(self, a: np.ndarray):
+        self.singular = not np.isfinite(a).all()
+        if len(a) and not self.singular:
+            self._lu, self._pivots, failed = dgetrf(a)
+            self.singular = bool(failed)
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """Solution of a y = b (n)."""
+        return dgetrs(self._lu, self._pivots, b)[0] if len(b) else b
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
