@@ -179,61 +179,33 @@ def _moment(
 def _force_law(
     p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
 ) -> ca.Function:
-    """The parts of `WantedThrusts`.
+    """The parts of `WantedThrusts` as functions of a `_Motion`'s s: forces u_i of `_link_force`,
+    for links `q_d,i = Qd r_i`, with Qd of `_desired_frame` for the wanted force on the payload
+    `F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3)`, and the attitudes along them.
 
-    The argument is s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame. Rates are
-    derivatives along the motion of s under these forces, for which `y'' = g e3 + a` exactly:
-        F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3); Qd = columns -F x (F x s_d), -F x s_d, -F,
-        each normalized; q_d,i = Qd r_i
-        mu_i = (F . q_i) q_i / ((r_i . e3) |sum r|); a = sum mu_i / m_y; w_d = q_d x q_d'; e_q =
-        q_d x q; e_w = w + hat(q)^2 w_d u = mu + m l |w|^2 q + m q q^T a + m l q x (-k_q e_q - k_w
-        e_w - (q . w_d) q' - hat(q)^2 w_d') - m hat(q)^2 a
+    Rates are derivatives along the motion of s under these forces, for which `y'' = g e3 + a`
+    exactly, `a = sum mu_i / m_y`.
     """
-    n, m = p.n, p.quadrotor_mass
-    s = ca.SX.sym("s", 3 * (ORDER + 1) + 6 + 6 * n)
-    y_d, y_d_dot, y_d_ddot = s[:3], s[3:6], s[6:9]
-    moving = 3 * (ORDER + 1)
-    y, y_dot = s[moving : moving + 3], s[moving + 3 : moving + 6]
-    q, w = (
-        [s[moving + 6 + start + 3 * i : moving + 9 + start + 3 * i] for i in range(n)]
-        for start in (0, 3 * n)
-    )
-    r = _desired_links(formation, n)
-    force = p.payload_mass * (
-        -gains.k_y * (y - y_d) - gains.k_yd * (y_dot - y_d_dot) + y_d_ddot - p.g * DOWN
-    )
+    motion, r = _Motion.of(p.n), _desired_links(formation, p.n)
+    force = _payload_force(p, gains, motion)
+    along = _link_components(force, motion.q, r)
+    a = sum(along[1:], along[0]) / p.payload_mass
     frame = _desired_frame(formation, force)
-    share = float(r[0, 2] * np.linalg.norm(r.sum(axis=0)))
-    mu = [ca.dot(force, q_i) * q_i / share for q_i in q]
-    a = sum(mu[1:], mu[0]) / p.payload_mass
+    gravity = p.g * DOWN
 
-    def rate(expression: ca.SX, spin_rates: Sequence[ca.SX] = (ca.SX(3 * n, 1),)) -> ca.SX:
-        flow = ca.vertcat(
-            s[3:moving],
-            ca.SX(3, 1),
-            y_dot,
-            p.g * DOWN + a,
-            *(ca.cross(w_i, q_i) for w_i, q_i in zip(w, q)),
-            *spin_rates,
-        )
-        return ca.jtimes(expression, s, flow)
+    def rate(expression: ca.SX, spin_rates: Sequence[ca.SX] = (ca.SX(3 * p.n, 1),)) -> ca.SX:
+        return ca.jtimes(expression, motion.s, motion.flow(gravity + a, spin_rates))
 
     forces, links, spin_rates = [], [], []
     for i, l in enumerate(p.lengths):
         q_d = frame @ ca.DM(r[i])
         q_d_dot = rate(q_d)  # q_d and q_d' do not depend on w, so their rates need no w'
         w_d, w_d_dot = ca.cross(q_d, q_d_dot), ca.cross(q_d, rate(q_d_dot))
-        e_q, e_w = ca.cross(q_d, q[i]), w[i] - _across(q[i], w_d)
-        along = mu[i] + m * l * ca.sumsqr(w[i]) * q[i] + m * q[i] * ca.dot(q[i], a)
-        turn = (
-            -gains.k_q * e_q
-            - gains.k_w * e_w
-            - ca.dot(q[i], w_d) * ca.cross(w[i], q[i])
-            + _across(q[i], w_d_dot)
-        )
+        wanted = q_d, w_d, w_d_dot
+        u = _link_force(gains, p.quadrotor_mass, l, along[i], a, motion.link(i), wanted)
         links.append(-flip(q_d))
-        forces.append(along + m * l * ca.cross(q[i], turn) + m * _across(q[i], a))
-        spin_rates.append(ca.cross(q[i], a - forces[i] / m) / l)
+        forces.append(u)
+        spin_rates.append(ca.cross(motion.q[i], a - u / p.quadrotor_mass) / l)
     attitudes = [least_rotation(normalize(flip(u))) for u in forces]
     omegas = [
         2 * quaternion.multiply(quaternion.conjugate(R), rate(R, spin_rates))[1:]
@@ -241,7 +213,85 @@ def _force_law(
     ]
     omega_dots = [rate(omega, spin_rates) for omega in omegas]
     columns = ([flip(u) for u in forces], attitudes, omegas, omega_dots, links)
-    return ca.Function("forces", [s], [ca.horzcat(*column) for column in columns], {"cse": True})
+    outputs = [ca.horzcat(*column) for column in columns]
+    return ca.Function("forces", [motion.s], outputs, {"cse": True})
+
+
+class _Motion(NamedTuple):
+    """s = (jet (21), y, y', q_1 ... q_n, w_1 ... w_n) in the paper's frame, and its parts: the
+    path's derivatives y_d, y_d', ..., the payload's position y and velocity, the links' directions
+    q and angular velocities w.
+    """
+
+    s: ca.SX
+    path: list[ca.SX]
+    y: ca.SX
+    y_dot: ca.SX
+    q: list[ca.SX]
+    w: list[ca.SX]
+
+    @classmethod
+    def of(cls, n: int) -> _Motion:
+        """Symbols of n links."""
+        s = ca.SX.sym("s", 3 * (ORDER + 1) + 6 + 6 * n)
+        vectors = [s[3 * k : 3 * k + 3] for k in range(s.numel() // 3)]
+        path, (y, y_dot, *links) = vectors[: ORDER + 1], vectors[ORDER + 1 :]
+        return cls(s, path, y, y_dot, links[:n], links[n:])
+
+    def link(self, i: int) -> tuple[ca.SX, ca.SX]:
+        """Direction and angular velocity of a link."""
+        return self.q[i], self.w[i]
+
+    def flow(self, acceleration: ca.SX, spin_rates: Sequence[ca.SX]) -> ca.SX:
+        """s' with the payload's acceleration (3) and the links' w'; the path's last derivative
+        stays.
+        """
+        turned = (ca.cross(w, q) for q, w in zip(self.q, self.w))
+        return ca.vertcat(
+            *self.path[1:], ca.SX(3, 1), self.y_dot, acceleration, *turned, *spin_rates
+        )
+
+
+def _payload_force(p: QuadrotorPayloadParameters, gains: GeometricGains, motion: _Motion) -> ca.SX:
+    """`F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3)`, e_y = y - y_d."""
+    y_d, y_d_dot, y_d_ddot = motion.path[:3]
+    return p.payload_mass * (
+        -gains.k_y * (motion.y - y_d)
+        - gains.k_yd * (motion.y_dot - y_d_dot)
+        + y_d_ddot
+        - p.g * DOWN
+    )
+
+
+def _link_components(force: ca.SX, q: Sequence[ca.SX], r: np.ndarray) -> list[ca.SX]:
+    """`mu_i = (F . q_i) q_i / ((r_i . e3) |sum r|)`: F's share of every link, along the link."""
+    share = float(r[0, 2] * np.linalg.norm(r.sum(axis=0)))
+    return [ca.dot(force, q_i) * q_i / share for q_i in q]
+
+
+def _link_force(
+    gains: GeometricGains,
+    m: float,
+    l: float,
+    mu: ca.SX,
+    a: ca.SX,
+    link: tuple[ca.SX, ca.SX],
+    wanted: tuple[ca.SX, ca.SX, ca.SX],
+) -> ca.SX:
+    """The thrust vector on a quadrotor of mass m whose `link` (q, w) of length l is to turn as
+    `wanted` (q_d, w_d, w_d'), `w_d = q_d x q_d'`:
+
+    `u = mu + m l |w|^2 q + m q q^T a - m hat(q)^2 a`
+    `  + m l q x (-k_q e_q - k_w e_w - (q . w_d) q' - hat(q)^2 w_d')`
+    with `e_q = q_d x q`, `e_w = w + hat(q)^2 w_d` [celledoni2021 6.2].
+    """
+    (q, w), (q_d, w_d, w_d_dot) = link, wanted
+    e_q, e_w = ca.cross(q_d, q), w - _across(q, w_d)
+    along = mu + m * l * ca.sumsqr(w) * q + m * q * ca.dot(q, a)
+    turn = (
+        -gains.k_q * e_q - gains.k_w * e_w - ca.dot(q, w_d) * ca.cross(w, q) + _across(q, w_d_dot)
+    )
+    return along + m * l * ca.cross(q, turn) + m * _across(q, a)
 
 
 def _across(q: ca.SX, a: ca.SX) -> ca.SX:

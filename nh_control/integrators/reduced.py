@@ -13,7 +13,19 @@ from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators.registry import Integrator, first_of, if_combined
 from nh_control.mechanics.system import System
 
-TANGENTS = ("exact", "truncated")
+
+def _exact_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """`dtau^{-1}_d` (3, 3), trivialized at the start of a displacement d (3) and at its end."""
+    before, after = group.local_jacobians(ca.SX(group.origin), d)
+    return -before, after
+
+
+def _truncated_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """The same to first order, `I - ad_d / 2` and `I + ad_d / 2`, for any retraction."""
+    return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
+
+
+TANGENTS = {"exact": _exact_tangents, "truncated": _truncated_tangents}
 
 
 def rdp(
@@ -22,8 +34,8 @@ def rdp(
     """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian
     invariant under SE(2) [kobilarov2010 (27), (28)].
 
-    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur,  r_a = (1 - alpha)
-    r + alpha r1`
+    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur`
+    with `r_a = (1 - alpha) r + alpha r1`, and
     `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`,
     rho1 the same with the left-trivialized tangent at r1. The unknown is z = (ur, w). `retraction`
     is a key of `se2.RETRACTIONS`, `tangent` "exact" or "truncated" (`I - ad/2`). Second order for
@@ -39,19 +51,11 @@ def rdp(
     if reason := _refuses(system):
         raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")
     if tangent not in TANGENTS:
-        raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {TANGENTS}")
+        raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {tuple(TANGENTS)}")
     if not 0 <= alpha <= 1:
         raise ValueError(f"rdp: alpha must lie in [0, 1], got {alpha}")
     s = system.declared_symmetry.n_shape
-    shape_space = Rn(*system.space.names[:s], velocity_names=system.space.velocity_names[:s])
-    group = SE2(system.space.names[s:], system.space.velocity_names[s:], retraction)
-    space = Product(shape_space, group)
-
-    def tangents(d: ca.SX) -> tuple[ca.SX, ca.SX]:
-        if tangent == "exact":
-            before, after = group.local_jacobians(ca.SX(group.origin), d)
-            return -before, after
-        return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
+    space, group = _step_space(system, retraction)
 
     def displacement(q: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:
         shape_velocity, w = z[:s], z[s:]
@@ -63,7 +67,7 @@ def rdp(
         d = displacement(q, z, h)
         middle, v = space.retract(q, alpha * d), d / h
         slope_r, p = gradients(middle, v)
-        before, after = tangents(d[s:])
+        before, after = TANGENTS[tangent](group, d[s:])
         return (
             ca.vertcat(p[:s] - (1 - alpha) * h * slope_r[:s], before.T @ p[s:]),
             ca.vertcat(p[:s] + alpha * h * slope_r[:s], after.T @ p[s:]),
@@ -92,6 +96,14 @@ def rdp(
     return DiscreteSystem(
         system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha
     )
+
+
+def _step_space(system: System, retraction: str) -> tuple[Product, SE2]:
+    """R^s x SE(2) with a retraction of the step's own, and its second factor."""
+    space, s = system.space, system.declared_symmetry.n_shape
+    shape = Rn(*space.names[:s], velocity_names=space.velocity_names[:s])
+    group = SE2(space.names[s:], space.velocity_names[s:], retraction)
+    return Product(shape, group), group
 
 
 def _lacks_symmetry(system: System) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import casadi as ca
 from numpy.polynomial import Polynomial
@@ -36,64 +37,89 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
         raise ValueError(f"variational_gauss: {system.name} {reason}; use midpoint")
     if stages < 1:
         raise ValueError(f"variational_gauss: stages must be at least 1, got {stages}")
-    space, n = system.space, system.space.nv
-    c, b = (x.tolist() for x in gauss(stages))
-    bumps = [_bump(k) for k in range(stages - 1)]
-    rates = [bump.deriv() for bump in bumps]
-
-    def action_slopes(
-        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Derivatives of the action, with the forces' work, by w, by a turn of c, and by all a."""
-        w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, stages - 1)
-        chart = Chart(space, middle_and_end(space, q, 2 * w)[0])
-        by_w, by_turn, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, stages - 1)
-        for t, weight in zip(c, b):
-            bump, bump_rate = (ca.DM([f(t) for f in fs]) for fs in (bumps, rates))
-            d, rate = (2 * t - 1) * w + a @ bump, (2 * w + a @ bump_rate) / h
-            by_d, by_rate, turn = node_slopes(chart, d, rate, u, gradients)
-            by_w += h * weight * ((2 * t - 1) * by_d + 2 / h * by_rate)
-            by_a += h * weight * (by_d @ bump.T + by_rate / h @ bump_rate.T)
-            by_turn += h * weight * turn
-        return by_w, by_turn, ca.vec(by_a)
-
-    def node_slopes(
-        chart: Chart, d: ca.SX, rate: ca.SX, u: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """The same of L at one point of the curve, by d, d' and a turn of c."""
-        q, v = chart.position(d), chart.velocity(d, rate)
-        slope, p = gradients(q, v)
-        force = tangents(space, q, lambda q: q).T @ slope + system.generalized_force(q, v, u)
-        pull, d_ = chart.covector(d, force), ca.SX.sym("d", n)
-        bend = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
-        by_d = pull + ca.substitute(bend, d_, d)
-        before, _ = space.local_jacobians(chart.centre, d)
-        return by_d, chart.covector(d, p), -before.T @ pull
-
-    def end_slopes(
-        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """D1 Ld + F- and D2 Ld + F+: from `w = local(c, q1)` and `-w = local(c, q0)`, which say
-        how w and c move with both ends; and dLd/da.
-        """
-        w = h * z[:n] / 2
-        ahead, behind = (space.local_jacobians(q, d) for d in (w, -w))
-        by_w, by_turn, by_a = action_slopes(q, u, z, h, gradients)
-        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_turn)
-        return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
+    space, n, action = system.space, system.space.nv, _Action(system, stages)
 
     def residual(q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
-        start, _, inner = end_slopes(q, u, z, h, gradients)
+        start, _, inner = action.end_slopes(q, u, z, h, gradients)
         return ca.vertcat(p + start, inner / h)
 
     def readout(
         q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
         _, q1 = middle_and_end(space, q, h * z[:n])
-        return q1, end_slopes(q, u, z, h, gradients)[1]
+        return q1, action.end_slopes(q, u, z, h, gradients)[1]
 
     name = f"variational_gauss_{2 * stages}"
     return DiscreteSystem(system, h, Method(name, n * stages, residual, readout))
+
+
+class _Action:
+    """Ld(q0, q1, a) of a system for polynomials of degree `stages`, and its derivatives with the
+    forces' virtual work in them.
+    """
+
+    def __init__(self, system: System, stages: int):
+        self._system, self._space, self._bumps = system, system.space, stages - 1
+        self._nodes = [_Node.of(float(t), float(b), stages) for t, b in zip(*gauss(stages))]
+
+    def end_slopes(
+        self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """D1 Ld + F- and D2 Ld + F+: from `w = local(c, q1)` and `-w = local(c, q0)`, which say
+        how w and c move with both ends; and dLd/da.
+        """
+        w = h * z[: self._space.nv] / 2
+        ahead, behind = (self._space.local_jacobians(q, d) for d in (w, -w))
+        by_w, by_turn, by_a = self._slopes(q, u, z, h, gradients)
+        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_turn)
+        return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
+
+    def _slopes(
+        self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Derivatives by w, by a turn of c, and by all a."""
+        n = self._space.nv
+        w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, self._bumps)
+        chart = Chart(self._space, middle_and_end(self._space, q, 2 * w)[0])
+        by_w, by_turn, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, self._bumps)
+        for t, weight, bump, bump_rate in self._nodes:
+            d, rate = (2 * t - 1) * w + a @ bump, (2 * w + a @ bump_rate) / h
+            by_d, by_rate, turn = self._node_slopes(chart, d, rate, u, gradients)
+            by_w += h * weight * ((2 * t - 1) * by_d + 2 / h * by_rate)
+            by_a += h * weight * (by_d @ bump.T + by_rate / h @ bump_rate.T)
+            by_turn += h * weight * turn
+        return by_w, by_turn, ca.vec(by_a)
+
+    def _node_slopes(
+        self, chart: Chart, d: ca.SX, rate: ca.SX, u: ca.SX, gradients: Gradients
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Derivatives of L at one point of the curve, by d, d' and a turn of c."""
+        system, space = self._system, self._space
+        q, v = chart.position(d), chart.velocity(d, rate)
+        slope, p = gradients(q, v)
+        force = tangents(space, q, lambda q: q).T @ slope + system.generalized_force(q, v, u)
+        pull, d_ = chart.covector(d, force), ca.SX.sym("d", space.nv)
+        bend = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
+        by_d = pull + ca.substitute(bend, d_, d)
+        before, _ = space.local_jacobians(chart.centre, d)
+        return by_d, chart.covector(d, p), -before.T @ pull
+
+
+class _Node(NamedTuple):
+    """A quadrature point t in [0, 1] with its weight, and there the bumps and their derivatives by
+    t, (stages - 1) each.
+    """
+
+    t: float
+    weight: float
+    bumps: ca.DM
+    rates: ca.DM
+
+    @classmethod
+    def of(cls, t: float, weight: float, stages: int) -> _Node:
+        """The point for polynomials of degree `stages`."""
+        bumps = [_bump(k) for k in range(stages - 1)]
+        return cls(t, weight, ca.DM([b(t) for b in bumps]), ca.DM([b.deriv()(t) for b in bumps]))
 
 
 def _bump(k: int) -> Polynomial:
