@@ -44,6 +44,45 @@ def collocate(
     the second state on, for states of the result, not of every iterate. IPOPT is silent unless
     `verbose`. Raises ValueError for unknown names, wrong shapes and guesses that are no states.
     """
+    _require_fitting(dsys, guess)
+    guess = _on_manifold(dsys, guess)
+    x, u, z = (
+        ca.MX.sym(name, n, len(guess))
+        for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
+    )
+    w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
+    of_states, of_inputs = np.split(bounds(dsys, limits or {})[0], [dsys.nx])
+    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
+    solver = ca.nlpsol(
+        "dmoc",
+        "ipopt",
+        {"x": w, "f": _total(dsys, cost, X, u), "g": constraints},
+        {
+            "ipopt.tol": tolerance,
+            "ipopt.constr_viol_tol": tolerance,
+            "ipopt.max_iter": max_iterations,
+            "ipopt.mu_init": barrier_start,
+            "ipopt.print_level": 5 if verbose else 0,
+            "ipopt.sb": "yes",
+            "print_time": False,
+        },
+    )
+    box = np.full((w.numel(), 2), [-np.inf, np.inf])
+    box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
+    solution = solver(x0=_start(dsys, guess), lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
+    stats = solver.stats()
+    states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
+    return Optimum(
+        Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name),
+        float(solution["f"]),
+        bool(stats["success"]),
+        f"IPOPT: {stats['return_status']}",
+        _history(stats.get("iterations")),
+    )
+
+
+def _require_fitting(dsys: DiscreteSystem, guess: Trajectory) -> None:
+    """Raises ValueError for a guess with other states, inputs or steps than the system's."""
     if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
         raise ValueError(
             f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} "
@@ -54,48 +93,6 @@ def collocate(
             f"{dsys}: the guess has h = {guess.h:g} s, expected {dsys.h:g}; bring it there by "
             f"`resample(guess, {dsys.h:g})`"
         )
-    guess = _on_manifold(dsys, guess)
-    x, u, z = (
-        ca.MX.sym(name, n, len(guess))
-        for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
-    )
-    w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
-    of_states, of_inputs = np.split(bounds(dsys, limits or {})[0], [dsys.nx])
-    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
-    options = {
-        "ipopt.tol": tolerance,
-        "ipopt.constr_viol_tol": tolerance,
-        "ipopt.max_iter": max_iterations,
-        "ipopt.mu_init": barrier_start,
-        "ipopt.print_level": 5 if verbose else 0,
-        "ipopt.sb": "yes",
-        "print_time": False,
-    }
-    solver = ca.nlpsol(
-        "dmoc", "ipopt", {"x": w, "f": _total(dsys, cost, X, u), "g": constraints}, options
-    )
-    unknowns = [_unknowns(dsys, state, held) for state, held in zip(guess.states, guess.inputs)]
-    start = np.concatenate([np.zeros(x.numel()), guess.inputs.ravel(), *unknowns])
-    box = np.full((w.numel(), 2), [-np.inf, np.inf])
-    box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
-    solution = solver(x0=start, lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
-    stats = solver.stats()
-    states, inputs = ca.Function("found", [w], [X, u])(solution["x"])
-    trajectory = Trajectory(
-        dsys.h,
-        np.asarray(states.T),
-        np.asarray(inputs.T),
-        dsys.state_names,
-        dsys.inputs,
-        guess.name,
-    )
-    return Optimum(
-        trajectory,
-        float(solution["f"]),
-        bool(stats["success"]),
-        f"IPOPT: {stats['return_status']}",
-        _history(stats.get("iterations")),
-    )
 
 
 def _on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
@@ -109,6 +106,23 @@ def _on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
             f"one that is closer to the manifold"
         )
     return replace(guess, states=np.vstack([guess.states[:1], there]))
+
+
+def _start(dsys: DiscreteSystem, guess: Trajectory) -> np.ndarray:
+    """The variables (dx, u, z) of the program at the guess."""
+    unknowns = [_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs)]
+    still = np.zeros(len(guess) * dsys.ndx)
+    return np.concatenate([still, guess.inputs.ravel(), *unknowns])
+
+
+def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is
+    where no step is possible.
+    """
+    try:
+        return dsys.unknowns(x, u)
+    except StepFailed:
+        return np.zeros(dsys.method.n_z)
 
 
 def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
@@ -170,16 +184,6 @@ def resample(trajectory: Trajectory, h: float) -> Trajectory:
         trajectory.input_names,
         trajectory.name,
     )
-
-
-def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is
-    where no step is possible.
-    """
-    try:
-        return dsys.unknowns(x, u)
-    except StepFailed:
-        return np.zeros(dsys.method.n_z)
 
 
 def _total(dsys: DiscreteSystem, cost: Cost, X: ca.MX, U: ca.MX) -> ca.MX:

@@ -82,7 +82,7 @@ class Law:
         data = LawData(
             native.local, native.retract, *places, *sizes, model.system.n_rho, self.gain
         )
-        data.kept = kept
+        data.kept = kept  # as long as their addresses
         return data
 
 
@@ -93,7 +93,7 @@ def times(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.cumsum(a * x, axis=1)[:, -1] if len(x) else np.zeros(len(a))
 
 
-def native_steps(routine: Any = None) -> Any:
-    """nh_closed_loop, which lets other threads run."""
+def native_steps() -> Any:
+    """nh_closed_loop, which lets other threads run; None without a compiler."""
     library = loops()
     return None if library is None else STEPS(("nh_closed_loop", library))

@@ -126,12 +126,7 @@ def rollout(
     A run whose step fails ends; the others go on. `progress(n)` is called when n runs have ended;
     Ctrl-C ends all. Raises ValueError where shapes, names or numbers do not fit.
     """
-    starts = np.array(x0s, dtype=float)
-    if starts.ndim not in (1, 2) or starts.shape[-1] != dsys.nx or not np.isfinite(starts).all():
-        raise ValueError(
-            f"{dsys}: x0s must have shape (runs, {dsys.nx}) or ({dsys.nx},) and be finite, got "
-            f"{starts.shape}"
-        )
+    starts = _starts(dsys, x0s)
     if threads is not None and threads < 1:
         raise ValueError(f"{dsys}: threads must be at least 1, got {threads}")
     systems = RunSystems.of(dsys, parameters)
@@ -145,11 +140,7 @@ def rollout(
         one = partial(_closed_loop, systems, inputs, forces, substeps, out)
         threads = threads if isinstance(inputs, LqrTracker) else 1
     else:
-        if disturbances is not None or noise is not None or substeps != 1:
-            raise ValueError(
-                f"{dsys}: disturbances, noise and substeps are for runs under a controller; in "
-                "open loop, put forces from outside into the inputs"
-            )
+        _require_nothing_for_loops(dsys, disturbances, noise, substeps)
         rows = _rows(dsys, inputs, steps, every)
         runs = number_of_runs(dsys, {**given, "inputs": len(rows) if rows.ndim == 3 else None})
         out = Rollouts.room(dsys, (runs, rows.shape[-2]), every, 0)
@@ -158,6 +149,27 @@ def rollout(
     starts = np.broadcast_to(starts, (runs, dsys.nx))
     _in_threads(lambda run, stopped: one(run, starts[run], stopped), runs, threads, progress)
     return out
+
+
+def _starts(dsys: DiscreteSystem, x0s: ArrayLike) -> np.ndarray:
+    """Initial states (R, nx), or one (nx) of all runs."""
+    starts = np.array(x0s, dtype=float)
+    if starts.ndim not in (1, 2) or starts.shape[-1] != dsys.nx or not np.isfinite(starts).all():
+        raise ValueError(
+            f"{dsys}: x0s must have shape (runs, {dsys.nx}) or ({dsys.nx},) and be finite, got "
+            f"{starts.shape}"
+        )
+    return starts
+
+
+def _require_nothing_for_loops(
+    dsys: DiscreteSystem, disturbances: ArrayLike | None, noise: ArrayLike | None, substeps: int
+) -> None:
+    if disturbances is not None or noise is not None or substeps != 1:
+        raise ValueError(
+            f"{dsys}: disturbances, noise and substeps are for runs under a controller; in open "
+            "loop, put forces from outside into the inputs"
+        )
 
 
 def _rows(

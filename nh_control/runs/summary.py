@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -158,30 +159,58 @@ def table(summary: dict) -> Table:
 
 
 def _rows(s: dict) -> Iterator[tuple[str, str]]:
-    error, energy = s["error"], s["energy_J"]
+    """Label and text of every row of the table of a summary."""
+    yield from _setup_rows(s)
+    yield "steps", _steps(s)
+    yield from _error_rows(s["error"])
+    for name, u in s["inputs"].items():
+        yield name, _input_text(u)
+    for name, m in s["monitored"].items():
+        steps = m["steps_with_warning"]
+        warning = f", {m['warning']} in {steps} steps" if steps else ""
+        yield name, f"min {m['min']:.3g} {m['unit']}{warning}"
+    if s["constraint_residual_max_m"] is not None:
+        yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
+    if s["manifold_residual_max"] is not None:
+        yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
+    if (turn := s["turn_per_step_max_rad"]) and too_fast(turn, s["step_s"]):
+        yield TURNED, too_fast(turn, s["step_s"])
+    energy = s["energy_J"]
+    yield (
+        "energy",
+        f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "
+        f"{energy['reference_final']:.4g} J)",
+    )
+    yield from _ros_rows(s["ros"] or {})
+    yield "wall time", f"{s['wall_s']:.2f} s"
+    if s["stopped"]:
+        yield STOPPED, s["stopped"]
+
+
+def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
+    """What runs, under what."""
     yield "model", s["model"]
-    yield (
-        "plant",
-        s["plant"]
-        + (f", {s['plant_substeps']} steps per command" if s["plant_substeps"] > 1 else ""),
-    )
-    yield (
-        "control",
-        ("LQR" + (" with disturbance estimate" if s["integral"] else ""))
-        if s["feedback"]
-        else "none (open loop)",
-    )
+    substeps = s["plant_substeps"]
+    yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
+    tracker = "LQR" + (" with disturbance estimate" if s["integral"] else "")
+    yield "control", tracker if s["feedback"] else "none (open loop)"
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance
     for effect in s["faults"]:
         yield "fault", f"{effect['fault']}: {FaultEffect(**effect)}"
-    short = "" if s["steps"] == s["steps_planned"] else f" of {s['steps_planned']}"
-    past = (
-        f"; the reference ends after {s['reference_steps'] * s['step_s']:g} s"
-        if s["steps"] > s["reference_steps"]
-        else ""
-    )
-    yield "steps", f"{s['steps']}{short} ({s['steps'] * s['step_s']:g} s{past})"
+
+
+def _steps(s: dict) -> str:
+    """How many steps were taken, of how many, and whether the reference is over."""
+    steps, h = s["steps"], s["step_s"]
+    short = "" if steps == s["steps_planned"] else f" of {s['steps_planned']}"
+    end_s = s["reference_steps"] * h
+    past = f"; the reference ends after {end_s:g} s" if steps > s["reference_steps"] else ""
+    return f"{steps}{short} ({steps * h:g} s{past})"
+
+
+def _error_rows(error: dict) -> Iterator[tuple[str, str]]:
+    """The tracking error, its parts, and what it is without faults and in open loop."""
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
     unit = f"({error['unit']})" if "," in error["unit"] else error["unit"]
     yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} {unit}{change}"
@@ -203,39 +232,20 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"
     if error["open_loop_stopped"] is not None:
         yield "  open loop", f"ends early: {error['open_loop_stopped']}"
-    for name, u in s["inputs"].items():
-        limits = (
-            "no limit"
-            if u["limits"] == [None, None]
-            else f"limits {u['limits'][0]:g} ... {u['limits'][1]:g}"
-        )
-        yield (
-            name,
-            f"max {_with_unit(u['max'], u['unit'])}, {limits}, {u['saturated_steps']} steps "
-            f"saturated",
-        )
-    for name, m in s["monitored"].items():
-        steps = m["steps_with_warning"]
-        yield (
-            name,
-            f"min {m['min']:.3g} {m['unit']}"
-            + (f", {m['warning']} in {steps} steps" if steps else ""),
-        )
-    if s["constraint_residual_max_m"] is not None:
-        yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
-    if s["manifold_residual_max"] is not None:
-        yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
-    if (turn := s["turn_per_step_max_rad"]) and too_fast(turn, s["step_s"]):
-        yield TURNED, too_fast(turn, s["step_s"])
-    yield (
-        "energy",
-        f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "
-        f"{energy['reference_final']:.4g} J)",
+
+
+def _input_text(u: dict) -> str:
+    """An input's largest value, limits and saturation."""
+    lower, upper = u["limits"]
+    limits = (
+        "no limit"
+        if lower is None and upper is None
+        else f"limits {-math.inf if lower is None else lower:g} ... "
+        f"{math.inf if upper is None else upper:g}"
     )
-    yield from _ros_rows(s["ros"] or {})
-    yield "wall time", f"{s['wall_s']:.2f} s"
-    if s["stopped"]:
-        yield STOPPED, s["stopped"]
+    return (
+        f"max {_with_unit(u['max'], u['unit'])}, {limits}, {u['saturated_steps']} steps saturated"
+    )
 
 
 def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:

@@ -97,6 +97,18 @@ def test_the_table_says_what_is_unusual_and_only_that(board, run):
     assert "the reference ends" not in rows({**summary, **at_the_end})["steps"]
 
 
+def test_the_table_has_inputs_with_one_limit_or_none(run):
+    summary = summarize(run)
+    name, entry = next(iter(summary["inputs"].items()))
+    for limits, text in (
+        ([None, None], "no limit"),
+        ([0.0, None], "limits 0 ... inf"),
+        ([None, 2.5], "limits -inf ... 2.5"),
+    ):
+        said = rows({**summary, "inputs": {name: {**entry, "limits": limits}}})
+        assert f", {text}, " in said[name]
+
+
 def test_an_open_loop_that_fails_is_said_to_and_has_no_final_error(run):
     said = rows(summarize(run))
     assert "ends early" not in said["open loop"] and " -> " in said["open loop"]
