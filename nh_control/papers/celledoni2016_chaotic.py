@@ -127,7 +127,7 @@ class Chaos:
         """The four panels."""
         figure = Figure(figsize=(7.4, 6.0), layout="constrained")
         (order, constraint), (energy, variance) = figure.subplots(2, 2)
-        measure.plot_orders(order, self.steps, self.errors)
+        measure.plot_order(order, self.steps, self.errors)
         order.set_title("Order, t = 10")
         _plot(constraint, self.times, self.constraint)
         constraint.set(title="Constraint (20)", xlabel="time", ylabel="x' + Σ wᵢ zᵢ'")

@@ -10,17 +10,14 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 from scipy.integrate import solve_ivp
 
-from nh_control.figures.style import SERIES, TARGET
 from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, Translations
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
 from nh_control.numerics.compiled import Functions
-from nh_control.papers.measure import MARKERS
+from nh_control.papers import measure
 
 TIGHTEST = 1e-13
 METHODS = {
@@ -170,31 +167,11 @@ def _step(name: str, table: Table, problem: Problem) -> ca.Function:
     return ca.Function(name, [x, h, p], [end], ["x", "h", "p"], ["x1"], {"cse": True})
 
 
-def plot_orders(
-    axes: Axes, h: np.ndarray, found: dict[str, np.ndarray], orders: tuple[int, ...]
-) -> None:
-    """Errors of methods of several orders over the step size, with a line for each order."""
-    for i, (name, error) in enumerate(found.items()):
-        style = {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % 7]}
-        axes.loglog(
-            h, error, label=name, linewidth=1.0, fillstyle="none", markersize=8 - 0.7 * i, **style
-        )
-    for order in orders:
-        nearest = min(
-            found.values(), key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order)
-        )
-        line = 0.4 * nearest[-1] * (h / h[-1]) ** order
-        axes.loglog(h, line, ":", color=TARGET, linewidth=0.9)
-        axes.text(1.06 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
-    axes.set(xlabel="step h (s)", ylabel="error at the end", xlim=(0.85 * h[-1], 1.25 * h[0]))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
 def order_figure(h: np.ndarray, found: dict[str, np.ndarray], title: str) -> Figure:
     """Errors of methods of the orders 1 to 4 over the step size."""
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    plot_orders(axes, h, found, (1, 2, 3, 4))
+    measure.plot_orders(axes, h, found, (1, 2, 3, 4))
     axes.legend(fontsize=7)
     axes.set_title(title)
     return figure

@@ -18,7 +18,7 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics import parametric
 from nh_control.numerics.progress import Progress
 from nh_control.papers import measure
-from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, Problem, Steps, plot_orders
+from nh_control.papers.celledoni2021_flow import METHODS, ORDERS, Problem, Steps
 from nh_control.papers.paper import Outcome, Statement
 from nh_control.systems.kaluza_klein_top import kaluza_klein_top, momentum_of_y
 from nh_control.systems.rigid_body import (
@@ -112,7 +112,7 @@ def figure_2(_: Progress) -> Outcome:
             axis.plot(times, _axis(larger[:, :4])[:, i], ":", color=TARGET)
         axis.set(title="Q χ, θ = 1/2 (dotted: KK)", xlabel="time (s)")
         axis.legend(fontsize=7)
-        plot_orders(order, h, found, (1, 2))
+        measure.plot_orders(order, h, found, (1, 2))
         order.legend(fontsize=7)
         order.set_title(f"Error at t = {ORDER_S:g} s")
         return figure
@@ -220,7 +220,7 @@ def heavy_top_orders(_: Progress) -> Outcome:
         panels = figure.subplots(1, 3, sharey=True)
         for axes, p in zip(panels, problems):
             shown = {m: found[f"{m}, {p}"] for m in METHODS}
-            plot_orders(axes, h, shown, (1, 2, 3, 4))
+            measure.plot_orders(axes, h, shown, (1, 2, 3, 4))
             axes.set_title(f"{p}, t = {ORDER_S:g} s")
             axes.label_outer()
         handles = panels[0].get_legend_handles_labels()

@@ -51,7 +51,7 @@ def orders(_: Progress) -> Outcome:
     def draw() -> Figure:
         figure = Figure(figsize=(7.4, 3.4), layout="constrained")
         for axes, (name, errors) in zip(figure.subplots(1, 2), found.items()):
-            measure.plot_orders(axes, h, errors)
+            measure.plot_order(axes, h, errors)
             axes.set_title(f"{name}, t = {ORDER_S:g} s")
         return figure
 
@@ -128,25 +128,40 @@ def structure(_: Progress) -> Outcome:
     shake = _shake(states[:, :3])
     psi = {name: _rotor_momentum(make) for name, make in (("GNI", gni), ("RDP", rdp))}
     rule = _central_difference()
-
-    def draw() -> Figure:
-        figure = Figure(figsize=(7.4, 3.2), layout="constrained")
-        energy, momentum = figure.subplots(1, 2)
-        t = STEP_S * np.arange(len(states))
-        energy.semilogy(t, positive(nodes), color=OPEN, label="at the nodes")
-        energy.semilogy(t[:-1] + STEP_S / 2, positive(halves), color=RUN, label="at half steps")
-        energy.set(title="Sleigh by GNI: energy error", xlabel="time (s)")
-        energy.legend(fontsize=7)
-        for (name, p), color in zip(psi.items(), SERIES):
-            error = np.abs(p / p[0] - 1)
-            momentum.semilogy(np.maximum(error, 2e-17), color=color, label=name)
-        momentum.set(title="Snakeboard: error of I (ψ' + ω)", xlabel="step")
-        momentum.set_ylim(1e-17, 1e-12)
-        momentum.legend(fontsize=7)
-        return figure
-
     drift = {name: float(np.abs(p / p[0] - 1).max()) for name, p in psi.items()}
-    statements = (
+    numbers = {
+        "energy_error_half_steps": float(halves.max()),
+        "energy_error_nodes": float(nodes.max()),
+        "rotor_momentum_error": drift,
+        "shake_residual": shake,
+        "central_difference_residual": rule,
+    }
+    statements = _structure_statements(nodes, halves, drift, shake, rule)
+    return Outcome(lambda: _draw_structure(nodes, halves, psi), numbers, statements)
+
+
+def _draw_structure(nodes: np.ndarray, halves: np.ndarray, psi: dict[str, np.ndarray]) -> Figure:
+    """Energy errors at the nodes and between them, and errors of the rotor's momenta."""
+    figure = Figure(figsize=(7.4, 3.2), layout="constrained")
+    energy, momentum = figure.subplots(1, 2)
+    t = STEP_S * np.arange(len(nodes))
+    energy.semilogy(t, positive(nodes), color=OPEN, label="at the nodes")
+    energy.semilogy(t[:-1] + STEP_S / 2, positive(halves), color=RUN, label="at half steps")
+    energy.set(title="Sleigh by GNI: energy error", xlabel="time (s)")
+    energy.legend(fontsize=7)
+    for (name, p), color in zip(psi.items(), SERIES):
+        error = np.abs(p / p[0] - 1)
+        momentum.semilogy(np.maximum(error, 2e-17), color=color, label=name)
+    momentum.set(title="Snakeboard: error of I (ψ' + ω)", xlabel="step")
+    momentum.set_ylim(1e-17, 1e-12)
+    momentum.legend(fontsize=7)
+    return figure
+
+
+def _structure_statements(
+    nodes: np.ndarray, halves: np.ndarray, drift: dict[str, float], shake: float, rule: float
+) -> tuple[Statement, ...]:
+    return (
         Statement(
             "6.1",
             "the GNI update preserves the energy of the sleigh: at half steps",
@@ -176,14 +191,6 @@ def structure(_: Progress) -> Outcome:
             "p1 = (I + a^2 m) omega; I is printed as J once",
         ),
     )
-    numbers = {
-        "energy_error_half_steps": float(halves.max()),
-        "energy_error_nodes": float(nodes.max()),
-        "rotor_momentum_error": drift,
-        "shake_residual": shake,
-        "central_difference_residual": rule,
-    }
-    return Outcome(draw, numbers, statements)
 
 
 def _half_step_energy(q: np.ndarray) -> np.ndarray:

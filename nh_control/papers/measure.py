@@ -40,18 +40,44 @@ def slopes(h: np.ndarray, error: np.ndarray) -> np.ndarray:
     return np.diff(np.log(error)) / np.diff(np.log(h))
 
 
-def plot_orders(
-    axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], order: int = 2
-) -> None:
+def plot_order(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], order: int = 2) -> None:
     """Errors over the step size, both logarithmic, with the line of an order."""
-    for i, (name, error) in enumerate(found.items()):
-        style = {"color": SERIES[i], "marker": MARKERS[i], "markersize": 7 - i}
-        axes.loglog(h, positive(error), label=name, linewidth=1.0, fillstyle="none", **style)
+    _plot_errors(axes, h, found)
     low = 0.5 * min(error[-1] for error in found.values())
     axes.loglog(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set(xlabel="step h (s)", ylabel="error at the end")
     axes.legend(fontsize=7)
+
+
+def plot_orders(
+    axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], orders: Sequence[int]
+) -> None:
+    """The same for methods of several orders, with a line for each order, where its method is."""
+    _plot_errors(axes, h, found)
+    for order in orders:
+        nearest = min(
+            found.values(), key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order)
+        )
+        line = 0.4 * nearest[-1] * (h / h[-1]) ** order
+        axes.loglog(h, line, ":", color=TARGET, linewidth=0.9)
+        axes.text(1.06 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
+    axes.set_xlim(0.85 * h[-1], 1.25 * h[0])
+
+
+def _plot_errors(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray]) -> None:
+    for i, (name, error) in enumerate(found.items()):
+        look = {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % len(MARKERS)]}
+        size = 8 - 0.7 * i
+        axes.loglog(
+            h,
+            positive(error),
+            label=name,
+            linewidth=1.0,
+            fillstyle="none",
+            markersize=size,
+            **look,
+        )
+    axes.set(xlabel="step h (s)", ylabel="error at the end")
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def relative_energy_error(dsys: DiscreteSystem, states: np.ndarray) -> np.ndarray:

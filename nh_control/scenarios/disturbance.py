@@ -204,17 +204,17 @@ class DisturbanceForces:
 
     def __call__(self, k: int) -> np.ndarray:
         """The external forces (n) in step k."""
-        out = np.zeros(self.n)
-        for start, force, factor in self._signals:
-            out[start : start + len(force)] += force * factor(k)
-        return out
+        return self._over([k])[0]
 
     def rows(self, steps: int) -> np.ndarray:
         """The external forces (steps, n) in the first steps."""
-        out = np.zeros((steps, self.n))
+        return self._over(range(steps))
+
+    def _over(self, steps: Sequence[int]) -> np.ndarray:
+        out = np.zeros((len(steps), self.n))
         for start, force, factor in self._signals:
-            factors = np.reshape([factor(k) for k in range(steps)], (steps, -1))
-            out[:, start : start + len(force)] += force * factors
+            factors = np.array([factor(k) for k in steps])
+            out.T[start : start + len(force)] += force[:, None] * factors.T
         return out
 
     def named(self, values: np.ndarray) -> dict[str, np.ndarray]:

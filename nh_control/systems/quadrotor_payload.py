@@ -126,7 +126,7 @@ def quadrotor_payload(
     external forces (N, world frame) on the payload and on every quadrotor, 3 (n + 1) without
     limits. `retraction` is that of the attitudes.
     """
-    n = parameters.n
+    n, (inputs, units) = parameters.n, _inputs(parameters.n, wind)
 
     def lagrangian(q: ca.SX, v: ca.SX, p: QuadrotorPayloadParameters) -> ca.SX:
         y, _, links = split_configuration(q, p.n)
@@ -157,22 +157,25 @@ def quadrotor_payload(
 
     def limits(p: QuadrotorPayloadParameters) -> np.ndarray:
         of_quad = [[0.0, p.thrust_limit], *[[-p.torque_limit, p.torque_limit]] * 3]
-        return np.vstack([np.tile(of_quad, (n, 1)), *[[-np.inf, np.inf]] * 3 * len(pushed)])
+        return np.vstack([np.tile(of_quad, (n, 1)), *[[-np.inf, np.inf]] * (len(inputs) - 4 * n)])
 
-    quads = [f"quad{i + 1}" for i in range(n)]
-    pushed = ("payload", *quads) if wind else ()
     return System(
         name=f"quadrotor_payload_{n}" + ("_wind" if wind else ""),
         space=payload_space(n, retraction),
         lagrangian=lagrangian,
-        inputs=tuple(
-            f"{quad}_{name}"
-            for quad in quads
-            for name in ("thrust", "torque_x", "torque_y", "torque_z")
-        )
-        + tuple(f"{body}_force_{c}" for body in pushed for c in "xyz"),
-        input_units=("N", "N m", "N m", "N m") * n + ("N",) * 3 * len(pushed),
+        inputs=inputs,
+        input_units=units,
         force=force,
         parameters=parameters,
         input_limits=limits,
     )
+
+
+def _inputs(n: int, wind: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and units of the inputs of n quadrotors, and of external forces if there is `wind`."""
+    quads = [f"quad{i + 1}" for i in range(n)]
+    of_quad = {"thrust": "N", "torque_x": "N m", "torque_y": "N m", "torque_z": "N m"}
+    units = {f"{quad}_{name}": unit for quad in quads for name, unit in of_quad.items()}
+    if wind:
+        units |= {f"{body}_force_{c}": "N" for body in ("payload", *quads) for c in "xyz"}
+    return tuple(units), tuple(units.values())

@@ -72,6 +72,7 @@ def test_noise_is_a_function_of_the_step_alone():
         np.testing.assert_array_equal(again(k), rows[k])
     values = np.array(list(rows.values()))
     np.testing.assert_array_equal(again.rows(30), values)
+    assert again.rows(0).shape == (0, again.n)
     assert len(np.unique(values[:, :6])) == 30 * 6  # no component, no target shares a noise
     other = DisturbanceForces((Disturbance("payload", Noise((1.0,) * 3, seed=4)),), targets, H)
     assert not np.isclose(other(5), forces(5)[:3]).any()
