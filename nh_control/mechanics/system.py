@@ -11,27 +11,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from nh_control.geometry.spaces import Phase, Product, Rn, Space
-from nh_control.mechanics import parametric
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import declared_numbers, parametric, stored_states
 from nh_control.mechanics.checks import check
 from nh_control.mechanics.elimination import Elimination
-from nh_control.numerics.expressions import Expression, Returned, as_expression
-
-
-@dataclass(frozen=True)
-class Symmetry:
-    """Split of the velocity into shape and group parts, `xi = Omega - connection(r) rdot`, `Omega`
-    in the span of `basis(r)`.
-
-    The first `n_shape` coordinates (and velocities) are the shape r, the others a Lie group;
-    `connection(r)` has shape (group, shape), `basis(r)` has shape (group, c) with the c symmetry
-    directions that satisfy the constraints [kobilarov2010 5]. Like the functions of a `System`
-    both take the parameters as a last argument where it has some.
-    """
-
-    n_shape: int
-    connection: Callable[..., Expression]
-    basis: Callable[..., Expression]
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.numerics.expressions import Returned, as_expression
 
 
 @dataclass(frozen=True)
@@ -138,38 +123,14 @@ class System:
         """Lower and upper bound of every input, (nu + prescribed, 2); infinite ones without
         limits.
         """
-        n, given = self.nu + len(self.prescribed), self.input_limits
-        free = np.tile([-np.inf, np.inf], (n, 1))
-        limits = np.array(
-            free if given is None else given(self.parameters) if callable(given) else given, float
-        )
-        if limits.shape == (self.nu, 2):
-            limits = np.vstack([limits, free[self.nu :]])
-        if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
-            shapes = " or ".join(f"({rows}, 2)" for rows in sorted({self.nu, n}))
-            raise ValueError(
-                f"{self.name}: input_limits must be {shapes} with lower < upper, got "
-                f"{limits.tolist()}"
-            )
-        limits.setflags(write=False)
-        return limits
+        return declared_numbers.input_bounds(self)
 
     @cached_property
     def nominal_configuration(self) -> np.ndarray:
         """A configuration (nq) of the space at which the system is judged: `nominal`, or else the
         space's origin.
         """
-        space, at = self.space, self.space.origin
-        if self.nominal is not None:
-            at = np.array(self.nominal, dtype=float)
-            still = np.zeros(space.nv)
-            if at.shape != (space.nq,) or not np.abs(space.retract(at, still) - at).max() <= 1e-9:
-                raise ValueError(
-                    f"{self.name}: nominal must be a configuration, {space.nq} finite numbers "
-                    f"{space.names} on their manifold, got {self.nominal}"
-                )
-        at.setflags(write=False)
-        return at
+        return declared_numbers.nominal_configuration(self)
 
     @cached_property
     def m(self) -> int:
@@ -201,20 +162,7 @@ class System:
         With spheres and velocity constraints rho is stored like velocities, too, without the
         dependent ones.
         """
-        if self.m and not self.elimination.on_spheres:
-            rho = (f"rho_{i + 1}" for i in range(self.n_rho))
-            return Product(self.space, Rn(*rho, *(f"v_{name}" for name in self.prescribed)))
-        momentum = "rho" if self.m else "p"
-        stored, local = (
-            [
-                f"{'v' if name.removesuffix('_dot') in self.prescribed else momentum}_"
-                f"{name.removesuffix('_dot')}"
-                for name in names
-            ]
-            for names in (self.space.velocity_names, self.space.tangent_names)
-        )
-        out = self.elimination
-        return Phase(self.space, stored, local, out.dropped, out.dependent)
+        return stored_states.state_space(self)
 
     def lagrangian_at(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """L(q, v)."""
@@ -307,7 +255,7 @@ class System:
 
     def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
-        if self.m and not self.elimination.on_spheres:
+        if stored_states.stores_components(self):
             return rho[: self.n_rho]
         return (self.elimination.stored_frame(q).T @ rho)[: self.n_rho]
 
@@ -316,7 +264,7 @@ class System:
         coordinates.
         """
         kept = ca.vertcat(components, prescribed_velocity)
-        if self.m and not self.elimination.on_spheres:
+        if stored_states.stores_components(self):
             return kept
         return self.elimination.stored_frame(q) @ kept
 

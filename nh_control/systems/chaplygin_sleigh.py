@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import SE2
 from nh_control.mechanics.parameters import Parameters, parameter
-from nh_control.mechanics.system import Symmetry, System
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Expression
-
-T = TypeVar("T", ca.SX, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,3 @@ def chaplygin_sleigh_contact(
 
 def _limits(p: ChaplyginSleighParameters) -> np.ndarray:
     return np.outer([p.yaw_torque_limit, p.thrust_limit], [-1, 1])
-
-
-def skate_point(parameters: ChaplyginSleighParameters, q: T) -> tuple[T, T]:
-    """Contact point (x_s, y_s) of the skate at pose q, the coordinates in which the paper draws
-    paths.
-    """
-    return q[1] - parameters.a * ca.cos(q[0]), q[2] - parameters.a * ca.sin(q[0])

@@ -10,7 +10,8 @@ import numpy as np
 
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
-from nh_control.mechanics.system import Symmetry, System
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Expression
 
 

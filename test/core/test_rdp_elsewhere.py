@@ -8,7 +8,8 @@ import pytest
 
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import nonholonomic_midpoint, rdp
-from nh_control.mechanics.system import Symmetry, System
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 
 H = 0.1
