@@ -21,10 +21,11 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
 `midpoint` steps trees of all joints but those that follow others, with gravity, springs, dampers
-and inputs on joints and with prescribed coordinates, in time linear in the bodies, by one compiled
-kernel that reads the model as numbers: nothing is generated, and A and B are exact. With
-constraints, springs, dampers and wrenches between points, or without a compiler, the same step is
-generated from the Lagrangian; second derivatives and those by h always are.
+and inputs on joints, with prescribed coordinates and with constraints, in time linear in the
+bodies, by one compiled kernel that reads the model as numbers: nothing is generated, and A and B
+are exact. Constraints add a dense system of their multipliers. With springs, dampers and wrenches
+between points, or without a compiler, the same step is generated from the Lagrangian; second
+derivatives always are, and of systems with constraints those by parameters and h, too.
 
 The same in maximal coordinates, every body free on a configuration space of its own, the joints
 as constraints (a body there needs an inertia, too):

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
 from nh_control.geometry.spaces import Space
-from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.system import System
 from nh_control.multibody.bodies import Body, RigidMass
-from nh_control.multibody.constraints import Constraint, Distance
-from nh_control.multibody.elements import Element, Input, JointInput
+from nh_control.multibody.checks import check_masses, check_parts
+from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.elements import Element, Input
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
@@ -76,7 +76,7 @@ class Multibody:
         names = [name for i in self.inputs for name in i.names(self.tree)]
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: input names must differ, got {names}")
-        self._check_parts()
+        check_parts(self, self.kinematics(*self._symbols))
 
     @cached_property
     def tree(self) -> Tree:
@@ -182,6 +182,12 @@ class Multibody:
         pose = self.pose(q, point.frame)
         return pose.position + pose.rotation @ np.asarray(point.at)
 
+    def check_masses(self) -> None:
+        """Raises ValueError, naming velocities and frames, unless the mass matrix of the
+        coordinates that are not prescribed is regular at a configuration where nothing is aligned.
+        """
+        check_masses(self, self._generic)
+
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed
         coordinates are the last.
@@ -252,65 +258,11 @@ class Multibody:
         k = self._at(p).kinematics(q, ca.SX(self.space.nw, 1))
         return ca.vertcat(*(c.residual(k) for c in self.constraints))
 
-    def _check_parts(self) -> None:
-        for body in self.bodies:
-            self.tree.known(body.frame)
-        k = self.kinematics(*self._symbols)
-        for entry in self.inputs:
-            if isinstance(entry, JointInput) and entry.coordinate in self.prescribed:
-                raise ValueError(
-                    f"{self.name}: the input on {entry.coordinate!r} would do nothing, its "
-                    f"motion is prescribed"
-                )
-            entry.power(k, ca.SX(len(entry.names(self.tree)), 1))
-        for element in self.elements:
-            element.potential(k)
-            element.power(k, k)
-        for constraint in self.constraints:
-            constraint.residual(k)
-        for name in self.tree.own:
-            if name not in {c.length for c in self.constraints if isinstance(c, Distance)}:
-                raise ValueError(
-                    f"{self.name}: the prescribed coordinate {name!r} is neither that of a joint "
-                    f"nor the length of a Distance"
-                )
-
     @cached_property
     def _generic(self) -> np.ndarray:
         """A configuration where nothing is aligned."""
         turns = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
         return self.space.retract(self.space.origin, turns)
-
-    def check_masses(self) -> None:
-        """Raises ValueError, naming velocities and frames, unless the mass matrix of the
-        coordinates that are not prescribed is regular at a configuration where nothing is aligned.
-        """
-        space, free = self.space, self.space.nw - len(self.prescribed)
-        mass = self.mass_matrix(self._generic)[:free, :free]
-        still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
-        if still:
-            raise ValueError(
-                f"{self.name}: the velocities {still} of {self._moved_by(still)} move no mass; "
-                f"add a body with mass and inertia there, or fix the frame"
-            )
-        values, vectors = scaled_spectrum(mass)
-        if values[0] <= 1e-12:
-            involved = [
-                space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)
-            ]
-            raise ValueError(
-                f"{self.name}: the mass matrix is singular: the velocities {involved} of "
-                f"{self._moved_by(involved)} together move no mass; add inertia between them"
-            )
-
-    def _moved_by(self, velocities: Sequence[str]) -> str:
-        """The frames that these velocities move, in words."""
-        moved = [
-            f.name
-            for f in self.frames
-            if set(velocities) & set(f.joint.space(f.coordinate).velocity_names)
-        ]
-        return f"the frame{'s' * (len(moved) > 1)} {', '.join(map(repr, moved))}"
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:

@@ -1,0 +1,76 @@
+"""What the parts of a multibody system must be: their names known, and masses that move with every
+coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from nh_control.mechanics.checks import scaled_spectrum
+from nh_control.multibody.constraints import Distance
+from nh_control.multibody.elements import JointInput
+from nh_control.multibody.kinematics import Kinematics
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+
+def check_parts(model: Multibody, k: Kinematics) -> None:
+    """Raises ValueError unless all parts of a model, with motions k, name frames and coordinates
+    that it has: each is asked for its expression, which asks k for what it names.
+    """
+    for body in model.bodies:
+        model.tree.known(body.frame)
+    for entry in model.inputs:
+        if isinstance(entry, JointInput) and entry.coordinate in model.prescribed:
+            raise ValueError(
+                f"{model.name}: the input on {entry.coordinate!r} would do nothing, its "
+                f"motion is prescribed"
+            )
+        entry.power(k, ca.SX(len(entry.names(model.tree)), 1))
+    for element in model.elements:
+        element.potential(k)
+        element.power(k, k)
+    for constraint in model.constraints:
+        constraint.residual(k)
+    for name in model.tree.own:
+        if name not in {c.length for c in model.constraints if isinstance(c, Distance)}:
+            raise ValueError(
+                f"{model.name}: the prescribed coordinate {name!r} is neither that of a joint "
+                f"nor the length of a Distance"
+            )
+
+
+def check_masses(model: Multibody, q: np.ndarray) -> None:
+    """Raises ValueError, naming velocities and frames, unless the mass matrix of the coordinates
+    that are not prescribed is regular at q (nq), a configuration where nothing is aligned.
+    """
+    space, free = model.space, model.space.nw - len(model.prescribed)
+    mass = model.mass_matrix(q)[:free, :free]
+    still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
+    if still:
+        raise ValueError(
+            f"{model.name}: the velocities {still} of {_moved_by(model, still)} move no mass; "
+            f"add a body with mass and inertia there, or fix the frame"
+        )
+    values, vectors = scaled_spectrum(mass)
+    if values[0] <= 1e-12:
+        involved = [space.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)]
+        raise ValueError(
+            f"{model.name}: the mass matrix is singular: the velocities {involved} of "
+            f"{_moved_by(model, involved)} together move no mass; add inertia between them"
+        )
+
+
+def _moved_by(model: Multibody, velocities: Sequence[str]) -> str:
+    """The frames that these velocities move, in words."""
+    moved = [
+        f.name
+        for f in model.frames
+        if set(velocities) & set(f.joint.space(f.coordinate).velocity_names)
+    ]
+    return f"the frame{'s' * (len(moved) > 1)} {', '.join(map(repr, moved))}"
