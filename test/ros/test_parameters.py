@@ -51,6 +51,11 @@ def test_an_integer_will_do_for_a_float():
         (Spec("force", (0.0, 0.0), ""), [1.0, float("nan")], "a list of 2 finite numbers"),
         (Spec("force", (0.0, 0.0), ""), 1.0, "a list of 2 finite numbers"),
         (Spec("force", (0.0, 0.0), ""), [True, False], "a list of 2 finite numbers"),
+        (
+            Spec("friction", (0.1, 0.1), "", minimum=0.0),
+            [0.2, -1.0],
+            "a list of 2 finite numbers >= 0",
+        ),
     ],
 )
 def test_other_values_are_refused(spec, value, text):
@@ -64,6 +69,14 @@ def test_lists_of_numbers_may_come_as_integers_or_arrays():
     for given in ([1, 2], (1.0, 2.0), array("d", [1.0, 2.0]), array("q", [1, 2])):
         value = Spec("force", (0.0, 0.0), "").check(given)
         assert value == (1.0, 2.0) and all(type(item) is float for item in value)
+
+
+def test_several_numbers_may_have_a_least_value():
+    """As a tuple among a scenario's parameters that is declared with `at_least`."""
+    spec = Spec("friction", (0.1, 0.1), "", minimum=0.0)
+    assert spec.check([0, 2]) == (0.0, 2.0) == spec.check((0.0, 2.0))
+    descriptor = spec.descriptor()  # ROS knows no ranges of lists
+    assert not descriptor.integer_range and not descriptor.floating_point_range
 
 
 def test_empty_lists_are_lists_of_strings():
