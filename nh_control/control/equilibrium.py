@@ -13,8 +13,8 @@ from nh_control.discrete.system import DiscreteSystem
 
 MAX_ITERATIONS = 50
 MAX_HALVINGS = 12
-TARGET = 1e-13
-ACCEPT = 1e-10
+TARGET, ACCEPT = 1e-13, 1e-10
+"""Motion of a step, in local coordinates, at which the search ends, and that of an equilibrium."""
 
 
 class NoEquilibrium(ValueError):

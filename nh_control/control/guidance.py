@@ -32,6 +32,7 @@ JOINED_M = 0.01
 """Distance from the present path within which a trajectory's point at time 0 counts as on it."""
 
 SAMPLES = 100
+"""Points of a path at which its loads are looked at."""
 
 
 class Guidance:
@@ -118,10 +119,10 @@ class Guidance:
         one that is nearest to it.
         """
         tries = np.arange(np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH))
-        paths = map(make, SHORTEST_S * GROWTH**tries)
-        best = next(paths)
+        longer = map(make, SHORTEST_S * GROWTH**tries)
+        best = next(longer)
         least = self._load(best)
-        while least > 1 and (path := next(paths, None)) is not None:
+        while least > 1 and (path := next(longer, None)) is not None:
             load = self._load(path)
             if load < least:
                 best, least = path, load

@@ -268,7 +268,7 @@ def _settled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """The initial state of a piece with the least residuals, by Gauss-Newton; these, their
     derivatives by the parameters with the state eliminated, and the number of the state's
-    directions that count.  If there are two more variants of the piece, with its inputs sooner and
+    directions that count. If there are two more variants of the piece, with its inputs sooner and
     later by the SHIFT, the last derivative is that by the delay over the step.
     """
     piece, *shifted = variants

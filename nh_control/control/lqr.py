@@ -94,7 +94,9 @@ def finite_horizon(
     gap: float = FEASIBLE,
 ) -> Gains:
     """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)`
-    backwards from P_N = Qf (Q if not given).
+    backwards from P_N = Qf (Q if not given); Q, Qf (ndx, ndx), R (nu, nu).
+
+    Raises ValueError as `linearize_along` and `checked_weights` do.
     """
     Q, R, Qf = checked_weights(dsys, Q, R, Qf)
     return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
@@ -126,7 +128,8 @@ def infinite_horizon(
     drift: float = 1e-8,
     without: Sequence[str] = (),
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u).
+    """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q (ndx, ndx)
+    and R (nu, nu).
 
     The tangent coordinates named in `without`, which nothing influences or nobody wants to hold (a
     conserved momentum, the angles of wheels), are not steered: they go their own way, and the
@@ -283,6 +286,9 @@ def checked_weights(
 
 
 def checked_weight(name: str, value: ArrayLike, n: int) -> np.ndarray:
+    """The weight as an array (n, n), from a number for n = 1; raises ValueError unless it is
+    finite, symmetric and positive semidefinite.
+    """
     value = np.asarray(value, dtype=float)
     if n == 1 and not value.ndim:
         value = value.reshape(1, 1)

@@ -30,8 +30,8 @@ class Path:
 
 
 def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
-    """The path `position(t)` (3), a CasADi expression with six derivatives, which are taken by
-    automatic differentiation.
+    """The path `position(t)` (3, m), a CasADi expression with six derivatives, which are taken by
+    automatic differentiation; raises ValueError unless the duration (s) is positive and finite.
     """
     if not (np.isfinite(duration) and duration > 0):
         raise ValueError(f"the duration of a path must be positive and finite, got {duration}")
@@ -63,7 +63,8 @@ def cruise(t: ca.SX, duration: float, ramp: float, from_rest: bool = True) -> ca
     """Path parameter in s that runs at rate 1 but starts (unless `from_rest` is False) and ends at
     rest, each within `ramp` s; constant after `duration`.
 
-    It ends at `duration - ramp`, or at `duration - ramp / 2` if not from rest.
+    It ends at `duration - ramp`, or at `duration - ramp / 2` if not from rest. Raises ValueError
+    for a ramp that does not fit twice.
     """
     if not 0 < ramp <= duration / 2:
         raise ValueError(
@@ -78,18 +79,20 @@ def cruise(t: ca.SX, duration: float, ramp: float, from_rest: bool = True) -> ca
 
 
 def point(position: Vector, duration: float) -> Path:
-    """The path that stays at a position (3)."""
+    """The path that stays at a position (3, m) for `duration` s."""
     return symbolic(duration, lambda t: ca.DM(position))
 
 
 def line(start: Vector, end: Vector, duration: float) -> Path:
-    """Straight from `start` (3) to `end` (3)."""
+    """Straight from `start` (3, m) to `end` (3, m) within `duration` s."""
     a, b = ca.DM(start), ca.DM(end)
     return symbolic(duration, lambda t: a + smoothstep(t / duration) * (b - a))
 
 
 def circle(radius: float, speed: float, laps: float, ramp: float, height: float = 0.0) -> Path:
-    """Horizontal circle about (0, 0, height), at constant speed between ramps of `ramp` s."""
+    """Horizontal circle about (0, 0, height), lengths in m, at constant `speed` (m/s) between
+    ramps of `ramp` s.
+    """
     rate = speed / radius
     duration = ramp + 2 * np.pi * laps / rate
 
@@ -103,8 +106,8 @@ def circle(radius: float, speed: float, laps: float, ramp: float, height: float 
 def figure_of_eight(
     length: float, width: float, speed: float, laps: float, ramp: float, height: float = 0.0
 ) -> Path:
-    """Horizontal Lissajous eight, `length` along x by `width` along y, from and to its middle (0,
-    0, height), where it reaches its largest speed `speed`.
+    """Horizontal Lissajous eight, `length` along x by `width` along y, in m, from and to its
+    middle (0, 0, height), where it reaches its largest `speed` (m/s), with ramps of `ramp` s.
     """
     rate = speed / np.hypot(length / 2, width)
     duration = ramp + 2 * np.pi * laps / rate

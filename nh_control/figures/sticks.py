@@ -93,9 +93,8 @@ def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
     for shape in visual.shapes:
         pose, extents = poses[shape.frame], np.array(shape.extents)
         *_, width, length = np.sort(extents)
-        half = np.where(
-            np.arange(3) == np.argmax(extents), (length - width) / 2, 0.0
-        )  # the round ends of a line add its width
+        # the round ends of a line add its width
+        half = np.where(np.arange(3) == np.argmax(extents), (length - width) / 2, 0.0)
         sticks.append(
             [
                 pose.position + pose.rotation @ (np.array(shape.offset) + sign * half)

@@ -60,6 +60,9 @@ class TreeEngine(Engine):
     variables of its first derivatives.
     """
 
+    _by_parameters = False
+    """Whether the parameters are among the variables of the first derivatives."""
+
     def __init__(
         self,
         system: System,
@@ -81,12 +84,12 @@ class TreeEngine(Engine):
         )
         parameters = data.model.numbers.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
+        n_w = ndx + nu + (n_p if self._by_parameters else 0)
         self.shapes: Shapes = {
-            **step_shapes(nx, nu, n_p, method.n_z, ndx, ndx + nu),
+            **step_shapes(nx, nu, n_p, method.n_z, ndx, n_w),
             "tree": self._packed(data),
             "memory": (room,),
         }
-        self._wide_shapes = step_shapes(nx, nu, n_p, method.n_z, ndx, ndx + nu + n_p)
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """The shapes, and the model's numbers at the parameters p (n_p) with the step."""
@@ -193,16 +196,7 @@ class TreeEngine(Engine):
 class WideTreeEngine(TreeEngine):
     """The engine with the parameters among the variables of its derivatives."""
 
-    def __init__(
-        self,
-        system: System,
-        method: Method,
-        data: TreeData,
-        library: ctypes.CDLL,
-        generated: Callable[[], Engine],
-    ):
-        super().__init__(system, method, data, library, generated)
-        self.shapes |= self._wide_shapes | {"slopes": (1, 3)}
+    _by_parameters = True
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """The shapes, with the model's numbers at the parameters and their derivatives."""

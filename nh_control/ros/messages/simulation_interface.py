@@ -59,9 +59,8 @@ class SimulationInterface:
         self._memory: DisturbanceEstimate | None = None
         self._u = np.zeros(self._dsys.nu)
         self._origin, self._told, self._latest = 0, False, -1
-        subscribe_start(
-            inbox, self._on_start
-        )  # before the states: it counts for those that follow
+        # before the states: it counts for those that follow
+        subscribe_start(inbox, self._on_start)
         self._states = StateReader(inbox, codecs, self._on_state, QUEUE)
 
     @property

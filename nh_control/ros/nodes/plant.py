@@ -213,8 +213,7 @@ class Plant:
         )
         self._node.get_logger().info(
             f"plant: {loop.plant.dsys}, {loop.plant.substeps} step(s) per command; model: "
-            f"{self._model.dsys}; "
-            f"reference {self._model.reference.name!r}; {commands}, "
+            f"{self._model.dsys}; reference {self._model.reference.name!r}; {commands}, "
             f"{speed}{', lock-step' if p['lockstep'] else ''}"
         )
 
@@ -250,10 +249,8 @@ class Plant:
     def _on_change(self) -> None:
         loop = self._loop
         self._publish_report()
-        text = (
-            f"{loop.mode.value} at step "
-            f"{loop.plant.step}{f': {loop.reason}' if loop.reason else ''}"
-        )
+        reason = f": {loop.reason}" if loop.reason else ""
+        text = f"{loop.mode.value} at step {loop.plant.step}{reason}"
         log = self._node.get_logger()
         ends = self._parameters["on_finish"] == "exit"
         if loop.mode is Mode.FAILED:
@@ -266,10 +263,9 @@ class Plant:
             pacing = loop.pacer.statistics()
             log.info(
                 f"{pacing.rate_hz:.1f} steps/s; missed steps {pacing.missed}; jitter mean "
-                f"{pacing.jitter_mean_s * 1e6:.0f} us, "
-                f"99 % {pacing.jitter_p99_s * 1e6:.0f} us, max {pacing.jitter_max_s * 1e6:.0f} "
-                f"us; "
-                f"commands rejected {loop.validator.rejected.total()}"
+                f"{pacing.jitter_mean_s * 1e6:.0f} us, 99 % {pacing.jitter_p99_s * 1e6:.0f} us, "
+                f"max {pacing.jitter_max_s * 1e6:.0f} us; commands rejected "
+                f"{loop.validator.rejected.total()}"
             )
             if ends:
                 self._exit.request()

@@ -63,9 +63,8 @@ class Recorder:
             ) from error
         store = get_typestore(Stores.LATEST)
         shown, hardware = states(scenario), parameters["source"] == "hardware"
-        for topic, type_name, message_type in sorted(
-            types, key=lambda entry: entry[0] in shown
-        ):  # a plant waits for the states' subscriber: all others first
+        # a plant waits for the states' subscriber: all others first
+        for topic, type_name, message_type in sorted(types, key=lambda entry: entry[0] in shown):
             latched = topic in LATCHED
             durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
             name = node.resolve_topic_name(topic)
@@ -84,7 +83,6 @@ class Recorder:
                 raw=True,
             )
         node.get_logger().info(f"recording {', '.join(topic for topic, *_ in types)} to {path}")
-
         self._diagnostics = Diagnostics(
             node, inbox, "recording", scenario.name, lambda: inbox.post(self._publish_report)
         )

@@ -19,9 +19,8 @@ def listeners(node: Node, publisher: Publisher) -> set[str] | None:
     """Names of all nodes known to take volatile messages of the publisher, or None while it is not
     matched with every one of them.
     """
-    matched = (
-        publisher.get_subscription_count()
-    )  # before the graph is asked: who comes in between is known, and not counted
+    # before the graph is asked: who comes in between is known, and not counted
+    matched = publisher.get_subscription_count()
     known = [
         s
         for s in node.get_subscriptions_info_by_topic(publisher.topic_name)

@@ -150,8 +150,7 @@ class ManagedNode(LifecycleNode):
                 self._tell(error)
             return TransitionCallbackReturn.FAILURE
         inbox.close()
-        # collections in the control loop need not look at what exists by now: imports, models,
-        # gains
+        # collections in the control loop need not look at what exists: imports, models, gains
         gc.freeze()
         return TransitionCallbackReturn.SUCCESS
 

@@ -39,11 +39,9 @@ def second_clock(node: Node, topic: str) -> list[str]:
     ]
     if own in names:
         names.remove(own)
-    return (
-        [
-            f"{topic} comes from {', '.join(sorted(names))} as well, and jumps for all who take "
-            f"it: give each robot its namespace, or this plant clock:=none"
-        ]
-        if names
-        else []
-    )
+    if not names:
+        return []
+    return [
+        f"{topic} comes from {', '.join(sorted(names))} as well, and jumps for all who take it: "
+        "give each robot its namespace, or this plant clock:=none"
+    ]

@@ -23,11 +23,8 @@ def answered(
     """The response after a request: `outcome()`, or why there is none, one of the `refusals` or no
     answer in time.
     """
-    expected: tuple[type[Exception], ...] = (
-        *refusals,
-        TimeoutError,
-        CallTimeout,
-    )  # Python 3.10 has two
+    # Python 3.10 has two kinds of TimeoutError
+    expected: tuple[type[Exception], ...] = (*refusals, TimeoutError, CallTimeout)
     try:
         inbox.call(request)
         response.success, response.message = True, outcome()

@@ -76,13 +76,9 @@ class TrackerChanges:
             self._sequence.exchange(others)
             self._weights, self._reference = weights, name
             if wanted is not None:
-                guidance = self._model.scenario.guidance
-                reference = wanted.reference
-                self._followed(
-                    self._sequence.begin(
-                        wanted, guidance(self._sequence.dsys, reference) if guidance else None
-                    )
-                )
+                plans = self._model.scenario.guidance
+                guidance = plans(self._sequence.dsys, wanted.reference) if plans else None
+                self._followed(self._sequence.begin(wanted, guidance))
 
         return change
 
