@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
 MAX_ITERATIONS = 50
@@ -35,8 +36,8 @@ def equilibrium(
 
     Where there are many equilibria each change (dx, du) is the least one that solves
     `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates and inputs named in
-    `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, and ValueError
-    for a name that is neither.
+    `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, StepFailed
+    where no step is possible from the guess, and ValueError for a name that is neither.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in hold if name not in names]
@@ -78,7 +79,10 @@ def _shorten(
     for halvings in range(MAX_HALVINGS + 1):
         part = 0.5**halvings * change
         x1, u1 = dsys.retract(x, part[: dsys.ndx]), u + part[dsys.ndx :]
-        motion = dsys.local(x1, dsys.step(x1, u1))
+        try:
+            motion = dsys.local(x1, dsys.step(x1, u1))
+        except StepFailed:  # too far: a shorter change may stay where the model holds
+            continue
         if np.linalg.norm(motion) < size:
             return x1, u1, motion
     return None

@@ -135,6 +135,8 @@ def optimize(
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
+    if not len(barrier_weights) or not min(barrier_weights) > 0:
+        raise ValueError(f"barrier_weights must be positive, got {barrier_weights}")
     Q, R, _ = lqr.checked_weights(dsys, Q, R)
     descent = _Descent(
         dsys,

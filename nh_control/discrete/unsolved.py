@@ -27,7 +27,8 @@ def solved_elsewhere(
 ) -> bool:
     """Whether a routine of the engine, which ended with a status, finds a solution from that of a
     shorter step, whose mean velocities are near those of the state; a step from zero, as all
-    begin, may not have led there.
+    begin, may not have led there. The kernel of trees has tried other starts of its own before
+    (`native/tree_newton.c`).
     """
     if status == newton.OUTSIDE or isinstance(engine, ComposedEngine) or not len(work.z):
         return False

@@ -127,7 +127,7 @@ class JointInput(Input):
     """
 
     coordinate: str
-    limit: float | tuple[float, float] = np.inf
+    limit: float | Sequence[float] = np.inf
     name: str = ""
 
     def names(self, tree: Tree) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class Wrench(Input):
     point: Point | str
     axes: str = "body"
     components: Sequence[str] = WRENCH
-    limit: float | tuple[float, float] = np.inf
+    limit: float | Sequence[float] = np.inf
 
     def __post_init__(self) -> None:
         if self.axes not in ("body", "world"):
@@ -192,5 +192,7 @@ class Wrench(Input):
         return ca.dot(u, twist[[WRENCH.index(component) for component in self.components]])
 
 
-def _pair(limit: float | tuple[float, float]) -> tuple[float, float]:
-    return limit if isinstance(limit, tuple) else (-limit, limit)
+def _pair(limit: float | Sequence[float]) -> tuple[float, float]:
+    limits = np.array(limit, dtype=float)
+    lower, upper = limits if limits.ndim else (-limits, limits)
+    return float(lower), float(upper)

@@ -69,7 +69,7 @@ EVERY_JOINT = Multibody(
             "thruster",
             Point("hull", (0.0, 0.3, 0.0)),
             components=("force_z", "torque_x"),
-            limit=9.0,
+            limit=[-9.0, 9.0],
         ),
         Wrench("wind", Point("ball", (0.1, 0.2, 0.3)), axes="world"),
     ],

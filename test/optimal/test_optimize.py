@@ -232,6 +232,9 @@ def test_too_few_iterations_and_unknown_methods_are_said():
     )
     with pytest.raises(ValueError, match="unknown method 'gauss'"):
         optimize(dsys, cost, guess, np.eye(2), np.eye(1), "gauss")
+    for weights in ((), (1.0, 0.0)):
+        with pytest.raises(ValueError, match="barrier_weights must be positive"):
+            optimize(dsys, cost, guess, np.eye(2), np.eye(1), barrier_weights=weights)
     with pytest.raises(ValueError, match="over 10 steps, the trajectory has 9"):
         optimize(
             dsys,
