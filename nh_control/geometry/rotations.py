@@ -28,13 +28,13 @@ error is its links'.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry import quaternion
+from nh_control.geometry.retraction import Retraction
 from nh_control.geometry.smooth import arctan_over, sinc, sine_defect, tangent_coefficient, versine
 from nh_control.geometry.spaces import Segment, Space
 
@@ -50,23 +50,11 @@ def _projector(unit: ca.SX) -> ca.SX:
     return ca.SX.eye(unit.shape[0]) - unit @ unit.T
 
 
-@dataclass(frozen=True)
-class RotationRetraction:
-    """A map tau from rotation vectors to unit quaternions, its inverse, and its right-trivialized
-    tangent's inverse.
-    """
-
-    name: str
-    tau: Callable[[ca.SX], ca.SX]
-    inverse: Callable[[ca.SX], ca.SX]
-    dtau_inverse: Callable[[ca.SX], ca.SX]
-
-
 ROTATION_RETRACTIONS = {
     r.name: r
     for r in (
-        RotationRetraction("exp", quaternion.exp, quaternion.log, quaternion.dexp_inverse),
-        RotationRetraction("cay", quaternion.cay, quaternion.cay_inverse, quaternion.dcay_inverse),
+        Retraction("exp", quaternion.exp, quaternion.log, quaternion.dexp_inverse),
+        Retraction("cay", quaternion.cay, quaternion.cay_inverse, quaternion.dcay_inverse),
     )
 }
 

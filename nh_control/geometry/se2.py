@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import casadi as ca
 
+from nh_control.geometry.retraction import Retraction
 from nh_control.geometry.smooth import sinc, tangent_coefficient, versine
 
 
@@ -121,18 +119,6 @@ def dsccsk_inverse(v: ca.SX) -> ca.SX:
     lever = rotate(-v[0] / 2, ca.vertcat(t[1], -t[0]) / 2)
     turn = adjoint(ca.vertcat(-v[0] / 2, 0, 0))
     return ca.horzcat(ca.vertcat(1, -lever), turn[:, 1:3])
-
-
-@dataclass(frozen=True)
-class Retraction:
-    """A map tau from algebra to group, its inverse, and its right-trivialized tangent's inverse
-    `dtau_inverse(v)` (3, 3).
-    """
-
-    name: str
-    tau: Callable[[ca.SX], ca.SX]
-    inverse: Callable[[ca.SX], ca.SX]
-    dtau_inverse: Callable[[ca.SX], ca.SX]
 
 
 RETRACTIONS = {

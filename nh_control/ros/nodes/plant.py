@@ -62,7 +62,7 @@ class Plant:
         self._node, self._inbox, self._exit = node, inbox, exit_
         self._parameters, self._shown = Parameters(node, PLANT), -1
         self._model = Model.of(self._parameters)
-        self._loop = self._make_stepper()
+        self._loop = self._make_loop()
         dsys = self._loop.plant.dsys
         self._reference_start = ReferenceStartPublisher(node)  # found before the states
         self._states = StatePublisher(
@@ -116,7 +116,7 @@ class Plant:
         self._publish_report()
         wait_delivered(self._node.publishers, DELIVERY_S)
 
-    def _make_stepper(self) -> SimulationLoop:
+    def _make_loop(self) -> SimulationLoop:
         p, model = self._parameters, self._model
         try:
             run = Options(p["lockstep"], p["wait_for_tracker"], self._last_step())
@@ -180,9 +180,7 @@ class Plant:
 
     def _make_plant(self) -> SimulatedPlant:
         p, model, scenario = self._parameters, self._model, self._model.scenario
-        nominal = scenario.parameters
-        given = p.declare_fields(PLANT_PARAMETERS, nominal)
-        other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
+        other = p.declare_changed(PLANT_PARAMETERS, scenario.parameters)
         perturbation = type(scenario.perturbation)(
             **p.declare_fields(PERTURBATION, scenario.calm, read_only=False)
         )

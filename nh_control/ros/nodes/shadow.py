@@ -136,9 +136,7 @@ class ShadowNode:
 
 def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
     """The model, with other physical parameters where these are given."""
-    nominal = scenario.parameters
-    given = p.declare_fields(PLANT_PARAMETERS, nominal)
-    other = {name: value for name, value in given.items() if value != getattr(nominal, name)}
+    other = p.declare_changed(PLANT_PARAMETERS, scenario.parameters)
     try:
         with located(scenario.file):
             model = scenario.model(p["integrator"], p["step_s"])

@@ -85,7 +85,7 @@ class Tracker:
         self._actions: GoalActions | None = None
         bodies = [codec for codec in shown if isinstance(codec, BodyCodec)]
         self._paths = PathPublisher(node, model, bodies[0]) if bodies else None
-        self._goals = self._make_guide(node, self._paths)
+        self._goals = self._make_goals(node, self._paths)
         self._show_path(self._sequence.leg(0))
         self._diagnostics = Diagnostics(
             node, inbox, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
@@ -139,7 +139,7 @@ class Tracker:
             self._start_anew,
         )
 
-    def _make_guide(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
+    def _make_goals(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
         """Follow goals, if the scenario has bodies and a guidance."""
         if paths is None or self._sequence.leg(0).guidance is None:
             return None

@@ -61,7 +61,7 @@ class Parameters:
             for name, p in node.get_parameters_by_prefix("").items()
             if not name.startswith(_ROS_OWN)
         }
-        for name in overrides:
+        for name in overrides:  # those of an earlier configuration that are fixed stay declared
             if not node.describe_parameter(name).read_only:
                 node.undeclare_parameter(name)
         known = {*ALL, *(spec.name for spec in specs)}
@@ -99,6 +99,11 @@ class Parameters:
             spec = _spec(prefix, field, type(defaults).__name__)
             self.declare(replace(spec, read_only=read_only))
         return {field.name: self[prefix + field.name] for field in declared}
+
+    def declare_changed(self, prefix: str, defaults: Any) -> dict[str, Any]:
+        """The same; returns those values alone that are not the default ones."""
+        given = self.declare_fields(prefix, defaults)
+        return {name: value for name, value in given.items() if value != getattr(defaults, name)}
 
     def checked(self, changes: list[Parameter]) -> SetParametersResult:
         """Whether the parameters may have these values."""
