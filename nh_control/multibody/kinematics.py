@@ -45,6 +45,8 @@ class Tree:
     their order, then one Rn of the joints with one coordinate, in their order, and the prescribed
     ones last. A prescribed name that no joint has is a coordinate of its own. `constrained` are
     joints with one coordinate that are constraints: theirs are functions of the configuration.
+    `anchors` are, by the name of every frame, the moving frame that carries it, which may be
+    itself, or the world, and its position (3) and rotation (3, 3) in that one.
 
     Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there
     are no cycles.
@@ -70,23 +72,12 @@ class Tree:
         poses = [space for space in spaces.values() if not isinstance(space, Rn)]
         self._check_prescribed(scalars, poses)
         self.scalars = (*(c for c in scalars if c not in self.prescribed), *self.prescribed)
-        for frame in frames:
-            if frame.mimic and frame.mimic.coordinate not in self.scalars:
-                raise ValueError(
-                    f"{name}: frame {frame.name!r} mimics the unknown coordinate "
-                    f"{frame.mimic.coordinate!r}; {self._among(self.scalars)}"
-                )
+        self._check_mimics(frames)
         if not (poses or self.scalars):
             raise ValueError(f"{name}: the model has no coordinates; add a joint")
         self.space: Space = _product(poses, self.scalars)
         self._places = _places(spaces, poses, self.scalars)
-        self.anchors = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
-        for f in frames:
-            anchor, at, rotation = self.anchors[f.parent]
-            pose = at + rotation @ f.at, rotation @ np.array(f.rotation)
-            self.anchors[f.name] = (
-                (anchor, *pose) if f.is_fixed else (f.name, np.zeros(3), np.eye(3))
-            )
+        self.anchors = _anchors(frames)
 
     def place(self, coordinate: str) -> tuple[int, int]:
         """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of
@@ -171,6 +162,14 @@ class Tree:
                     f"cannot be prescribed; choose of {list(scalars)}"
                 )
 
+    def _check_mimics(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            if frame.mimic and frame.mimic.coordinate not in self.scalars:
+                raise ValueError(
+                    f"{self.name}: frame {frame.name!r} mimics the unknown coordinate "
+                    f"{frame.mimic.coordinate!r}; {self._among(self.scalars)}"
+                )
+
     def _among(self, names: Iterable[str]) -> str:
         return f"choose one of {list(names)}"
 
@@ -245,6 +244,16 @@ class Kinematics:
 
 def _of(point: Point | str) -> tuple[str, Vector]:
     return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+
+
+def _anchors(frames: Sequence[Frame]) -> dict[str, tuple[str, np.ndarray, np.ndarray]]:
+    found = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
+    for frame in frames:
+        anchor, at, rotation = found[frame.parent]
+        pose = at + rotation @ frame.at, rotation @ np.array(frame.rotation)
+        still = np.zeros(3), np.eye(3)
+        found[frame.name] = (anchor, *pose) if frame.is_fixed else (frame.name, *still)
+    return found
 
 
 def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
