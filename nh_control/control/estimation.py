@@ -87,6 +87,15 @@ class KalmanFilter:
         P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
         return Belief(x[:, 0], (P + P.T) / 2)
 
+    def deviation(self, belief: Belief, y: ArrayLike) -> float:
+        """How far the measurement y is from what the belief expects, in standard deviations:
+        `max_i |innovation_i| / sqrt(S_ii)`, `S = H P H^T + V`; raises ValueError as `update`.
+        """
+        self._require_finite(belief)
+        innovation, H = self._innovation(belief.x, self._measured(y))
+        S = H @ belief.P @ H.T + self.V
+        return float(np.max(np.abs(innovation) / np.sqrt(np.diag(S))))
+
     def expected(self, x: ArrayLike) -> np.ndarray:
         """Measurement at the state x (nx) without noise."""
         return self._functions("measure", x)[0][:, 0]

@@ -10,6 +10,8 @@ from typing import Any
 from launch.actions import DeclareLaunchArgument
 
 from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.ros.loop.after_disarming import Kind
+from nh_control.ros.loop.safe_range import SYNTAX
 from nh_control.scenarios import Scenario, disturbance, fault
 
 BOOL = ("true", "false", "True", "False")
@@ -237,13 +239,20 @@ def of_hardware() -> list[Argument]:
         _of("hardware.estimator", str, "how states are made of measurements", ("kalman", "none")),
         _of("hardware.noise", float, "standard deviation of measured configurations [m, rad]"),
         _of("hardware.acceleration", float, "unknown accelerations [m/s^2, rad/s^2]"),
+        _of("hardware.outlier", float, "deviations beyond which states are refused, 0 = never"),
         _of("hardware.compensate_delay", bool, "commands are for the state when they act"),
         _of("hardware.actuation_s", float, "time from a command's sending to its effect [s]"),
         _of("hardware.max_age_s", float, "oldest state that is used [s], 0 = any"),
         _of("disarm.silence_s", float, "time without states that disarms [s], 0 = never"),
         _of("disarm.error", float, "error of the configuration that disarms, 0 = never"),
+        _of("disarm.range", list, f"ranges that disarm when left, {SYNTAX}, with spaces between"),
         _of("disarm.saturation_s", float, "time of saturation that disarms [s], 0 = never"),
-        _of("disarm.command", str, "what is commanded after a disarming", ("none", "zero")),
+        _of(
+            "disarm.command",
+            str,
+            "what is commanded after a disarming",
+            tuple(k.value for k in Kind),
+        ),
     ]
 
 

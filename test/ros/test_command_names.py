@@ -1,5 +1,7 @@
 """Which names commands may have: those of actuators, or of joints that one actuator drives."""
 
+import math
+
 import pytest
 
 from nh_control import scenarios
@@ -31,6 +33,20 @@ NAMES = CommandNames(("lift", "turn"), [DrivenJoint("turret", 1, -2.0)], ("turre
 )
 def test_every_input_is_named_once(names, order):
     assert NAMES.order(names) == order
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "driving"),
+    [
+        (("flap", "turret", "lift"), (0.0, 1.0, 2.0), (1.0, 2.0)),
+        (("turret", "flap", "lift"), (1.0, math.nan, 2.0), (1.0, 2.0)),
+        (("flap", "turret", "lift"), (0.5, 1.0, 2.0), None),
+        (("turret", "flap", "lift"), (1.0, 0.0, 2.0, 3.0), None),
+        (("turret", "flap", "lift"), (1.0,), None),
+    ],
+)
+def test_a_joint_that_nothing_drives_may_have_no_effort_as_its_value(names, values, driving):
+    assert NAMES.driving(names, values) == driving
 
 
 def linkage(force):

@@ -137,4 +137,19 @@ def test_an_effort_on_a_joint_is_checked_as_the_input_that_it_becomes():
     assert offer(g, 0, (0.5, 3.0), names=("passive", "hinge", "a")) is None
     assert g.take(0) == (1.0, -2.0) and g.clipped == 1
     assert offer(g, 1, (1e308, 0.0), names=("hinge", "a")) is Rejection.NOT_FINITE
-    assert offer(g, 1, (0.0, 0.5, 3.0), names=("passive", "hinge", "a")) is Rejection.WRONG_LENGTH
+    assert offer(g, 1, (0.1, 0.5, 3.0), names=("passive", "hinge", "a")) is Rejection.WRONG_LENGTH
+    assert offer(g, 1, (0.0, 2.0, 0.5), names=("passive", "hinge", "a")) is None
+    assert g.take(1) == (0.5, -8.0)
+
+
+def test_the_first_command_of_every_reason_is_kept_for_the_log():
+    g = validator()
+    offer(g, 5, names=("a", "c"))
+    offer(g, 5, names=("b", "c"))
+    offer(g, 5, (1.0,) * 1000)
+    assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
+    assert g.examples[Rejection.WRONG_NAMES] == (
+        "got efforts [0.5, 2.0] for ['a', 'c'], stamped 0.05 s at 0.05 s; expected those of a, b, "
+        "or of joints that these drive, with the stamp of the state that they answer"
+    )
+    assert len(g.examples[Rejection.WRONG_LENGTH]) < 300

@@ -8,7 +8,13 @@ from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.loop.arming import Arming, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.hardware_tracker import HardwareTracker, StateRefused, Timing
+from nh_control.ros.loop.hardware_tracker import (
+    Diverged,
+    HardwareTracker,
+    StateRefused,
+    Timing,
+)
+from nh_control.ros.loop.refusal import Refusal
 
 WALL = 1_790_000_000_000_000_000
 
@@ -217,6 +223,72 @@ def test_states_too_large_to_calculate_with_are_refused_and_leave_no_trace(cart,
     np.testing.assert_array_equal(answers(wild=True), answers(wild=False))
 
 
+def flying(cart, outlier):
+    """A tracker that has answered three states on the reference, and a function that gives it the
+    next one, `wrong` m off.
+    """
+    dsys, tracker = cart
+    hardware = HardwareTracker(
+        ReferenceSequence(tracker), FilteredState(dsys, 1e-3, 1.0, outlier), Timing()
+    )
+    hardware.start(ns(0.0))
+    steps = iter(range(1000))
+
+    def answer(wrong=0.0):
+        k = next(steps)
+        q = dsys.configuration(tracker.reference.states[k]) + [wrong, 0.0]
+        found = hardware.answer(ns(k * dsys.h), q, None, ns(k * dsys.h))
+        hardware.sent(found.command.u, ns(k * dsys.h))
+        return found
+
+    for _ in range(3):
+        answer()
+    return answer
+
+
+def test_a_state_that_no_motion_explains_is_refused_and_the_next_one_used(cart):
+    answer = flying(cart, outlier=100.0)
+    for wrong in (100.0, -0.5, 1e200):
+        with pytest.raises(StateRefused, match="standard deviations from what the model") as got:
+            answer(wrong)
+        assert got.value.kind is Refusal.IMPLAUSIBLE
+        assert np.abs(answer().command.error[:2]).max() < 0.01
+    answer(0.01)
+
+
+def test_a_filter_without_a_limit_takes_what_comes(cart):
+    assert flying(cart, outlier=0.0)(0.5).command.error[0] > 0.1
+    with pytest.raises(ValueError, match="outlier >= 0, got -1"):
+        FilteredState(cart[0], 1e-3, 1.0, -1.0)
+
+
+def test_states_that_stay_implausible_are_a_divergence_after_which_they_are_believed(cart):
+    answer = flying(cart, outlier=100.0)
+    for _ in range(9):
+        with pytest.raises(StateRefused):
+            answer(100.0)
+    with pytest.raises(Diverged, match="10 states in turn were implausible, the last one"):
+        answer(100.0)
+    assert answer(100.0).command.error[0] == pytest.approx(100.0, abs=0.01)
+
+
+def test_states_far_in_the_future_are_refused_where_delays_are_compensated(cart):
+    dsys, tracker = cart
+    hardware = HardwareTracker(
+        ReferenceSequence(tracker), MeasuredState(dsys), Timing(compensate=True)
+    )
+    with pytest.raises(StateRefused, match="1e.06 s in the future by this node's clock"):
+        hardware.answer(ns(1e6), [0.0, 0.0], [0.0, 0.0], ns(0.0))
+
+
+def test_a_tracker_tells_of_states_whose_time_is_ahead(cart):
+    dsys, tracker = cart
+    hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())
+    assert hardware.gap_s(ns(1e6)) == 0.0
+    hardware.answer(ns(0.0), [0.0, 0.0], [0.0, 0.0], ns(0.0))
+    assert hardware.gap_s(ns(9.0)) == 0.0 and hardware.gap_s(ns(1e6)) == 1e6
+
+
 # --- arming --------------------------------------------------------------------------------------
 
 
@@ -248,6 +320,12 @@ def test_every_limit_disarms_with_its_reason():
     nan = Arming(Limits(error=0.2), armed=True)
     nan.observe(0.0, np.array([np.nan]), False)
     assert not nan.armed
+
+    gone = Arming(Limits(), armed=True)
+    gone.observe(0.0, np.zeros(1), False, left="")
+    assert gone.armed
+    gone.observe(0.1, np.zeros(1), False, left="cart_joint = 2 is not in -1 ... 1")
+    assert not gone.armed and gone.reason.startswith("cart_joint = 2")
 
     weak = Arming(Limits(saturation_s=0.3), armed=True)
     for t, saturated in ((0.0, True), (0.2, True), (0.25, False), (0.5, True), (0.54, True)):

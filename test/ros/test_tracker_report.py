@@ -8,6 +8,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
+from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 
@@ -110,3 +111,45 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
         name: made.values[f"states refused: {name}"] for name in ("wrong names", "wrong stamp")
     }
     assert kinds == {"wrong names": 1, "wrong stamp": 2}
+
+
+def held(hold):
+    """A leg of 40 steps that begins at step 10."""
+    reference = type("Way", (), {"name": "a_way", "__len__": lambda self: 40})()
+    return ReferenceLeg(10, types.SimpleNamespace(reference=reference, hold=hold))
+
+
+@pytest.mark.parametrize(
+    ("step", "hold", "saturated", "level", "message"),
+    [
+        (49, True, True, "ok", "tracking"),
+        (50, False, True, "ok", "tracking"),
+        (150, True, False, "ok", "tracking: the reference ended 1 s ago, its last state is held"),
+        (
+            10**8 + 50,
+            True,
+            True,
+            "warn",
+            "the reference ended 1e+06 s ago, its last state is held, 1 of 1 commands saturated",
+        ),
+        (250, False, False, "warn", "the reference ended 2 s ago and is not held: no forces"),
+    ],
+)
+def test_it_is_said_that_a_reference_is_over(step, hold, saturated, level, message):
+    report = TrackerReport(SCENARIO, MODEL)
+    report.computed(step, START, START, command((saturated, False)), 0)
+    report.answered(1e-3)
+    report.following(held(hold))
+    told = report.make()
+    assert (told.level, told.message) == (level, message)
+    assert told.values["reference"] == "a_way"
+    assert told.values["reference_left_s"] == pytest.approx((50 - step) * MODEL.h)
+    report.answered(1e-3)
+    assert "saturated" not in report.make().message
+
+
+def test_the_first_refused_state_of_a_kind_is_news_for_the_log():
+    report = TrackerReport(SCENARIO, MODEL)
+    report.refuse(Refusal.STAMP, "one")
+    report.refuse(Refusal.STAMP, "two")
+    assert report.make().news == {"state refused, wrong stamp": "one"}

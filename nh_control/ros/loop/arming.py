@@ -60,10 +60,14 @@ class Arming:
         if self.limits.silence_s and silence_s > self.limits.silence_s:
             self.disarm(f"no state that can be used for {silence_s:.3g} s")
 
-    def observe(self, now_s: float, error: np.ndarray, saturated: bool) -> None:
-        """A command was computed at a tracking error (n) of the configuration."""
+    def observe(self, now_s: float, error: np.ndarray, saturated: bool, left: str = "") -> None:
+        """A command was computed at a tracking error (n) of the configuration, which has `left`
+        its range, if that says so.
+        """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
+        if left:
+            self.disarm(left)
         if self.limits.error and not largest <= self.limits.error:
             self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:g}")
         if not saturated or self._free_at is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from nh_control.scenarios.driven_joints import DrivenJoint
@@ -9,10 +10,11 @@ from nh_control.scenarios.driven_joints import DrivenJoint
 
 class CommandNames:
     """The names that a command may have: every one of the `inputs` once, as itself or as the joint
-    that it drives alone, in any order, and any other of the `joints`, which get no value.
+    that it drives alone, in any order, and any other of the `joints`, which get no value, or
+    `driving`.
 
-    The last is what topic_based_ros2_control sends: all joints' names, and the efforts of those
-    that have an effort to command.
+    What has no value is what topic_based_ros2_control sends: all joints' names, and the efforts of
+    those that have an effort to command.
     """
 
     def __init__(
@@ -44,3 +46,14 @@ class CommandNames:
         if len(found) != len(self.inputs) or len(set(names)) != len(names):
             return None
         return tuple(found[i] for i in range(len(self.inputs)))
+
+    def driving(self, names: Sequence[str], values: Sequence[float]) -> tuple[float, ...] | None:
+        """The values of the names that drive, where every name has one; None where they have not,
+        or where one that drives nothing has another value than 0 or NaN.
+        """
+        if len(values) != len(names):
+            return None
+        pairs = list(zip(names, values))
+        if any(v and not math.isnan(v) for name, v in pairs if name in self._others):
+            return None
+        return tuple(v for name, v in pairs if name not in self._others)

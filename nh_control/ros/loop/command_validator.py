@@ -11,7 +11,8 @@ import numpy as np
 
 from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.step_clock import OTHER_CLOCK_NS, StepClock
+from nh_control.ros.loop.refusal import told
+from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS, StepClock
 
 
 class Fallback(str, Enum):
@@ -70,6 +71,8 @@ class CommandValidator:
         self._damping = damping or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.rejected: Counter[Rejection] = Counter()
+        self.examples: dict[Rejection, str] = {}
+        """The first command that was rejected, by reason."""
         self.saturated: Counter[str] = Counter()
         """Accepted commands that were clipped, by input."""
         self.clear()
@@ -91,8 +94,18 @@ class CommandValidator:
         """
         reason = self._check(names, values, stamp, step)
         if reason is not None:
+            if reason not in self.rejected:
+                self.examples[reason] = self._told(names, values, stamp, step)
             self.rejected[reason] += 1
         return reason
+
+    def _told(self, names: Sequence[str], values: Sequence[float], stamp: int, step: int) -> str:
+        now_s = self.clock.stamp(step) / NANOSECONDS
+        return (
+            f"got efforts {told(values)} for {told(names)}, stamped {stamp / NANOSECONDS:.9g} s "
+            f"at {now_s:.9g} s; expected those of {', '.join(self.names.inputs)}, or of joints "
+            f"that these drive, with the stamp of the state that they answer"
+        )
 
     def _check(
         self, names: Sequence[str], values: Sequence[float], stamp: int, step: int
@@ -101,7 +114,10 @@ class CommandValidator:
         if order is None:
             return Rejection.WRONG_NAMES
         if len(values) != len(order):
-            return Rejection.WRONG_LENGTH
+            driving = self.names.driving(names, values)
+            if driving is None:
+                return Rejection.WRONG_LENGTH
+            values = driving
         values = tuple(gain * values[place] for place, gain in order)
         if not all(map(math.isfinite, values)):
             return Rejection.NOT_FINITE

@@ -9,7 +9,12 @@ import numpy as np
 from nh_control.control.estimation import Belief, KalmanFilter
 from nh_control.control.input_history import Inputs, steps_of
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
+
+
+class Implausible(Unusable):
+    """A measurement that cannot be of the same motion as those before; the message says why."""
 
 
 class MeasuredState:
@@ -53,16 +58,22 @@ class FilteredState:
     Configurations are measured with noise of the standard deviation `noise` (m, rad); forces that
     the model does not know change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
     `W = (acceleration h)^2 G G^T` a step, G the momenta of unit velocities. Measured velocities
-    are used at the first state only; without them it has those of the `expected` one. Raises
-    ValueError for noise or acceleration <= 0.
+    are used at the first state only; without them it has those of the `expected` one.
+    Measurements that are more than `outlier` standard deviations from what is expected are
+    Implausible; 0 takes all. Raises ValueError for noise or acceleration <= 0, or outlier < 0.
     """
 
-    def __init__(self, dsys: DiscreteSystem, noise: float, acceleration: float):
+    def __init__(
+        self, dsys: DiscreteSystem, noise: float, acceleration: float, outlier: float = 0.0
+    ):
         if not (noise > 0 and acceleration > 0):
             raise ValueError(
                 f"a filter needs noise > 0 and acceleration > 0, got {noise} and {acceleration}"
             )
+        if not outlier >= 0:
+            raise ValueError(f"a filter needs outlier >= 0, got {outlier}")
         self._dsys, self._noise, self._acceleration = dsys, noise, acceleration
+        self._outlier = outlier
         self.reset()
 
     def reset(self) -> None:
@@ -78,7 +89,7 @@ class FilteredState:
         expected: np.ndarray,
     ) -> np.ndarray:
         """State (nx) at a time from configuration q (nq) and velocity v (nw) or None; raises
-        StepFailed.
+        StepFailed and Implausible.
         """
         if self._known is None:
             velocity = self._dsys.velocity(expected) if v is None else np.asarray(v)
@@ -88,9 +99,19 @@ class FilteredState:
             for u, duration_s in inputs:
                 for step in steps_of(self._dsys, duration_s):
                     belief = kalman.predict(belief, u, step)
+            if self._outlier:
+                self._require_plausible(kalman.deviation(belief, q))
             belief = kalman.update(belief, q)
         self._known = kalman, belief
         return belief.x
+
+    def _require_plausible(self, deviation: float) -> None:
+        if not deviation <= self._outlier:
+            raise Implausible(
+                Refusal.IMPLAUSIBLE,
+                f"{deviation:.3g} standard deviations from what the model expects, more than "
+                f"{self._outlier:g}",
+            )
 
     def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> tuple[KalmanFilter, Belief]:
         dsys, n = self._dsys, self._dsys.system.space.nv

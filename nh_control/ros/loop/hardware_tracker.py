@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -13,15 +13,22 @@ from nh_control.control import Command, DisturbanceEstimate
 from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.hardware_estimate import Implausible
 from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted with the model."""
+IN_TURN = 10
+"""Implausible states after which it is the estimate that is wrong."""
 
 
 class StateRefused(Unusable):
     """A state that cannot be used; the message says why."""
+
+
+class Diverged(Exception):
+    """States and estimate do not belong together; the message says by how much."""
 
 
 class Estimate(Protocol):
@@ -88,8 +95,15 @@ class HardwareTracker:
         """Forget all states and inputs, and the start."""
         self._estimate.reset()
         self._inputs.clear()
-        self.start_ns, self.last_ns, self._step = None, -1, -1
+        self.start_ns, self.last_ns, self._step, self._doubted = None, -1, -1, 0
         self._memory: DisturbanceEstimate | None = None
+
+    def gap_s(self, time_ns: int) -> float:
+        """Seconds by which a state is newer than the last one where that is more than LONGEST_S,
+        else 0.
+        """
+        gap_s = (time_ns - self.last_ns) / NANOSECONDS
+        return gap_s if self.last_ns >= 0 and gap_s > LONGEST_S else 0.0
 
     def start(self, time_ns: int) -> None:
         """The reference starts at this time."""
@@ -102,22 +116,25 @@ class HardwareTracker:
         time, while the tracker's clock shows `now_ns`.
 
         Raises StateRefused for one that is not newer than the last, too old, or of numbers that
-        are too large to calculate with, which leaves no trace; and StepFailed where the model
-        cannot follow, after which states are estimated anew.
+        are too large to calculate with, or implausible, which leaves no trace; and StepFailed
+        where the model cannot follow, or Diverged where IN_TURN states were implausible, after
+        which states are estimated anew.
         """
         self._check(time_ns, now_ns)
         estimate = copy(self._estimate)
-        if self.last_ns >= 0 and time_ns - self.last_ns > LONGEST_S * NANOSECONDS:
+        if self.gap_s(time_ns):
             estimate.reset()
         try:
             answer = self._answer(estimate, time_ns, q, v, now_ns)
         except StepFailed:
             self._estimate.reset()
             raise
+        except Implausible as reason:
+            self._doubt(reason)
         except ValueError as reason:
             text = f"its numbers cannot be used: {reason}"
             raise StateRefused(Refusal.MODEL, text) from reason
-        self._estimate, self.last_ns = estimate, time_ns
+        self._estimate, self.last_ns, self._doubted = estimate, time_ns, 0
         self._memory = None if self.start_ns is None else answer.command.memory
         self._step = answer.step
         return answer
@@ -151,6 +168,14 @@ class HardwareTracker:
         self.start_ns = None
         self.sequence.reset()
 
+    def _doubt(self, reason: Implausible) -> NoReturn:
+        self._doubted += 1
+        if self._doubted < IN_TURN:
+            raise StateRefused(reason.kind, str(reason)) from reason
+        self._estimate.reset()
+        self._doubted = 0
+        raise Diverged(f"{IN_TURN} states in turn were implausible, the last one {reason}")
+
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS
         if time_ns <= self.last_ns:
@@ -165,10 +190,11 @@ class HardwareTracker:
                 f"{abs(age_s):.3g} s {when} by this node's clock, more than max_age_s = "
                 f"{self.timing.max_age_s:g} s: are the clocks the same?",
             )
-        if self.timing.compensate and age_s > LONGEST_S:
+        if self.timing.compensate and abs(age_s) > LONGEST_S:
+            when = "old" if age_s > 0 else "in the future"
             raise StateRefused(
                 Refusal.STAMP,
-                f"{age_s:.3g} s old by this node's clock, too long ago for its delay to be "
+                f"{abs(age_s):.3g} s {when} by this node's clock, too far for its delay to be "
                 f"compensated: are the clocks the same? hardware.compensate_delay:=false takes "
                 f"stamps of any clock",
             )

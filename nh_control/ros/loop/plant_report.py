@@ -64,7 +64,9 @@ class PlantReport:
             **{name: value for values, _ in watched for name, value in values.items()},
             **({} if plant.faults is None else plant.faults.report()),
         }
-        return Report(level, message, values)
+        examples = validator.examples.items()
+        news = {f"command rejected, {reason.value}": text for reason, text in examples}
+        return Report(level, message, values, news)
 
     def _judge(self, missed: int, warnings: list[str]) -> tuple[str, str]:
         loop, validator = self._loop, self._loop.validator

@@ -17,6 +17,7 @@ class Refusal(str, Enum):
     ORIENTATION = "no unit quaternion"
     STAMP = "wrong stamp"
     MODEL = "beyond the model"
+    IMPLAUSIBLE = "implausible"
 
 
 def told(values: Sequence[object]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nh_control.control import Command
+from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.report import Report
@@ -31,11 +32,13 @@ class TrackerReport:
         """The target (nx) and the command of the last state."""
         self._trouble, self._state = "", ""
         self._more: dict[str, object] = {}
+        self._news: dict[str, str] = {}
+        self._leg: ReferenceLeg | None = None
         self._clear()
 
     def _clear(self) -> None:
         self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
-        self._answers, self._refused, self._goal = 0, 0, ""
+        self._answers, self._refused, self._goal, self._clipped = 0, 0, "", 0
 
     def accept(self) -> None:
         """A goal or trajectory is followed."""
@@ -56,6 +59,11 @@ class TrackerReport:
         self._refusals["states"][kind] += 1
         self._refused += 1
         self._trouble = reason
+        self._news.setdefault(f"state refused, {kind.value}", reason)
+
+    def following(self, leg: ReferenceLeg) -> None:
+        """The leg of the last command, which was followed, or held, or was over."""
+        self._leg = leg
 
     def computed(
         self, step: int, x: np.ndarray, target: np.ndarray, command: Command, approximated: int
@@ -68,6 +76,7 @@ class TrackerReport:
         self.last = target, command
         if command.saturated.any():
             self._saturated += 1
+            self._clipped += 1
             self._limited += command.saturated
 
     @property
@@ -89,6 +98,7 @@ class TrackerReport:
             "rate_hz": self._answers / elapsed if elapsed > 0 else 0.0,
             "response_mean_us": self._busy_s / max(1, self._answers) * 1e6,
             "response_max_us": self._slowest_s * 1e6,
+            **self._reference(),
             "error_norm": float(np.linalg.norm(self._error)),
             **self._error_parts(),
             **{
@@ -114,7 +124,19 @@ class TrackerReport:
         }
         level, message = self._judge()
         self._clear()
-        return Report(level, message, values)
+        return Report(level, message, values, dict(self._news))
+
+    def _reference(self) -> dict[str, object]:
+        """What is followed, and how long yet."""
+        if self._leg is None:
+            return {}
+        name = self._leg.tracker.reference.name
+        return {"reference": name, "reference_left_s": 0.0 - self._past_s}
+
+    @property
+    def _past_s(self) -> float:
+        """Seconds since the reference's end, negative before it."""
+        return 0.0 if self._leg is None else (self._step - self._leg.end) * self._dsys.h
 
     def _error_parts(self) -> dict[str, float]:
         """Sizes of the parts of the last configuration error that mean something."""
@@ -133,4 +155,16 @@ class TrackerReport:
             return "warn", "no new states" if self._step >= 0 else "waiting for states"
         if self._goal:
             return "warn", self._goal
-        return "ok", "tracking"
+        return self._judge_end()
+
+    def _judge_end(self) -> tuple[str, str]:
+        past_s = self._past_s
+        if self._leg is None or past_s <= 0:
+            return "ok", "tracking"
+        ended = f"the reference ended {past_s:.3g} s ago"
+        if not self._leg.tracker.hold:
+            return "warn", f"{ended} and is not held: no forces"
+        if self._clipped:
+            clipped = f"{self._clipped} of {self._answers} commands saturated"
+            return "warn", f"{ended}, its last state is held, {clipped}"
+        return "ok", f"tracking: {ended}, its last state is held"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
@@ -45,6 +45,7 @@ class Diagnostics:
     def publish(self, report: Report) -> None:
         """Publish a report, its floats with 6 digits."""
         warnings = self._warnings()
+        self._log_first(report.news)
         level = "warn" if warnings and report.level == "ok" else report.level
         self._status.level = _LEVELS[level]
         self._status.message = "; ".join([report.message, *warnings])
@@ -65,6 +66,13 @@ class Diagnostics:
                 self._known.add(text)
                 self._node.get_logger().warning(text)
         return texts
+
+    def _log_first(self, news: Mapping[str, str]) -> None:
+        for kind, text in news.items():
+            if kind not in self._known:
+                self._known.add(kind)
+                more = "more of the kind are counted in /diagnostics"
+                self._node.get_logger().warning(f"{kind}: {text}; {more}")
 
 
 def _text(value: object) -> str:

@@ -10,9 +10,11 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.after_disarming import AfterDisarming
 from nh_control.ros.loop.arming import Arming
-from nh_control.ros.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
+from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
 from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.safe_range import SafeRange
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec
@@ -29,7 +31,8 @@ class HardwareInterface:
 
     `send(u, k, stamp)` publishes a command (nu) that answers the state of a stamp (ns) with the
     reference at step k. While it is not armed, states are estimated and reported, and nothing is
-    sent; after a disarming, of which `started_anew` tells, with `zero_after`, inputs of no force.
+    sent; after a disarming, of which `started_anew` tells, what `after` says. Configurations that
+    leave the range `safe` disarm.
     `tick` is to be called now and then, in the inbox's thread.
     """
 
@@ -43,16 +46,17 @@ class HardwareInterface:
         report: TrackerReport,
         send: Callable[[np.ndarray | None, int, int], None],
         start_by_service: bool,
-        zero_after: bool,
+        after: AfterDisarming,
+        safe: SafeRange,
         started_anew: Callable[[], None],
     ):
         self._node, self._inbox, self._tracker = node, inbox, tracker
         self._arming, self._report, self._send = arming, report, send
-        self._by_service, self._zero_after = start_by_service, zero_after
+        self._by_service, self._after, self._safe = start_by_service, after, safe
         self._started_anew = started_anew
         self._asked_to_start, self._noticed = False, 0
         dsys = tracker.sequence.dsys
-        self._nv, self._idle = dsys.system.space.nv, dsys.idle(tracker.sequence.target(0))
+        self._nv = dsys.system.space.nv
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
         self._v = [0.0] * dsys.system.space.nw
         self._reader = MeasurementReader(
@@ -72,15 +76,19 @@ class HardwareInterface:
         if self._arming.armed:
             self._arming.refused(time.monotonic())
             self._notice_disarming()
+        if self._after_disarming:
+            self._command(self._after.unheard(), 0, self.now_ns)
 
     def stop(self) -> None:
         """Nobody answers states any more."""
         self._arming.disarm("the tracker stopped")
-        self._notice_disarming()
+        self.tick()
 
     def _on_state(self, stamp: int) -> None:
         arrived, now_ns = time.perf_counter(), self._node.get_clock().now().nanoseconds
         tracker, arming = self._tracker, self._arming
+        if gap_s := tracker.gap_s(stamp):
+            self._on_jump(gap_s, "ahead")
         ready = arming.armed and (self._asked_to_start or not self._by_service)
         if ready and tracker.start_ns is None:
             tracker.start(stamp)
@@ -90,14 +98,17 @@ class HardwareInterface:
         except (ConversionError, StateRefused) as reason:
             self._refused(reason.kind, str(reason))
             return
-        except StepFailed as reason:
+        except (StepFailed, Diverged) as reason:
             self._disarm(Refusal.MODEL, f"the model cannot follow the states: {reason}")
             return
         command = answer.command
         self._report.computed(answer.step, answer.x, answer.target, command, 0)
         if arming.armed:
             arming.observe(
-                time.monotonic(), command.error[: self._nv], bool(command.saturated.any())
+                time.monotonic(),
+                command.error[: self._nv],
+                bool(command.saturated.any()),
+                self._safe.left(np.asarray(self._q)),
             )
             self._notice_disarming()
         self._out(answer, stamp)
@@ -106,20 +117,26 @@ class HardwareInterface:
 
     def _out(self, answer: Answer, stamp: int) -> None:
         if self._arming.armed:
-            u = answer.command.u
-        elif self._zero_after and self._arming.disarmed:
-            u = self._idle
-        else:
-            return
-        self._send(u, answer.step, stamp)
-        self._tracker.sent(u, self._node.get_clock().now().nanoseconds)
+            self._after.sent(answer.command.u)
+            self._command(answer.command.u, answer.step, stamp)
+        elif (u := self._after.at(answer.x)) is not None and self._after_disarming:
+            self._command(u, answer.step, stamp)
+
+    @property
+    def _after_disarming(self) -> bool:
+        return not self._arming.armed and self._arming.disarmed > 0
+
+    def _command(self, u: np.ndarray | None, k: int, stamp: int) -> None:
+        if u is not None:
+            self._send(u, k, stamp)
+            self._tracker.sent(u, self._node.get_clock().now().nanoseconds)
 
     def _refused(self, kind: Refusal, reason: str) -> None:
         self._report.refuse(kind, reason)
         self.tick()
 
-    def _on_jump(self, seconds: float) -> None:
-        self._disarm(Refusal.STAMP, f"the states' time jumped back by {seconds:.3g} s")
+    def _on_jump(self, seconds: float, way: str = "back") -> None:
+        self._disarm(Refusal.STAMP, f"the states' time jumped {way} by {seconds:.3g} s")
         self._tracker.reset()
 
     def _disarm(self, kind: Refusal, reason: str) -> None:

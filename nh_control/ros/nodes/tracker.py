@@ -11,9 +11,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
 from nh_control.ros.loop.arming import Arming, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.ros.loop.safe_range import SafeRange
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.controller_state import ControllerState
@@ -118,7 +120,9 @@ class Tracker:
     def _hardware(self, parameters: Parameters, shown: tuple[Codec, ...]) -> HardwareInterface:
         p, dsys = parameters, self._model.dsys
         estimate = (
-            FilteredState(dsys, p["hardware.noise"], p["hardware.acceleration"])
+            FilteredState(
+                dsys, p["hardware.noise"], p["hardware.acceleration"], p["hardware.outlier"]
+            )
             if p["hardware.estimator"] == "kalman"
             else MeasuredState(dsys)
         )
@@ -126,6 +130,10 @@ class Tracker:
             p["hardware.actuation_s"], p["hardware.max_age_s"], p["hardware.compensate_delay"]
         )
         limits = Limits(p["disarm.silence_s"], p["disarm.error"], p["disarm.saturation_s"])
+        try:
+            safe = SafeRange(self._model.scenario, dsys.system.space, p["disarm.range"])
+        except ValueError as reason:
+            raise process.UsageError(f"parameter 'disarm.range': {reason}") from reason
         return HardwareInterface(
             self._node,
             self._inbox,
@@ -135,7 +143,8 @@ class Tracker:
             self._report,
             self._send,
             p["hardware.start"] == "service",
-            p["disarm.command"] == "zero",
+            AfterDisarming(dsys, Kind(p["disarm.command"])),
+            safe,
             self._start_anew,
         )
 
@@ -185,6 +194,7 @@ class Tracker:
         self._node.get_logger().info(f"reference {name!r} from t = {t:.3f} s")
 
     def _publish_report(self) -> None:
+        self._report.following(self._sequence.leg(self._sequence.step))
         self._diagnostics.publish(self._report.make())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nh_control.ros.loop.after_disarming import Kind
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.spec import Spec
 from nh_control.scenarios import disturbance, fault
@@ -182,6 +183,13 @@ HARDWARE = (
         minimum=1e-9,
     ),
     Spec(
+        "hardware.outlier",
+        100.0,
+        "States farther from what the filter expects are refused, in standard deviations, and ten "
+        "in turn disarm; 0 is never.",
+        minimum=0.0,
+    ),
+    Spec(
         "hardware.compensate_delay",
         True,
         "Whether commands are for the state that the model expects when they act. The delay is "
@@ -212,6 +220,12 @@ HARDWARE = (
         minimum=0.0,
     ),
     Spec(
+        "disarm.range",
+        [],
+        "Disarm where a joint or body leaves its range in m or rad, NAME:LOW:HIGH, e.g. "
+        "cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8.",
+    ),
+    Spec(
         "disarm.saturation_s",
         0.0,
         "Disarm where an input is saturated for longer, in s; 0 is never.",
@@ -220,8 +234,9 @@ HARDWARE = (
     Spec(
         "disarm.command",
         "none",
-        "What is commanded after a disarming: none, or zero at every state.",
-        choices=("none", "zero"),
+        "What is commanded after a disarming, at every state, or 20 times a second without one: "
+        "none; zero forces; hold, the last command; damp, which brings the motion to rest.",
+        choices=tuple(kind.value for kind in Kind),
     ),
 )
 
