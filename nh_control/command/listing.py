@@ -17,6 +17,7 @@ from nh_control.command.usage import FAILED, PROGRAM, UsageError
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
+from nh_control.runs import topics
 from nh_control.runs.error_metrics import input_units
 from nh_control.scenarios import Scenario, disturbance, fault
 
@@ -116,6 +117,7 @@ def explained(scenario: Scenario) -> dict:
             {"name": name, "lower": lower, "upper": upper, "unit": unit}
             for name, (lower, upper, unit) in _actuators(scenario, system).items()
         ],
+        "messages": topics.contents(scenario),
         "initial_error": [_declared(d) for d in declarations(scenario.perturbation)],
         "disturbances": {
             "syntax": disturbance.SYNTAX,
@@ -202,6 +204,10 @@ def _explain(e: dict) -> None:
         limits = f"{entry['lower']:g} ... {entry['upper']:g} {entry['unit']}"
         free = entry["lower"] == -float("inf") and entry["upper"] == float("inf")
         table.add_row(entry["name"], f"no limit {entry['unit']}" if free else limits)
+    _print(table)
+    table = _table("messages of the state and of commands, in ROS")
+    for topic, names in e["messages"].items():
+        table.add_row(topic, ", ".join(names))
     _print(table)
     _declarations("initial error, --perturb-NAME VALUE", e["initial_error"])
     forces = e["disturbances"]

@@ -152,3 +152,26 @@ def message(kind, values):
             value = [message(re.fullmatch(r"sequence<(.*)>", inner)[1], item) for item in value]
         setattr(made, field, value)
     return made
+
+
+TABLE = NODES.partition("| joints and bodies |")[2].partition("##")[0]
+SHOWN = re.findall(r"^\| `(\w+)` \| (.*?) \|", TABLE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "cell"), SHOWN)
+def test_what_is_shown_is_named(name, cell):
+    """Joints and bodies of every scenario, but for those that a list or a file has."""
+    contents = topics.contents(scenarios.get(name))
+    shown = [text.split()[0] for topic in contents for text in contents[topic]]
+    shown = shown[: len(shown) - len(contents["joint_commands"])]
+    named = re.findall(r"`([\w ]+)`", cell)
+    if name == "satellite":
+        named[:2] = [f"wheel{i}_joint" for i in range(1, 5)]
+    if name == "marionette":
+        named, shown = named[:1], ["nh_control list marionette"]
+    if name != "urdf":
+        assert [word for word in named if word != "odom"] == shown
+
+
+def test_all_scenarios_are_shown():
+    assert {name for name, _ in SHOWN} == set(scenarios.names())

@@ -63,6 +63,21 @@ def test_list_for_machines(call):
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
+def test_list_says_what_is_in_the_messages_of_a_scenario(call):
+    messages = json.loads(call("list", "snakeboard", "--json").stdout)["messages"]
+    assert messages == {
+        "joint_states": [
+            "rotor_joint = psi (rad)",
+            "rear_truck_joint = phi (rad)",
+            "front_truck_joint = -phi (rad)",
+        ],
+        "odom": ["base_link in odom"],
+        "joint_commands": ["rotor_torque or rotor_joint", "steer_torque or rear_truck_joint"],
+    }
+    text = call("list", "satellite").stdout
+    assert "satellite in odom" in text and "wheel1_torque or wheel1_joint" in text
+
+
 def test_the_robot_of_a_urdf_file_is_held(call):
     from nh_control.scenarios.urdf import DEFAULT
 
