@@ -149,7 +149,12 @@ def test_the_first_command_of_every_reason_is_kept_for_the_log():
     offer(g, 5, (1.0,) * 1000)
     assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
     assert g.examples[Rejection.WRONG_NAMES] == (
-        "got efforts [0.5, 2.0] for ['a', 'c'], stamped 0.05 s at 0.05 s; expected those of a, b, "
-        "or of joints that these drive, with the stamp of the state that they answer"
+        "got efforts [0.5, 2.0] for ['a', 'c']; expected those of a, b, or of joints that these "
+        "drive"
     )
     assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
+    offer(g, 3, at=5)
+    assert g.examples[Rejection.LATE] == (
+        "stamped 0.03 s while the plant was at 0.05 s; expected the stamp of a state that is less "
+        "than 1 steps old"
+    )

@@ -39,6 +39,9 @@ class Rejection(str, Enum):
     LATE = "late"
 
 
+ABOUT_VALUES = (Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH, Rejection.NOT_FINITE)
+
+
 class CommandValidator:
     """Accepts commands for the inputs that `names` knows, stamped with the state they answer.
 
@@ -95,16 +98,27 @@ class CommandValidator:
         reason = self._check(names, values, stamp, step)
         if reason is not None:
             if reason not in self.rejected:
-                self.examples[reason] = self._told(names, values, stamp, step)
+                self.examples[reason] = self._told(reason, names, values, stamp, step)
             self.rejected[reason] += 1
         return reason
 
-    def _told(self, names: Sequence[str], values: Sequence[float], stamp: int, step: int) -> str:
+    def _told(
+        self,
+        reason: Rejection,
+        names: Sequence[str],
+        values: Sequence[float],
+        stamp: int,
+        step: int,
+    ) -> str:
+        if reason in ABOUT_VALUES:
+            return (
+                f"got efforts {told(values)} for {told(names)}; expected those of "
+                f"{', '.join(self.names.inputs)}, or of joints that these drive"
+            )
         now_s = self.clock.stamp(step) / NANOSECONDS
         return (
-            f"got efforts {told(values)} for {told(names)}, stamped {stamp / NANOSECONDS:.9g} s "
-            f"at {now_s:.9g} s; expected those of {', '.join(self.names.inputs)}, or of joints "
-            f"that these drive, with the stamp of the state that they answer"
+            f"stamped {stamp / NANOSECONDS:.9g} s while the plant was at {now_s:.9g} s; expected "
+            f"the stamp of a state that is less than {self._timeout_steps} steps old"
         )
 
     def _check(

@@ -214,6 +214,10 @@ class Plant:
             f"{self._model.dsys}; reference {self._model.reference.name!r}; {commands}, "
             f"{speed}{', lock-step' if p['lockstep'] else ''}"
         )
+        if not (p["speed_factor"] or p["lockstep"]):
+            self._node.get_logger().warning(
+                "as fast as possible, commands come too late; lockstep:=true waits for them"
+            )
 
     # In the working thread -----------------------------------------------------------------------
 
