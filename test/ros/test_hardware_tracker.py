@@ -303,6 +303,14 @@ def test_nothing_is_armed_unasked_and_a_request_disarms():
     assert not arming.armed and arming.reason == "by request" and arming.disarmed == 1
 
 
+def test_it_is_told_what_keeps_the_reference_from_being_followed():
+    arming = Arming(Limits())
+    assert arming.told(awaits_start=True) == "disarmed: not armed yet"
+    arming.arm()
+    assert arming.told(awaits_start=True) == "the reference's start is held until ~/start"
+    assert arming.told(awaits_start=False) == ""
+
+
 def test_every_limit_disarms_with_its_reason():
     quiet = Arming(Limits(silence_s=0.5), armed=True)
     quiet.observe(10.0, np.zeros(2), False)

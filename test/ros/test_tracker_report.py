@@ -153,3 +153,13 @@ def test_the_first_refused_state_of_a_kind_is_news_for_the_log():
     report.refuse(Refusal.STAMP, "one")
     report.refuse(Refusal.STAMP, "two")
     assert report.make().news == {"state refused, wrong stamp": "one"}
+
+
+def test_ages_of_states_are_those_since_the_last_report():
+    report = TrackerReport(SCENARIO, MODEL)
+    for seconds in (1e-3, 9e-3, 2e-3):
+        report.aged(seconds)
+    values = report.make().values
+    assert [values[f"state_age_{what}ms"] for what in ("", "mean_", "max_")] == [2.0, 4.0, 9.0]
+    assert 8.0 < values["state_age_p99_ms"] < 9.0
+    assert "state_age_ms" not in report.make().values

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+AWAITS_START = "the reference's start is held until ~/start"
+"""What is said of a tracker that is armed, and is to be told when to start."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -51,6 +54,12 @@ class Arming:
         if self.armed:
             self.armed, self.reason = False, reason
             self.disarmed += 1
+
+    def told(self, awaits_start: bool) -> str:
+        """What keeps the reference from being followed, "" if nothing does."""
+        if not self.armed:
+            return f"disarmed: {self.reason}"
+        return AWAITS_START if awaits_start else ""
 
     def refused(self, now_s: float) -> None:
         """Time has passed without a state that can be used."""

@@ -39,6 +39,7 @@ class TrackerReport:
     def _clear(self) -> None:
         self._since, self._busy_s, self._slowest_s = time.monotonic(), 0.0, 0.0
         self._answers, self._refused, self._goal, self._clipped = 0, 0, "", 0
+        self._ages_s: list[float] = []
 
     def accept(self) -> None:
         """A goal or trajectory is followed."""
@@ -90,6 +91,10 @@ class TrackerReport:
         self._busy_s += seconds
         self._slowest_s = max(self._slowest_s, seconds)
 
+    def aged(self, seconds: float) -> None:
+        """A state was so old when it was answered."""
+        self._ages_s.append(seconds)
+
     def make(self) -> Report:
         """The report since the last one."""
         elapsed = time.monotonic() - self._since
@@ -98,6 +103,7 @@ class TrackerReport:
             "rate_hz": self._answers / elapsed if elapsed > 0 else 0.0,
             "response_mean_us": self._busy_s / max(1, self._answers) * 1e6,
             "response_max_us": self._slowest_s * 1e6,
+            **self._age(),
             **self._reference(),
             "error_norm": float(np.linalg.norm(self._error)),
             **self._error_parts(),
@@ -125,6 +131,18 @@ class TrackerReport:
         level, message = self._judge()
         self._clear()
         return Report(level, message, values, dict(self._news))
+
+    def _age(self) -> dict[str, float]:
+        """How old states were since the last report; none came, no age."""
+        if not self._ages_s:
+            return {}
+        ages_ms = np.array(self._ages_s) * 1e3
+        return {
+            "state_age_ms": float(ages_ms[-1]),
+            "state_age_mean_ms": float(ages_ms.mean()),
+            "state_age_p99_ms": float(np.percentile(ages_ms, 99)),
+            "state_age_max_ms": float(ages_ms.max()),
+        }
 
     def _reference(self) -> dict[str, object]:
         """What is followed, and how long yet."""

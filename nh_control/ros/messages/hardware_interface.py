@@ -23,6 +23,7 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.services import Response, answered
 
 QUEUE = 10
+BY_REQUEST = "by request"
 
 
 class HardwareInterface:
@@ -149,7 +150,11 @@ class HardwareInterface:
         if self._arming.disarmed == self._noticed:
             return
         self._noticed = self._arming.disarmed
-        self._node.get_logger().error(f"disarmed: {self._arming.reason}")
+        log, text = self._node.get_logger(), f"disarmed: {self._arming.reason}"
+        if self._arming.reason == BY_REQUEST:  # rclpy wants one severity per line of code
+            log.info(text)
+        else:
+            log.error(text)
         self._tracker.stop(self._node.get_clock().now().nanoseconds)
         self._asked_to_start = False
         self._started_anew()
@@ -164,8 +169,8 @@ class HardwareInterface:
             "states_not_compensated": tracker.uncompensated,
         }
         if answer is not None:
-            values["state_age_ms"] = answer.age_s * 1e3
-        self._report.add(values, "" if arming.armed else f"disarmed: {arming.reason}")
+            self._report.aged(answer.age_s)
+        self._report.add(values, arming.told(self._by_service and not self._asked_to_start))
 
     # In the executor's thread --------------------------------------------------------------------
 
@@ -173,9 +178,10 @@ class HardwareInterface:
         def change() -> None:
             if request.data:
                 self._arming.arm()
+                self._node.get_logger().info("armed")
                 self._tell()
             else:
-                self._arming.disarm("by request")
+                self._arming.disarm(BY_REQUEST)
                 self._notice_disarming()
 
         return self._answer(response, change)
@@ -183,6 +189,7 @@ class HardwareInterface:
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         def change() -> None:
             self._asked_to_start = True
+            self._tell()
 
         return self._answer(response, change)
 
