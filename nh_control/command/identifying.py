@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SEGMENT_S = 0.5
 
 
+LEAST = 3
+"""Measurements that make a piece of motion."""
+
+
 def add_to(commands: Any) -> None:
     """Add the command to a parser's."""
     parser = commands.add_parser(
@@ -91,7 +95,9 @@ def _of_run(args: Namespace, run: Run) -> list[Segment]:
 def of_robot(
     model: DiscreteSystem, states: Measurements, length_s: float, actuation_s: float
 ) -> list[Segment]:
-    """Pieces from the first command to the last: what happens without is not known."""
+    """Pieces from the first command to the last: what happens without is not known. Raises
+    ValueError where there are none.
+    """
     from nh_control.control.identification import segments
 
     inputs: list[Inputs] = list(states.inputs(model.idle(model.state_space.origin), actuation_s))
@@ -99,6 +105,11 @@ def of_robot(
     if len(states.sent_ns):
         first, last = np.searchsorted(states.times_ns, (states.sent_ns[0], states.sent_ns[-1]))
         rows = slice(first, max(first, last))
+        if last - first < LEAST:
+            raise ValueError(
+                f"{max(0, last - first)} of {len(states)} states lie between the first command "
+                f"and the last, expected {LEAST} or more: stamps must be of the recorder's clock"
+            )
     times, q = states.times_ns[rows], states.q[rows]
     return segments(model, times, q, inputs[rows][: max(0, len(q) - 1)], length_s)
 

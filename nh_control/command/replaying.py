@@ -166,6 +166,12 @@ def _of_robot(args: Namespace) -> dict[str, Any]:
     timing = Timing(compensate=not args.no_compensation)
     sequence = ReferenceSequence(scenario.tracker(model, reference))
     outcome = replay(HardwareTracker(sequence, estimate, timing), states)
+    if not outcome.answers:
+        reason = outcome.stopped or outcome.refused[-1]
+        raise UsageError(
+            f"{args.run}: none of {len(states)} states was answered, the last one is {reason}; "
+            f"stamps must be of the recorder's clock, --no-compensation takes others"
+        )
     difference, error = outcome.difference, np.abs(outcome.errors[:, : model.system.space.nv])
     return {
         "scenario": scenario.name,

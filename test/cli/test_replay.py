@@ -11,11 +11,12 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import replaying
+from nh_control.command import identifying, replaying
 from nh_control.runs import launcher, stored
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.launcher import Options
+from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
 from nh_control.scenarios import PlantOptions, disturbance
@@ -31,6 +32,34 @@ def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsy
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"stopped": stopped}
     assert shown.err == (f"nh_control: error: {stopped}\n" if stopped else "")
+
+
+@pytest.fixture
+def simulated_stamps(monkeypatch):
+    """What a robot's recording is made of whose stamps begin at 0, with one command."""
+    scenario = scenarios.get("pendulum_swing_up")
+    stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
+    rows, sent = np.zeros((5, 1)), np.array([wall])
+    moving = np.ones(5, dtype=bool)
+    states = Measurements(stamps, wall + stamps, rows, rows, moving, rows[:1], sent, stamps[:1])
+    for module in (replaying, identifying):
+        monkeypatch.setattr(module, "measured", lambda args: (scenario, scenario.model(), states))
+    return ["folder", "--scenario", "pendulum_swing_up"]
+
+
+def test_a_recording_with_stamps_of_another_clock_is_not_replayed_over_years(
+    simulated_stamps, capsys
+):
+    assert main(["replay", *simulated_stamps]) == 2
+    told = capsys.readouterr().err
+    assert "none of 5 states was answered" in told and "--no-compensation takes others" in told
+    assert main(["replay", *simulated_stamps, "--no-compensation"]) == 0
+
+
+def test_nothing_is_identified_from_stamps_of_another_clock(simulated_stamps, capsys):
+    assert main(["identify", *simulated_stamps, "--parameter", "m"]) == 2
+    told = capsys.readouterr().err
+    assert "0 of 5 states lie between the first command and the last" in told
 
 
 @pytest.fixture(scope="module")

@@ -155,6 +155,9 @@ def test_the_first_command_of_every_reason_is_kept_for_the_log():
     assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
     offer(g, 3, at=5)
     assert g.examples[Rejection.LATE] == (
-        "stamped 0.03 s while the plant was at 0.05 s; expected the stamp of a state that is less "
-        "than 1 steps old"
+        "stamped 0.03 s while the plant was at 0.05 s; expected the stamp of one of the last 1 "
+        "states"
     )
+    offer(g, 5)
+    offer(g, 5, (9.0, 9.0))
+    assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]

@@ -116,9 +116,14 @@ class CommandValidator:
                 f"{', '.join(self.names.inputs)}, or of joints that these drive"
             )
         now_s = self.clock.stamp(step) / NANOSECONDS
+        expected = (
+            "one answer to every state, is there a second controller?"
+            if reason is Rejection.DUPLICATE
+            else f"the stamp of one of the last {self._timeout_steps} states"
+        )
         return (
             f"stamped {stamp / NANOSECONDS:.9g} s while the plant was at {now_s:.9g} s; expected "
-            f"the stamp of a state that is less than {self._timeout_steps} steps old"
+            f"{expected}"
         )
 
     def _check(
