@@ -184,7 +184,7 @@ HARDWARE = (
     ),
     Spec(
         "hardware.outlier",
-        100.0,
+        300.0,
         "States farther from what the filter expects are refused, in standard deviations, and ten "
         "in turn disarm; 0 is never.",
         minimum=0.0,
