@@ -102,13 +102,14 @@ class Display:
         self._time_ns, self._fresh = time_ns, True
 
     def _on_target(self, _: int) -> None:
-        target = self._target or self._q[:]
+        target = list(self._target or self._q)
         try:
             self._targets.read(target, self._v[:])
         except conversions.ConversionError as error:
             self._refuse(error)
             return
-        self._target = target
+        if target != self._target:  # it may come after the last state
+            self._target, self._fresh = target, self._time_ns >= 0
 
     def _on_command(self, message: JointState) -> None:
         names, values, _ = conversions.read_command(message)
