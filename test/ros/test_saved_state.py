@@ -60,6 +60,14 @@ def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, sa
     assert np.abs(q - expected).max() < 1e-12
 
 
+def test_a_file_of_one_s_own_needs_configuration_and_velocity_only(board, saved):
+    state, file = saved
+    changed(file, system=None, state=None, step=None, reference_start=None)
+    own = SavedState.read(file, board)
+    assert (own.step, own.origin) == (0, 0)
+    assert np.abs(own.state - state.state).max() < 1e-12
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [

@@ -48,8 +48,9 @@ class SavedState:
 
     @staticmethod
     def read(path: Path, dsys: DiscreteSystem) -> SavedState:
-        """What `write` wrote; where it has no `state` any more, that of configuration and
-        velocity. Raises OSError, and ValueError that names the file for anything else.
+        """What `write` wrote; where it has no `state`, that of configuration and velocity; steps
+        that are not there are 0. Raises OSError, and ValueError that names the file for anything
+        else.
         """
         text = path.read_text(encoding="utf-8")
         try:
@@ -80,7 +81,7 @@ def _by_name(content: dict, dsys: DiscreteSystem) -> np.ndarray:
 
 
 def _step(content: dict, key: str) -> int:
-    value: Any = content.get(key)
+    value: Any = content.get(key, 0)
     _require(type(value) is int and value >= 0, f"'{key}', a step >= 0", value)
     return int(value)
 
