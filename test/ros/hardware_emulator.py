@@ -6,7 +6,8 @@ several messages.
 is held there until the first command, and gets what happened when it ends, SECONDS after that. Its
 clock is wall time if SLOW is 1. Otherwise it is published on /clock, runs SLOW times slower than
 wall time, and does not count what a busy machine takes from both processes: neither the time in
-which this one does not run, nor that in which the answer to a state is overdue by far.
+which this one does not run, nor that in which the answer to a state is overdue by far. Where the
+state itself was lost, so that no answer comes, it goes on to the next one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NOISE, JITTER_S, DELAY_S, DELAY_SPREAD_S, LOSS = 1e-3, 1e-4, 5e-3, 2e-3, 0.01
 CLOCK_NS = 500_000
 TICK_NS, OVERDUE_NS, LOST_NS = 1_000_000, 40_000_000, 2_000_000_000
 """By what the clock advances at most at once, how old the last state that was answered may become
-until it waits for an answer, and how long, in wall time.
+until it waits for an answer, and how long, in wall time, until it waits for that of the next one.
 """
 G = 9.81
 
@@ -189,7 +190,9 @@ class Emulator:
         if self.slow == 1.0:
             return self.zero + wall - self.wall
         overdue = self.answered and self.time > self.answered + OVERDUE_NS
-        if not overdue or wall > self.heard_wall + LOST_NS:
+        if overdue and wall > self.heard_wall + LOST_NS:
+            self.answered, self.heard_wall = self.answered + round(self.period_s * 1e9), wall
+        elif not overdue:
             self.time += min(TICK_NS, round((wall - self.wall) / self.slow))
         self.wall = wall
         return self.time

@@ -31,7 +31,8 @@ class Limits:
 
 class Arming:
     """Armed on request only; disarmed on request, or by the first limit that is exceeded, which
-    `reason` then names. Times are in s, of any one clock that does not jump.
+    `reason` then names. Times are in s, of any one clock, 0 as long as it is not known; where it
+    goes back, they count anew.
     """
 
     def __init__(self, limits: Limits, armed: bool = False):
@@ -41,8 +42,7 @@ class Arming:
         self._forget()
 
     def _forget(self) -> None:
-        self._heard_at: float | None = None
-        self._free_at: float | None = None
+        self._heard_at, self._free_at = 0.0, 0.0
 
     def arm(self) -> None:
         """Commands may go out from now on."""
@@ -63,7 +63,7 @@ class Arming:
 
     def refused(self, now_s: float) -> None:
         """Time has passed without a state that can be used."""
-        if self._heard_at is None:
+        if not 0.0 < self._heard_at <= now_s:
             self._heard_at = now_s
         silence_s = now_s - self._heard_at
         if self.limits.silence_s and silence_s > self.limits.silence_s:
@@ -79,7 +79,7 @@ class Arming:
             self.disarm(left)
         if self.limits.error and not largest <= self.limits.error:
             self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:g}")
-        if not saturated or self._free_at is None:
+        if not saturated or not 0.0 < self._free_at <= now_s:
             self._free_at = now_s
         if self.limits.saturation_s and now_s - self._free_at > self.limits.saturation_s:
             self.disarm(f"an input was saturated for {now_s - self._free_at:.3g} s")

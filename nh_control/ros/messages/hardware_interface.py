@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from rclpy.clock import ROSClock
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
@@ -15,6 +16,7 @@ from nh_control.ros.loop.arming import Arming
 from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.safe_range import SafeRange
+from nh_control.ros.loop.step_clock import NANOSECONDS
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec
@@ -75,7 +77,7 @@ class HardwareInterface:
     def tick(self) -> None:
         """Notice that nothing comes."""
         if self._arming.armed:
-            self._arming.refused(time.monotonic())
+            self._arming.refused(self._time_s())
             self._notice_disarming()
         if self._after_disarming:
             self._command(self._after.unheard(), 0, self.now_ns)
@@ -84,6 +86,15 @@ class HardwareInterface:
         """Nobody answers states any more."""
         self._arming.disarm("the tracker stopped")
         self.tick()
+
+    def _time_s(self) -> float:
+        """Time in which limits count: simulation time where the node has it, as a simulator may be
+        slow or pause; otherwise that of a clock which nobody sets.
+        """
+        clock = self._node.get_clock()
+        if isinstance(clock, ROSClock) and clock.ros_time_is_active:
+            return clock.now().nanoseconds / NANOSECONDS
+        return time.monotonic()
 
     def _on_state(self, stamp: int) -> None:
         arrived, now_ns = time.perf_counter(), self._node.get_clock().now().nanoseconds
@@ -106,7 +117,7 @@ class HardwareInterface:
         self._report.computed(answer.step, answer.x, answer.target, command, 0)
         if arming.armed:
             arming.observe(
-                time.monotonic(),
+                self._time_s(),
                 command.error[: self._nv],
                 bool(command.saturated.any()),
                 self._safe.left(np.asarray(self._q)),
