@@ -167,6 +167,35 @@ def test_the_estimate_gets_the_inputs_since_the_last_state_and_none_before_the_f
     assert got == [[], [(1.5, 0.1), (2.5, 0.2)]]
 
 
+def commands_by(dsys, tracker, timing, clock_s):
+    """Commands for a motion near the reference, by a tracker whose clock is so far ahead of the
+    states', which come 5 ms after their measurement.
+    """
+    estimate = FilteredState(dsys, 1e-3, 1.0)
+    hardware, found = HardwareTracker(ReferenceSequence(tracker), estimate, timing), []
+    hardware.start(ns(0.0))
+    for k in range(20):
+        here = ns(0.01 * k)
+        now = here + round((0.005 + clock_s) * 1e9)
+        q = dsys.configuration(tracker.reference.states[k]) + 0.01
+        found.append(hardware.answer(here, q, None, now).command.u)
+        hardware.sent(found[-1], now + 1_000_000)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("clock_s", [-1e9, -2.0, 3.0, 1e9])
+def test_the_clock_of_states_may_be_any_where_delays_are_not_compensated(cart, clock_s):
+    commands = commands_by(*cart, Timing(), clock_s)
+    np.testing.assert_allclose(commands, commands_by(*cart, Timing(), 0.0), rtol=1e-9)
+
+
+def test_where_the_tracker_s_clock_is_behind_its_commands_act_after_their_states(cart):
+    """As simulation time is, where the states are read before the clock."""
+    behind = commands_by(*cart, Timing(compensate=True), -0.045)
+    expected = commands_by(*cart, Timing(), 0.0)
+    np.testing.assert_allclose(behind, expected, rtol=1e-9)
+
+
 def test_states_out_of_order_and_too_old_are_refused(cart):
     dsys, tracker = cart
     timing = Timing(max_age_s=0.1)

@@ -79,7 +79,9 @@ class HardwareTracker:
     `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the state that is given to the sequence
     has the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With
     compensation x is the state that the model expects when the command acts, under the inputs
-    that act until then. Before the start the reference's first state is the target.
+    that act until then; without it, and where a state seems to come from the future, the clocks of
+    states and tracker need not be the same, and a state is as old as its answer takes. Before the
+    start the reference's first state is the target.
     """
 
     def __init__(self, sequence: ReferenceSequence, estimate: Estimate, timing: Timing):
@@ -95,7 +97,8 @@ class HardwareTracker:
         """Forget all states and inputs, and the start."""
         self._estimate.reset()
         self._inputs.clear()
-        self.start_ns, self.last_ns, self._step, self._doubted = None, -1, -1, 0
+        self._ahead_ns, self._doubted = 0, 0
+        self.start_ns, self.last_ns, self._step = None, -1, -1
         self._memory: DisturbanceEstimate | None = None
 
     def gap_s(self, time_ns: int) -> float:
@@ -135,6 +138,8 @@ class HardwareTracker:
             text = f"its numbers cannot be used: {reason}"
             raise StateRefused(Refusal.MODEL, text) from reason
         self._estimate, self.last_ns, self._doubted = estimate, time_ns, 0
+        clocks_agree = self.timing.compensate and now_ns >= time_ns
+        self._ahead_ns = 0 if clocks_agree else now_ns - time_ns
         self._memory = None if self.start_ns is None else answer.command.memory
         self._step = answer.step
         return answer
@@ -159,8 +164,9 @@ class HardwareTracker:
         return Answer(*self._command(x, acts), age_s)
 
     def sent(self, u: np.ndarray, now_ns: int) -> None:
-        """The input u (nu) was sent."""
-        self._inputs.add(now_ns + round(self.timing.actuation_s * NANOSECONDS), u)
+        """The input u (nu) was sent, at a time of the tracker's clock."""
+        actuation_ns = round(self.timing.actuation_s * NANOSECONDS)
+        self._inputs.add(now_ns - self._ahead_ns + actuation_ns, u)
 
     def stop(self, now_ns: int) -> None:
         """Nothing is sent any more, and the reference starts anew one day."""
