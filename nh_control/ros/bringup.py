@@ -143,6 +143,7 @@ def actions(
 ) -> list:
     """The actions that the arguments' texts ask for, a warning for each package that is missing;
     raises ValueError for what cannot be done without one."""
+    _leave_interrupts_to_launch()
     file = text["params_file"] or str(_of_scenario(scenario, config, "yaml"))
     wanted = {PLANT: False} | {
         argument.name: is_true(text[argument.name])
@@ -183,6 +184,15 @@ def actions(
         clock = text.get("clock") or "namespace"
         started += _viewers(scenario, config, robots, clock, wanted)
     return started
+
+
+def _leave_interrupts_to_launch() -> None:
+    """Have SIGINT interrupt nothing: `launch` hears of it by a file. The KeyboardInterrupt that
+    Python raises besides may come between the start of a process and the word that it has started,
+    after which `launch` neither ends it nor itself.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def _known(inline: dict[str, Any], simulated: bool) -> dict[str, Any]:

@@ -28,6 +28,17 @@ service.include_launch_description(LaunchDescription([included]))
 sys.exit(service.run())
 """
 """What `ros2 launch FILE ARGUMENTS` does."""
+INTERRUPTED = """
+import os, signal, subprocess
+start = subprocess.Popen._execute_child
+def interrupted(process, *given):
+    start(process, *given)
+    subprocess.Popen._execute_child = start
+    os.kill(os.getpid(), signal.SIGINT)
+    os.getpid()  # here at the latest the interpreter notices
+subprocess.Popen._execute_child = interrupted
+"""
+"""Before RUN: the launch is interrupted when the first process is there, and nobody knows yet."""
 END_S = 60.0
 NODES = ("plant", "tracker", "display", "shadow")
 KILLED_WITHIN_S = 8.0
@@ -51,7 +62,7 @@ pytestmark = [
 class Launch:
     """A running launch file in a group of processes."""
 
-    def __init__(self, domain, folder, *arguments, name="snakeboard"):
+    def __init__(self, domain, folder, *arguments, name="snakeboard", before=""):
         self.log = folder / "launch.log"
         environment = {
             **os.environ,
@@ -62,7 +73,7 @@ class Launch:
         file = str(ROOT / "launch" / f"{name}.launch.py")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", RUN, file, *arguments],
+                [sys.executable, "-c", before + RUN, file, *arguments],
                 stdout=log,
                 stderr=log,
                 env=environment,
@@ -209,6 +220,12 @@ def test_no_process_outlives_the_launch(launch, number, text):
     run.process.send_signal(number)
     code = run.wait()
     assert code == 0 or number != signal.SIGINT or text == "process started", run.text
+
+
+def test_an_interrupt_within_the_start_of_a_node_leaves_nothing(launch):
+    run = launch("rviz:=false", before=INTERRUPTED)
+    run.wait()
+    assert "user interrupted with ctrl-c" in run.text
 
 
 def test_several_robots_run_and_end_together(launch):
