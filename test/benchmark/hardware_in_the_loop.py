@@ -34,8 +34,10 @@ THINKING_S = 1e-3
 """From a state's arrival to its command's."""
 
 
-def flight(name, reference, seconds, estimator, compensate, seed):
-    """Errors (m) of the position over a run."""
+def flight(name, reference, seconds, estimator, compensate, seed, shadow=None, actuation_s=0.0):
+    """Errors (m) of the position over a run, of whose measurements and commands a `shadow` is
+    told; commands act `actuation_s` after they are sent, of which nobody is told.
+    """
     scenario = scenarios.get(name)
     dsys = scenario.model()
     motion = scenario.reference(dsys, reference)
@@ -68,13 +70,17 @@ def flight(name, reference, seconds, estimator, compensate, seed):
         elif what == "arrive":
             stamp, messages = more
             read(shown, messages, q, v)
+            if shadow is not None:
+                shadow.measured(stamp, q, None)
             try:
                 command = tracker.answer(stamp, q, None, at).command
             except (StateRefused, StepFailed):
                 continue
             sent = at + round(THINKING_S * 1e9)
             tracker.sent(command.u, sent)
-            events.append((sent, "act", command.u))
+            events.append((sent + round(actuation_s * 1e9), "act", command.u))
+            if shadow is not None:
+                shadow.command(command.u, sent, stamp)
         else:
             robot.u = more
     rows = np.array(rows)

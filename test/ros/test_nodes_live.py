@@ -125,7 +125,6 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
     probe.wait_command(29, H)
 
     assert "choose one of: parking, forward" in set_(probe, "tracker", reference="flying")
-    assert "read-only" in set_(probe, "plant", reference="slalom")
     assert not set_(probe, "tracker", reference="forward", weights__rotor_torque=2.0)
     probe.reset()
     probe.wait_command(29, H)
@@ -142,3 +141,20 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
     probe.wait_command(0, H)  # for a state far away
     reason = set_(probe, "tracker", reference="turning")
     assert "reference 'turning' cannot be followed from here" in reason
+
+
+@pytest.mark.slow
+def test_another_reference_of_both_is_a_run_from_its_start(nodes, probe):
+    from probe import by_step
+
+    nodes.start("tracker")
+    probe.wait_publishers("joint_commands")
+    nodes.start("plant", {**LOCKSTEP, "on_finish": "stay", "duration_s": 0.3})
+    probe.wait_mode("finished")
+    assert "choose one of: parking, forward" in set_(probe, "plant", reference="flying")
+    assert "read-only" in set_(probe, "plant", step_s=0.02)
+    assert not set_(probe, "plant", reference="slalom")
+    assert not set_(probe, "tracker", reference="forward")
+    probe.reset()
+    assert by_step(probe.odometry, H)[0].twist.twist.linear.x == pytest.approx(2.0, abs=1e-9)
+    probe.wait_step(30, H)

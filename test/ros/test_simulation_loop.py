@@ -378,3 +378,19 @@ def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
 def test_the_initial_state_must_be_finite(dsys):
     with pytest.raises(ValueError, match="must be finite"):
         SimulatedPlant(dsys, np.array([np.nan, 0.0]))
+
+
+@pytest.mark.parametrize(("start", "step"), [("reset", 0), ("reset_state", 4)])
+def test_a_planned_run_begins_where_the_reference_starts_again(loop, start, step):
+    run, other = loop(wait_for_tracker=False, last_step=3), np.array([-0.4, 0.1])
+    run.wait_mode(Mode.FINISHED)
+    run.inbox.call(lambda: run.loop.plan(other, 7))
+    present = run.plant.state
+    run.inbox.call(lambda: run.loop.set_state(present))
+    assert run.loop.mode is Mode.FINISHED and run.plant.step == 4  # still the run that was
+    run.inbox.call(lambda: run.loop.place(present, 3, 0))
+    run.published.clear()
+    run.inbox.call(getattr(run.loop, start))
+    run.wait(lambda: run.plant.step == step + 7 and run.loop.mode is Mode.FINISHED)
+    assert run.published[0][0] == step
+    np.testing.assert_array_equal(run.published[0][1], other)

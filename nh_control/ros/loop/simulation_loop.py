@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -101,7 +101,7 @@ class SimulationLoop:
         placed: Callable[[], None] = lambda: None,
     ):
         self.plant, self.validator, self.pacer, self.options = plant, validator, pacer, options
-        self.mode, self.reason = Mode.RUNNING, ""
+        self._next, self.mode, self.reason = options, Mode.RUNNING, ""
         self.origin = 0
         """Step at which the reference starts."""
         self._placed = placed
@@ -164,6 +164,10 @@ class SimulationLoop:
         if self._steps is not None:
             self._set(Mode.PAUSED, "by request")
 
+    def plan(self, initial: np.ndarray, last_step: int) -> None:
+        """Another initial state (nx) and last step, for when the reference starts again."""
+        self.plant.initial, self._next = initial, replace(self.options, last_step=last_step)
+
     def reset(self) -> None:
         """Back to the initial state at step 0; a paused plant stays paused, any other runs."""
         self.place(self.plant.initial, 0, 0)
@@ -198,6 +202,8 @@ class SimulationLoop:
         paused = self.mode is Mode.PAUSED or self._steps is not None
         self._end_steps()
         self.origin = origin
+        if step == origin:
+            self.options = self._next
         self.validator.clear()
         self.pacer.restart()
         self._needs_answer, self._absent = self.options.wait_for_tracker, True

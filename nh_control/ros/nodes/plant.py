@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from nh_control.control.tracking import run_steps
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import declarations
 from nh_control.ros.loop.command_names import CommandNames
 from nh_control.ros.loop.command_validator import CommandValidator, Fallback
@@ -101,7 +102,7 @@ class Plant:
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
         errors = [PERTURBATION + entry.name for entry in declarations(self._model.scenario.calm)]
-        changes = PlantChanges(self._model, self._loop, self._options, errors)
+        changes = PlantChanges(self._model, self._loop, self._options, errors, self._last_step)
         self._live = LiveParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
 
@@ -119,7 +120,8 @@ class Plant:
     def _make_loop(self) -> SimulationLoop:
         p, model = self._parameters, self._model
         try:
-            run = Options(p["lockstep"], p["wait_for_tracker"], self._last_step())
+            last_step = self._last_step(model.reference)
+            run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
             with located(model.scenario.file):
                 plant = self._make_plant()
         except (ValueError, StepFailed) as error:
@@ -172,11 +174,11 @@ class Plant:
         quit_ = self._exit.request
         return StandardControl(node, self._inbox, loop, entities, scenario.title, quit_).close
 
-    def _last_step(self) -> int:
+    def _last_step(self, reference: Trajectory) -> int:
         p, model = self._parameters, self._model
         if p["on_finish"] == "continue":
             return sys.maxsize
-        return run_steps(model.dsys, model.reference, p["duration_s"], model.scenario.hold)
+        return run_steps(model.dsys, reference, p["duration_s"], model.scenario.hold)
 
     def _make_plant(self) -> SimulatedPlant:
         p, model, scenario = self._parameters, self._model, self._model.scenario

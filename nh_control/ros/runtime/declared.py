@@ -57,7 +57,10 @@ SHARED = SCENARIO + (
     ),
 )
 
-PLANT = SHARED + (
+RUNNING = tuple(replace(spec, read_only=False) if spec is REFERENCE else spec for spec in SHARED)
+"""Of the nodes whose reference may change."""
+
+PLANT = RUNNING + (
     Spec("plant.integrator", "", "Integrator of the plant; empty is the model's."),
     Spec(
         "plant.substeps", 1, "Steps of the plant's integrator in one step of the model.", minimum=1
@@ -241,7 +244,7 @@ HARDWARE = (
 )
 
 TRACKER = (
-    tuple(replace(spec, read_only=False) if spec is REFERENCE else spec for spec in SHARED)
+    RUNNING
     + (
         Spec(
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."

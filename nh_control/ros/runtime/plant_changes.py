@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from nh_control.discrete.plant import convert
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.live import Change
@@ -20,20 +21,27 @@ Prepared = Callable[[], None]
 
 
 class PlantChanges:
-    """Changes of speed, fallback, faults and disturbances at the next step, and of the initial
-    error at the next reset, of the plant of a `model` that was made with `options`.
+    """Changes of the plant of a `model` that was made with `options`: of speed, fallback, faults
+    and disturbances at the next step; of the initial error and of the reference, at whose start it
+    starts and which makes its run `last_step(reference)` steps long, at the next reset.
     """
 
     def __init__(
-        self, model: Model, loop: SimulationLoop, options: PlantOptions, errors: Sequence[str]
+        self,
+        model: Model,
+        loop: SimulationLoop,
+        options: PlantOptions,
+        errors: Sequence[str],
+        last_step: Callable[[Trajectory], int],
     ):
         self._model, self._loop, self._options = model, loop, options
+        self._last_step = last_step
         self.changes = (
             Change(("speed_factor",), self._speed),
             Change(("fallback",), self._fallback),
             Change(("fault",), self._faults),
             Change(("disturb",), self._disturbances),
-            Change(tuple(errors), self._perturbation),
+            Change(("reference", *errors), self._start),
         )
 
     def _speed(self, values: Mapping[str, Any]) -> Prepared:
@@ -65,14 +73,19 @@ class PlantChanges:
         dsys.step(x, dsys.idle(x))
         return partial(plant.change_disturbance, dsys, forces)
 
-    def _perturbation(self, values: Mapping[str, Any]) -> Prepared:
+    def _start(self, values: Mapping[str, Any]) -> Prepared:
         scenario, model = self._model.scenario, self._model.dsys
-        errors = {name.removeprefix(PERTURBATION): value for name, value in values.items()}
+        errors = {
+            name.removeprefix(PERTURBATION): value
+            for name, value in values.items()
+            if name != "reference"
+        }
         perturbation = type(scenario.perturbation)(**errors)
-        x0 = scenario.perturb(model, self._model.reference.states[0], perturbation)
+        reference = scenario.reference(model, values["reference"])
+        x0 = scenario.perturb(model, reference.states[0], perturbation)
+        last_step = self._last_step(reference)
 
         def change() -> None:
-            plant = self._loop.plant
-            plant.initial = convert(x0, model, plant.dsys)
+            self._loop.plan(convert(x0, model, self._loop.plant.dsys), last_step)
 
         return change

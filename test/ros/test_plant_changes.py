@@ -1,0 +1,36 @@
+"""Changes of a plant while it runs, without nodes."""
+
+import types
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.runtime.model import Model  # noqa: E402
+from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
+from nh_control.scenarios import PlantOptions  # noqa: E402
+
+SCENARIO = scenarios.get("snakeboard")
+
+
+def test_another_reference_gives_the_next_run_its_start_and_its_length():
+    dsys, planned = SCENARIO.model(), []
+    model = Model(SCENARIO, dsys, SCENARIO.reference(dsys))
+    loop = types.SimpleNamespace(
+        plant=types.SimpleNamespace(dsys=dsys), plan=lambda *run: planned.append(run)
+    )
+    changes = PlantChanges(model, loop, PlantOptions(), ["perturb.position"], len).changes
+    (start,) = [change for change in changes if "reference" in change.names]
+    assert set(start.names) == {"reference", "perturb.position"}
+    do = start.prepare({"reference": "parking_optimal", "perturb.position": 0.3})
+    assert not planned
+    do()
+    ((initial, last_step),) = planned
+    other = SCENARIO.reference(dsys, "parking_optimal")
+    assert last_step == len(other) != len(model.reference)
+    odd = dsys.local(other.states[0], initial)
+    assert np.abs(odd).max() == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="choose one of: parking, forward"):
+        start.prepare({"reference": "flying", "perturb.position": 0.0})
