@@ -24,6 +24,7 @@ class Client:
         service = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)[1:]
         client = self._probe.node.create_client(kind, f"{self._namespace}/{service}")
         self._probe.wait(client.service_is_ready, f"service {service}")
+        self._probe.meet(f"{self._namespace}/plant")
         future = client.call_async(kind.Request(**request))
         self._probe.wait(future.done, f"answer of {service}")
         return future.result()
@@ -157,6 +158,7 @@ def test_the_action_tells_of_its_steps_and_can_be_cancelled(nodes, probe):
     assert probe.call("pause", True).success
     client, told = ActionClient(probe.node, SimulateSteps, "/simulate_steps"), []
     probe.wait(client.server_is_ready, "action")
+    probe.meet("/plant")
 
     def begun(steps):
         told.clear()
