@@ -79,6 +79,16 @@ def test_bounds_are_those_that_the_barrier_tends_to():
     np.testing.assert_allclose(walled.trajectory.states, bounded.trajectory.states, atol=1e-3)
 
 
+def test_limits_hold_at_the_last_state_too():
+    dsys = midpoint(pendulum(), 0.1)
+    rest = Trajectory(dsys.h, np.zeros((6, 2)), np.zeros((5, 1)))
+    raised = Trajectory(dsys.h, np.tile([1.0, 0.0], (6, 1)), np.zeros((5, 1)))
+    only_the_end = quadratic(dsys, raised, np.zeros((2, 2)), 0.01 * np.eye(1), 100 * np.eye(2))
+    found = collocate(dsys, only_the_end, rest, limits={"theta": (-np.inf, 0.3)})
+    assert found.converged
+    assert found.trajectory.states[-1, 0] == pytest.approx(0.3, abs=1e-6)
+
+
 def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     dsys = midpoint(pushed_ball(), 0.1)
     start = wandering(dsys, 20, np.random.default_rng(6))

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,14 @@ def test_a_run_that_fails_is_a_row_with_its_reason(trap):
     bad = run_indices(trap(angles=[0.1, 2.5, 0.2]), range(3))
     assert [run.failure for run in bad] == ["", "ValueError: too far: 2.5", ""]
     assert np.isnan(bad[1].metrics).all() and not bad[1].success and bad[0].steps == 2
+
+
+def test_a_number_that_is_not_finite_fails_the_run(trap, monkeypatch):
+    endless = replace(METRICS["energy_error"], of=lambda result: np.inf)
+    monkeypatch.setitem(METRICS, "energy_error", endless)
+    run = Bench(trap()).run(0)
+    assert "not finite" in run.failure and not run.success
+    assert np.isnan(run.metrics).all()
 
 
 @pytest.mark.slow
