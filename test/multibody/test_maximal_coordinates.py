@@ -271,6 +271,23 @@ def test_springs_dampers_and_inputs_on_joints_stay():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_the_rate_of_a_slide_is_that_of_its_way_between_nodes_too():
+    """There the constraints hold no more than roughly."""
+    frames = [revolute("arm", axis=AXIS), prismatic("slide", "arm", axis=AXIS[::-1])]
+    bodies = [Body(name, 1.0, (0.1, 0.0, 0.2), TENSOR) for name in ("arm", "slide")]
+    model = Multibody("reach", frames, bodies, inputs=[JointInput("slide")])
+    maximal = maximal_coordinates(model)
+    space, random = maximal.system.space, np.random.default_rng(3)
+    q, _ = transfer(model, np.array([0.7, 0.3]), np.zeros(2), maximal)
+    q, v = space.retract(q, 0.1 * random.normal(size=space.nv)), random.normal(size=space.nv)
+
+    def way(t):
+        return float(maximal.kinematics(space.retract(q, t * v), v).coordinate("slide"))
+
+    found = float(maximal.kinematics(q, v).rate("slide"))
+    assert found == pytest.approx((way(1e-5) - way(-1e-5)) / 2e-5, rel=1e-8)
+
+
 def test_coordinates_of_joints_that_are_gone_are_refused():
     frames = [spherical("arm"), *cylindrical("hand", "arm", at=(0.3, 0.0, 0.0))]
     bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "hand")]

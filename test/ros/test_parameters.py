@@ -63,6 +63,27 @@ def test_other_values_are_refused(spec, value, text):
         spec.check(value)
 
 
+@pytest.mark.parametrize(
+    ("specs", "name", "value"),
+    [
+        (PLANT, "command_timeout_steps", 0),
+        (PLANT, "plant.substeps", 0),
+        (PLANT, "step_count", 0),
+        (PLANT, "step_s", -1e-3),
+        (PLANT, "speed_factor", -1.0),
+        (PLANT, "duration_s", -1.0),
+        (DISPLAY, "rate_hz", 0.0),
+        *((TRACKER, f"hardware.{name}", 0.0) for name in ("noise", "acceleration")),
+        *((TRACKER, f"hardware.{name}", -1e-3) for name in ("actuation_s", "max_age_s")),
+        *((TRACKER, f"disarm.{name}", -1e-3) for name in ("silence_s", "error", "saturation_s")),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(specs, name, value):
+    (spec,) = (spec for spec in specs if spec.name == name)
+    with pytest.raises(UsageError, match=f"'{name}' must be"):
+        spec.check(value)
+
+
 def test_lists_of_numbers_may_come_as_integers_or_arrays():
     from array import array
 

@@ -99,11 +99,11 @@ def test_parameters_of_several_numbers_and_robots_have_commands():
         {
             "scenario": "quadrotor_payload",
             "vary": {"lengths.1": "0.7,0.9"},
-            "set": {"step": "0.02"},
+            "set": {"step": "0.02", "lengths.0": "0.5"},
         }
     )
     assert command(study, 1) == (
-        "nh_control simulate quadrotor_payload --step 0.02 --plant-parameter lengths=0.6,0.9"
+        "nh_control simulate quadrotor_payload --step 0.02 --plant-parameter lengths=0.5,0.9"
     )
     weighted = pendulum(vary={"weight.theta": "1,2"})
     with pytest.raises(ValueError, match="sets weight.theta"):
