@@ -136,6 +136,15 @@ def test_drifts_are_parts_of_the_largest_kinetic_energy_at_no_more_than_the_node
     assert np.isfinite(coarse.of_solver("DOP853", 1e-8).energy).all()
 
 
+def test_constraints_that_move_what_they_hold_are_kept():
+    belt = System(
+        "belt", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - q[0] ** 2,
+        velocity_constraint=lambda q: np.array([[0.0, 1.0]]), velocity_drift=lambda q: 0.3 + q[0],
+    )  # fmt: skip
+    drifts = Drifts(Reference(Motion(belt, [1.0, 0.0], [0.5, 1.3], 1.0)), 0.05)
+    assert drifts.of_solver("DOP853", 1e-8).constraint.max() < 1e-12
+
+
 @pytest.mark.parametrize("duration, v", [(8.0, 1.0), (9.5, 0.5)])
 def test_a_motion_is_slowed_down_to_spare_a_tenth_of_the_way_to_the_end_of_the_domain(duration, v):
     """Of 10 m it may take 9."""

@@ -86,7 +86,9 @@ def test_parts_that_are_too_far_apart_are_no_state():
 def test_joints_of_others_are_nothing_new_and_wrong_lengths_are_refused():
     hardware = Hardware()
     hardware.body(1000)
-    hardware.joints(1000)
+    hardware.joints(1000, [*NAMES[:2], "bell"])
+    assert hardware.received == []
+    hardware.joints(1000, NAMES[2:])
     hardware.joints(1005, ["bell"])
     assert hardware.received == ms(1000) and hardware.refused == []
     hardware.callbacks["joint_states"](JointState(name=NAMES, position=[0.0]))
