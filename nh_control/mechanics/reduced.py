@@ -36,8 +36,7 @@ class ReducedEquations:
         velocity, rate = (_minimal if flat else _stored)(system, continuous.terms, q, s, u)
         y = space.frame(q).T @ velocity
         w = ca.vertcat(q, s)
-        free = system.admissible_tangents(q) if flat else None
-        of_velocity = v if free is None else _coordinates(free, space.frame(q).T @ v)
+        of_velocity = _coordinates(system, q, v) if flat else v
         self._functions = Functions(
             f"{system.name}_reduced",
             [
@@ -124,6 +123,8 @@ def _moving(system: System, q: ca.SX, y: ca.SX) -> ca.SX:
     return ca.substitute(rate, e, ca.SX.zeros(system.space.nv))
 
 
-def _coordinates(basis: ca.SX, y: ca.SX) -> ca.SX:
-    """Least-squares coordinates of y in a basis."""
+def _coordinates(system: System, q: ca.SX, v: ca.SX) -> ca.SX:
+    """Least-squares coordinates s of a velocity v (nw), less that of the drift, in Y."""
+    basis = system.admissible_tangents(q)
+    y = system.space.frame(q).T @ v - system.elimination.particular(q, ca.SX(0, 1))
     return ca.solve(basis.T @ basis, basis.T @ y) if basis.shape[1] else ca.SX(0, 1)

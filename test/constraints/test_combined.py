@@ -168,6 +168,7 @@ def test_a_driven_wheel_pulls_its_cart():
         dsys = nonholonomic_midpoint(system, 2.0 / steps)
         assert dsys.inputs == ("wheel",) and dsys.state_names[3:] == ("rho_1", "v_wheel")
         x = dsys.state([0.0, 0.0, 0.0], [0.3, 0.0, 1.5])
+        np.testing.assert_allclose(dsys.velocity(x), [0.3, 0.0, 1.5], rtol=0, atol=1e-14)
         for i in range(steps):
             x = dsys.step(x, [1.5 * dsys.h * (i + 1)])
             assert abs(x[0] - radius * x[2]) < 1e-14

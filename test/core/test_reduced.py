@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
+import combined  # noqa: E402
 import linkages  # noqa: E402
 
 from nh_control.integrators import nonholonomic_midpoint  # noqa: E402
@@ -27,6 +28,7 @@ SYSTEMS = {
     "sleigh": (chaplygin_sleigh, 5),
     "snakeboard": (snakeboard, 8),
     "rod": (linkages.rod, 4),
+    "turntable": (lambda: combined.ball_on_turntable().system, 9),
     "payload": (quadrotor_payload, 32),
 }
 
