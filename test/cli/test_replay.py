@@ -105,6 +105,17 @@ def test_only_recorded_states_are_compared(run):
     assert replay(experiment, replace(recording, q=q, known=known)).largest < 1e-12
 
 
+def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
+    robot = scenarios.get("urdf", base="floating")
+    plain = replace(run[0], options=PlantOptions(), perturbation=None)
+    given = {**launcher.parameters(plain, Options(), tmp_path), **robot.origin}
+    for other in ("disturb", "perturb"):
+        given.pop(other, None)
+    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
+    monkeypatch.setattr(Experiment, "make", lambda scenario, *rest: scenario)
+    assert stored.load(tmp_path).experiment.origin == robot.origin
+
+
 def test_a_run_is_found_again_by_the_parameters_of_its_nodes(run, tmp_path, capsys):
     experiment, _ = run
     given = {"/**": {"ros__parameters": launcher.parameters(experiment, Options(), tmp_path)}}

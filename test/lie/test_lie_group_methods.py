@@ -26,6 +26,7 @@ from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
+from nh_control.systems.satellite import SatelliteParameters, satellite
 
 RNG = np.random.default_rng
 PAIRS = [name for name, table in TABLES.items() if table.embedded_order]
@@ -325,6 +326,16 @@ FIELDS = {
     "everything": lambda: constrained(Product(Rn("a", "b"), SO3("s_"), SE2())),
     "everything on a sphere": lambda: constrained(Product(Rn("a", "b"), SO3("s_"), S2("l_"))),
 }
+
+
+@pytest.mark.parametrize("name", ["lie_euler", "rkmk4", "cf4"])
+def test_parameters_are_arguments_of_a_step(name, monkeypatch):
+    interpreted(monkeypatch)
+    make, other = INTEGRATORS[name].make, SatelliteParameters(Jx=2.4, Jy=2.0)
+    changed = make(satellite(), 0.1).with_parameters(Jx=2.4, Jy=2.0)
+    x, u = changed.state(changed.system.space.origin, np.linspace(-1, 1, 7)), np.full(4, 0.05)
+    expected = make(satellite(other), 0.1).step(x, u)
+    np.testing.assert_allclose(changed.step(x, u), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -5,6 +5,7 @@ computation.
 import casadi as ca
 import numpy as np
 import pytest
+from transforms3d.axangles import axangle2mat
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import quat2mat
 
@@ -24,12 +25,14 @@ from nh_control.multibody import (
     PointOnPlane,
     Spring,
     Wrench,
+    cylindrical,
     fixed,
     floating,
     planar,
     prismatic,
     revolute,
     spherical,
+    universal,
 )
 from nh_control.multibody.frames import Floating
 from nh_control.multibody.motion import Motion, constant, rotation_about
@@ -141,6 +144,22 @@ def test_poses_compose_along_the_tree():
         atol=1e-15,
     )
     assert abs((poses["puck"].position - [1.0, 0.5, 0.0]) @ [0.0, 1.0, 1.0]) <= 1e-15
+
+
+def test_joints_of_two_frames_are_placed_as_a_whole():
+    """Both axes turn with the placement, and meet or coincide there."""
+    at, body = (0.3, -0.2, 0.1), [Body("end", 1.0, inertia=np.eye(3))]
+    first, second = 0.7, -0.4
+    cardan = Multibody("cardan", [*universal("end", at=at, rotation=TILT)], body)
+    poses = cardan.poses(np.array([first, second]))
+    turn = TILT @ axangle2mat([1, 0, 0], first) @ axangle2mat([0, 1, 0], second)
+    np.testing.assert_allclose(poses["end"].rotation, turn, atol=1e-15)
+    np.testing.assert_allclose(poses["end"].position, at, atol=1e-15)
+    piston = Multibody("piston", [*cylindrical("end", at=at, rotation=TILT)], body)
+    poses = piston.poses(np.array([first, second]))
+    turn = TILT @ axangle2mat([0, 0, 1], second)
+    np.testing.assert_allclose(poses["end"].rotation, turn, atol=1e-15)
+    np.testing.assert_allclose(poses["end"].position, at + first * TILT[:, 2], atol=1e-15)
 
 
 def test_velocities_are_the_rates_of_poses(motion):

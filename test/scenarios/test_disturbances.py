@@ -180,6 +180,19 @@ def test_external_forces_stand_between_a_models_forces_and_its_prescribed_coordi
     assert without_external(plant, np.array([1.0, 2.0, 3.0]), 1).tolist() == [1.0, 3.0]
 
 
+@pytest.mark.parametrize("wind", [(), (Disturbance("theta", Gust((0.0,))),)])
+def test_a_plant_by_another_integrator_has_its_own_parameters(wind):
+    scenario = scenarios.get("pendulum_swing_up")
+    model, heavier = scenario.model(), {"m": 1.3}
+    options = PlantOptions("midpoint_left", parameters=heavier, disturbances=wind)
+    plant = scenario.plant(model, options)
+    assert plant.system.parameters.m == 1.3 and model.system.parameters.m == 1.0
+    make = scenario.integrators["midpoint_left"]
+    expected = make(model.system, model.h).with_parameters(**heavier)
+    x, u = [0.4, -0.3], np.zeros(plant.nu)
+    np.testing.assert_allclose(plant.step(x, u), expected.step(x, u[: model.nu]), rtol=1e-14)
+
+
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
 def test_the_example_that_is_shown_is_a_gust_on_the_last_target(name):
     """Of one newton in the first direction; torques are left out."""
