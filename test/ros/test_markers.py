@@ -146,6 +146,9 @@ def test_arrows_are_as_long_as_their_inputs_are_large():
     assert (first.action, second.action) == (Marker.ADD, Marker.DELETE)
     start, end = points(first)
     np.testing.assert_allclose(end - start, 0.4 * poses["quad1"].rotation[:, 2], rtol=1e-3)
+    thrust = poses["quad1"]
+    begins = thrust.position + LOOK.arrows[0].offset * thrust.rotation[:, 2]
+    np.testing.assert_allclose(start, begins, atol=1e-15)
 
 
 def test_a_trail_follows_its_frame_in_space():

@@ -102,6 +102,7 @@ def test_a_state_is_set_at_the_next_step(loop):
     run.inbox.call(lambda: run.loop.set_state(other))
     assert run.plant.step == 1 and np.array_equal(run.plant.state, other)
     assert run.plant.constraint_residual == 0.0
+    assert run.loop.origin == 0  # the reference goes on, too
     run.answer(0)  # of the state before: not for this one
     assert run.plant.step == 1
     run.answer(1)
