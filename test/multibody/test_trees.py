@@ -147,8 +147,10 @@ def test_momenta_velocities_and_energies_are_the_generated_ones():
     with pytest.MonkeyPatch.context() as patch:
         model = random_tree([5, 0, 1, 2, 4], rng)
         tree = midpoint(model.system, 0.02)
+        assert isinstance(tree._engine, TreeEngine)
         patch.setattr(compiled, "compiler", lambda: None)
         generated = midpoint(model.system, 0.02)
+        assert not isinstance(generated._engine, TreeEngine)
         q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))
         v = rng.normal(size=model.space.nw)
         x = generated.measured_state(q, v)
