@@ -4,6 +4,7 @@ tracked by a plant that is not the model.
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 from optimal_cases import optimized
@@ -110,6 +111,18 @@ def test_parking_is_tracked_with_a_model_error_of_five_percent(integral, paramet
     position = np.hypot(*loop.errors[:, 3:5].T)
     assert loop.failure is None and not loop.saturated.any()
     assert position.max() < 0.05 and position[-1] < 0.02
+
+
+def test_a_push_on_the_pole_acts_where_its_end_is():
+    scenario, q = get("cart_pole"), np.array([0.3, 0.7])
+    system = scenario.make_system(scenario.parameters)
+    target, l = scenario.targets(system)["pole_end"], scenario.parameters.l
+    for push, expected in (
+        ([1.0, 0.0, 0.0], [1.0, l * np.cos(0.7)]),
+        ([0.0, 0.0, 1.0], [0.0, l * np.sin(0.7)]),
+    ):
+        found = target.force(ca.SX(q), ca.SX.zeros(2), ca.SX(push), system.parameters)
+        np.testing.assert_allclose(np.asarray(ca.evalf(found))[:, 0], expected, atol=1e-15)
 
 
 def test_what_is_drawn_is_where_the_model_says():

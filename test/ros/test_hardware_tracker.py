@@ -111,6 +111,25 @@ def test_on_the_reference_at_any_time_the_command_is_the_reference_s(cart):
     assert np.abs(answer.command.error).max() < 5e-4  # between steps it is of second order
 
 
+def test_after_states_that_were_lost_none_counts_as_a_surprise(cart):
+    dsys, plain = cart
+    tracker = scenarios.get("cart_pole").tracker(dsys, plain.reference, integral=True)
+    hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())
+    hardware.start(ns(0.0))
+
+    def learned(k, x):
+        at = ns(k * dsys.h)
+        answer = hardware.answer(at, dsys.configuration(x), dsys.velocity(x), at)
+        return answer.command.memory.disturbance
+
+    states = tracker.reference.states
+    pushed = states[1] + [0.0, 0.0, 0.05, 0.0]
+    assert not learned(0, states[0]).any()
+    found = learned(1, pushed)
+    assert np.abs(found).max() > 1e-4
+    np.testing.assert_array_equal(learned(4, states[4]), found)
+
+
 def test_after_a_stop_a_reference_that_began_later_starts_with_the_next_start(cart):
     dsys, tracker = cart
     hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), Timing())

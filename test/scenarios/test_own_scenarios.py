@@ -16,7 +16,10 @@ from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.command import my_robot
+from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
+from nh_control.numerics import compiled
 
 LARGE = "underwater_vehicle"
 CASES = [pytest.param(n, marks=pytest.mark.slow) if n == LARGE else n for n in FILES]
@@ -243,6 +246,16 @@ def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
     heavier = call("simulate", file, "--plant-parameter", "mass=1.2", "--integral", "--no-plots")
     assert heavier.returncode == 0, heavier.stderr
     assert call("list", file).returncode == 0
+
+
+def test_the_robot_that_new_writes_loses_energy_by_its_friction(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    robot = my_robot.my_robot(my_robot.MyRobotParameters(friction=0.05))
+    dsys = nonholonomic_midpoint(robot, 0.01)
+    run = dsys.simulate(dsys.state([1.0], [0.0]), np.zeros((200, 1)))
+    work = -0.05 * np.sum(np.diff(run.states[:, 0]) ** 2) / 0.01
+    lost = dsys.energy(run.states[-1]) - dsys.energy(run.states[0])
+    assert lost == pytest.approx(work, rel=1e-2) and lost < -0.1
 
 
 @pytest.mark.parametrize("name", ["1robot", "my robot", "class", "a/b"])
