@@ -9,9 +9,10 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.discrete import system as discrete_system
-from nh_control.geometry.rotations import SO3
+from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.states import turn
 from nh_control.mechanics.system import System
 from nh_control.ros.loop.turn_monitor import TurnMonitor
 from nh_control.runs.experiment import Experiment, Result
@@ -51,6 +52,14 @@ def test_the_turns_of_states_are_those_of_their_velocities(wheel):
     np.testing.assert_allclose(wheel.with_step(0.01).turns(states), [0.0, 0.05, 0.3], atol=1e-14)
     flat = midpoint(System("cart", Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
     np.testing.assert_array_equal(flat.turns(flat.state([0.0], [1e6])), [0.0])
+
+
+def test_every_rotation_and_direction_counts_by_its_own_rates():
+    space = Product(SO3("a"), Rn("z"), S2("b"), SE3("c"))
+    for at, angle in ((1, 0.2), (3, 0.0), (4, 0.2), (7, 0.2), (10, 0.0)):
+        v = np.zeros(space.nw)
+        v[at] = 2.0
+        assert turn(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
 
 
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])
