@@ -54,6 +54,14 @@ def test_the_estimate_is_of_what_the_limited_input_does_not_explain(model):
         np.testing.assert_allclose(estimates, H * TORQUE - left, atol=0.02 * H * TORQUE)
 
 
+def test_the_gains_on_the_state_are_those_without_a_disturbance(model):
+    """It goes its own way, whatever the weights of the last state."""
+    rest = Trajectory(H, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
+    weights = np.eye(2), [[0.1]], np.diag([50.0, 3.0])
+    with_estimate = tracker(model, Qf=weights[2]).gains.K
+    np.testing.assert_allclose(with_estimate, LqrTracker(model, rest, *weights).gains.K, rtol=1e-12)
+
+
 def test_a_limit_that_is_just_reached_does_not_count_as_saturated(model):
     x = np.array([0.3, -0.1])
     u = tracker(model).command(0, x).u[0]

@@ -85,6 +85,7 @@ def test_the_first_step_that_fails_is_named(board):
     k = len(states) - 1
     for failing in (
         lambda: board.simulate(x, u, steps=100, every=50),
+        lambda: board.simulate(x, u, steps=100, every=2),
         lambda: board.simulate(x, np.tile(u, (100, 1))),
     ):
         with pytest.raises(StepFailed, match=f"at step {k} ") as failed:

@@ -22,6 +22,7 @@ from nh_control.multibody import (
     PointOnPlane,
     maximal_coordinates,
     revolute,
+    spherical,
     transfer,
 )
 from nh_control.multibody.tree_engine import TreeEngine
@@ -144,6 +145,23 @@ def test_random_constraints_step_as_generated(kinds, constraints, seed):
 )
 def test_random_constraints_on_all_joints_step_as_generated(kinds, constraints, seed):
     assert_held_tree_steps_as_generated(kinds, constraints, seed)
+
+
+def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
+    """A string on a ball joint: what is reached is no longer the way there."""
+    frames, body = [spherical("bob")], Body("bob", 1.0, (0.1, 0.0, -0.5), (0.1, 0.2, 0.15))
+    ends = Point("world", (1.0, 0.0, 0.0)), Point("bob", (0.0, 0.3, -0.6))
+    string = Distance("string", *ends, float(np.linalg.norm([1.0, -0.3, 0.6])))
+    model = Multibody("hung", frames, [body], constraints=[string])
+    at = model.space.origin, np.array([3.0, 5.0, -4.0])
+    tree = midpoint(model.system, 0.1)
+    assert isinstance(tree._engine, TreeEngine)
+    found = tree.conditioning(tree.measured_state(*at))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "compiler", lambda: None)
+        generated = midpoint(model.system, 0.1)
+        wanted = generated.conditioning(generated.measured_state(*at))
+    assert found.jacobian == pytest.approx(wanted.jacobian, rel=1e-9)
 
 
 def four_bar(closed):
