@@ -1,0 +1,206 @@
+"""What the tracker's interfaces send and when, between messages: without DDS, in one thread."""
+
+import types
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+
+from nh_control import Trajectory  # noqa: E402
+from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
+from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
+from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
+from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
+from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.scenarios import get  # noqa: E402
+
+STEPS = 50
+
+
+def hanging(dsys):
+    return Trajectory(dsys.h, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
+
+
+SCENARIO = replace(get("pendulum_swing_up"), references={"hanging": hanging})
+H_NS = round(SCENARIO.step_s * 1e9)
+
+
+@cache
+def tracker(integral):
+    model = SCENARIO.model()
+    return SCENARIO.tracker(model, SCENARIO.reference(model), integral)
+
+
+class Node:
+    """A node's services and log, and the subscriptions of its inbox."""
+
+    def __init__(self):
+        self.services, self.topics, self.errors = {}, {}, []
+        self.name = "tracker"
+        self.closed = False
+
+    def create_service(self, kind, name, callback):
+        """Known by its name."""
+        self.services[name] = lambda **fields: callback(kind.Request(**fields), kind.Response())
+
+    def subscribe(self, kind, topic, callback, *quality, **options):
+        """Known by its topic."""
+        self.topics[topic] = callback
+
+    def call(self, request):
+        """At once."""
+        return request()
+
+    def get_clock(self):
+        """At 0."""
+        return types.SimpleNamespace(now=lambda: types.SimpleNamespace(nanoseconds=0))
+
+    def get_logger(self):
+        """Keeps errors."""
+        return types.SimpleNamespace(error=self.errors.append)
+
+    def count_publishers(self, topic):
+        """Somebody says when the reference starts."""
+        return 1
+
+    def get_subscriptions_info_by_topic(self, topic):
+        """Nobody listens."""
+        return []
+
+
+class Interface:
+    """An interface with a tracker of the hanging pendulum; `sent` are (u, k, stamp)."""
+
+    def __init__(self, integral=False):
+        self.sequence = ReferenceSequence(tracker(integral))
+        self.dsys = model = self.sequence.dsys
+        self.node, self.sent, self.begun = Node(), [], 0
+        self.codecs, self.report = codecs(SCENARIO, model), TrackerReport(SCENARIO, model)
+
+    def _begin(self):
+        self.begun += 1
+
+    def _send(self, *command):
+        self.sent.append(command)
+
+    def state(self, k, angle=0.0, rate=0.0):
+        """The pendulum's state of step k arrives."""
+        (codec,) = self.codecs
+        codec.write([angle], [rate])
+        conversions.set_time(codec.message.header.stamp, k * H_NS)
+        self.node.topics[codec.topic](codec.message)
+
+
+class Hardware(Interface):
+    """That of hardware."""
+
+    def __init__(self, by_service=False, zero_after=False, **limits):
+        super().__init__()
+        self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), Timing())
+        self.arming = Arming(Limits(**limits))
+        self.made = HardwareInterface(
+            self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
+            self._send, by_service, zero_after, self._begin,
+        )  # fmt: skip
+
+
+class Simulated(Interface):
+    """That of a simulated plant."""
+
+    def __init__(self, integral=False):
+        super().__init__(integral)
+        publisher = types.SimpleNamespace(get_subscription_count=lambda: 0, topic_name="c")
+        self.made = SimulationInterface(
+            self.node, self.node, self.codecs, self.sequence, self.report, publisher,
+            self._send, self._begin,
+        )  # fmt: skip
+
+    @property
+    def learned(self):
+        """The disturbance that it knows."""
+        return self.report.last[1].memory.disturbance
+
+    def start(self, k):
+        """The plant says that the reference starts at step k."""
+        time = Time()
+        conversions.set_time(time, k * H_NS)
+        self.node.topics["reference_start"](time)
+
+
+@pytest.mark.parametrize("zero_after", [False, True])
+def test_nothing_is_sent_to_hardware_before_it_is_armed(zero_after):
+    robot = Hardware(zero_after=zero_after)
+    robot.state(0, 0.1)
+    robot.state(1, 0.1)
+    assert robot.sent == []
+    assert robot.node.services["~/arm"](data=True).message == "armed"
+    robot.state(2, 0.1)
+    assert len(robot.sent) == 1 and robot.sent[0][0][0] < 0
+    robot.node.services["~/arm"](data=False)
+    robot.state(3, 0.1)
+    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if zero_after else [])
+    assert robot.node.errors == ["disarmed: by request"] and robot.begun == 1
+
+
+def test_the_limit_is_on_the_errors_of_the_configuration():
+    robot = Hardware(error=0.3)
+    robot.node.services["~/arm"](data=True)
+    robot.state(0, 0.1, 5.0)
+    assert robot.arming.armed and len(robot.sent) == 1
+    robot.state(1, 0.31)
+    assert not robot.arming.armed and "tracking error" in robot.arming.reason
+
+
+def test_after_disarming_a_start_is_to_be_asked_for_again():
+    robot = Hardware(by_service=True)
+    arm, start = (robot.node.services[name] for name in ("~/arm", "~/start"))
+    arm(data=True)
+    robot.state(0)
+    assert robot.tracker.start_ns is None
+    start()
+    robot.state(1)
+    assert robot.tracker.start_ns == H_NS
+    arm(data=False)
+    arm(data=True)
+    robot.state(2)
+    assert robot.tracker.start_ns is None
+    start()
+    robot.state(3)
+    assert robot.tracker.start_ns == 3 * H_NS
+
+
+def test_a_reference_that_starts_elsewhere_starts_once():
+    plant = Simulated()
+    plant.start(0)
+    plant.state(0)
+    plant.state(7)
+    plant.start(20)
+    assert plant.begun == 1
+    plant.state(20)
+    assert [k for _, k, _ in plant.sent] == [0, 7, 0]
+    plant.start(0)
+    plant.state(0)
+    assert plant.begun == 2 and plant.sent[-1][1] == 0
+
+
+def test_states_that_did_not_come_are_no_surprise():
+    """A disturbance is learned from two states in a row, not from what was foretold long ago."""
+    still, lost = Simulated(integral=True), Simulated(integral=True)
+    for plant in (still, lost):
+        plant.start(0)
+        plant.state(0)
+    still.state(1)
+    still.state(5, 0.05, -0.2)
+    lost.state(5, 0.05, -0.2)
+    assert not still.learned.any() and not lost.learned.any()
+    lost.state(6, 0.06)
+    assert lost.learned.any()
