@@ -597,3 +597,7 @@ def test_the_last_of_several_robots_ends_the_launch():
     first, second = exits.of("plant"), exits.of("plant")
     with pytest.raises(RuntimeError, match="exit code 2"):
         ended(first, 2)
+    again = _Exits().of("tracker", comes_back=True)
+    assert ended(again, -9) == []  # killed: it comes back
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        ended(again, 1)

@@ -105,6 +105,13 @@ def test_only_recorded_states_are_compared(run):
     assert replay(experiment, replace(recording, q=q, known=known)).largest < 1e-12
 
 
+@pytest.mark.parametrize("hold", [False, True])
+def test_what_is_to_be_held_is_held_without_commands(run, hold, tmp_path):
+    held = replace(run[0], scenario=replace(run[0].scenario, hold=hold))
+    given = launcher.parameters(held, Options(), tmp_path)
+    assert given.get("fallback") == ("hold" if hold else None)
+
+
 def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
     robot = scenarios.get("urdf", base="floating")
     plain = replace(run[0], options=PlantOptions(), perturbation=None)

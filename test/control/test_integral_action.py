@@ -59,7 +59,9 @@ def test_the_gains_on_the_state_are_those_without_a_disturbance(model):
     rest = Trajectory(H, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
     weights = np.eye(2), [[0.1]], np.diag([50.0, 3.0])
     with_estimate = tracker(model, Qf=weights[2]).gains.K
-    np.testing.assert_allclose(with_estimate, LqrTracker(model, rest, *weights).gains.K, rtol=1e-12)
+    np.testing.assert_allclose(
+        with_estimate, LqrTracker(model, rest, *weights).gains.K, rtol=1e-12
+    )
 
 
 def test_a_limit_that_is_just_reached_does_not_count_as_saturated(model):

@@ -22,6 +22,19 @@ def node(domain):
     rclpy.shutdown(context=context)
 
 
+def test_requests_of_before_it_was_opened_are_not_carried_out(node):
+    from nh_control.ros.runtime.inbox import Inbox
+
+    inbox, done = Inbox(node), []
+    inbox.post(lambda: done.append("before"))
+    inbox.close()
+    inbox.post(lambda: done.append("between"))
+    inbox.open()
+    inbox.post(lambda: done.append("after"))
+    inbox.serve(0.0)
+    assert done == ["after"]
+
+
 def test_a_message_that_is_not_awaited_is_handled_with_one_that_is(node):
     from std_msgs.msg import Int32
 

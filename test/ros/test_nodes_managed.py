@@ -82,6 +82,17 @@ def test_a_component_works_while_its_node_is_active_and_leaves_nothing_behind(ma
         assert worker.closed == 1 and entities(node) == before
 
 
+def test_the_first_reason_to_end_a_process_counts():
+    from nh_control.ros.runtime.process import Exit
+
+    end, reason = Exit(), RuntimeError("why")
+    end.request()
+    end.request(reason, 3)
+    end.request()
+    end.request(RuntimeError("late"), 4)
+    assert end.error is reason and end.code == 3
+
+
 def test_a_node_starts_itself_and_ends(managed):
     node = managed(Worker)
     node.start()

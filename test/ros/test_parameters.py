@@ -1,6 +1,7 @@
 """Checks of parameter values; how nodes refuse them is tested on nodes."""
 
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,6 +83,40 @@ def test_numbers_that_mean_nothing_are_refused(specs, name, value):
     (spec,) = (spec for spec in specs if spec.name == name)
     with pytest.raises(UsageError, match=f"'{name}' must be"):
         spec.check(value)
+
+
+def test_what_was_prepared_for_a_refused_change_is_not_done_with_the_next():
+    from rclpy.parameter import Parameter
+
+    from nh_control.ros.runtime.live import Change, LiveParameters
+
+    done, callbacks = [], []
+
+    def refuse(values):
+        raise ValueError(f"no {values['second']}")
+
+    changes = (
+        Change(("first",), lambda values: lambda: done.append(values["first"])),
+        Change(("second",), refuse),
+    )
+    LiveParameters(
+        SimpleNamespace(
+            add_on_set_parameters_callback=callbacks.append,
+            add_post_set_parameters_callback=callbacks.append,
+        ),
+        SimpleNamespace(post=lambda request: request()),
+        SimpleNamespace(
+            checked=lambda given: SimpleNamespace(successful=True),
+            read=lambda name, value: value,
+        ),
+        changes,
+    )
+    prepare, carry_out = callbacks
+    refused = prepare([Parameter("first", value=1), Parameter("second", value=2)])
+    assert not refused.successful and refused.reason == "no 2"
+    assert prepare([Parameter("first", value=3)]).successful
+    carry_out([])
+    assert done == [3]
 
 
 def test_lists_of_numbers_may_come_as_integers_or_arrays():
