@@ -54,3 +54,8 @@ def test_boxes_are_about_the_middle_of_what_they_hold(bounds):
     assert longest <= size.max() <= 1.04 * longest + 0.11
     least = {spatial._bounds: longest / 3, turning._bounds: longest, planar._bounds: 0.2 * longest}
     assert size.min() >= least[bounds]
+
+
+def test_a_flat_path_is_drawn_in_a_box_that_is_not():
+    low, high = planar._bounds(np.array([[0.0, 0.0], [10.0, 0.1]]))
+    assert (high - low)[1] == pytest.approx(0.2 * (high - low)[0])

@@ -1,0 +1,157 @@
+"""What the command's functions do alone, without a run: what is chosen, exit codes, Ctrl-C."""
+
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nh_control.cli import main
+from nh_control.command import arguments, comparing, listing, running
+from nh_control.command.interruption import Interruption
+from nh_control.integrators import INTEGRATORS
+from nh_control.runs import launcher
+from nh_control.runs.comparison import MethodRow
+
+# --- integrators and comparisons -----------------------------------------------------------------
+
+
+def test_compared_are_the_chosen_integrators_or_all_accurate_ones():
+    assert list(comparing._chosen(["rdp_exp", "midpoint"], INTEGRATORS)) == ["rdp_exp", "midpoint"]
+    chosen = comparing._chosen([], INTEGRATORS)
+    assert {n for n, one in INTEGRATORS.items() if one.order >= 4} < set(chosen)
+    assert [n for n, one in chosen.items() if one.order < 4] == ["nonholonomic_midpoint"]
+    with pytest.raises(ValueError, match=r"no integrators \['euler'\], choose of: .*midpoint"):
+        comparing._chosen(["rdp_exp", "euler"], INTEGRATORS)
+
+
+def test_steps_of_comparisons_are_a_fiftieth_of_a_second_unless_said():
+    for command in ("compare", "integrators"):
+        assert arguments.parse([command, "snakeboard"]).step == 0.02
+        assert arguments.parse([command, "snakeboard", "--step", "0.1"]).step == 0.1
+
+
+def test_the_table_of_integrators_has_a_column_for_everything_and_a_row_for_each(capsys):
+    rows = [MethodRow(INTEGRATORS[name]) for name in ("midpoint", "rdp_exp")]
+    assert list(comparing._watched(rows, 2)) == rows
+    assert capsys.readouterr().err.endswith("\r" + " " * 60 + "\r")  # nothing of it stays
+    comparing._print_table([comparing._values(row, measured=False) for row in rows])
+    head, *lines = capsys.readouterr().out.splitlines()
+    first_words = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert head.split() == ["name", "order", "kind", "symmetric", "preserves", "source"]
+    assert first_words == ["midpoint", "rdp_exp"]
+
+
+# --- list ----------------------------------------------------------------------------------------
+
+
+def test_an_input_that_has_no_limit_is_said_to_have_none(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    scenario = running.find("pendulum_swing_up")
+    values = listing.explained(scenario)
+    bounds = {"free": (-np.inf, np.inf), "pushed": (0.0, np.inf), "held": (-1.0, 1.0)}
+    values["inputs"] = [
+        {"name": name, "lower": lower, "upper": upper, "unit": "N m"}
+        for name, (lower, upper) in bounds.items()
+    ]
+    listing._explain(values)
+    said = dict(
+        line.strip().split(maxsplit=1)
+        for line in capsys.readouterr().out.splitlines()
+        if line.strip().split(" ")[0] in bounds
+    )
+    assert {name: text.strip() for name, text in said.items()} == {
+        "free": "no limit N m",
+        "pushed": "0 ... inf N m",
+        "held": "-1 ... 1 N m",
+    }
+
+
+def test_the_example_of_a_disturbance_acts_on_the_last_target():
+    two = [SimpleNamespace(name="a", n_forces=1), SimpleNamespace(name="b", n_forces=3)]
+    assert listing.example(two).startswith("b:gust:1,0,0,")
+    assert listing.example([]).startswith("TARGET:gust:")
+
+
+# --- run -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_nodes(tmp_path, monkeypatch):
+    """Return f(outcome, stopped, *arguments) -> exit code of `nh_control run` whose nodes end with
+    that outcome, an exception or whether they ended by themselves, and whose recording says why
+    it is short.
+    """
+
+    def run(outcome, stopped="", *arguments):
+        def nodes(*_):
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        recorded = SimpleNamespace(stopped=stopped)
+        monkeypatch.setattr(launcher, "require_ros", lambda record: None)
+        monkeypatch.setattr(launcher, "run", nodes)
+        monkeypatch.setattr(running, "_experiment", lambda *_: experiment)
+        monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
+        monkeypatch.setattr(running, "_recorded", lambda e, f, wall_s, s, error: (recorded, error))
+        monkeypatch.setattr(running, "_save", lambda *_: print("saved") or {})
+        monkeypatch.setattr(running, "_report", lambda *_: print("reported"))
+        return main(["run", "pendulum_swing_up", *arguments])
+
+    experiment = SimpleNamespace(steps=10, model=SimpleNamespace(h=0.1))
+    return run
+
+
+FAILURE = launcher.NodeFailed("the plant ended", "plant.log", "step 7 failed")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stopped", "code", "error"),
+    [
+        (True, "", 0, ""),
+        (True, "the recording ends", 1, "the recording ends"),
+        (False, "interrupted after 3 steps", 130, ""),
+        (FAILURE, "the plant ended", 1, "step 7 failed"),
+    ],
+)
+def test_a_run_of_nodes_ends_with_the_code_of_what_happened(
+    outcome, stopped, code, error, run_nodes, capsys
+):
+    assert run_nodes(outcome, stopped) == code
+    said = capsys.readouterr()
+    assert said.out == "saved\nreported\n"
+    assert error in said.err and ("error:" in said.err) == bool(error)
+    assert run_nodes(outcome, stopped, "--no-record") == (code if outcome is not True else 0)
+    assert "reported" not in (said := capsys.readouterr().out) and said.startswith("logs in ")
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def set_handler():
+    """Return f(handler): what SIGINT does until the end of the test."""
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda handler: signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_raises_at_once_or_first_asks_those_who_wait(set_handler):
+    set_handler(signal.default_int_handler)
+    with Interruption() as interruption:
+        with interruption.waiting():
+            assert not interruption.requested
+            signal.raise_signal(signal.SIGINT)
+            assert interruption.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_where_ctrl_c_is_ignored_it_stays_so(set_handler):
+    set_handler(signal.SIG_IGN)
+    with Interruption() as interruption:
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGINT)
+    assert not interruption.requested
