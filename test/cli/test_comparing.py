@@ -12,6 +12,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
+from nh_control.runs import comparison
 from nh_control.runs.comparison import Drifts, Reference, compare, method_table, seconds_at
 from nh_control.runs.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
@@ -53,6 +54,23 @@ def test_the_table_has_numbers_or_a_reason():
     assert [rows[n].unknowns for n in METHODS] == [1, 5, 9]
     assert all(rows[n].state_size == 2 and rows[n].microseconds > 0 for n in METHODS)
     assert "symmetry" in rows["rdp_exp"].refused and rows["rdp_exp"].microseconds == 0
+
+
+def test_the_cost_of_a_step_is_that_of_steps_under_the_inputs_of_the_motion(monkeypatch):
+    u = np.array([[1.0], [-2.0]])
+    motion = Motion(pendulum(), [0.3], [0.0], 2.0, u)
+    seen = []
+    monkeypatch.setattr(comparison, "timed", lambda run: (0.5, seen.append(run.args)))
+    (row,) = method_table({"midpoint": INTEGRATORS["midpoint"]}, motion, 0.25, steps=8)
+    assert row.microseconds == pytest.approx(0.5e6 / 8)
+    ((_, inputs),) = seen
+    assert inputs.ravel().tolist() == [1.0] * 4 + [-2.0] * 4
+
+
+def test_tolerances_of_solvers_are_half_powers_of_ten():
+    assert comparison.TOLERANCES[0] == pytest.approx(1e-2)
+    assert comparison.TOLERANCES[-1] == pytest.approx(comparison.TIGHTEST, rel=1e-9)
+    assert np.diff(np.log10(comparison.TOLERANCES)) == pytest.approx(-0.5)
 
 
 def test_a_scenarios_motion_has_the_inputs_of_its_reference():

@@ -7,17 +7,16 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from nh_control import scenarios
-from nh_control.figures import common, comparison, planar, spatial, sticks, style, turning
+from nh_control.figures import common, comparison, planar, sticks, style
 from nh_control.figures.gallery import figures
-from nh_control.figures.scene import Scene, _axes, bodies_of, scene
+from nh_control.figures.scene import Scene
 from nh_control.integrators import midpoint
 from nh_control.runs.comparison import Comparison, Drift, WorkPoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.motion import Motion
-from nh_control.scenarios import BodyState, Joint, MonitoredOutput, Scenario
+from nh_control.scenarios import Joint, MonitoredOutput, Scenario
 from nh_control.scenarios.perturbation import Displacement
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
 from nh_control.systems import PendulumParameters, pendulum, snakeboard
@@ -284,82 +283,6 @@ def test_stick_figures_stand_side_by_side_with_their_ghosts_on_their_places():
     np.testing.assert_allclose((other - ghost)[..., 0], width, atol=1e-12)
     assert [text.get_text() for text in axes.texts] == ["t = 0.0 s", "t = 1.0 s"]
     assert one[..., 0].max() < width < other[..., 0].min()
-
-
-@pytest.fixture(scope="module")
-def turned():
-    """A satellite that turns in its place."""
-    satellite = scenarios.get("satellite")
-    tilted = replace(satellite.perturbation, attitude=0.5)
-    return run_of(satellite, duration_s=0.5, perturbation=tilted)
-
-
-def test_of_bodies_in_space_is_shown_what_moves(turned):
-    drawn = spatial.states(turned)
-    (frame,) = [body.frame for body in bodies_of(turned.experiment, turned.experiment.x0)]
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["body z axis", "body rates (rad/s)"]
-    assert [axes.get_title() for axes in drawn.axes] == [frame, ""]
-    rates = bodies_of(turned.experiment, turned.loop.trajectory.states[-1])[0]
-    ends = [curve.get_ydata()[-1] for curve in drawn.axes[1].lines[::2]]
-    np.testing.assert_array_equal(ends, rates.angular_velocity_body)
-
-
-def test_a_path_in_space_has_the_system_in_front_of_its_track(turned):
-    away = np.linspace([0.0, 0, 0], [10.0, 1, 2], len(turned.loop.trajectory) + 1)
-    axes = spatial.path(turned, {"body": away}, {"body": away + [0, 1, 0]}).axes[0]
-    solids = [part for part in axes.collections if isinstance(part, Poly3DCollection)]
-    scenes = [scene(turned.experiment, turned.loop.trajectory.states[k]) for k in (0, -1)]
-    faces = sum(len(solid.faces) for solid in scenes[0].solids)
-    assert len(solids) >= 1 and all(len(part.get_facecolor()) == faces for part in solids)
-    assert not axes.computed_zorder  # or matplotlib would sort by the distance alone
-    assert min(part.zorder for part in solids) > min(one.zorder for one in axes.lines)
-
-
-def test_axes_in_space_have_few_ticks_and_a_figure_as_high_as_they_need():
-    """Sides of one length far from the origin, and flat ones."""
-    heights = {}
-    for height in (1.0, 4.0):
-        figure, low = Figure(), np.array([100.0, -50.0, 20.0])
-        axes = spatial._axes(figure, low, low + [4.0, 4.0, height])
-        heights[height] = figure.get_size_inches()[1]
-        for axis in (axes.xaxis, axes.yaxis):
-            assert 3 <= len(axis.get_major_locator()()) <= 9
-        position = axes.get_position()
-        assert position.width * style.WIDTH == pytest.approx(position.height * heights[height])
-    assert heights[1.0] < heights[4.0] < 1.2 * style.WIDTH
-
-
-def test_body_axes_begin_in_the_body_and_point_along_it():
-    half = np.sqrt(0.5)
-    body = BodyState(
-        "box", "odom", np.array([1.0, 2, 3]), np.array([half, 0, 0, half]), *[None] * 2
-    )
-    for (line, _), direction in zip(_axes(body), ([0, 1, 0], [-1, 0, 0], [0, 0, 1])):
-        np.testing.assert_array_equal(line[0], body.position)
-        length = np.linalg.norm(line[1] - line[0])
-        np.testing.assert_allclose((line[1] - line[0]) / length, direction, atol=1e-12)
-
-
-def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
-    found = turned
-    drawn = turning.path(found)
-    nodes = np.unique(np.linspace(0, len(found.loop.trajectory), 8).round().astype(int))
-    titles = [f"{t:.1f} s" for t in found.loop.trajectory.times[nodes]]
-    assert [axes.get_title() for axes in drawn.axes] == titles
-    for axes, k in zip(drawn.axes, nodes):
-        sizes = [np.ptp(limits) for limits in (axes.get_xlim(), axes.get_ylim(), axes.get_zlim())]
-        np.testing.assert_allclose(sizes, sizes[0])
-        drawn_lines = np.vstack(
-            [
-                np.vstack(part._segments3d)
-                for part in axes.collections
-                if hasattr(part, "_segments3d")
-            ]
-        )
-        seen = scene(found.experiment, found.loop.trajectory.states[k])
-        for axis, _ in seen.axes:
-            assert np.abs(drawn_lines - axis[1]).max(axis=1).min() < 1e-12
-    assert legend(drawn) == ["tracked", "reference"]
 
 
 @pytest.fixture(scope="module")

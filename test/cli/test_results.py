@@ -13,7 +13,7 @@ from nh_control.runs import output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.recording import COUNTS, JITTER, Recording
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios import MonitoredOutput, PlantOptions, disturbance
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 from nh_control.runs import recording  # noqa: E402
@@ -65,6 +65,8 @@ def test_the_summary_has_the_numbers_of_the_run(board, run):
         assert (told["initial"], told["final"]) == (part.values[0], part.values[-1])
         assert told["rms"] == pytest.approx(np.linalg.norm(part.values) / len(part.values) ** 0.5)
     assert (energy["initial"], energy["final"]) == tuple(run.loop.energy[[0, -1]])
+    assert energy["reference_final"] == board.model.energy(run.targets[-1])
+    assert energy["reference_final"] != board.model.energy(run.targets[0])
     for i, told in enumerate(summary["inputs"].values()):
         assert told["max"] == np.abs(run.loop.trajectory.inputs[:, i]).max()
         assert told["saturated_steps"] == run.loop.saturated[:, i].sum()
@@ -78,6 +80,41 @@ def test_an_error_of_zero_has_no_ratio(run):
     summary = summarize(replace(run, loop=still))
     assert summary["error"]["reduction"] is None
     assert "times" not in rows(summary)["tracking error"]
+
+
+def watched(run, names, values):
+    """The run of a scenario that monitors these values (N, names), which must be above 1 m."""
+    monitor = MonitoredOutput("gap", names, "m", lambda p, q, v, u, w: values[0], 1.0, "too near")
+    scenario = replace(run.experiment.scenario, monitor=monitor)
+    found = replace(run, experiment=replace(run.experiment, scenario=scenario))
+    found.__dict__["monitored"] = values
+    return found
+
+
+def test_what_is_monitored_has_its_least_value_and_the_steps_that_it_must_not_have(run):
+    steps = len(run.loop.trajectory)
+    values = np.full((steps, 2), 3.0)
+    values[4:6, 0] = 1.0, 0.5  # the limit itself is too little
+    found = watched(run, ("left", "right"), values)
+    summary, common = summarize(found), {"unit": "m", "warning": "too near"}
+    assert summary["monitored"] == {
+        "left gap": {"min": 0.5, "steps_with_warning": 2, **common},
+        "right gap": {"min": 3.0, "steps_with_warning": 0, **common},
+    }
+    said = rows(summary)
+    assert said["left gap"] == "min 0.5 m, too near in 2 steps" and said["right gap"] == "min 3 m"
+    assert summarize(run)["monitored"] == {}
+    assert Result.monitored.func(found).shape == (steps, 2)
+    with pytest.raises(ValueError, match="snakeboard monitors nothing"):
+        summarize(run) | {"all": run.monitored}
+
+
+def test_a_run_without_a_step_has_a_summary(board):
+    begun = board.run(stop=lambda: True)
+    summary = summarize(watched(Result(board, begun, None, 0.1, stopped="at once"), ("a",), []))
+    assert summary["constraint_residual_max_m"] == 0.0 and summary["monitored"] == {}
+    assert summary["steps"] == 0 and summary["energy_J"]["final"] == begun.energy[0]
+    assert rows(summary)["stopped early"] == "at once"
 
 
 def test_the_table_says_what_is_unusual_and_only_that(board, run):

@@ -1,8 +1,12 @@
 """LQR trackers on models of different integrators stabilize the same snakeboard."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from nh_control.control import lqr
+from nh_control.runs.experiment import Experiment
 from nh_control.runs.tracker_models import track
 from nh_control.scenarios import PlantOptions, get
 
@@ -21,6 +25,29 @@ def test_trackers_on_every_kind_of_model_stabilize_one_plant():
     assert len(gni.eigenvalues) == len(found[0].eigenvalues) + 2
     alone = [one for one in found if one.integrator != "gni_implicit"]
     assert max(np.abs(one.eigenvalues).max() for one in alone) < 0.4
+
+
+def test_what_is_told_of_a_tracker_is_that_of_its_closed_loop():
+    """A pendulum that is held beside its rest, where all steps are alike."""
+
+    def resting(model):
+        return model.simulate(model.state([0.0], [0.0]), np.zeros((30, 1)))
+
+    swing = replace(get("pendulum_swing_up"), references={"rest": resting})
+    (found,) = track(swing, ("midpoint",))
+    experiment = Experiment.make(swing)
+    loop = experiment.run()
+    errors = np.abs(loop.errors[:, 0])
+    assert (found.start, found.final) == (errors[0], errors[-1])
+    assert found.largest == errors.max() and found.saturated == loop.saturated.sum()
+    assert found.rms == pytest.approx(np.sqrt(np.mean(errors[len(errors) // 2 :] ** 2)))
+    A, B = lqr.linearize_along(experiment.model, experiment.tracker.reference)
+    closed = np.eye(2)
+    for k in range(len(A) // 3, 2 * len(A) // 3):
+        closed = (A[k] - B[k] @ experiment.tracker.gains.K[k]) @ closed
+    assert np.sort(np.abs(found.eigenvalues)) == pytest.approx(
+        np.sort(np.abs(np.linalg.eigvals(closed)))
+    )
 
 
 def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():

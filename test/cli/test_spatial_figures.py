@@ -1,0 +1,90 @@
+"""Figures of bodies in space show the run: what moves, from where, how large."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+from nh_control import scenarios
+from nh_control.figures import spatial, style, turning
+from nh_control.figures.scene import _axes, bodies_of, scene
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.scenarios import BodyState
+
+
+@pytest.fixture(scope="module")
+def turned():
+    """A satellite that turns in its place."""
+    satellite = scenarios.get("satellite")
+    tilted = replace(satellite.perturbation, attitude=0.5)
+    experiment = Experiment.make(satellite, duration_s=0.5, perturbation=tilted)
+    return Result(experiment, experiment.run(), None, 0.1)
+
+
+def test_of_bodies_in_space_is_shown_what_moves(turned):
+    drawn = spatial.states(turned)
+    (frame,) = [body.frame for body in bodies_of(turned.experiment, turned.experiment.x0)]
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["body z axis", "body rates (rad/s)"]
+    assert [axes.get_title() for axes in drawn.axes] == [frame, ""]
+    rates = bodies_of(turned.experiment, turned.loop.trajectory.states[-1])[0]
+    ends = [curve.get_ydata()[-1] for curve in drawn.axes[1].lines[::2]]
+    np.testing.assert_array_equal(ends, rates.angular_velocity_body)
+
+
+def test_a_path_in_space_has_the_system_in_front_of_its_track(turned):
+    away = np.linspace([0.0, 0, 0], [10.0, 1, 2], len(turned.loop.trajectory) + 1)
+    axes = spatial.path(turned, {"body": away}, {"body": away + [0, 1, 0]}).axes[0]
+    solids = [part for part in axes.collections if isinstance(part, Poly3DCollection)]
+    scenes = [scene(turned.experiment, turned.loop.trajectory.states[k]) for k in (0, -1)]
+    faces = sum(len(solid.faces) for solid in scenes[0].solids)
+    assert len(solids) >= 1 and all(len(part.get_facecolor()) == faces for part in solids)
+    assert not axes.computed_zorder  # or matplotlib would sort by the distance alone
+    assert min(part.zorder for part in solids) > min(one.zorder for one in axes.lines)
+
+
+def test_axes_in_space_have_few_ticks_and_a_figure_as_high_as_they_need():
+    """Sides of one length far from the origin, and flat ones."""
+    heights = {}
+    for height in (1.0, 4.0):
+        figure, low = Figure(), np.array([100.0, -50.0, 20.0])
+        axes = spatial._axes(figure, low, low + [4.0, 4.0, height])
+        heights[height] = figure.get_size_inches()[1]
+        for axis in (axes.xaxis, axes.yaxis):
+            assert 3 <= len(axis.get_major_locator()()) <= 9
+        position = axes.get_position()
+        assert position.width * style.WIDTH == pytest.approx(position.height * heights[height])
+    assert heights[1.0] < heights[4.0] < 1.2 * style.WIDTH
+
+
+def test_body_axes_begin_in_the_body_and_point_along_it():
+    half = np.sqrt(0.5)
+    turned = np.array([half, 0, 0, half])
+    body = BodyState("box", "odom", np.array([1.0, 2, 3]), turned, np.zeros(3), np.zeros(3))
+    for (line, _), direction in zip(_axes(body), ([0, 1, 0], [-1, 0, 0], [0, 0, 1])):
+        np.testing.assert_array_equal(line[0], body.position)
+        length = np.linalg.norm(line[1] - line[0])
+        np.testing.assert_allclose((line[1] - line[0]) / length, direction, atol=1e-12)
+
+
+def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
+    drawn = turning.path(turned)
+    nodes = np.unique(np.linspace(0, len(turned.loop.trajectory), 8).round().astype(int))
+    titles = [f"{t:.1f} s" for t in turned.loop.trajectory.times[nodes]]
+    assert [axes.get_title() for axes in drawn.axes] == titles
+    for axes, k in zip(drawn.axes, nodes):
+        sizes = [np.ptp(limits) for limits in (axes.get_xlim(), axes.get_ylim(), axes.get_zlim())]
+        np.testing.assert_allclose(sizes, sizes[0])
+        drawn_lines = np.vstack(
+            [
+                np.vstack(part._segments3d)
+                for part in axes.collections
+                if hasattr(part, "_segments3d")
+            ]
+        )
+        seen = scene(turned.experiment, turned.loop.trajectory.states[k])
+        for axis, _ in seen.axes:
+            assert np.abs(drawn_lines - axis[1]).max(axis=1).min() < 1e-12
+    legend = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert legend == ["tracked", "reference"]
