@@ -67,6 +67,12 @@ def test_the_cost_of_a_step_is_that_of_steps_under_the_inputs_of_the_motion(monk
     assert inputs.ravel().tolist() == [1.0] * 4 + [-2.0] * 4
 
 
+def test_every_input_has_a_step_however_many_there_are():
+    reference = Reference(Motion(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
+    (point,) = comparison.work_precision(reference, INTEGRATORS["midpoint"], longest_s=0.0)
+    assert point.setting == 20
+
+
 def test_tolerances_of_solvers_are_half_powers_of_ten():
     assert comparison.TOLERANCES[0] == pytest.approx(1e-2)
     assert comparison.TOLERANCES[-1] == pytest.approx(comparison.TIGHTEST, rel=1e-9)

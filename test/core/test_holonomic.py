@@ -2,13 +2,16 @@
 motion in other coordinates.
 """
 
+from contextlib import nullcontext
+
 import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
 
 from nh_control.discrete.results import StepFailed
-from nh_control.geometry.spaces import Rn
+from nh_control.geometry.rotations import S2
+from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
@@ -131,6 +134,10 @@ def test_a_pivot_at_constant_speed_changes_nothing_but_the_frame():
 def test_prescribed_coordinates_must_be_the_last_ones():
     with pytest.raises(ValueError, match="last ones"):
         System("wrong", Rn("a", "b"), lambda q, v: ca.sumsqr(v), prescribed=("a",))
+    for hand, fits in ((("x", "hand"), True), (("hand", "x"), False)):
+        with nullcontext() if fits else pytest.raises(ValueError, match="last ones"):
+            space = Product(S2("link_"), Rn(*hand))
+            System("held", space, lambda q, v: ca.sumsqr(v) / 2, prescribed=("hand",))
 
 
 def test_multipliers_carry_the_weight_and_the_centrifugal_force(constrained):

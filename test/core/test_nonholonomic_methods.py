@@ -234,6 +234,7 @@ def test_without_constraints_the_projected_gauss_method_is_variational():
 def test_reactions_that_make_spark_reversible(reactions, symmetric):
     system = replace(anything(), inputs=(), force=None)
     dsys = spark(system, 0.1, 2, reactions)
+    assert dsys.method.name == ("spark_2" if reactions == "B" else f"spark_2({reactions})")
     flip = np.array([1, 1, 1, 1, -1, -1])
     x = dsys.state(*random_phase(dsys, np.random.default_rng(7)))
     back = np.abs(flip * dsys.step(flip * dsys.step(x)) - x).max()

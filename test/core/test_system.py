@@ -189,6 +189,10 @@ WRONG = {
     "units that do not match": (dict(input_units=("N", "N")), ["1 inputs", "2 input_units"]),
     "limits of the wrong shape": (dict(input_limits=[-1.0, 1.0]), ["input_limits", "(1, 2)"]),
     "limits upside down": (dict(input_limits=[[1.0, -1.0]]), ["lower < upper"]),
+    "a constraint of a symbol from elsewhere": (
+        dict(velocity_constraint=lambda q: ca.horzcat(ca.SX.sym("slope"), -1)),
+        ["depends on [SX(slope)]", "the matrix A(q) of A(q) v"],
+    ),
     "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), ["lower < upper"]),
 }
 
