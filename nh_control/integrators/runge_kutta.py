@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import casadi as ca
-import numpy as np
 
 from nh_control.discrete.method import Gradients, Method, no_residual
 from nh_control.discrete.system import DiscreteSystem
@@ -16,15 +15,12 @@ from nh_control.integrators.stages import weighted
 from nh_control.mechanics.system import System
 
 EXPLICIT = {
-    "rk2": (np.array([[0, 0], [1 / 2, 0]]), np.array([0, 1])),
-    "heun": (np.array([[0, 0], [1, 0]]), np.array([1 / 2, 1 / 2])),
-    "rk4": (
-        np.array([[0, 0, 0, 0], [1 / 2, 0, 0, 0], [0, 1 / 2, 0, 0], [0, 0, 1, 0]]),
-        np.array([1, 2, 2, 1]) / 6,
-    ),
+    "rk2": (((), (1 / 2,)), (0, 1)),
+    "heun": (((), (1,)), (1 / 2, 1 / 2)),
+    "rk4": (((), (1 / 2,), (0, 1 / 2), (0, 0, 1)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
 }
-"""Coefficients and weights: the explicit midpoint rule, Heun's rule, the classical fourth order
-method."""
+"""Coefficients of every stage and weights: the explicit midpoint rule, Heun's rule, the classical
+fourth order method."""
 ORDERS = {"rk2": 2, "heun": 2, "rk4": 4}
 
 
@@ -86,7 +82,7 @@ def _moved(
     q: ca.SX,
     rho: ca.SX,
     h: ca.SX,
-    weights: np.ndarray,
+    weights: Sequence[float],
     slopes: Sequence[tuple[ca.SX, ca.SX]],
 ) -> tuple[ca.SX, ca.SX]:
     if not slopes:
