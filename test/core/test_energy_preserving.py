@@ -271,6 +271,7 @@ def test_other_bases_give_other_steps_of_the_same_energy():
     free, ends = system("suslov", forced=False), []
     for basis in BASES:
         dsys = gonzalez(free, H, basis=basis)
+        assert dsys.method.name == ("gonzalez" if basis == "own" else f"gonzalez({basis})")
         x = dsys.state(*start("suslov"))
         ends.append(dsys.simulate(x, 10).states[-1])
         assert abs(dsys.energy(ends[-1]) - dsys.energy(x)) <= 1e-14

@@ -184,6 +184,16 @@ def test_groups_and_their_representations(name, seed):
     close(slope(lambda e: f["coadjoint"](f["tau"](e * u), mu)), -f["ad_star"](u, mu), 1e-11)
 
 
+def test_every_number_belongs_to_one_block():
+    """To what is rounded together: a rotation, a place, a momentum."""
+    for group in GROUPS.values():
+        for blocks, n in ((group.blocks, group.n), (group.algebra_blocks, group.dim)):
+            assert sorted(i for block in blocks for i in block) == list(range(n)), group
+    for name, action in ACTIONS.items():
+        numbers = [i for block in action.blocks for i in block]
+        assert sorted(numbers) == list(range(len(action.names))), name
+
+
 @every_group
 @few
 @seeds
