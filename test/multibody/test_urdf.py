@@ -235,6 +235,8 @@ def test_impossible_inertias_are_errors_unless_accepted(caplog):
         "'a': inertia violates the triangle inequality" in caplog.text
         and model.bodies[0].inertia[2][2] == 0.7
     )
+    light = text.replace('<mass value="2"', '<mass value="0.1"')
+    assert load_urdf(light, strict=False).bodies[0].mass == 0.1
 
 
 REFUSED = {
