@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from differences import jacobian
 
+from nh_control.discrete.plant import advance
 from nh_control.discrete.results import StepFailed
-from nh_control.geometry.rotations import S2
+from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
@@ -129,6 +130,27 @@ def test_a_pivot_at_constant_speed_changes_nothing_but_the_frame():
             still, moving = dsys.step(still, [0.0]), dsys.step(moving, [2.0 * h * (k + 1)])
         noticed.append(abs(moving[0] - still[0]))
     np.testing.assert_allclose(np.log2(np.divide(noticed[:-1], noticed[1:])), 2.0, atol=0.1)
+
+
+def test_a_prescribed_coordinate_moves_evenly_through_the_steps_between_two_inputs():
+    dsys = midpoint(crane(), H)
+    x = dsys.state([0.2, 0.4], [0.0, 0.0])
+    before, end = advance(dsys, x, np.array([1.6]), 3)
+    once = dsys.step(dsys.step(x, [0.8]), [1.2])
+    np.testing.assert_allclose(before, once, atol=1e-13)
+    np.testing.assert_allclose(end, dsys.step(once, [1.6]), atol=1e-13)
+
+
+def test_constraints_are_on_numbers_of_the_configuration_which_may_be_more_than_velocities():
+    """A body whose quaternion keeps its last number."""
+    body = System(
+        name="held",
+        space=SO3(),
+        lagrangian=lambda q, v: ca.dot(ca.DM([1, 2, 3]), v**2) / 2,
+        holonomic_constraint=lambda q: q[3] - 0.6,
+        nominal=[0.8, 0.0, 0.0, 0.6],
+    )
+    assert body.n_holonomic == 1
 
 
 def test_prescribed_coordinates_must_be_the_last_ones():

@@ -228,6 +228,14 @@ def test_forces_do_the_work_of_their_inputs_and_dampers(motion):
     assert power == pytest.approx(expected - 0.6 * v[-1] ** 2 - 0.8 * stretching**2, rel=1e-9)
 
 
+def test_dampers_act_without_inputs_and_without_either_there_is_no_force():
+    arm, bob = [revolute("arm", axis="y")], [Body("arm", 2.0, (0.0, 0.0, -1.0))]
+    damped = Multibody("damped", arm, bob, elements=[JointDamper("arm", 0.5)]).system
+    force = numbers(damped.force(ca.SX([0.3]), ca.SX([2.0]), ca.SX(0, 1)))
+    assert force[0, 0] == pytest.approx(-1.0)
+    assert Multibody("free", arm, bob).system.force is None
+
+
 @pytest.mark.slow
 def test_a_step_on_every_kind_of_joint_has_exact_derivatives(motion):
     q, v, _ = motion
