@@ -15,6 +15,7 @@ from scipy.special import bernoulli, comb, factorial
 from nh_control.geometry import se2, smooth
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Phase, Product, Rn
+from nh_control.mechanics.coordinates import coordinate_frame
 
 SPACES = {
     "Rn": Rn("a", "b"),
@@ -370,3 +371,12 @@ def test_frames_of_directions_are_orthonormal_and_turn_the_least(hemisphere):
         turn = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
         expected = turn @ np.array([[1.0, 0.0], [0.0, hemisphere], [0.0, 0.0]])
         np.testing.assert_allclose(frame, expected, atol=1e-14)
+
+
+def test_rates_of_coordinates_are_those_along_the_velocities_of_planar_bodies():
+    space = Product(Rn("a"), SE2(), Rn("b"))
+    q, v = np.array([0.3, 0.8, -0.5, 2.0, 1.1]), np.array([0.7, -1.3, 0.4, 0.9, -0.2])
+    frame = np.array(ca.DM(coordinate_frame(space.factors, ca.SX(q))))
+    rates = derivative(lambda t: space.retract(q, t * v), 1e-2)
+    np.testing.assert_allclose(frame @ v, rates, atol=1e-10)
+    np.testing.assert_allclose(frame @ frame.T, np.eye(5), atol=1e-15)

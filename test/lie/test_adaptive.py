@@ -370,6 +370,7 @@ def test_a_field_that_is_not_finite_ends_the_run():
         ({"t_span": (0, np.inf)}, "t_span must be 2 finite numbers"),
         ({"u": [1.0]}, "u must be 0 finite numbers"),
         ({"rtol": 1e-15}, "rtol must be at least 2.2e-14"),
+        ({"rtol": np.inf}, "rtol must be at least 2.2e-14, got inf"),
         ({"atol": 0.0}, "atol must be positive"),
         ({"atol": [1e-9] * 3}, "atol must be 7 finite numbers"),
         ({"first_step": -0.1}, "first_step must be positive"),

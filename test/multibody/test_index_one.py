@@ -125,6 +125,15 @@ def test_derivatives_are_exact(made, method):
     np.testing.assert_allclose(linear.A, differences, atol=1e-9 * np.abs(linear.A).max())
 
 
+def test_a_step_with_the_velocity_turned_does_not_lead_back_so_they_are_not_called_symmetric():
+    """A composition of them would not have its order."""
+    dsys, x = top("rkmk4_projected")
+    end = dsys.step(x)
+    back = dsys.step(dsys.state(dsys.configuration(end), -dsys.velocity(end)))
+    assert np.linalg.norm(dsys.velocity(back) + dsys.velocity(x)) > 1e-9
+    assert not any(INTEGRATORS[method].symmetric for method in METHODS)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_second_derivatives_are_exact(method):
