@@ -63,3 +63,16 @@ def test_jets_are_derivatives_of_one_another(path):
     before, here, after = path.jets(np.array([t - dt, t, t + dt]))
     slopes = (after[:-1] - before[:-1]) / (2 * dt)
     np.testing.assert_allclose(here[1:], slopes, atol=1e-5 * (1 + np.abs(here).max()))
+
+
+def test_stopping_has_the_velocity_of_the_least_degree_which_its_conditions_determine():
+    """Twelve of them: six derivatives at either end."""
+    jet = np.random.default_rng(3).normal(size=(paths.ORDER + 1, 3))
+    path, times = paths.stop(jet, 1.5), np.linspace(0, 1.5, 60)
+    jets = path.jets(times)
+    np.testing.assert_allclose(jets[0, : paths.ORDER + 1], jet, atol=1e-9)
+    np.testing.assert_allclose(jets[-1, 1 : paths.ORDER + 1], 0.0, atol=1e-6)
+    at = times / 0.75 - 1
+    for velocity in jets[:, 1].T:
+        fit = np.polynomial.chebyshev.chebfit(at, velocity, 12)
+        assert abs(fit[12]) < 1e-9 < abs(fit[11])

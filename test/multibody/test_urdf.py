@@ -56,6 +56,7 @@ def test_every_joint_type_is_read(caplog):
     with caplog.at_level(logging.WARNING):
         model = load_urdf(EVERY_JOINT)
     assert "joint 'swing': friction 0.1 is not part of the dynamics" in caplog.text
+    assert caplog.text.count("friction") == 1
     assert model.space.names == (
         "glide_theta",
         "glide_x",
