@@ -76,3 +76,12 @@ def test_stopping_has_the_velocity_of_the_least_degree_which_its_conditions_dete
     for velocity in jets[:, 1].T:
         fit = np.polynomial.chebyshev.chebfit(at, velocity, 12)
         assert abs(fit[12]) < 1e-9 < abs(fit[11])
+
+
+def test_a_figure_of_eight_has_its_length_width_and_largest_speed():
+    path = paths.figure_of_eight(4.0, 1.5, 0.8, 2.0, 1.0, height=0.3)
+    jets = path.jets(np.linspace(0.0, path.duration, 2001))
+    np.testing.assert_allclose(np.ptp(jets[:, 0], axis=0), [4.0, 1.5, 0.0], atol=1e-4)
+    np.testing.assert_allclose(jets[[0, -1], 0], [[0.0, 0.0, 0.3]] * 2, atol=1e-9)
+    speed, aside = np.linalg.norm(jets[:, 1], axis=1), np.abs(jets[:, 0, 0])
+    assert speed.max() == pytest.approx(0.8, rel=1e-4) and aside[speed.argmax()] < 0.01

@@ -145,8 +145,11 @@ def test_a_step_is_all_substeps_and_a_trajectory_all_steps(native, order, monkey
     assert np.array_equal(lin.x1, states[1]) and np.array_equal(dsys.step(x, u), states[1])
 
 
-def test_a_guess_that_leads_nowhere_is_dropped():
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
+def test_a_guess_that_leads_nowhere_is_dropped(native, monkeypatch):
     """A step from a useless guess is the one from zero."""
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
     x, u = np.array([0.5, 0.2]), np.array([0.1])
     expected, work = dsys.step(x, u), dsys._arrays.work

@@ -2,6 +2,8 @@
 model is the second derivative, its limits hold.
 """
 
+from types import SimpleNamespace
+
 import casadi as ca
 import differences
 import numpy as np
@@ -243,3 +245,11 @@ def test_too_few_iterations_and_unknown_methods_are_said():
             np.eye(2),
             np.eye(1),
         )
+
+
+def test_a_bar_is_filled_by_the_decades_of_the_descent_down_to_a_millionth():
+    shown = []
+    show = bar(SimpleNamespace(steps=lambda text, total: shown.append), "descent")
+    for number, descent in enumerate((1.0, 1e-3, 1e-6, 1e-9)):
+        show(Iteration(number, 0.0, descent))
+    assert shown == [0, 50, 100, 100]
