@@ -159,6 +159,14 @@ def test_a_guess_that_leads_nowhere_is_dropped(native, monkeypatch):
     work.warm[:] = 0.0
 
 
+def test_two_halves_are_two_steps(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
+    x, u, half = np.array([0.5, 0.2]), np.array([0.1]), dsys.with_step(0.05)
+    twice = half.step(half.step(x, u), u)
+    np.testing.assert_allclose(dsys.composed((0.5, 0.5), "halves").step(x, u), twice, atol=1e-14)
+
+
 CASES = [("pendulum", 6, 7), ("snakeboard", 4, 5)]
 
 

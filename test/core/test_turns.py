@@ -62,6 +62,11 @@ def test_every_rotation_and_direction_counts_by_its_own_rates():
         assert turn(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
 
 
+def test_where_nothing_turns_the_angle_is_zero():
+    assert turn(Rn("x", "y"), np.array([3.0, 4.0]), H) == 0.0
+    assert turn(Product(Rn("z"), SO3("r")), np.array([9.0, 0.0, 3.0, 4.0]), H) == 5.0 * H
+
+
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])
 def test_a_trajectory_tells_the_first_kept_state_that_spins_too_fast(wheel, caplog, every, told):
     """From 27.5 rad/s by 0.5 rad/s a step: after 8 steps 31.5 rad/s, the first beyond pi / h."""
