@@ -128,7 +128,7 @@ def test_a_slack_cable_is_thin_and_red():
     lines, poses = Lines(LOOK), LOOK.poses(SCENARIO.parameters, configuration())
     lines.place(poses, slack=["link2"])
     taut, slack, outline = lines.markers
-    assert taut.scale.x > 2 * slack.scale.x and slack.color.r > 0.8 and taut.color.r < 0.3
+    assert taut.scale.x > 2 * slack.scale.x > 0 and slack.color.r > 0.8 and taut.color.r < 0.3
     for marker, quad, length in ((taut, "quad1", 0.6), (slack, "quad2", 0.8)):
         np.testing.assert_allclose(
             points(marker), [poses["payload"].position, poses[quad].position]
