@@ -173,3 +173,9 @@ def test_an_infeasible_or_foreign_trajectory_is_refused(upright):
         lqr.finite_horizon(
             other, holding(dsys, np.array([np.pi, 0.0]), u, 3), np.eye(8), np.eye(2)
         )
+
+
+def test_directions_are_named_by_their_large_parts_real_ones_without_an_imaginary_part():
+    names = ("x", "y", "z")
+    assert lqr._combination(np.array([2.0, 1.0, 2e-3], complex), names) == "x + 0.5 y"
+    assert lqr._combination(np.array([1.0, 1j, 0.0]), names) == "x + 0+1j y"
