@@ -216,6 +216,9 @@ def test_a_leg_is_planned_ahead_and_followed(owner):
     ((what, made),) = owner.outcomes
     assert (what, made.start) == ("goal", 7)
     assert owner.sequence.target(7) == 1.0 and owner.sequence.target(6) == 0.0
+    owner.replanner.request("goal", leg)  # planning took no step, so the next leg needs no more
+    owner.serve()
+    assert owner.outcomes[-1][1].start == 3
 
 
 @pytest.mark.parametrize(
