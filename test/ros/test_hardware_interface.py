@@ -11,9 +11,11 @@ from rclpy.time import Time  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
+from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import hardware_interface  # noqa: E402
 from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
@@ -48,7 +50,8 @@ class Robot:
             TrackerReport(scenario, dsys),
             nothing,
             False,
-            False,
+            AfterDisarming(dsys, Kind.NONE),
+            SafeRange(scenario, dsys.system.space),
             lambda: None,
         )
 
