@@ -13,9 +13,11 @@ from builtin_interfaces.msg import Time  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
+from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
@@ -44,7 +46,7 @@ class Node:
     """A node's services and log, and the subscriptions of its inbox."""
 
     def __init__(self):
-        self.services, self.topics, self.errors = {}, {}, []
+        self.services, self.topics, self.errors, self.infos = {}, {}, [], []
         self.name = "tracker"
         self.closed = False
 
@@ -65,8 +67,8 @@ class Node:
         return types.SimpleNamespace(now=lambda: types.SimpleNamespace(nanoseconds=0))
 
     def get_logger(self):
-        """Keeps errors."""
-        return types.SimpleNamespace(error=self.errors.append)
+        """Keeps what is told."""
+        return types.SimpleNamespace(error=self.errors.append, info=self.infos.append)
 
     def count_publishers(self, topic):
         """Somebody says when the reference starts."""
@@ -103,13 +105,14 @@ class Interface:
 class Hardware(Interface):
     """That of hardware."""
 
-    def __init__(self, by_service=False, zero_after=False, **limits):
+    def __init__(self, by_service=False, after=Kind.NONE, **limits):
         super().__init__()
         self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), Timing())
         self.arming = Arming(Limits(**limits))
         self.made = HardwareInterface(
             self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
-            self._send, by_service, zero_after, self._begin,
+            self._send, by_service, AfterDisarming(self.dsys, after),
+            SafeRange(SCENARIO, self.dsys.system.space), self._begin,
         )  # fmt: skip
 
 
@@ -136,9 +139,9 @@ class Simulated(Interface):
         self.node.topics["reference_start"](time)
 
 
-@pytest.mark.parametrize("zero_after", [False, True])
-def test_nothing_is_sent_to_hardware_before_it_is_armed(zero_after):
-    robot = Hardware(zero_after=zero_after)
+@pytest.mark.parametrize("after", [Kind.NONE, Kind.ZERO])
+def test_nothing_is_sent_to_hardware_before_it_is_armed(after):
+    robot = Hardware(after=after)
     robot.state(0, 0.1)
     robot.state(1, 0.1)
     assert robot.sent == []
@@ -147,8 +150,9 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed(zero_after):
     assert len(robot.sent) == 1 and robot.sent[0][0][0] < 0
     robot.node.services["~/arm"](data=False)
     robot.state(3, 0.1)
-    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if zero_after else [])
-    assert robot.node.errors == ["disarmed: by request"] and robot.begun == 1
+    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if after is Kind.ZERO else [])
+    assert robot.node.infos == ["armed", "disarmed: by request"] and robot.begun == 1
+    assert robot.node.errors == []
 
 
 def test_the_limit_is_on_the_errors_of_the_configuration():
@@ -158,6 +162,7 @@ def test_the_limit_is_on_the_errors_of_the_configuration():
     assert robot.arming.armed and len(robot.sent) == 1
     robot.state(1, 0.31)
     assert not robot.arming.armed and "tracking error" in robot.arming.reason
+    assert robot.node.errors == [f"disarmed: {robot.arming.reason}"]
 
 
 def test_after_disarming_a_start_is_to_be_asked_for_again():
