@@ -13,6 +13,7 @@ from builtin_interfaces.msg import Time  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.ros.loop import joining  # noqa: E402
 from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
@@ -209,3 +210,15 @@ def test_states_that_did_not_come_are_no_surprise():
     assert not still.learned.any() and not lost.learned.any()
     lost.state(6, 0.06)
     assert lost.learned.any()
+
+
+def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
+    monkeypatch.setattr(joining, "obstacle", lambda *_: "a wall")
+    late = Simulated()
+    late.start(0)
+    late.state(7)
+    late.state(8)
+    assert late.sent == [] and late.report.make().values["states_refused"] == 2
+    late.state(0)
+    late.state(9)
+    assert [k for _, k, _ in late.sent] == [0, 9]

@@ -12,6 +12,7 @@ from rclpy.publisher import Publisher
 from nh_control.control import DisturbanceEstimate
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.joining import Joining
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.ros.loop.step_clock import StepClock
@@ -35,7 +36,7 @@ class SimulationInterface:
     The step of the reference is that of the stamp, so the tracker may start at any time, and a
     plant that starts again is followed from its start: `started_anew` is called. So it is where
     the plant says that the reference starts at another time. A state that is published again gets
-    the same answer again.
+    the same answer again. States of a run that cannot be joined, see `Joining`, get none.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class SimulationInterface:
         self._sequence, self._dsys, self._report = sequence, sequence.dsys, report
         self._publisher, self._send, self._started_anew = publisher, send, started_anew
         self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
+        self._joining = Joining(sequence)
         space = self._dsys.system.space
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
         self._answered: tuple[int, list[float]] | None = None
@@ -168,8 +170,9 @@ class SimulationInterface:
         target = self._sequence.target(k)
         x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
         command = self._sequence.command(k, x, self._memory)
-        self._memory, self._u = command.memory, command.u
         self._report.computed(k, x, target, command, self._estimate.approximated)
+        self._joining.require(k, x)
+        self._memory, self._u = command.memory, command.u
         return command.u
 
     def _forget(self) -> None:
@@ -181,5 +184,6 @@ class SimulationInterface:
         """The run has started again, and so does the sequence."""
         self._forget()
         self._latest = -1
+        self._joining.reset()
         self._sequence.reset()
         self._started_anew()
