@@ -131,7 +131,7 @@ class TreeData:
                 frame.name in held,
             ]
             position = toward @ (at + rotation @ frame.at)
-            vectors = map(_padded, (placed, placed.T, position, first, inertia))
+            vectors = map(_padded, (placed.T, position, first, inertia))
             joints.append(np.concatenate([numbers, *vectors]))
             wide += not _is_scalar(frame)
         return joints

@@ -122,7 +122,7 @@ def assert_held_tree_steps_as_generated(kinds, constraints, seed):
         generated = Generated(model, 0.002, q, rng)
     except StepFailed:  # constraints that depend on each other
         assume(False)
-    assume(generated.conditions.jacobian < 1e9)
+    assume(generated.conditions.jacobian < 1e7)  # beyond, round-off decides
     generated.assert_same(midpoint(model.system, 0.002))
 
 

@@ -124,7 +124,7 @@ def test_a_failed_step_says_how_singular_it_is():
     assert failure.value.condition > 1
 
 
-@pytest.mark.parametrize("seed", [17, 2375, 2481])
+@pytest.mark.parametrize("seed", [277, 2228, 2481])
 def test_fast_tumbling_steps_that_newton_from_zero_does_not_find(seed):
     """Found from the velocity; the midpoint rule is symmetric: a step back leads to the start."""
     masses, rng = np.random.default_rng(0), np.random.default_rng(seed)

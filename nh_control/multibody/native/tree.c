@@ -1,8 +1,9 @@
 /* A tree of rigid bodies as data. The kernel is compiled once for all trees: tree_*.c in this order, after it numerics/native/simulate.c. Everything is read from the list of arrays
  * that a routine is called with, a[X], a[U], a[P], ...; a[TREE] is the model, a[MEMORY] one thread's room.
  *
- * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one coordinate. Twists (w, v), and wrenches (m, f), dual to them, are in the body's frame. A
- * vector is three numbers and a zero, so that it fits a vector register; all sums are written out, so that the bits do not depend on the processor. */
+ * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one coordinate. Twists (w, v), and wrenches (m, f), dual to them, are about the frame's origin and in
+ * the world's axes: from a body to its parent only the origin shifts. Changes of them are those that the body sees, as if the axes turned with it. A vector is three numbers and a zero, so that it
+ * fits a vector register; all sums are written out, so that the bits do not depend on the processor. */
 #include <math.h>
 #include <string.h>
 
@@ -11,10 +12,11 @@ typedef double v8 __attribute__((vector_size(64), aligned(8)));
 typedef long long places __attribute__((vector_size(32)));
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
-#define SHUFFLE(a, i, j, k, l) __builtin_shufflevector(a, a, i, j, k, l)
+#define MIX(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
-#define SHUFFLE(a, i, j, k, l) __builtin_shuffle(a, (places){i, j, k, l})
+#define MIX(a, b, i, j, k, l) __builtin_shuffle(a, b, (places){i, j, k, l})
 #endif
+#define SHUFFLE(a, i, j, k, l) MIX(a, a, i, j, k, l)
 
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
 enum { IDLE = 2 };                       /* in the place of `prescribed`: it is, and the joint carries no mass */
@@ -23,18 +25,18 @@ enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coord
 /* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square; `held_by`: whether constraints hold it. */
 typedef struct {
     double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, held, held_by;
-    v4 row[3], column[3], p; /* placement: rows and columns of the rotation, position */
+    v4 column[3], p; /* placement: columns of the rotation, position */
     v4 first;                /* mass times center */
     v4 inertia[3];           /* rows of the inertia about the frame's origin */
 } Joint;
 
-/* What a sweep knows of a body: pose in the parent, twist `nu` that the parent gives it and its own `xi`, gravity, the wrenches `b` (momentum) and `am` (torque of gravity) of all that it
- * carries; bounds on the size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c. */
+/* What a sweep knows of a body: columns of its rotation, the last of them its joint's axis, position in the parent, twist `nu` that the parent gives it and its own `xi`, mass times center, the
+ * wrenches `b` (momentum) and `am` (torque of gravity) of all that it carries; bounds on the size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of all. */
 typedef struct {
-    v4 row[3], column[3], p;
-    v4 nu_w, nu_v, xi_w, xi_v, gravity;
+    v4 column[3], p;
+    v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
-    v4 H[9][3], c[3], x[3], first;
+    v4 H[9][3], c[3], x[3], carried;
     double torque, moment, force, rate;
 } Body;
 
@@ -45,7 +47,7 @@ typedef struct {
     double pivot, slope1, source, source1;
 } Row;
 
-/* Joints of several coordinates: what the generated functions return, and small matrices. */
+/* Joints of several coordinates: what the generated functions return, in the body's axes, and small matrices. */
 typedef struct {
     double turn[9], at[3], twist[6];
     double Z0[36], S0[36], Zz[36], Sz[36];            /* body-frame displacement and twist by a change of the start that leaves the end, and by the unknowns */
@@ -179,23 +181,33 @@ INLINE v4 cross(v4 a, v4 b)
     return SHUFFLE(t, 1, 2, 0, 3);
 }
 
-/* A body's twist and gravity, from the parent's; wrenches of a body, in the parent's frame. */
-INLINE v4 inward(const Body *b, v4 x) { return combine(b->column, x); }
-INLINE v4 outward(const Body *b, v4 x) { return combine(b->row, x); }
+/* (sum(a), sum(b), sum(c)). */
+INLINE v4 sums(v4 a, v4 b, v4 c)
+{
+    const v4 zero = {0}, even = MIX(a, b, 0, 4, 2, 6), odd = MIX(a, b, 1, 5, 3, 7);
+    return MIX(even, MIX(c, zero, 0, 4, 2, 6), 0, 1, 4, 5) + MIX(odd, MIX(c, zero, 1, 5, 3, 7), 0, 1, 4, 5) + MIX(even, MIX(c, zero, 2, 6, 2, 6), 2, 3, 4, 5);
+}
+
+/* A vector in the world's axes in those of the body, and back. */
+INLINE v4 inward(const Body *b, v4 x) { return sums(b->column[0] * x, b->column[1] * x, b->column[2] * x); }
+INLINE v4 outward(const Body *b, v4 x) { return combine(b->column, x); }
 INLINE double dot9(const v4 *a, const v4 *b) { return sum(a[0] * b[0] + a[1] * b[1] + a[2] * b[2]); }
+
+/* The world, which carries all. */
+static const Body WORLD_BODY = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
+INLINE const Body *parent_of(const Tree *t, const Joint *j) { return j->parent < 0 ? &WORLD_BODY : t->bodies + (int)j->parent; }
 
 /* Motion (turn, dxi) of a body from its parent's; wrenches (am, bm, bf) of the parent from the body's, but for the weight's lever. */
 INLINE void move_out(const Body *b, const v4 *x, v4 *y)
 {
-    y[0] = outward(b, x[0]);
-    y[1] = outward(b, x[1]);
-    y[2] = outward(b, x[2] - cross(b->p, x[1]));
+    y[0] = x[0];
+    y[1] = x[1];
+    y[2] = x[2] - cross(b->p, x[1]);
 }
 
 INLINE void add_in(const Body *b, const v4 *y, v4 *x)
 {
-    const v4 f = inward(b, y[2]);
-    x[0] += inward(b, y[0]);
-    x[1] += inward(b, y[1]) + cross(b->p, f);
-    x[2] += f;
+    x[0] += y[0];
+    x[1] += y[1] + cross(b->p, y[2]);
+    x[2] += y[2];
 }

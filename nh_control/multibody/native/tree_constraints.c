@@ -105,8 +105,6 @@ INLINE Twist about(const Tree *t, int body, int v, v4 point)
     return (Twist){m.w, m.v + cross(m.w, point - t->places[body].p)};
 }
 
-INLINE double power(Twist wrench, Twist motion) { return dot(wrench.w, motion.w) + dot(wrench.v, motion.v); }
-
 /* Derivatives of a constraint by all coordinates, g (nv), where its bodies are placed. */
 static void slope(const Tree *t, const Constraint *c, const Held *o, double *g)
 {
@@ -318,10 +316,10 @@ INLINE double product(int n, const double *x, const double *y)
     return total;
 }
 
-/* Factors of the tree's r_z, Y and those of the small matrix. */
-static int whole_factor(const Tree *t)
+/* Factors of the tree's r_z, or of its mass matrix, Y and those of the small matrix. */
+static int whole_factor(const Tree *t, int mass)
 {
-    if (factor(t)) return 1;
+    if (mass ? factor_mass(t) : factor(t)) return 1;
     if (!t->m) return 0;
     slopes_by_unknowns(t);
     for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);

@@ -5,52 +5,44 @@
 /* H of a body alone; those of its children are added to it. */
 INLINE void own_inertia(const Joint *j, Body *b)
 {
-    const v4 zero = vec(0, 0, 0), c = j->first;
+    const v4 zero = vec(0, 0, 0), c = b->first;
     const v4 lever[3] = {vec(0, -c[2], c[1]), vec(c[2], 0, -c[0]), vec(-c[1], c[0], 0)};
+    const v4 J[3] = {outward(b, j->inertia[0]), outward(b, j->inertia[1]), outward(b, j->inertia[2])};
     for (int i = 0; i < 3; ++i) {
         b->H[i][0] = b->H[i][1] = b->H[i][2] = zero;
         b->H[3 + i][0] = b->H[6 + i][0] = zero;
-        b->H[3 + i][1] = j->inertia[i];
+        b->H[3 + i][1] = J[0][i] * b->column[0] + J[1][i] * b->column[1] + J[2][i] * b->column[2];
         b->H[3 + i][2] = lever[i];
         b->H[6 + i][1] = -lever[i];
         b->H[6 + i][2] = zero;
         b->H[6 + i][2][i] = j->mass;
     }
-    b->first = c;
+    b->carried = c;
 }
 
-/* The torque of gravity on first moments c turns by gravity x turn: c x (g x turn) = g (c . turn) - (c . g) turn. */
-INLINE void add_weight(Body *b)
+/* The torque of gravity g on first moments c turns by g x turn: c x (g x turn) = g (c . turn) - (c . g) turn. */
+INLINE void add_weight(v4 g, Body *b)
 {
-    const double along = dot(b->first, b->gravity);
+    const double along = dot(b->carried, g);
     for (int i = 0; i < 3; ++i) {
-        b->H[i][0] += b->gravity[i] * b->first;
+        b->H[i][0] += g[i] * b->carried;
         b->H[i][0][i] -= along;
     }
 }
 
-INLINE void pass_inward(const Joint *j, const Body *b, v4 (*H)[3], Body *parent)
+/* Adds F^T H F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from `part` on. */
+INLINE void pass_inward(const Joint *j, const Body *b, v4 (*H)[3], Body *parent, int part)
 {
     const v4 p = b->p;
-    for (int i = 0; i < 9; ++i) { /* columns: motions of the parent */
-        const v4 m = inward(b, H[i][1]), f = inward(b, H[i][2]);
-        H[i][0] = inward(b, H[i][0]);
-        H[i][1] = m + cross(p, f);
-        H[i][2] = f;
-    }
-    for (int c = 0; c < 3; ++c) { /* rows: its wrenches */
-        v4 f[3];
-        for (int i = 0; i < 3; ++i) f[i] = b->row[i][0] * H[6][c] + b->row[i][1] * H[7][c] + b->row[i][2] * H[8][c];
+    for (int i = 3 * part; i < 9; ++i) H[i][1] += cross(p, H[i][2]); /* its motions */
+    for (int c = part; c < 3; ++c)                                     /* its wrenches */
         for (int i = 0; i < 3; ++i) {
-            const v4 a = b->row[i][0] * H[0][c] + b->row[i][1] * H[1][c] + b->row[i][2] * H[2][c];
-            const v4 m = b->row[i][0] * H[3][c] + b->row[i][1] * H[4][c] + b->row[i][2] * H[5][c];
             const int y = (i + 1) % 3, z = (i + 2) % 3;
-            parent->H[i][c] += a;
-            parent->H[3 + i][c] += m + p[y] * f[z] - p[z] * f[y];
-            parent->H[6 + i][c] += f[i];
+            if (!part) parent->H[i][c] += H[i][c];
+            parent->H[3 + i][c] += H[3 + i][c] + p[y] * H[6 + z][c] - p[z] * H[6 + y][c];
+            parent->H[6 + i][c] += H[6 + i][c];
         }
-    }
-    parent->first += j->weight * p;
+    parent->carried += j->weight * p;
 }
 
 /* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the momentum after the step and by q. */
@@ -58,26 +50,26 @@ INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
 {
     Row *o = t->rows + (int)j->v;
     const double k = t->k;
-    const v4 zero = vec(0, 0, 0), z = vec(0, 0, 1);
+    const v4 zero = vec(0, 0, 0), S = b->column[2];
     const int turns = j->kind == REVOLUTE;
     v4 n_w, n_v, e_w, e_v, e_a, extra, bend = zero;
     if (turns) {
-        n_w = vec(b->nu_w[1], -b->nu_w[0], 0);
-        n_v = vec(b->nu_v[1], -b->nu_v[0], 0);
-        e_a = vec(-b->am[1], b->am[0], 0);
-        e_w = vec(-b->bm[1], b->bm[0], 0);
-        e_v = vec(-b->bf[1], b->bf[0], 0);
+        n_w = cross(b->nu_w, S);
+        n_v = cross(b->nu_v, S);
+        e_a = cross(S, b->am);
+        e_w = cross(S, b->bm);
+        e_v = cross(S, b->bf);
         extra = zero;
-        bend = z;
+        bend = S;
     } else {
         n_w = zero;
-        n_v = vec(b->nu_w[1], -b->nu_w[0], 0);
-        e_a = j->weight * vec(-b->gravity[1], b->gravity[0], 0);
-        e_w = vec(-b->bf[1], b->bf[0], 0);
+        n_v = cross(b->nu_w, S);
+        e_a = j->weight * cross(S, t->gravity);
+        e_w = cross(S, b->bf);
         e_v = zero;
-        extra = (k * j->weight) * vec(-b->gravity[1], b->gravity[0], 0);
+        extra = k * e_a;
     }
-    const v4 unit_w = turns ? z : zero, unit_v = turns ? zero : z;
+    const v4 unit_w = turns ? S : zero, unit_v = turns ? zero : S;
     o->phi[0] = k * bend;
     o->phi[1] = k * n_w + unit_w;
     o->phi[2] = k * n_v + unit_v;
@@ -113,8 +105,33 @@ INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
     o->source1 = dot9(o->row1, o->phi_q) - k * j->stiffness;
 }
 
+/* The same of the mass matrix in the place of r_z, as if nothing moved and gravity did not turn. */
+INLINE void mass_row(const Tree *t, const Joint *j, const Body *b)
+{
+    Row *o = t->rows + (int)j->v;
+    const v4 zero = vec(0, 0, 0), S = b->column[2];
+    const int part = j->kind == REVOLUTE ? 1 : 2;
+    v4 all[9];
+    for (int i = 3; i < 9; ++i) all[i] = b->H[i][part] * S;
+    o->phi[0] = o->left[0] = o->column[0] = o->row[0] = zero;
+    for (int c = 1; c < 3; ++c) {
+        o->phi[c] = c == part ? S : zero;
+        o->left[c] = -o->phi[c];
+        o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
+        o->row[c] = -o->column[c];
+    }
+    o->pivot = -dot(o->column[part], S) - t->k * t->k * j->stiffness - t->left * t->h * j->damping;
+}
+
+static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
+{
+    Row *o = t->rows + (int)j->v;
+    wide_row(t, j, b, 0);
+    for (int l = 0; l < (int)j->size; ++l) o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
+}
+
 /* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a pivot that is zero or not finite. */
-INLINE int eliminate(const Tree *t, const Joint *j, Body *b)
+INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int part)
 {
     Row *o = t->rows + (int)j->v;
     const int n = (int)j->size;
@@ -129,32 +146,33 @@ INLINE int eliminate(const Tree *t, const Joint *j, Body *b)
     memcpy(H, b->H, sizeof H);
     if (!j->prescribed)
         for (int l = 0; l < n; ++l)
-            for (int i = 0; i < 9; ++i) {
+            for (int i = 3 * part; i < 9; ++i) {
                 const double f = o[l].column[i / 3][i % 3];
-                for (int c = 0; c < 3; ++c) H[i][c] -= f * o[l].row[c];
+                for (int c = part; c < 3; ++c) H[i][c] -= f * o[l].row[c];
             }
-    pass_inward(j, b, H, t->bodies + (int)j->parent);
+    pass_inward(j, b, H, t->bodies + (int)j->parent, part);
     return 0;
 }
 
-/* Factors of r_z where the last residual was taken; 1 where it is singular. */
-INLINE int factor_with(const Tree *t, int slopes)
+/* Factors of r_z where the last residual was taken, or of the mass matrix; 1 where it is singular. */
+INLINE int factor_with(const Tree *t, int slopes, int mass)
 {
     for (int i = 0; i < t->n; ++i) own_inertia(t->joints + i, t->bodies + i);
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         if (j->prescribed == IDLE) continue;
-        add_weight(b);
-        if (j->kind >= MANIFOLD) wide_row(t, j, b, slopes);
-        else scalar_row(t, j, b, slopes);
-        if (eliminate(t, j, b)) return 1;
+        if (!mass) add_weight(t->gravity, b);
+        if (j->kind >= MANIFOLD) mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes);
+        else mass ? mass_row(t, j, b) : scalar_row(t, j, b, slopes);
+        if (eliminate(t, j, b, mass)) return 1;
     }
     return 0;
 }
 
-static int factor(const Tree *t) { return factor_with(t, 0); }
-static int factor_slopes(const Tree *t) { return factor_with(t, 1); }
+static int factor(const Tree *t) { return factor_with(t, 0, 0); }
+static int factor_mass(const Tree *t) { return factor_with(t, 0, 1); }
+static int factor_slopes(const Tree *t) { return factor_with(t, 1, 0); }
 
 /* dz = -r_z^{-1} r. */
 static void solve(const Tree *t, const double *r, double *dz)

@@ -7,11 +7,6 @@ INLINE v8 dot_lanes(const v4 *a, const v8 *x)
     return total;
 }
 
-INLINE void turn_lanes(const v4 *m, const v8 *x, v8 *y)
-{
-    for (int i = 0; i < 3; ++i) y[i] = m[0][i] * x[0] + m[1][i] * x[1] + m[2][i] * x[2];
-}
-
 INLINE void cross_lanes(v4 p, const v8 *x, v8 *y)
 {
     y[0] = p[1] * x[2] - p[2] * x[1];
@@ -21,15 +16,12 @@ INLINE void cross_lanes(v4 p, const v8 *x, v8 *y)
 
 INLINE void lanes_in(const Body *b, const v8 *y, v8 *x)
 {
-    v8 a[3], m[3], f[3], lever[3];
-    turn_lanes(b->column, y, a);
-    turn_lanes(b->column, y + 3, m);
-    turn_lanes(b->column, y + 6, f);
-    cross_lanes(b->p, f, lever);
+    v8 lever[3];
+    cross_lanes(b->p, y + 6, lever);
     for (int i = 0; i < 3; ++i) {
-        x[i] += a[i];
-        x[3 + i] += m[i] + lever[i];
-        x[6 + i] += f[i];
+        x[i] += y[i];
+        x[3 + i] += y[3 + i] + lever[i];
+        x[6 + i] += y[6 + i];
     }
 }
 
@@ -37,8 +29,6 @@ INLINE void lanes_out(const Body *b, const v8 *x, v8 *y)
 {
     v8 lever[3];
     cross_lanes(b->p, x + 3, lever);
-    for (int i = 0; i < 3; ++i) lever[i] = x[6 + i] - lever[i];
-    turn_lanes(b->row, x, y);
-    turn_lanes(b->row, x + 3, y + 3);
-    turn_lanes(b->row, lever, y + 6);
+    for (int i = 0; i < 6; ++i) y[i] = x[i];
+    for (int i = 0; i < 3; ++i) y[6 + i] = x[6 + i] - lever[i];
 }

@@ -44,23 +44,42 @@ static void remember(const Tree *t, double *z, const double *from)
     memcpy(z, from, sizeof(double) * (t->nz + t->m));
 }
 
-/* z: in a guess, out the solution; `patient`: with the natural test. info: iterations, relative error, largest |r|. */
-static int iterate(const Tree *t, int patient, double *z, double *info)
+/* The residual at z with the sizes of its terms; its relative error. */
+static double measure(const Tree *t, const double *z, double turns)
+{
+    whole_residual(t, z, turns);
+    remember(t, t->known, t->size);
+    return relative_error(t->nz + t->m, t->r, t->known);
+}
+
+/* Newton's first correction from z = 0, with the mass matrix: about the velocity of the state. Returns whether it is singular, and the error before. */
+static int leave_zero(const Tree *t, double turns, double *z, double *error)
+{
+    memset(z, 0, sizeof(double) * (t->nz + t->m));
+    *error = measure(t, z, turns);
+    const int singular = whole_factor(t, 1);
+    if (!singular) whole_solve(t, t->r, z);
+    return singular;
+}
+
+/* z: in a guess, which does not count if the iteration `leaves` zero, out the solution; `patient`: with the natural test. info: iterations, relative error, largest |r|. */
+static int iterate(const Tree *t, int leaves, int patient, double *z, double *info)
 {
     const int n = t->nz + t->m;
     const double turns = many_turns(t);
-    whole_residual(t, z, turns);
-    remember(t, t->known, t->size);
-    int singular = whole_factor(t), fresh = 1, exact = 0;
-    double error = relative_error(n, t->r, t->known), rate = 1.0;
+    double rate = 1.0, first = 1.0;
+    int singular = leaves && leave_zero(t, turns, z, &first), fresh = !leaves, exact = 0;
+    double error = measure(t, z, turns);
+    if (leaves) rate = error / first;
+    else singular = whole_factor(t, 0);
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
         if (!isfinite(error)) { status = NOT_FINITE; break; }
-        const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
+        const int settled = exact && rate > 0.25, foretold = iteration && error * rate <= 0.01 * TARGET; /* a first rate is between two sizes of the terms */
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
-        if (!converged && !fresh && rate > RENEW) {
-            singular = whole_factor(t);
+        if (!converged && !fresh && (singular || rate > RENEW)) {
+            singular = whole_factor(t, 0);
             fresh = 1;
         }
         if (!singular) whole_solve(t, t->r, t->dz);
@@ -70,10 +89,10 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
             break;
         }
         if (singular) { status = SINGULAR; break; }
-        const double sized = iteration ? 0.0 : turns;
+        const double sized = iteration || leaves ? 0.0 : turns;
         double s = 1.0, next = error;
         int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
+        for (int halvings = 0; halvings <= (fresh && !leaves ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
             for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
             whole_residual(t, t->trial, sized);
@@ -96,7 +115,7 @@ static int iterate(const Tree *t, int patient, double *z, double *info)
         if (sized > 0.0 || renewed) remember(t, t->known, t->size);
         exact = fresh;
         fresh = renewed;
-        if (renewed) singular = whole_factor(t);
+        if (renewed) singular = whole_factor(t, 0);
         next = relative_error(n, t->r, t->known);
         rate = next / error;
         error = next;
@@ -161,7 +180,7 @@ static void load_forces(const Tree *t)
 static int from_zero(const Tree *t, int patient, double *z, double *info)
 {
     memset(z, 0, sizeof(double) * (t->nz + t->m));
-    return iterate(t, patient, z, info);
+    return iterate(t, 0, patient, z, info);
 }
 
 /* A step that takes no time, but prescribed coordinates move as in t. */
@@ -189,7 +208,7 @@ static int velocity_of(const Tree *t, double *z)
 static int from_velocity(const Tree *t, int patient, double *z, double *info)
 {
     const int status = velocity_of(t, z);
-    return status == CONVERGED ? iterate(t, patient, z, info) : status;
+    return status == CONVERGED ? iterate(t, 0, patient, z, info) : status;
 }
 
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
@@ -205,7 +224,7 @@ static int grow(const Tree *t, double *z, double *info)
         part.h *= to;
         part.k *= to;
         remember(t, reached, z);
-        status = iterate(&part, 0, z, info);
+        status = iterate(&part, 0, 0, z, info);
         if (status == CONVERGED) {
             from = to;
             by *= 2.0;
@@ -217,7 +236,7 @@ static int grow(const Tree *t, double *z, double *info)
     }
     if (may_have_a_solution(status)) { /* these end before h */
         remember(t, z, reached);
-        status = iterate(t, 1, z, info);
+        status = iterate(t, 0, 1, z, info);
     }
     return status;
 }
@@ -229,7 +248,8 @@ int nh_step(double *const *a)
     int status = STALLED;
     load_forces(&t);
     start_constraints(&t);
-    if (*a[WARM] != 0.0) status = iterate(&t, 0, z, a[INFO]);
+    if (*a[WARM] != 0.0) status = iterate(&t, 0, 0, z, a[INFO]);
+    if (status != CONVERGED) status = iterate(&t, 1, 0, z, a[INFO]);
     if (status != CONVERGED) status = from_zero(&t, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = from_zero(&t, 1, z, a[INFO]);
     if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);

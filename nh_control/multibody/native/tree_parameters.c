@@ -20,21 +20,20 @@ static Jumps jumps_at(const Tree *t, v8 *room)
 }
 
 /* Wrenches of the body alone, by place: of momentum with its twist, of gravity. */
-static void own_wrench(const Body *b, int place, v4 *y)
+static void own_wrench(const Tree *t, const Body *b, int place, v4 *y)
 {
     static const int rows[6] = {0, 1, 2, 0, 0, 1}, columns[6] = {0, 1, 2, 1, 2, 2};
     y[0] = y[1] = y[2] = vec(0, 0, 0);
     if (place == BY_MASS) y[2] = b->xi_v;
     else if (place < BY_INERTIA) {
-        v4 c = vec(0, 0, 0);
-        c[place - BY_FIRST] = 1.0;
-        y[0] = cross(c, b->gravity);
+        const v4 c = b->column[place - BY_FIRST];
+        y[0] = cross(c, t->gravity);
         y[1] = cross(c, b->xi_v);
         y[2] = -cross(c, b->xi_w);
     } else {
         const int row = rows[place - BY_INERTIA], column = columns[place - BY_INERTIA];
-        y[1][row] = b->xi_w[column];
-        if (row != column) y[1][column] = b->xi_w[row];
+        y[1] = dot(b->column[column], b->xi_w) * b->column[row];
+        if (row != column) y[1] += dot(b->column[row], b->xi_w) * b->column[column];
     }
 }
 
@@ -50,12 +49,11 @@ static void by_position(const Tree *t, int body, int axis, int lane, double by, 
     if (j->parent < 0) return;
     const Body *b = t->bodies + body, *parent = t->bodies + (int)j->parent;
     const Row *o = t->rows + (int)j->v;
-    v4 moved = vec(0, 0, 0), column[3], y[3];
-    moved[axis] = 1.0;
-    const v4 phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -outward(b, cross(moved, parent->xi_w))};
+    v4 column[3], y[3];
+    const v4 moved = parent->column[axis], phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -cross(moved, parent->xi_w)};
     times_columns(b->H, phi, column);
-    y[0] = j->weight * cross(moved, parent->gravity);
-    y[1] = cross(moved, inward(b, b->bf));
+    y[0] = j->weight * cross(moved, t->gravity);
+    y[1] = cross(moved, b->bf);
     y[2] = vec(0, 0, 0);
     add_in(b, column, y);
     add_to_lane(c[(int)j->parent], lane, by, y);
@@ -108,7 +106,7 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
         else if (place >= BY_POSITION) by_position(t, body, place - BY_POSITION, lane, slope->value, c, right, s);
         else {
             v4 y[3];
-            own_wrench(t->bodies + body, place, y);
+            own_wrench(t, t->bodies + body, place, y);
             add_to_lane(c[body], lane, slope->value, y);
             if (place == BY_MASS) {
                 v8 by = {0};
@@ -128,15 +126,16 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
     const Body *b = t->bodies + i;
     const Wide *w = t->wides + (int)j->wide;
     const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
+    const v4 gravity = inward(b, t->gravity);
     double before[MOST] = {0}, after[MOST] = {0};
     jump(t, i, state, s);
     for (int l = 0; l < n && n > 1; ++l) {
-        before[l] = t->h * dot(twist_of(w->Z0, n, l).v, b->gravity);
-        after[l] = t->h * dot(twist_of(w->Z1, n, l).v, b->gravity);
+        before[l] = t->h * dot(twist_of(w->Z0, n, l).v, gravity);
+        after[l] = t->h * dot(twist_of(w->Z1, n, l).v, gravity);
     }
     if (n > 1) solve_wide(w, n, before, before);
     else if (j->kind == PRISMATIC && !j->prescribed) {
-        after[0] = t->k * b->gravity[2];
+        after[0] = t->k * gravity[2];
         before[0] = after[0] / t->rows[v].pivot;
     }
     for (int l = 0; l < n; ++l) {
@@ -144,7 +143,7 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
         s->extra[v + l][1] += after[l] * s->weight[i];
     }
     if (parent < 0) return;
-    const v4 torque = cross(b->p, t->bodies[parent].gravity);
+    const v4 torque = cross(b->p, t->gravity);
     add_weights(parent, s->weight[i], state, s);
     for (int k = 0; k < 3; ++k) c[parent][k] += torque[k] * s->weight[i];
     state[parent] |= HAS_WRENCHES | MOVES;
@@ -180,11 +179,15 @@ static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, c
     double mu[6], wrench[6], Zh[6], Sh[6], before[MOST], after[MOST], end[MOST];
     wrenches_of(w, mu, wrench);
     t->functions[(int)j->kind - MANIFOLD].growth(t->q + (int)j->q, t->at + v, &t->h, mu, wrench, Zh, Sh, before, after, end);
-    const Twist D = twist_of(Zh, 1, 0), S = twist_of(Sh, 1, 0);
-    wide_column(j, b, D, S, phi, column);
+    Twist D, S, Z0[MOST], Z1[MOST];
+    twists_of(b, Zh, 1, &D);
+    twists_of(b, Sh, 1, &S);
+    twists_of(b, w->Z0, n, Z0);
+    twists_of(b, w->Z1, n, Z1);
+    wide_column(t, j, b, D, S, phi, column);
     for (int l = 0; l < n; ++l) {
-        before[l] -= t->h * by_twist(b, twist_of(w->Z0, n, l), S);
-        after[l] -= t->h * by_twist(b, twist_of(w->Z1, n, l), S);
+        before[l] -= t->h * power(bent_by(b, Z0[l]), S);
+        after[l] -= t->h * power(bent_by(b, Z1[l]), S);
     }
     solve_wide(w, n, before, before);
     for (int l = 0; l < n; ++l) {

@@ -17,8 +17,8 @@ void tree_momentum(double *const *a)
         const int v = (int)j->v, n = (int)j->size;
         if (j->kind < MANIFOLD) a[X1][t.nq + v] = t.high[v];
         for (int l = 0; l < n && j->kind >= MANIFOLD; ++l) {
-            const Twist s = twist_of(t.wides[(int)j->wide].Sz, n, l);
-            a[X1][t.nq + v + l] = dot(s.w, t.bodies[i].bm) + dot(s.v, t.bodies[i].bf);
+            const Wide *w = t.wides + (int)j->wide;
+            a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
         }
     }
 }
@@ -42,9 +42,9 @@ double tree_energy(double *const *a)
     for (int i = 0; i < t.n; ++i) {
         const Joint *j = t.joints + i;
         const Body *b = t.bodies + i;
-        const int free = j->parent < 0, v = (int)j->v;
-        depth[v] = (free ? 0.0 : depth[(int)t.joints[(int)j->parent].v]) + dot(free ? t.gravity : t.bodies[(int)j->parent].gravity, b->p);
-        energy -= j->mass * depth[v] + dot(j->first, b->gravity);
+        const int v = (int)j->v;
+        depth[v] = (j->parent < 0 ? 0.0 : depth[(int)t.joints[(int)j->parent].v]) + dot(t.gravity, b->p);
+        energy -= j->mass * depth[v] + dot(b->first, t.gravity);
         if (j->kind < MANIFOLD) {
             const double q = t.q[(int)j->q];
             energy += 0.5 * (j->stiffness * q * q + j->held) - j->pull * q;

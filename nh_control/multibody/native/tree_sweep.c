@@ -8,66 +8,55 @@ static double rate_of(const Tree *t, const Joint *j, const double *z)
     return j->prescribed ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v];
 }
 
-/* Pose in the parent, and `nu`, `xi`. */
-INLINE void place_scalar(const Tree *t, const Joint *j, Body *b, double z)
+/* The pose of a body. */
+INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body *b, double z)
 {
     const double q = t->q[(int)j->q] + t->k * z;
+    for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
+    b->p = outward(parent, j->p);
     if (j->kind == REVOLUTE) {
         const double c = cos(q), s = sin(q);
-        const v4 turned = vec(c, c, 1.0), aside = vec(s, -s, 0.0);
-        for (int i = 0; i < 3; ++i) b->row[i] = j->row[i] * turned + SHUFFLE(j->row[i], 1, 0, 2, 3) * aside;
-        b->column[0] = c * j->column[0] + s * j->column[1];
-        b->column[1] = c * j->column[1] - s * j->column[0];
-        b->column[2] = j->column[2];
-        b->p = j->p;
-    } else {
-        for (int i = 0; i < 3; ++i) b->row[i] = j->row[i], b->column[i] = j->column[i];
-        b->p = j->p + q * j->column[2];
-    }
+        const v4 x = b->column[0], y = b->column[1];
+        b->column[0] = c * x + s * y;
+        b->column[1] = c * y - s * x;
+    } else b->p += q * b->column[2];
     b->rate = z;
 }
 
-INLINE void place_wide(const Tree *t, const Joint *j, Body *b, const double *z)
+INLINE void place_wide(const Tree *t, const Joint *j, const Body *parent, Body *b, const double *z)
 {
     Wide *w = t->wides + (int)j->wide;
     joint_middle(t, j, z, w);
-    for (int i = 0; i < 3; ++i) {
-        b->row[i] = vec(0, 0, 0);
-        for (int l = 0; l < 3; ++l) b->row[i] += j->row[i][l] * load(w->turn + 3 * l);
-    }
-    for (int i = 0; i < 3; ++i) b->column[i] = vec(b->row[0][i], b->row[1][i], b->row[2][i]);
-    b->p = j->p + combine(j->column, load(w->at));
+    for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, combine(j->column, vec(w->turn[i], w->turn[3 + i], w->turn[6 + i])));
+    b->p = outward(parent, j->p + combine(j->column, load(w->at)));
 }
 
 INLINE void outward_sweep(const Tree *t, const double *z, int sized)
 {
-    const v4 zero = vec(0, 0, 0);
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
+        const Body *parent = parent_of(t, j);
         Body *b = t->bodies + i;
-        const int wide = j->kind >= MANIFOLD;
         if (j->prescribed == IDLE) {
             b->rate = rate_of(t, j, z);
             continue;
         }
-        if (wide) place_wide(t, j, b, z);
-        else place_scalar(t, j, b, rate_of(t, j, z));
-        const Body *parent = t->bodies + (int)j->parent;
-        const int free = j->parent < 0;
-        const v4 w = free ? zero : parent->xi_w, v = free ? zero : parent->xi_v, g = free ? t->gravity : parent->gravity;
-        b->xi_w = b->nu_w = outward(b, w);
-        b->xi_v = b->nu_v = outward(b, v - cross(b->p, w));
-        b->gravity = outward(b, g);
-        if (wide) {
+        if (j->kind >= MANIFOLD) place_wide(t, j, parent, b, z);
+        else place_scalar(t, j, parent, b, rate_of(t, j, z));
+        b->xi_w = b->nu_w = parent->xi_w;
+        b->xi_v = b->nu_v = parent->xi_v - cross(b->p, parent->xi_w);
+        if (j->kind >= MANIFOLD) {
             const double *s = t->wides[(int)j->wide].twist;
-            b->xi_w += load(s);
-            b->xi_v += load(s + 3);
-        } else if (j->kind == REVOLUTE) b->xi_w[2] += b->rate;
-        else b->xi_v[2] += b->rate;
-        b->am = cross(j->first, b->gravity);
-        b->bm = combine(j->inertia, b->xi_w) + cross(j->first, b->xi_v);
-        b->bf = j->mass * b->xi_v - cross(j->first, b->xi_w);
-        b->torque = size_of(j->first) * size_of(b->gravity);
+            b->xi_w += outward(b, load(s));
+            b->xi_v += outward(b, load(s + 3));
+        } else if (j->kind == REVOLUTE) b->xi_w += b->rate * b->column[2];
+        else b->xi_v += b->rate * b->column[2];
+        b->first = outward(b, j->first);
+        b->am = cross(b->first, t->gravity);
+        b->bm = outward(b, combine(j->inertia, inward(b, b->xi_w))) + cross(b->first, b->xi_v);
+        b->bf = j->mass * b->xi_v - cross(b->first, b->xi_w);
+        if (!sized) continue;
+        b->torque = size_of(b->first) * size_of(t->gravity);
         b->moment = size_of(b->bm);
         b->force = size_of(b->bf);
     }
@@ -78,12 +67,12 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
 {
     Wide *w = t->wides + (int)j->wide;
     const int n = (int)j->size, v = (int)j->v;
-    w->am = b->am + cross(b->bm, b->nu_w) + cross(b->bf, b->nu_v);
-    w->af = j->weight * b->gravity + cross(b->bf, b->nu_w);
-    w->bm = b->bm;
-    w->bf = b->bf;
+    w->am = inward(b, b->am + cross(b->bm, b->nu_w) + cross(b->bf, b->nu_v));
+    w->af = inward(b, j->weight * t->gravity + cross(b->bf, b->nu_w));
+    w->bm = inward(b, b->bm);
+    w->bf = inward(b, b->bf);
     const double torque = b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force;
-    const double force = j->weight * size_of(b->gravity) + size_of(b->nu_w) * b->force;
+    const double force = j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force;
     for (int l = 0; l < n; ++l) {
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
@@ -104,14 +93,15 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
         if (j->kind >= MANIFOLD) wide_rows(t, j, b);
         else {
             double low, high, sizes = 0.0;
+            const v4 S = b->column[2], turned = cross(b->nu_w, S);
             if (j->kind == REVOLUTE) {
-                low = b->am[2] + b->bm[0] * b->nu_w[1] - b->bm[1] * b->nu_w[0] + b->bf[0] * b->nu_v[1] - b->bf[1] * b->nu_v[0];
-                high = b->bm[2];
+                low = sum(S * b->am + turned * b->bm + cross(b->nu_v, S) * b->bf);
+                high = dot(S, b->bm);
                 if (sized) sizes = k * (b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force) + b->moment;
             } else {
-                low = j->weight * b->gravity[2] + b->bf[0] * b->nu_w[1] - b->bf[1] * b->nu_w[0];
-                high = b->bf[2];
-                if (sized) sizes = k * (j->weight * size_of(b->gravity) + size_of(b->nu_w) * b->force) + b->force;
+                low = sum(j->weight * S * t->gravity + turned * b->bf);
+                high = dot(S, b->bf);
+                if (sized) sizes = k * (j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force) + b->force;
             }
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
@@ -123,13 +113,12 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
         }
         if (j->parent >= 0) {
             Body *parent = t->bodies + (int)j->parent;
-            const v4 f = inward(b, b->bf);
-            parent->am += inward(b, b->am) + j->weight * cross(b->p, parent->gravity);
-            parent->bm += inward(b, b->bm) + cross(b->p, f);
-            parent->bf += f;
+            parent->am += b->am + j->weight * cross(b->p, t->gravity);
+            parent->bm += b->bm + cross(b->p, b->bf);
+            parent->bf += b->bf;
             if (!sized) continue;
             const double lever = size_of(b->p);
-            parent->torque += b->torque + lever * j->weight * size_of(parent->gravity);
+            parent->torque += b->torque + lever * j->weight * size_of(t->gravity);
             parent->moment += b->moment + lever * b->force;
             parent->force += b->force;
         }

@@ -28,6 +28,15 @@ static void joint_slopes(const Tree *t, const Joint *j, const double *mu, const 
 /* Column l of (6, n) numbers. */
 INLINE Twist twist_of(const double *D, int n, int l) { return (Twist){vec(D[l], D[n + l], D[2 * n + l]), vec(D[3 * n + l], D[4 * n + l], D[5 * n + l])}; }
 
+/* All columns, in the world's axes. */
+INLINE void twists_of(const Body *b, const double *D, int n, Twist *all)
+{
+    for (int l = 0; l < n; ++l) {
+        const Twist s = twist_of(D, n, l);
+        all[l] = (Twist){outward(b, s.w), outward(b, s.v)};
+    }
+}
+
 /* [nu, z] + s. */
 INLINE void moved_twist(const Body *b, Twist z, Twist s, v4 *out)
 {
@@ -48,37 +57,46 @@ INLINE void times_rows(const v4 *a, const v4 (*H)[3], v4 *out)
 
 INLINE void times_columns(const v4 (*H)[3], const v4 *x, v4 *out)
 {
-    for (int i = 0; i < 9; ++i) out[i / 3][i % 3] = dot9(H[i], x);
+    v4 all[9];
+    for (int i = 0; i < 9; ++i) all[i] = H[i][0] * x[0] + H[i][1] * x[1] + H[i][2] * x[2];
+    for (int i = 0; i < 3; ++i) out[i] = sums(all[3 * i], all[3 * i + 1], all[3 * i + 2]);
 }
+
+/* -ad_D^T b. */
+INLINE Twist bent_by(const Body *b, Twist D) { return (Twist){cross(D.w, b->bm) + cross(D.v, b->bf), cross(D.w, b->bf)}; }
+
+INLINE double power(Twist wrench, Twist motion) { return sum(wrench.w * motion.w + wrench.v * motion.v); }
 
 /* A row of r, or of the momentum after the step: `left` on the body's wrenches, `row` on its motion. */
 INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *left, v4 *row)
 {
+    const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, left);
     for (int c = 0; c < 3; ++c) left[c] *= t->h;
     times_rows(left, b->H, row);
-    row[0] += (t->h * j->weight) * cross(D.v, b->gravity);
-    row[1] += t->h * (cross(D.w, b->bm) + cross(D.v, b->bf));
-    row[2] += t->h * cross(D.w, b->bf);
+    row[0] += (t->h * j->weight) * cross(D.v, t->gravity);
+    row[1] += t->h * bend.w;
+    row[2] += t->h * bend.v;
 }
 
 /* A motion of the body by its joint, and the parent's wrenches that it changes. */
-INLINE void wide_column(const Joint *j, const Body *b, Twist D, Twist S, v4 *phi, v4 *column)
+INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *phi, v4 *column)
 {
+    const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, phi);
     times_columns(b->H, phi, column);
-    column[0] += cross(D.w, b->am) + j->weight * cross(D.v, b->gravity);
-    column[1] += cross(D.w, b->bm) + cross(D.v, b->bf);
-    column[2] += cross(D.w, b->bf);
+    column[0] += cross(D.w, b->am) + j->weight * cross(D.v, t->gravity);
+    column[1] += bend.w;
+    column[2] += bend.v;
 }
 
-/* E . s, E = -ad_D^T b. */
-INLINE double by_twist(const Body *b, Twist D, Twist s) { return dot(cross(D.w, b->bm) + cross(D.v, b->bf), s.w) + dot(cross(D.w, b->bf), s.v); }
-
-/* What a row meets in a motion: row . phi + h (K - E . s). */
-INLINE double meeting(const Tree *t, const Body *b, const v4 *row, Twist D, const v4 *phi, Twist s, double K)
+/* What rows meet in motions, row . phi + h (K - E . s), E = -ad_D^T b: by the displacements D (6, n) of the rows and the twists s (6, n) of the motions. */
+INLINE void meetings(const Tree *t, const Body *b, int n, const v4 *rows[MOST], const Twist *D, const v4 *motions[MOST], const Twist *s, const double *K, double *all)
 {
-    return dot9(row, phi) + t->h * (K - by_twist(b, D, s));
+    for (int l = 0; l < n; ++l) {
+        const Twist E = bent_by(b, D[l]);
+        for (int m = 0; m < n; ++m) all[n * l + m] = dot9(rows[l], motions[m]) + t->h * (K[n * l + m] - power(E, s[m]));
+    }
 }
 
 static void wrenches_of(const Wide *w, double *mu, double *b)
@@ -86,45 +104,39 @@ static void wrenches_of(const Wide *w, double *mu, double *b)
     for (int i = 0; i < 3; ++i) mu[i] = w->am[i], mu[3 + i] = w->af[i], b[i] = w->bm[i], b[3 + i] = w->bf[i];
 }
 
-/* The rows of the momentum after the step, and changes of q. */
-static void wide_slopes(const Tree *t, const Joint *j, const Body *b)
-{
-    Wide *w = t->wides + (int)j->wide;
-    Row *o = t->rows + (int)j->v;
-    const int n = (int)j->size;
-    double mu[6], wrench[6];
-    wrenches_of(w, mu, wrench);
-    joint_after(t, j, w);
-    joint_slopes(t, j, mu, wrench, w);
-    for (int l = 0; l < n; ++l) {
-        wide_left(t, j, b, twist_of(w->Z1, n, l), twist_of(w->S1, n, l), o[l].left1, o[l].row1);
-        wide_column(j, b, twist_of(w->Zq, n, l), twist_of(w->Sq, n, l), o[l].phi_q, o[l].column_q);
-    }
-    for (int l = 0; l < n; ++l)
-        for (int m = 0; m < n; ++m) {
-            const Twist Z0 = twist_of(w->Z0, n, l), Z1 = twist_of(w->Z1, n, l), Sz = twist_of(w->Sz, n, m), Sq = twist_of(w->Sq, n, m);
-            const int at = n * l + m;
-            w->slope1[at] = meeting(t, b, o[l].row1, Z1, o[m].phi, Sz, w->K1[at]);
-            w->source[at] = meeting(t, b, o[l].row, Z0, o[m].phi_q, Sq, w->Kq[at]);
-            w->source1[at] = meeting(t, b, o[l].row1, Z1, o[m].phi_q, Sq, w->K1q[at]);
-        }
-}
-
+/* Rows of the step, motions by the unknowns, and pivot; with `slopes` also rows of the momentum after the step, and motions by q. */
 static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes)
 {
     Wide *w = t->wides + (int)j->wide;
     Row *o = t->rows + (int)j->v;
     const int n = (int)j->size;
+    const v4 *row[MOST], *row1[MOST], *phi[MOST], *phi_q[MOST];
+    Twist Z0[MOST], Z1[MOST], D[MOST], S[MOST], Sz[MOST];
     double mu[6], wrench[6];
     wrenches_of(w, mu, wrench);
     joint_bend(t, j, mu, wrench, w);
+    twists_of(b, w->Z0, n, Z0);
+    twists_of(b, w->S0, n, S);
+    twists_of(b, w->Zz, n, D);
+    twists_of(b, w->Sz, n, Sz);
     for (int l = 0; l < n; ++l) {
-        wide_left(t, j, b, twist_of(w->Z0, n, l), twist_of(w->S0, n, l), o[l].left, o[l].row);
-        wide_column(j, b, twist_of(w->Zz, n, l), twist_of(w->Sz, n, l), o[l].phi, o[l].column);
+        wide_left(t, j, b, Z0[l], S[l], o[l].left, o[l].row);
+        wide_column(t, j, b, D[l], Sz[l], o[l].phi, o[l].column);
+        row[l] = o[l].row, row1[l] = o[l].row1, phi[l] = o[l].phi, phi_q[l] = o[l].phi_q;
     }
-    for (int l = 0; l < n; ++l)
-        for (int m = 0; m < n; ++m) w->pivot[n * l + m] = meeting(t, b, o[l].row, twist_of(w->Z0, n, l), o[m].phi, twist_of(w->Sz, n, m), w->K[n * l + m]);
-    if (slopes) wide_slopes(t, j, b);
+    meetings(t, b, n, row, Z0, phi, Sz, w->K, w->pivot);
+    if (!slopes) return;
+    joint_after(t, j, w);
+    joint_slopes(t, j, mu, wrench, w);
+    twists_of(b, w->Z1, n, Z1);
+    twists_of(b, w->S1, n, S);
+    for (int l = 0; l < n; ++l) wide_left(t, j, b, Z1[l], S[l], o[l].left1, o[l].row1);
+    meetings(t, b, n, row1, Z1, phi, Sz, w->K1, w->slope1);
+    twists_of(b, w->Zq, n, D);
+    twists_of(b, w->Sq, n, S);
+    for (int l = 0; l < n; ++l) wide_column(t, j, b, D[l], S[l], o[l].phi_q, o[l].column_q);
+    meetings(t, b, n, row, Z0, phi_q, S, w->Kq, w->source);
+    meetings(t, b, n, row1, Z1, phi_q, S, w->K1q, w->source1);
 }
 
 /* b (n) becomes a^{-1} right by its LU factors. */
@@ -172,13 +184,22 @@ static int factor_wide(const Tree *t, const Joint *j)
     Wide *w = t->wides + (int)j->wide;
     Row *o = t->rows + (int)j->v;
     const int n = (int)j->size;
+    v4 solved[MOST][6];
     if (lu_factor(w->pivot, n, w->order)) return 1;
-    for (int i = 0; i < 9; ++i) {
-        double row[MOST], left[MOST];
-        for (int l = 0; l < n; ++l) row[l] = o[l].row[i / 3][i % 3], left[l] = o[l].left[i / 3][i % 3];
-        solve_wide(w, n, row, row);
-        solve_wide(w, n, left, left);
-        for (int l = 0; l < n; ++l) o[l].row[i / 3][i % 3] = row[l], o[l].left[i / 3][i % 3] = left[l];
+    for (int i = 0; i < n; ++i) {
+        const Row *from = o + w->order[i];
+        const double *a = w->pivot + n * w->order[i];
+        for (int c = 0; c < 6; ++c) solved[i][c] = c < 3 ? from->row[c] : from->left[c - 3];
+        for (int l = 0; l < i; ++l)
+            for (int c = 0; c < 6; ++c) solved[i][c] -= a[l] * solved[l][c];
+    }
+    for (int i = n - 1; i >= 0; --i) {
+        const double *a = w->pivot + n * w->order[i];
+        for (int l = i + 1; l < n; ++l)
+            for (int c = 0; c < 6; ++c) solved[i][c] -= a[l] * solved[l][c];
+        for (int c = 0; c < 6; ++c) solved[i][c] /= a[i];
+        memcpy(o[i].row, solved[i], sizeof o[i].row);
+        memcpy(o[i].left, solved[i] + 3, sizeof o[i].left);
     }
     return 0;
 }
