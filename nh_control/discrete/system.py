@@ -95,15 +95,16 @@ class DiscreteSystem(SystemStates):
         if parameters:
             columns = self._columns(parameters)
             by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns] / first
+        held = self._no_multipliers
+        if m.stop > m.start:
+            held = work.z[m] / first, dz[m, :n] / first, dz[m, n:nw] / first
         return Linearization(
             ab[:, :n].copy(),
             ab[:, n:nw].copy(),
             by_p,
             work.x1.copy(),
             self.h,
-            work.z[m] / first,
-            dz[m, :n] / first,
-            dz[m, n:nw] / first,
+            *held,
             multipliers_by_p,
         )
 
@@ -321,6 +322,11 @@ class DiscreteSystem(SystemStates):
     def _no_parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the state and of the multipliers by none."""
         return np.zeros((self.ndx, 0)), np.zeros((len(self.method.multipliers), 0))
+
+    @cached_property
+    def _no_multipliers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Multipliers and their derivatives of a system without any."""
+        return np.zeros(0), np.zeros((0, self._ndx)), np.zeros((0, self._nu))
 
     @cached_property
     def _multipliers(self) -> slice:

@@ -14,10 +14,10 @@ from nh_control.multibody.frames import Joint
 class JointFunctions:
     """Functions of a joint's coordinates q, its unknowns z (mean velocity) and the step h.
 
-    `middle(q, z, h) -> turn (3, 3), at (3), twist (6), Z0, S0, Zz, Sz`: pose and twist in the
-    placement at the middle of the step, and their changes, displacements Z (6, n) in the body's
-    frame and twists S (6, n), by a change of q that leaves the end where it is (0) and by z;
-    `after(q, z, h) -> q1, Z1, S1`: the end of the step, and changes by it that leave q where it
+    `middle(q, z, h) -> turn (3, 3), at (3), twist (6), Z0, S0`: pose and twist in the placement
+    at the middle of the step, and their changes, displacements Z (6, n) in the body's frame and
+    twists S (6, n), by a change of q that leaves the end where it is (0);
+    `along(q, z, h) -> Zz, Sz`, by z; `after(q, z, h) -> q1, Z1, S1`: the end of the step, and changes by it that leave q where it
     is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
     `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
     `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
@@ -42,7 +42,8 @@ class JointFunctions:
         before, after = (self._changes(middle, j) for j in (step.j0, step.j1))
         along = self._changes(middle, ca.jacobian(middle, z))
         twist = ca.vertcat(motion.omega, motion.v)
-        yield self._function("middle", [motion.R, motion.p, twist, *before, *along])
+        yield self._function("middle", [motion.R, motion.p, twist, *before])
+        yield self._function("along", along)
         yield self._function("after", [step.q1, *after])
         k0, k1 = (change[0].T @ mu + change[1].T @ b for change in (before, after))
         yield self._function("bend", [ca.jacobian(k0, z)], mu, b)

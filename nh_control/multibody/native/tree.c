@@ -37,7 +37,7 @@ typedef struct {
     v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
     v4 H[9][3], c[3], x[3], carried;
-    double torque, moment, force, rate;
+    double torque, moment, force, rate, begun, unused[3];
 } Body;
 
 /* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its
@@ -73,7 +73,8 @@ typedef struct { v4 w, v; } Twist;
 
 /* The generated functions of a kind of them. */
 typedef struct {
-    int (*middle)(const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
+    int (*middle)(const double *, const double *, const double *, double *, double *, double *, double *, double *);
+    int (*along)(const double *, const double *, const double *, double *, double *);
     int (*after)(const double *, const double *, const double *, double *, double *, double *);
     int (*bend)(const double *, const double *, const double *, const double *, const double *, double *);
     int (*slopes)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
@@ -120,10 +121,15 @@ static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, si
     return m ? parts / sizeof(double) + nq + m * (7 * nv + m + 1) : 0;
 }
 
+/* Vectors lie best where cache lines begin. */
+enum { LINE = 64 };
+
+static double *next_line(const void *m) { return (double *)(((size_t)m + LINE - 1) / LINE * LINE); }
+
 /* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates, joints of several coordinates, constraints. */
 long long tree_memory(int n, int nq, int nv, int wides, int m)
 {
-    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n) / sizeof(double) + 1;
+    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */
@@ -160,11 +166,11 @@ static Tree tree_at(double *const *a)
     double *m = a[MEMORY];
     double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached};
     for (int i = 0; i < 11; ++i, m += t.nv + t.m) *vectors[i] = m;
-    t.bodies = (Body *)m;
+    t.bodies = (Body *)next_line(m);
     t.rows = (Row *)(t.bodies + t.n);
     t.wides = (Wide *)(t.rows + t.nv);
     if (t.m) m = constraint_room(&t, (int)s->wides, (double *)(t.wides + (int)s->wides));
-    t.lanes = (v8 *)(t.m ? m : (double *)(t.wides + (int)s->wides));
+    t.lanes = (v8 *)next_line(t.m ? m : (double *)(t.wides + (int)s->wides));
     return t;
 }
 

@@ -30,18 +30,42 @@ INLINE void add_weight(v4 g, Body *b)
     }
 }
 
-/* Adds F^T H F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from `part` on. */
-INLINE void pass_inward(const Joint *j, const Body *b, v4 (*H)[3], Body *parent, int part)
+/* H of a body, which has begun with its own. */
+INLINE void begin_inertia(const Joint *j, Body *b)
+{
+    if (!b->begun) own_inertia(j, b);
+    b->begun = 1.0;
+}
+
+/* A row of H without what the joint of n coordinates takes up, by motions of the parent. */
+INLINE void free_row(const Body *b, const Row *o, int n, int i, int part, v4 *h)
+{
+    for (int c = part; c < 3; ++c) h[c] = b->H[i][c];
+    for (int l = 0; l < n; ++l) {
+        const double f = o[l].column[i / 3][i % 3];
+        for (int c = part; c < 3; ++c) h[c] -= f * o[l].row[c];
+    }
+    h[1] += cross(b->p, h[2]);
+}
+
+/* Adds F^T (H - column row) F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from `part` on. */
+INLINE void pass_inward(const Joint *j, const Body *b, const Row *o, int n, Body *parent, int part)
 {
     const v4 p = b->p;
-    for (int i = 3 * part; i < 9; ++i) H[i][1] += cross(p, H[i][2]); /* its motions */
-    for (int c = part; c < 3; ++c)                                     /* its wrenches */
-        for (int i = 0; i < 3; ++i) {
-            const int y = (i + 1) % 3, z = (i + 2) % 3;
-            if (!part) parent->H[i][c] += H[i][c];
-            parent->H[3 + i][c] += H[3 + i][c] + p[y] * H[6 + z][c] - p[z] * H[6 + y][c];
-            parent->H[6 + i][c] += H[6 + i][c];
-        }
+    v4 f[3][3], h[3];
+    for (int i = 0; i < 3; ++i) {
+        free_row(b, o, n, 6 + i, part, f[i]);
+        for (int c = part; c < 3; ++c) parent->H[6 + i][c] += f[i][c];
+    }
+    for (int i = 0; i < 3; ++i) {
+        const int y = (i + 1) % 3, z = (i + 2) % 3;
+        free_row(b, o, n, 3 + i, part, h);
+        for (int c = part; c < 3; ++c) parent->H[3 + i][c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
+    }
+    for (int i = 0; i < 3 && !part; ++i) {
+        free_row(b, o, n, i, part, h);
+        for (int c = part; c < 3; ++c) parent->H[i][c] += h[c];
+    }
     parent->carried += j->weight * p;
 }
 
@@ -126,7 +150,7 @@ INLINE void mass_row(const Tree *t, const Joint *j, const Body *b)
 static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
 {
     Row *o = t->rows + (int)j->v;
-    wide_row(t, j, b, 0);
+    wide_row(t, j, b, 0, 1);
     for (int l = 0; l < (int)j->size; ++l) o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
 }
 
@@ -142,28 +166,25 @@ INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int part)
     }
     if (n > 1 && factor_wide(t, j)) return 1;
     if (j->parent < 0) return 0;
-    v4 H[9][3];
-    memcpy(H, b->H, sizeof H);
-    if (!j->prescribed)
-        for (int l = 0; l < n; ++l)
-            for (int i = 3 * part; i < 9; ++i) {
-                const double f = o[l].column[i / 3][i % 3];
-                for (int c = part; c < 3; ++c) H[i][c] -= f * o[l].row[c];
-            }
-    pass_inward(j, b, H, t->bodies + (int)j->parent, part);
+    Body *parent = t->bodies + (int)j->parent;
+    begin_inertia(t->joints + (int)j->parent, parent);
+    if (j->prescribed) pass_inward(j, b, o, 0, parent, part);
+    else if (n == 1) pass_inward(j, b, o, 1, parent, part);
+    else pass_inward(j, b, o, n, parent, part);
     return 0;
 }
 
 /* Factors of r_z where the last residual was taken, or of the mass matrix; 1 where it is singular. */
 INLINE int factor_with(const Tree *t, int slopes, int mass)
 {
-    for (int i = 0; i < t->n; ++i) own_inertia(t->joints + i, t->bodies + i);
+    for (int i = 0; i < t->n; ++i) t->bodies[i].begun = 0.0;
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         if (j->prescribed == IDLE) continue;
+        begin_inertia(j, b);
         if (!mass) add_weight(t->gravity, b);
-        if (j->kind >= MANIFOLD) mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes);
+        if (j->kind >= MANIFOLD) mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes, 0);
         else mass ? mass_row(t, j, b) : scalar_row(t, j, b, slopes);
         if (eliminate(t, j, b, mass)) return 1;
     }

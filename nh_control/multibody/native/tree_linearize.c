@@ -67,6 +67,14 @@ static int by_constraints(const Tree *t, Source s, int lane, v8 *right, unsigned
     return last;
 }
 
+/* The lanes of `count` columns into a row of a matrix. */
+INLINE void put(double *row, int count, v8 x)
+{
+    if (count == LANES) memcpy(row, &x, sizeof x);
+    else
+        for (int l = 0; l < count; ++l) row[l] = x[l];
+}
+
 /* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
 static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab, double *dz)
 {
@@ -99,7 +107,7 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         const int n = (int)j->size;
         const Row *o = t->rows + (int)j->v;
         v8 m[9];
-        memcpy(m, c[i], sizeof m);
+        for (int k = 0; k < 9; ++k) m[k] = c[i][k];
         for (int l = 0; l < n && !j->prescribed; ++l) {
             const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
             for (int k = 0; k < 9; ++k) m[k] -= o[l].column[k / 3][k % 3] * by;
@@ -114,19 +122,17 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
         const Row *o = t->rows + v;
         const Wide *w = t->wides + (int)j->wide;
-        v8 after[MOST][2], change[MOST], y[9];
-        memset(after, 0, sizeof after);
-        memset(change, 0, sizeof change);
+        v8 after[MOST][2], change[MOST];
+        for (int l = 0; l < n; ++l) after[l][0] = after[l][1] = change[l] = (v8){0};
         const int carried = parent >= 0 && state[parent] & MOVES && j->prescribed != IDLE;
         if (carried) state[i] |= MOVES;
         if (state[i] & MOVES) {
-            if (carried) lanes_out(t->bodies + i, x[parent], y);
-            else memset(y, 0, sizeof y);
-            memcpy(x[i], y, sizeof y);
+            if (carried) lanes_out(t->bodies + i, x[parent], x[i]);
+            else memset(x[i], 0, sizeof x[i]);
             if (!j->prescribed) {
-                for (int l = 0; l < n; ++l) change[l] = -(right[v + l] + dot_lanes(o[l].row, y));
+                for (int l = 0; l < n; ++l) change[l] = -(right[v + l] + dot_lanes(o[l].row, x[i]));
+                for (int l = 0; l < n; ++l) after[l][1] = dot_lanes(o[l].row1, x[i]);
                 for (int l = 0; l < n; ++l) {
-                    after[l][1] = dot_lanes(o[l].row1, y);
                     if (state[i] & HAS_WRENCHES) after[l][1] += dot_lanes(o[l].left1, c[i]);
                     for (int m = 0; m < n; ++m) {
                         after[l][0] += (n > 1 ? w->Ez[n * l + m] : t->h) * change[m];
@@ -145,9 +151,9 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
                     if (s[l].body == i) own_motion(t, s[l], l, x[i], after);
         }
         for (int l = 0; l < n; ++l) {
-            memcpy(ab + (size_t)nw * (v + l) + first, &after[l][0], sizeof(double) * count);
-            memcpy(ab + (size_t)nw * (t->nv + v + l) + first, &after[l][1], sizeof(double) * count);
-            if (!j->prescribed) memcpy(dz + (size_t)nw * (v + l) + first, &change[l], sizeof(double) * count);
+            put(ab + (size_t)nw * (v + l) + first, count, after[l][0]);
+            put(ab + (size_t)nw * (t->nv + v + l) + first, count, after[l][1]);
+            if (!j->prescribed) put(dz + (size_t)nw * (v + l) + first, count, change[l]);
         }
     }
 }
@@ -166,12 +172,14 @@ static void columns_by(const Tree *t, const int *body_of, int kind, int from, in
 /* A force acts like `left h` of a momentum before the step, and (1 - left) h of one after it. */
 static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
 {
-    for (int i = 0; i < t->nu; ++i) {
-        const int v = (int)t->actuated[i], from = t->nv + v, to = 2 * t->nv + i;
-        for (int row = 0; row < 2 * t->nv; ++row) ab[(size_t)nw * row + to] = t->left * t->h * ab[(size_t)nw * row + from];
-        for (int row = 0; row < t->nz; ++row) dz[(size_t)nw * row + to] = t->left * t->h * dz[(size_t)nw * row + from];
-        ab[(size_t)nw * (t->nv + v) + to] += (1 - t->left) * t->h;
+    const int nv = t->nv, from = nv, to = 2 * nv;
+    int on[t->nu + 1];
+    for (int i = 0; i < t->nu; ++i) on[i] = (int)t->actuated[i];
+    for (int row = 0; row < 2 * nv + t->nz; ++row) {
+        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv);
+        for (int i = 0; i < t->nu; ++i) all[to + i] = t->left * t->h * all[from + on[i]];
     }
+    for (int i = 0; i < t->nu; ++i) ab[(size_t)nw * (nv + on[i]) + to + i] += (1 - t->left) * t->h;
 }
 
 /* y (n) += s x. */

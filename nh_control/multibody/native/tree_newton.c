@@ -4,11 +4,13 @@
 static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
 #define RENEW 0.01 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
 
+INLINE double larger_of(double a, double b) { return a > b ? a : b; }
+
 static double relative_error(int n, const double *r, const double *size)
 {
     double worst = 0.0;
     for (int i = 0; i < n; ++i) {
-        const double error = fabs(r[i]) / fmax(size[i], 1e-300);
+        const double error = fabs(r[i]) / larger_of(size[i], 1e-300);
         if (!(error <= worst)) worst = error; /* NaN is kept */
         if (isnan(worst)) return worst;
     }

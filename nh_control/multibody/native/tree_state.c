@@ -15,11 +15,13 @@ void tree_momentum(double *const *a)
     for (int i = 0; i < t.n; ++i) {
         const Joint *j = t.joints + i;
         const int v = (int)j->v, n = (int)j->size;
-        if (j->kind < MANIFOLD) a[X1][t.nq + v] = t.high[v];
-        for (int l = 0; l < n && j->kind >= MANIFOLD; ++l) {
-            const Wide *w = t.wides + (int)j->wide;
-            a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
+        if (j->kind < MANIFOLD) {
+            a[X1][t.nq + v] = t.high[v];
+            continue;
         }
+        Wide *w = t.wides + (int)j->wide;
+        joint_along(&t, j, w);
+        for (int l = 0; l < n; ++l) a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
     }
 }
 

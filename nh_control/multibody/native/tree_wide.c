@@ -1,5 +1,5 @@
 /* Joints of several coordinates on manifolds, by the functions generated for every kind of them:
- *   middle(q, z, h, turn, at, twist, Z0, S0, Zz, Sz), after(q, z, h, end, Z1, S1), bend(q, z, h, mu, b, K),
+ *   middle(q, z, h, turn, at, twist, Z0, S0), along(q, z, h, Zz, Sz), after(q, z, h, end, Z1, S1), bend(q, z, h, mu, b, K),
  *   slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq), growth(q, z, h, mu, b, Zh, Sh, before, after, end)
  * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step; displacements D (Z0, Z1, ...) and twists S (6, n) by a change of the start that leaves the end (0), of the end that
  * leaves the start (1), of the unknowns (z) and of the start with them (q). Rows of the step are
@@ -7,7 +7,12 @@
 
 static void joint_middle(const Tree *t, const Joint *j, const double *z, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].middle(t->q + (int)j->q, z + (int)j->v, &t->h, w->turn, w->at, w->twist, w->Z0, w->S0, w->Zz, w->Sz);
+    t->functions[(int)j->kind - MANIFOLD].middle(t->q + (int)j->q, z + (int)j->v, &t->h, w->turn, w->at, w->twist, w->Z0, w->S0);
+}
+
+static void joint_along(const Tree *t, const Joint *j, Wide *w)
+{
+    t->functions[(int)j->kind - MANIFOLD].along(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->Zz, w->Sz);
 }
 
 static void joint_after(const Tree *t, const Joint *j, Wide *w)
@@ -104,8 +109,8 @@ static void wrenches_of(const Wide *w, double *mu, double *b)
     for (int i = 0; i < 3; ++i) mu[i] = w->am[i], mu[3 + i] = w->af[i], b[i] = w->bm[i], b[3 + i] = w->bf[i];
 }
 
-/* Rows of the step, motions by the unknowns, and pivot; with `slopes` also rows of the momentum after the step, and motions by q. */
-static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes)
+/* Rows of the step, motions by the unknowns, and pivot, or those of the mass matrix; with `slopes` also rows of the momentum after the step, and motions by q. */
+static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes, int mass)
 {
     Wide *w = t->wides + (int)j->wide;
     Row *o = t->rows + (int)j->v;
@@ -114,7 +119,9 @@ static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes)
     Twist Z0[MOST], Z1[MOST], D[MOST], S[MOST], Sz[MOST];
     double mu[6], wrench[6];
     wrenches_of(w, mu, wrench);
-    joint_bend(t, j, mu, wrench, w);
+    joint_along(t, j, w);
+    if (mass) memset(w->K, 0, sizeof w->K);
+    else joint_bend(t, j, mu, wrench, w);
     twists_of(b, w->Z0, n, Z0);
     twists_of(b, w->S0, n, S);
     twists_of(b, w->Zz, n, D);
