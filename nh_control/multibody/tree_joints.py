@@ -17,8 +17,8 @@ class JointFunctions:
     `middle(q, z, h) -> turn (3, 3), at (3), twist (6), Z0, S0`: pose and twist in the placement
     at the middle of the step, and their changes, displacements Z (6, n) in the body's frame and
     twists S (6, n), by a change of q that leaves the end where it is (0);
-    `along(q, z, h) -> Zz, Sz`, by z; `after(q, z, h) -> q1, Z1, S1`: the end of the step, and changes by it that leave q where it
-    is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
+    `along(q, z, h) -> Zz, Sz`, by z; `after(q, z, h) -> q1, Z1, S1`: the end of the step, and
+    changes by it that leave q where it is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
     `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
     `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
     At a node `node(q) -> turn, at, Z (6, n), dZ/dq (6 n, n)`, Z by changes of q;

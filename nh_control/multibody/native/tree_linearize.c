@@ -172,14 +172,15 @@ static void columns_by(const Tree *t, const int *body_of, int kind, int from, in
 /* A force acts like `left h` of a momentum before the step, and (1 - left) h of one after it. */
 static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
 {
-    const int nv = t->nv, from = nv, to = 2 * nv;
-    int on[t->nu + 1];
-    for (int i = 0; i < t->nu; ++i) on[i] = (int)t->actuated[i];
+    const int nv = t->nv, nu = t->nu;
+    const double before = t->left * t->h, after = (1 - t->left) * t->h;
+    int on[nu + 1];
+    for (int i = 0; i < nu; ++i) on[i] = nv + (int)t->actuated[i];
     for (int row = 0; row < 2 * nv + t->nz; ++row) {
         double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv);
-        for (int i = 0; i < t->nu; ++i) all[to + i] = t->left * t->h * all[from + on[i]];
+        for (int i = 0; i < nu; ++i) all[2 * nv + i] = before * all[on[i]];
     }
-    for (int i = 0; i < t->nu; ++i) ab[(size_t)nw * (nv + on[i]) + to + i] += (1 - t->left) * t->h;
+    for (int i = 0; i < nu; ++i) ab[(size_t)nw * on[i] + 2 * nv + i] += after;
 }
 
 /* y (n) += s x. */
