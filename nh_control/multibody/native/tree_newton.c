@@ -2,7 +2,7 @@
  * bodies, too. */
 
 static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
-#define RENEW 0.01 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
+#define RENEW 0.003 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
 
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
