@@ -94,7 +94,7 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
         const double sized = iteration || leaves ? 0.0 : turns;
         double s = 1.0, next = error;
         int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh && !leaves ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
+        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
             for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
             whole_residual(t, t->trial, sized);
