@@ -18,7 +18,8 @@ class JointFunctions:
     at the middle of the step, and their changes, displacements Z (6, n) in the body's frame and
     twists S (6, n), by a change of q that leaves the end where it is (0);
     `along(q, z, h) -> Zz, Sz`, by z; `after(q, z, h) -> q1, Z1, S1`: the end of the step, and
-    changes by it that leave q where it is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6): `bend(q, z, h, mu, b) -> dk0/dz`;
+    changes by it that leave q where it is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6):
+    `bend(q, z, h, mu, b) -> dk0/dz`;
     `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
     `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
     At a node `node(q) -> turn, at, Z (6, n), dZ/dq (6 n, n)`, Z by changes of q;
@@ -43,7 +44,7 @@ class JointFunctions:
         along = self._changes(middle, ca.jacobian(middle, z))
         twist = ca.vertcat(motion.omega, motion.v)
         yield self._function("middle", [motion.R, motion.p, twist, *before])
-        yield self._function("along", along)
+        yield self._function("along", [*along])
         yield self._function("after", [step.q1, *after])
         k0, k1 = (change[0].T @ mu + change[1].T @ b for change in (before, after))
         yield self._function("bend", [ca.jacobian(k0, z)], mu, b)
