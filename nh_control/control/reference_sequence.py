@@ -18,6 +18,7 @@ from nh_control.control.guidance import Guidance
 from nh_control.control.tracking import Command, LqrTracker
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.expressions import all_finite
 
 LEAD_S = 1.0
 """How far ahead the first leg is planned, until it is known how long planning takes."""
@@ -107,7 +108,7 @@ class ReferenceSequence:
         self.step = k
         leg = self.leg(k)
         command = leg.tracker.command(k - leg.start, x, memory)
-        if not (np.isfinite(command.u).all() and np.isfinite(command.error).all()):
+        if not (all_finite(command.u) and all_finite(command.error)):
             raise ValueError(
                 f"{self.dsys}: no finite command for step {k}: the state {np.asarray(x).tolist()} "
                 f"is too far from the reference"

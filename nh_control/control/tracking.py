@@ -140,6 +140,7 @@ class LqrTracker:
         self.dsys, self.reference = dsys, reference
         self.disturbance_gain, self.hold = disturbance_gain, hold
         self.limits = input_limits(dsys, limits)
+        self._bounds = tuple(self.limits.T)
         self._weights, self._without = (Q, R, Qf), tuple(without)
         constrained = dsys.system.n_holonomic > 0
         self._impulses = (
@@ -234,7 +235,7 @@ class LqrTracker:
             if self._disturbance_gains is not None:
                 memory = self._estimate(k, x, memory)
                 u = u - times(self._disturbance_gains[k], memory.disturbance)
-        clipped = np.clip(u, self.limits[:, 0], self.limits[:, 1])
+        clipped = u.clip(*self._bounds)
         if memory is not None:
             memory = self._predict(x, clipped, memory)
         return Command(clipped, clipped != u, error, memory)

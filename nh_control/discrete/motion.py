@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cache, cached_property, partial
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -51,9 +52,11 @@ class Motion(threading.local):
 
     def velocity(self, x: np.ndarray) -> np.ndarray:
         """Velocity (nw) of a state (nx)."""
-        v = np.empty(self._system.space.nw)
-        if self._native("nh_velocity", address(x), address(v)):
-            return v
+        kept = self._velocity
+        if kept is not None:
+            kept.x[...] = x
+            if not kept.run():
+                return kept.v.copy()
         mass, momentum, basis, prescribed = self._inertia(x)
         return (basis @ newton.solve(mass, momentum) + prescribed)[:, 0]
 
@@ -108,6 +111,16 @@ class Motion(threading.local):
         sizes = self._nx, s.space.nq, nw, s.n_rho, s.n_holonomic
         return MotionData(inertia, self._p.ctypes.data, *sizes, self._room.ctypes.data)
 
+    @cached_property
+    def _velocity(self) -> _Velocity | None:
+        """nh_velocity, which is asked for in every step; None where it cannot be had."""
+        library, data = loops(), self.data
+        if library is None or data is None:
+            return None
+        x, v = np.empty(self._nx), np.empty(self._system.space.nw)
+        arguments = ctypes.byref(data), address(x), address(v)
+        return _Velocity(x, v, partial(library["nh_velocity"], *arguments))
+
     def _native(self, routine: str, *arguments: ctypes.c_void_p | ctypes.c_longlong) -> bool:
         """Whether a routine of closed_loop.c could be called, and did what it should."""
         library, data = loops(), self.data
@@ -117,6 +130,16 @@ class Motion(threading.local):
 
     def _inertia(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         return self._code.inertia("inertia", x[: self._system.state_space.nq], self._p)
+
+
+class _Velocity(NamedTuple):
+    """`run()` makes v (nw) of x (nx), in arrays that keep their place; it returns 0 where it
+    could.
+    """
+
+    x: np.ndarray
+    v: np.ndarray
+    run: Callable[[], int]
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:

@@ -17,6 +17,7 @@ from nh_control.geometry.spaces import Space
 from nh_control.mechanics import states
 from nh_control.mechanics.constraints import require_consistent
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import all_finite
 
 
 class SystemStates:
@@ -216,7 +217,7 @@ class SystemStates:
         return self._finite(name, value, arguments)
 
     def _finite(self, name: str, value: np.ndarray, arguments: Sequence[ArrayLike]) -> np.ndarray:
-        if not np.isfinite(value).all():
+        if not all_finite(value):
             given = [np.asarray(argument).tolist() for argument in arguments]
             raise ValueError(f"{self}: {name} is not finite, {value.tolist()}, at {given}")
         return value

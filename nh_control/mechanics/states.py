@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Space
+from nh_control.numerics.expressions import all_finite
 
 ROUNDED, EXACT = 1e-3, 1e-12
 """Distance from the manifold of numbers that were written with few digits, which are taken and put
@@ -44,7 +45,7 @@ def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarra
     array = np.array(values, dtype=float)
     if size == 1 and array.ndim == 0:
         array = array[None]
-    if array.shape != (size,) or not np.isfinite(array).all():
+    if array.shape != (size,) or not all_finite(array):
         raise ValueError(f"{owner}: {what} must be {size} finite numbers, got {array.tolist()}")
     return array
 

@@ -301,15 +301,15 @@ class Functions:
             if len(args) != len(inputs):
                 raise ValueError(f"{f.name()}: expected {len(inputs)} arguments, got {len(args)}")
             for k, (array, value) in enumerate(zip(inputs, args)):
-                shape = np.shape(value)
-                if shape != array.shape and (shape or array.shape != (1,)):
+                given = np.asarray(value)
+                if given.shape != array.shape and (given.shape or array.shape != (1,)):
                     raise ValueError(
                         f"{f.name()}: argument {f.name_in(k)!r} must have shape {array.shape}, "
-                        f"got {np.shape(value)}"
+                        f"got {given.shape}"
                     )
-                array[...] = value
+                array[...] = given
             evaluator.run()
-            return tuple(a.copy() for a in evaluator.outputs)
+            return tuple([a.copy() for a in evaluator.outputs])
 
         return call
 

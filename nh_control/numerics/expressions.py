@@ -26,6 +26,13 @@ arrays.
 """
 
 
+def all_finite(values: np.ndarray) -> bool:
+    """Whether all numbers of an array are finite: of the few of a state, which are asked for
+    several times a step, faster than by NumPy's `all`.
+    """
+    return all(np.isfinite(values).ravel().tolist())
+
+
 def lost(value: ca.SX) -> bool:
     """Whether there is a constant NaN in an expression: what Python's `math` makes of symbols."""
     f = ca.Function("value", ca.symvar(value), [value])

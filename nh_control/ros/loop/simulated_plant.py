@@ -10,7 +10,7 @@ from nh_control.control.damping import damping_input
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.numerics.expressions import Vector
+from nh_control.numerics.expressions import Vector, all_finite
 from nh_control.ros.loop.plant_faults import PlantFaults
 from nh_control.runs.faults import FaultLines
 from nh_control.scenarios.disturbance import DisturbanceForces
@@ -89,7 +89,7 @@ class SimulatedPlant:
             inputs = with_external(self.dsys, commands, forces)
             external = self._disturbance.named(forces)
         before, state = advance(self.dsys, self.state, inputs, self.substeps)
-        if not np.isfinite(state).all():
+        if not all_finite(state):
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before = state, before
         self.inputs, self._applied, self.external = commands, inputs, external
