@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
@@ -37,11 +37,11 @@ class GroundTruth:
             for codec in self._codecs
         ]
 
-    def publish(self, q: Sequence[float], v: Sequence[float], stamp: int) -> None:
+    def publish(self, q: np.ndarray, v: np.ndarray, stamp: int) -> None:
         """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
         if not any(publisher.get_subscription_count() for publisher in self.publishers):
             return
         for codec, publisher in zip(self._codecs, self.publishers):
-            codec.write(q, v)
+            codec.write(q.tolist(), v.tolist())
             conversions.set_time(codec.message.header.stamp, stamp)
             publisher.publish(codec.message)

@@ -233,7 +233,7 @@ class Plant:
         else:
             self._states.publish_time(now)  # the measurement is lost, but for who asks again
         self._shown = plant.step
-        self._truth.publish(q.tolist(), v.tolist(), now)
+        self._truth.publish(q, v, now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
         self._turns.observe(v)
 

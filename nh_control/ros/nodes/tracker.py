@@ -168,7 +168,7 @@ class Tracker:
         """Publish a command, or the last one again, and what it steers to."""
         self._busy = True
         if u is not None:
-            conversions.write_command(self._message, u, stamp)
+            conversions.write_command(self._message, u.tolist(), stamp)
         self._publisher.publish(self._message)
         self._target.publish(self._sequence, k, stamp)
         if self._report.last is not None:
