@@ -29,6 +29,11 @@ class PlantFaults:
         """Whether there are any between the plant and what is measured."""
         return bool(self.lines.measurements.faults)
 
+    @property
+    def acting(self) -> bool:
+        """Whether there are any between the commands and the plant."""
+        return bool(self.lines.commands.faults)
+
     def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """A run starts, or goes on, at step k with configuration q (nq) and velocity v (nw), as if
         these had been there before under the inputs u (nu). This state is never lost.

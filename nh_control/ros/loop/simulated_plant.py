@@ -79,7 +79,8 @@ class SimulatedPlant:
         ArithmeticError if the next state is not finite.
         """
         commands = np.asarray(u, dtype=float)
-        passage = None if self.faults is None else self.faults.inputs(self.step, commands)
+        faults = self.faults
+        passage = faults.inputs(self.step, commands) if faults and faults.acting else None
         if passage is not None and passage.value is not None:
             commands = passage.value
         inputs = commands
@@ -93,10 +94,10 @@ class SimulatedPlant:
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before = state, before
         self.inputs, self._applied, self.external = commands, inputs, external
-        if self.faults is not None and passage is not None:
-            self.faults.moved(self.step, passage)
-            if self.faults.sensed:
-                self.faults.measure(self.step + 1, self.configuration, self.velocity)
+        if faults and passage is not None:
+            faults.moved(self.step, passage)
+        if faults and faults.sensed:
+            faults.measure(self.step + 1, self.configuration, self.velocity)
         self.step += 1
 
     @property
