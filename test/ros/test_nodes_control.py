@@ -127,7 +127,7 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
 
     file.write_text("{}")
     refused = probe.call("load_state")
-    assert not refused.success and "state.json: expected 'step'" in refused.message
+    assert not refused.success and "state.json: expected 'configuration'" in refused.message
 
     probe.reset()
     shown = lambda: markers and time_ns(markers[-1].markers[0])  # noqa: E731
