@@ -15,11 +15,10 @@ This file is the only one that uses what rclpy does not document: its `WaitSet` 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from typing import Any, NamedTuple, TypeVar
 
-from nav_msgs.msg import Odometry
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.impl.implementation_singleton import rclpy_implementation
@@ -27,14 +26,11 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from nh_control.ros.runtime.listeners import unheard
-from nh_control.ros.runtime.odometry import odometry
 
 T = TypeVar("T")
 
 LONGEST_S = 3600.0
 """Longest single wait; a longer one (a very slow plant's) would not fit the wait set's numbers."""
-DECODERS: Mapping[type, Callable[[bytes], Any]] = {Odometry: odometry}
-"""What makes a message of its bytes in less time than rclpy."""
 ANSWER_S = 5.0
 """How long `call` waits for the working thread."""
 
@@ -81,16 +77,8 @@ class Inbox:
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
             raw=raw,
         )
-        decode = None if raw else DECODERS.get(message_type)
         self._subscriptions.append(
-            _Subscription(
-                subscription.handle,
-                message_type,
-                raw or decode is not None,
-                awaited,
-                callback,
-                decode,
-            )
+            _Subscription(subscription.handle, message_type, raw, awaited, callback)
         )
         self._qualities[subscription.topic_name] = subscription.qos_profile
         self._wait_set = None
@@ -168,25 +156,19 @@ class Inbox:
 
 
 class _Subscription(NamedTuple):
-    """A subscription's handle, what it takes, whether it is waited for, who is told, and what
-    makes a message of bytes, None where it cannot.
-    """
+    """A subscription's handle, what it takes, whether it is waited for, and who is told."""
 
     handle: Any
     message_type: type
     raw: bool
     awaited: Callable[[], bool]
     callback: Callable[[Any], None]
-    decode: Callable[[bytes], Any] | None
 
     def handle_one(self) -> None:
         """Take a message, if there is one, and tell."""
         taken = self.handle.take_message(self.message_type, self.raw)
-        if taken is None:
-            return
-        message = taken[0] if self.decode is None else self.decode(taken[0])
-        if message is not None:
-            self.callback(message)
+        if taken is not None:
+            self.callback(taken[0])
 
 
 class _Reserved(CallbackGroup):
