@@ -24,11 +24,11 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
     changes = PlantChanges(model, loop, PlantOptions(), ["perturb.position"], len).changes
     (start,) = [change for change in changes if "reference" in change.names]
     assert set(start.names) == {"reference", "perturb.position"}
-    do = start.prepare({"reference": "parking_optimal", "perturb.position": 0.3})
+    do = start.prepare({"reference": "forward", "perturb.position": 0.3})
     assert not planned
     do()
     ((initial, last_step),) = planned
-    other = SCENARIO.reference(dsys, "parking_optimal")
+    other = SCENARIO.reference(dsys, "forward")
     assert last_step == len(other) != len(model.reference)
     odd = dsys.local(other.states[0], initial)
     assert np.abs(odd).max() == pytest.approx(0.3)
