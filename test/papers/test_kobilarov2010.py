@@ -17,6 +17,7 @@ def outcome(number):
     return PAPER.experiment(number).compute(Progress())
 
 
+@pytest.mark.slow
 def test_figure_4_gni_and_rdp_follow_the_snakeboard_rk2_does_not():
     result = outcome("4")
     n = result.numbers
