@@ -91,11 +91,10 @@ def test_what_is_commanded_after_a_disarming():
     for kind, value in expected.items():
         after = AfterDisarming(dsys, Kind(kind))
         assert after.unheard() is None
-        after.sent(u)
-        assert value is None if after.at(x) is None else np.array_equal(after.at(x), value)
+        after.sent(u, x)
         heard_no_more = [0.0] if kind == "damp" else value
-        silent = after.unheard()
-        assert silent is None if heard_no_more is None else np.array_equal(silent, heard_no_more)
+        for got, want in ((after.unheard(), heard_no_more), (after.at(x), value)):
+            assert got is want if want is None else np.array_equal(got, want)
 
 
 def test_what_is_moved_at_will_stays_where_it_is_and_not_where_the_reference_starts():

@@ -156,6 +156,17 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed(after):
     assert robot.node.errors == []
 
 
+@pytest.mark.parametrize("after", [Kind.NONE, Kind.ZERO])
+def test_a_tracker_that_stops_disarms_and_says_so(after):
+    robot = Hardware(after=after)
+    robot.node.services["~/arm"](data=True)
+    robot.state(0, 0.1)
+    robot.made.stop()
+    assert robot.node.errors == ["disarmed: the tracker stopped"]
+    assert robot.report.make().values["armed"] is False
+    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if after is Kind.ZERO else [])
+
+
 def test_the_limit_is_on_the_errors_of_the_configuration():
     robot = Hardware(error=0.3)
     robot.node.services["~/arm"](data=True)

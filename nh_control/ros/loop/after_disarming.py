@@ -31,9 +31,9 @@ class AfterDisarming:
         self._last: np.ndarray | None = None
         self._still: np.ndarray | None = None
 
-    def sent(self, u: np.ndarray) -> None:
-        """The input u (nu) was sent while armed."""
-        self._last = u
+    def sent(self, u: np.ndarray, x: np.ndarray) -> None:
+        """The input u (nu) was sent for the state x (nx) while armed."""
+        self._last, self._still = u, self._dsys.idle(x)
 
     def at(self, x: np.ndarray) -> np.ndarray | None:
         """Input (nu) at the state x (nx)."""

@@ -85,6 +85,7 @@ class HardwareInterface:
     def stop(self) -> None:
         """Nobody answers states any more."""
         self._arming.disarm("the tracker stopped")
+        self._notice_disarming()
         self.tick()
 
     def _time_s(self) -> float:
@@ -129,7 +130,7 @@ class HardwareInterface:
 
     def _out(self, answer: Answer, stamp: int) -> None:
         if self._arming.armed:
-            self._after.sent(answer.command.u)
+            self._after.sent(answer.command.u, answer.x)
             self._command(answer.command.u, answer.step, stamp)
         elif (u := self._after.at(answer.x)) is not None and self._after_disarming:
             self._command(u, answer.step, stamp)
