@@ -1,5 +1,6 @@
 """Scenarios from outside the package: the examples as files, and as a package of somebody else."""
 
+import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
@@ -28,8 +29,11 @@ CALLS = {
 
 def install(folder: Path, package: str = "nh_robots", **scenarios: str) -> Path:
     """A package with all examples, and entry points for them or for `scenarios`, as an installer
-    leaves it in a folder; returns the folder.
+    leaves it in a folder; returns the folder. What another test imported of one of that name is
+    forgotten.
     """
+    for module in [m for m in sys.modules if m.split(".")[0] == package]:
+        del sys.modules[module]
     code, about = folder / package, folder / f"{package}-1.2.dist-info"
     for made in (code, about):
         made.mkdir(parents=True)
