@@ -165,6 +165,19 @@ def test_a_signal_during_the_construction_of_a_node_ends_it():
         assert "Traceback" not in slow.stderr.read()
 
 
+def test_a_signal_during_the_activation_of_a_node_stops_its_work_before_the_end():
+    code = (
+        "import os, signal, sys\nfrom nh_control.ros.runtime import process\n"
+        "class Early:\n    def __init__(self, _, inbox, __): self.inbox = inbox\n"
+        "    def work(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        self.inbox.run()\n        print('worked', flush=True)\n"
+        "    def close(self): print('closed', flush=True)\n"
+        "sys.exit(process.run('early', Early, []))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.split() == ["worked", "closed"], done.stderr
+
+
 def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
     code = (
         "import sys\nfrom nh_control.ros.runtime import process\n"

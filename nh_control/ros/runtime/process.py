@@ -114,16 +114,18 @@ class ManagedNode(LifecycleNode):
 
     def start(self) -> None:
         """Configure and activate it, unless the parameter `autostart` is false; raises what making
-        the component raised.
+        the component raised. From the activation on, a signal interrupts nothing: what works must
+        be stopped before the process ends.
         """
-        if not self.get_parameter_or("autostart", Parameter("autostart", value=True)).value:
-            self._started = True
-            return
-        self.trigger_configure()
-        if self._failure is not None:
-            raise self._failure
-        self.trigger_activate()
+        autostart = self.get_parameter_or("autostart", Parameter("autostart", value=True)).value
+        if autostart:
+            self.trigger_configure()
+            if self._failure is not None:
+                raise self._failure
+        self._exit.started()
         self._started = True
+        if autostart:
+            self.trigger_activate()
 
     def end(self) -> None:
         """Stop working, close and destroy it."""
@@ -231,7 +233,6 @@ def run(
     try:
         node = _create_node(name, make, exit_)
         node.start()
-        exit_.started()
         _serve(node, exit_)
     except UsageError as error:
         get_logger(name).fatal(str(error))
