@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.tracking import input_limits
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
 REACHED = 1e-9
@@ -33,6 +34,16 @@ def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarr
     u[:forces] -= min(1.0, dsys.h / time_s) * stop
     limits = input_limits(dsys)
     return np.clip(u, limits[:, 0], limits[:, 1])
+
+
+def damping_or_idle(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarray:
+    """`damping_input`, or, at states x (nx) from which there is no step, inputs (nu) of no forces
+    that leave prescribed coordinates where they are.
+    """
+    try:
+        return damping_input(dsys, x, time_s)
+    except (StepFailed, np.linalg.LinAlgError):
+        return dsys.idle(x)
 
 
 def _energy_metric(dsys: DiscreteSystem, rest: np.ndarray, momenta: slice) -> np.ndarray:

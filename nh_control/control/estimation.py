@@ -29,6 +29,22 @@ class Belief:
     P: np.ndarray
 
 
+@dataclass(frozen=True)
+class Innovation:
+    """A measurement less what a belief expects of it, `value` (n), with its slope H (n, ndx) by
+    the state and its covariance `S = H P H^T + V` (n, n).
+    """
+
+    value: np.ndarray
+    H: np.ndarray
+    S: np.ndarray
+
+    @property
+    def deviation(self) -> float:
+        """The largest of its numbers in standard deviations, `max_i |value_i| / sqrt(S_ii)`."""
+        return float(np.max(np.abs(self.value) / np.sqrt(np.diag(self.S))))
+
+
 class KalmanFilter:
     """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from
     measurements with noise of covariance V.
@@ -77,24 +93,24 @@ class KalmanFilter:
         Raises ValueError for a belief or a measurement that is not finite, and for a measured
         configuration that is none.
         """
-        self._require_finite(belief)
-        y = self._measured(y)
-        innovation, H = self._innovation(belief.x, y)
-        S = H @ belief.P @ H.T + self.V
-        K = np.linalg.solve(S, H @ belief.P).T
-        rest = np.eye(self.dsys.ndx) - K @ H
-        x, carry = self._functions("correct", belief.x, K @ innovation)
-        P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
-        return Belief(x[:, 0], (P + P.T) / 2)
+        return self.correct(belief, self.innovation(belief, y))
 
-    def deviation(self, belief: Belief, y: ArrayLike) -> float:
-        """How far the measurement y is from what the belief expects, in standard deviations:
-        `max_i |innovation_i| / sqrt(S_ii)`, `S = H P H^T + V`; raises ValueError as `update`.
+    def innovation(self, belief: Belief, y: ArrayLike) -> Innovation:
+        """What the measurement y says that the belief did not expect; raises ValueError as
+        `update`.
         """
         self._require_finite(belief)
-        innovation, H = self._innovation(belief.x, self._measured(y))
-        S = H @ belief.P @ H.T + self.V
-        return float(np.max(np.abs(innovation) / np.sqrt(np.diag(S))))
+        difference, H = self._functions("innovation", belief.x, self._measured(y))
+        return Innovation(difference[:, 0], H, H @ belief.P @ H.T + self.V)
+
+    def correct(self, belief: Belief, innovation: Innovation) -> Belief:
+        """The second part of `update`: the belief after the measurement with this innovation."""
+        H = innovation.H
+        K = np.linalg.solve(innovation.S, H @ belief.P).T
+        rest = np.eye(self.dsys.ndx) - K @ H
+        x, carry = self._functions("correct", belief.x, K @ innovation.value)
+        P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
+        return Belief(x[:, 0], (P + P.T) / 2)
 
     def expected(self, x: ArrayLike) -> np.ndarray:
         """Measurement at the state x (nx) without noise."""
@@ -112,10 +128,6 @@ class KalmanFilter:
                     f"{self.dsys}: {what} of the belief must be finite, got "
                     f"{np.asarray(value).tolist()}; start again from a state that is known"
                 )
-
-    def _innovation(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        difference, H = self._functions("innovation", x, y)
-        return difference[:, 0], H
 
     @cached_property
     def _functions(self) -> Functions:

@@ -70,16 +70,7 @@ class StateDecoder:
         }
         self._readers = {topic: readers[topic] for topic in topics.states(scenario)}
         self.topics = tuple(self._readers)
-        self._frames = (
-            [
-                body.frame
-                for body in scenario.to_bodies(
-                    scenario.parameters, space.origin, np.zeros(space.nw)
-                )
-            ]
-            if scenario.to_bodies
-            else []
-        )
+        self._frames = [body.frame for body in scenario.resting_bodies(space)]
         self.heading: int | None = None
         """Where the planar body's heading stands in configurations, if there is one."""
         if scenario.body is not None:

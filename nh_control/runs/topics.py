@@ -4,11 +4,8 @@ files and documentation.
 
 from __future__ import annotations
 
-import numpy as np
-
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
-from nh_control.scenarios.scenario import BodyState
 
 
 def states(scenario: Scenario) -> dict[str, str]:
@@ -58,7 +55,10 @@ def recorded(scenario: Scenario) -> dict[str, str]:
 
 def odometry(scenario: Scenario) -> list[str]:
     """Topics of the odometry of bodies in space, which repeat what the states say."""
-    return [f"{body.frame}/odom" for body in _bodies(scenario)]
+    if scenario.to_bodies is None:
+        return []
+    space = scenario.make_system(scenario.parameters).space
+    return [f"{body.frame}/odom" for body in scenario.resting_bodies(space)]
 
 
 def contents(scenario: Scenario) -> dict[str, list[str]]:
@@ -66,23 +66,16 @@ def contents(scenario: Scenario) -> dict[str, list[str]]:
     that they show, frames in their parents, inputs with the joints that they drive.
     """
     system = scenario.make_system(scenario.parameters)
-    planar = scenario.body
+    planar, bodies = scenario.body, scenario.resting_bodies(system.space)
     found = {
         "joint_states": [
             f"{joint.name} = {'-' if joint.sign < 0 else ''}{joint.coordinate} ({joint.unit})"
             for joint in scenario.joints
         ],
         "odom": [f"{planar.frame} in {planar.parent}"] if planar else [],
-        "multi_dof_joint_states": [f"{b.frame} in {b.parent}" for b in _bodies(scenario)],
+        "multi_dof_joint_states": [f"{b.frame} in {b.parent}" for b in bodies],
     }
     inputs = system.inputs + system.prescribed
     driven = {j.input: j.name for j in driven_joints(scenario.joints, system, system.nu)}
     commands = [f"{name} or {driven[i]}" if i in driven else name for i, name in enumerate(inputs)]
     return {topic: found[topic] for topic in states(scenario)} | {"joint_commands": commands}
-
-
-def _bodies(scenario: Scenario) -> tuple[BodyState, ...]:
-    if scenario.to_bodies is None:
-        return ()
-    space = scenario.make_system(scenario.parameters).space
-    return scenario.to_bodies(scenario.parameters, space.origin, np.zeros(space.nw))

@@ -15,6 +15,7 @@ from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Space
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.registry import Make
 from nh_control.mechanics.external_forces import (
@@ -279,6 +280,14 @@ class Scenario:
             without=self.without,
         )
 
+    def resting_bodies(self, space: Space) -> tuple[BodyState, ...]:
+        """The bodies in space, if there are any, at rest at the origin of the system's space: what
+        they are called, in the order of `to_bodies`.
+        """
+        if self.to_bodies is None:
+            return ()
+        return self.to_bodies(self.parameters, space.origin, np.zeros(space.nw))
+
     def visual_model(self) -> VisualModel:
         """The visual model of the nominal system: `visual`, or else a ball for every body; nothing
         of joints alone.
@@ -288,8 +297,7 @@ class Scenario:
         to_bodies, planar = self.to_bodies, self.body
         if to_bodies is not None:
             space = self.make_system(self.parameters).space
-            rest = np.zeros(space.nw)
-            bodies = to_bodies(self.parameters, space.origin, rest)
+            rest, bodies = np.zeros(space.nw), self.resting_bodies(space)
 
             def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
                 return {

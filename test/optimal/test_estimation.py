@@ -57,7 +57,7 @@ def test_derivatives_on_manifolds_are_exact(make):
         dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)),
         0.5 * rng.normal(size=n),
     )
-    _, H = kalman._innovation(x, np.zeros(2))
+    H = kalman.innovation(Belief(x, np.eye(n)), np.zeros(2)).H
     corrected, carry = kalman._functions("correct", x, dx)
     after = corrected[:, 0]
     np.testing.assert_allclose(after, dsys.retract(x, dx), atol=1e-14)

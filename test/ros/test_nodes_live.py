@@ -114,14 +114,19 @@ def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
     assert abs(commands[1] - commands[0]) > 0.1
 
 
-@pytest.mark.slow
-def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, probe):
-    from probe import by_step
-
+def short_run(nodes, probe):
+    """Plant and tracker, whose run of 30 steps is over."""
     nodes.start("tracker")
     probe.wait_publishers("joint_commands")
     nodes.start("plant", {**LOCKSTEP, "on_finish": "stay", "duration_s": 0.3})
     probe.wait_mode("finished")
+
+
+@pytest.mark.slow
+def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, probe):
+    from probe import by_step
+
+    short_run(nodes, probe)
     probe.wait_command(29, H)
 
     assert "choose one of: parking, forward" in set_(probe, "tracker", reference="flying")
@@ -147,10 +152,7 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
 def test_another_reference_of_both_is_a_run_from_its_start(nodes, probe):
     from probe import by_step
 
-    nodes.start("tracker")
-    probe.wait_publishers("joint_commands")
-    nodes.start("plant", {**LOCKSTEP, "on_finish": "stay", "duration_s": 0.3})
-    probe.wait_mode("finished")
+    short_run(nodes, probe)
     assert "choose one of: parking, forward" in set_(probe, "plant", reference="flying")
     assert "read-only" in set_(probe, "plant", step_s=0.02)
     assert not set_(probe, "plant", reference="slalom")

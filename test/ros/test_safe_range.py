@@ -90,10 +90,10 @@ def test_what_is_commanded_after_a_disarming():
     assert np.abs(expected["damp"]).max() > 0.1
     for kind, value in expected.items():
         after = AfterDisarming(dsys, Kind(kind))
-        assert after.unheard() is None
-        after.sent(u, x)
+        assert after.command(fresh=False) is None
+        after.heard(x, u)
         heard_no_more = [0.0] if kind == "damp" else value
-        for got, want in ((after.unheard(), heard_no_more), (after.at(x), value)):
+        for got, want in ((after.command(False), heard_no_more), (after.command(True), value)):
             assert got is want if want is None else np.array_equal(got, want)
 
 
@@ -101,5 +101,6 @@ def test_what_is_moved_at_will_stays_where_it_is_and_not_where_the_reference_sta
     scenario, dsys = made("marionette")
     x = scenario.reference(dsys).states[50]
     after = AfterDisarming(dsys, Kind.ZERO)
-    np.testing.assert_array_equal(after.at(x), dsys.idle(x))
+    after.heard(x)
+    np.testing.assert_array_equal(after.command(fresh=True), dsys.idle(x))
     assert np.abs(dsys.idle(x) - dsys.idle(scenario.reference(dsys).states[0])).max() > 1e-3

@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from builtin_interfaces.msg import Time  # noqa: E402
+from rclpy import time as ros_time  # noqa: E402
+from rclpy.clock import ROSClock  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
@@ -20,7 +22,7 @@ from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
 from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages import conversions, hardware_interface  # noqa: E402
 from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
 from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -50,6 +52,7 @@ class Node:
         self.services, self.topics, self.errors, self.infos = {}, {}, [], []
         self.name = "tracker"
         self.closed = False
+        self.clock = types.SimpleNamespace(now=lambda: types.SimpleNamespace(nanoseconds=0))
 
     def create_service(self, kind, name, callback):
         """Known by its name."""
@@ -64,8 +67,8 @@ class Node:
         return request()
 
     def get_clock(self):
-        """At 0."""
-        return types.SimpleNamespace(now=lambda: types.SimpleNamespace(nanoseconds=0))
+        """At 0, unless it is another one."""
+        return self.clock
 
     def get_logger(self):
         """Keeps what is told."""
@@ -115,6 +118,28 @@ class Hardware(Interface):
             self._send, by_service, AfterDisarming(self.dsys, after),
             SafeRange(SCENARIO, self.dsys.system.space), self._begin,
         )  # fmt: skip
+
+
+class Silent(Hardware):
+    """That of armed hardware of which nothing is heard, by a simulated clock, or by wall time
+    alone.
+    """
+
+    def __init__(self, monkeypatch, simulated):
+        super().__init__(silence_s=0.5)
+        self.arming.arm()
+        self.node.clock, self.wall_s = ROSClock(), 1000.0
+        self.node.clock._set_ros_time_is_active(simulated)
+        steady = types.SimpleNamespace(monotonic=lambda: self.wall_s)
+        monkeypatch.setattr(hardware_interface, "time", steady)
+
+    def armed_after(self, wall_s, simulated_s):
+        """Whether it is armed after so much silence."""
+        self.wall_s += wall_s
+        now = self.node.clock.now().nanoseconds + round(simulated_s * 1e9)
+        self.node.clock.set_ros_time_override(ros_time.Time(nanoseconds=now))
+        self.made.tick()
+        return self.arming.armed
 
 
 class Simulated(Interface):
@@ -193,6 +218,24 @@ def test_after_disarming_a_start_is_to_be_asked_for_again():
     start()
     robot.state(3)
     assert robot.tracker.start_ns == 3 * H_NS
+
+
+def test_a_simulator_that_is_slow_or_pauses_is_not_silent(monkeypatch):
+    robot = Silent(monkeypatch, simulated=True)
+    assert robot.armed_after(wall_s=3.0, simulated_s=0.0)  # no time has come yet
+    assert robot.armed_after(wall_s=0.1, simulated_s=1e9)
+    assert robot.armed_after(wall_s=3.0, simulated_s=0.4)
+    assert robot.armed_after(wall_s=3.0, simulated_s=-1e9)
+    assert robot.armed_after(wall_s=3.0, simulated_s=0.4)
+    assert not robot.armed_after(wall_s=0.0, simulated_s=0.2)
+    assert "no state that can be used for 0.6 s" in robot.arming.reason
+
+
+def test_silence_is_measured_by_wall_time_where_there_is_no_other(monkeypatch):
+    robot = Silent(monkeypatch, simulated=False)
+    assert robot.armed_after(wall_s=0.0, simulated_s=0.0)
+    assert robot.armed_after(wall_s=0.4, simulated_s=0.0)
+    assert not robot.armed_after(wall_s=0.2, simulated_s=0.0)
 
 
 def test_a_reference_that_starts_elsewhere_starts_once():

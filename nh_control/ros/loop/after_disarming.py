@@ -6,8 +6,7 @@ from enum import Enum
 
 import numpy as np
 
-from nh_control.control.damping import damping_input
-from nh_control.discrete.results import StepFailed
+from nh_control.control.damping import damping_or_idle
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.simulated_plant import DAMPING_S
 
@@ -28,25 +27,21 @@ class AfterDisarming:
 
     def __init__(self, dsys: DiscreteSystem, kind: Kind):
         self._dsys, self.kind = dsys, Kind(kind)
-        self._last: np.ndarray | None = None
-        self._still: np.ndarray | None = None
+        self._heard: np.ndarray | None = None
+        self._sent: np.ndarray | None = None
 
-    def sent(self, u: np.ndarray, x: np.ndarray) -> None:
-        """The input u (nu) was sent for the state x (nx) while armed."""
-        self._last, self._still = u, self._dsys.idle(x)
+    def heard(self, x: np.ndarray, sent: np.ndarray | None = None) -> None:
+        """The last state was x (nx), and the input (nu) was sent for it, if it was armed."""
+        self._heard = x
+        if sent is not None:
+            self._sent = sent
 
-    def at(self, x: np.ndarray) -> np.ndarray | None:
-        """Input (nu) at the state x (nx)."""
-        self._still = self._dsys.idle(x)
-        if self.kind is not Kind.DAMP:
-            return self.unheard()
-        try:
-            return damping_input(self._dsys, x, DAMPING_S)
-        except (StepFailed, np.linalg.LinAlgError):
-            return self._still
-
-    def unheard(self) -> np.ndarray | None:
-        """Input (nu) while no state comes: none can be damped then."""
-        if self.kind is Kind.NONE:
+    def command(self, fresh: bool) -> np.ndarray | None:
+        """Input (nu) for the last state; one that is not `fresh` cannot be damped."""
+        if self.kind is Kind.NONE or self._heard is None:
             return None
-        return self._last if self.kind is Kind.HOLD else self._still
+        if self.kind is Kind.HOLD:
+            return self._sent
+        if self.kind is Kind.DAMP and fresh:
+            return damping_or_idle(self._dsys, self._heard, DAMPING_S)
+        return self._dsys.idle(self._heard)

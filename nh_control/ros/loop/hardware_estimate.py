@@ -99,9 +99,10 @@ class FilteredState:
             for u, duration_s in inputs:
                 for step in steps_of(self._dsys, duration_s):
                     belief = kalman.predict(belief, u, step)
+            innovation = kalman.innovation(belief, q)
             if self._outlier:
-                self._require_plausible(kalman.deviation(belief, q))
-            belief = kalman.update(belief, q)
+                self._require_plausible(innovation.deviation)
+            belief = kalman.correct(belief, innovation)
         self._known = kalman, belief
         return belief.x
 

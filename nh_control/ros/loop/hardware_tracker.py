@@ -184,20 +184,19 @@ class HardwareTracker:
 
     def _check(self, time_ns: int, now_ns: int) -> None:
         age_s = (now_ns - time_ns) / NANOSECONDS
+        when = "old" if age_s > 0 else "in the future"
         if time_ns <= self.last_ns:
             raise StateRefused(
                 Refusal.STAMP,
                 f"stamped {(self.last_ns - time_ns) / NANOSECONDS:.3g} s before the last state",
             )
         if self.timing.max_age_s and abs(age_s) > self.timing.max_age_s:
-            when = "old" if age_s > 0 else "in the future"
             raise StateRefused(
                 Refusal.STAMP,
                 f"{abs(age_s):.3g} s {when} by this node's clock, more than max_age_s = "
                 f"{self.timing.max_age_s:g} s: are the clocks the same?",
             )
         if self.timing.compensate and abs(age_s) > LONGEST_S:
-            when = "old" if age_s > 0 else "in the future"
             raise StateRefused(
                 Refusal.STAMP,
                 f"{abs(age_s):.3g} s {when} by this node's clock, too far for its delay to be "

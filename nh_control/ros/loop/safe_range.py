@@ -60,8 +60,7 @@ def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
             found[f"{body.frame}.{kind}"] = partial(_number, at, 1.0)
     if (to_bodies := scenario.to_bodies) is not None:
         see = partial(to_bodies, scenario.parameters)
-        shown = see(space.origin, np.zeros(space.nw))
-        for i, one in enumerate(shown):
+        for i, one in enumerate(scenario.resting_bodies(space)):
             for kind, of in _OF_BODY.items():
                 found[f"{one.frame}.{kind}"] = partial(_seen, see, i, of, space.nw)
     return found

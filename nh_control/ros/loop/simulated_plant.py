@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nh_control.control.damping import damping_input
+from nh_control.control.damping import damping_or_idle
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -148,10 +148,7 @@ class SimulatedPlant:
         """Inputs, those that are no disturbance, that bring the motion to rest as far as they can;
         `idle` where there are none.
         """
-        try:
-            return self.commanded(damping_input(self.dsys, self.state, DAMPING_S))
-        except (StepFailed, np.linalg.LinAlgError):
-            return self.idle
+        return self.commanded(damping_or_idle(self.dsys, self.state, DAMPING_S))
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
         """Rows of values (dsys.nu, ...) that belong to commands, not to a disturbance."""

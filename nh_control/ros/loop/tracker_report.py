@@ -75,7 +75,7 @@ class TrackerReport:
         self._step, self._error, self._approximated = step, command.error, approximated
         self._parts = x, target
         self.last = target, command
-        if True in command.saturated.tolist():
+        if command.saturated.any():
             self._saturated += 1
             self._clipped += 1
             self._limited += command.saturated

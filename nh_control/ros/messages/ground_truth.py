@@ -41,7 +41,8 @@ class GroundTruth:
         """Publish configuration q (nq) and velocity v (nw) with a stamp in ns."""
         if not any(publisher.get_subscription_count() for publisher in self.publishers):
             return
+        numbers = q.tolist(), v.tolist()
         for codec, publisher in zip(self._codecs, self.publishers):
-            codec.write(q.tolist(), v.tolist())
+            codec.write(*numbers)
             conversions.set_time(codec.message.header.stamp, stamp)
             publisher.publish(codec.message)

@@ -80,7 +80,7 @@ class HardwareInterface:
             self._arming.refused(self._time_s())
             self._notice_disarming()
         if self._after_disarming:
-            self._command(self._after.unheard(), 0, self.now_ns)
+            self._command(self._after.command(fresh=False), 0, self.now_ns)
 
     def stop(self) -> None:
         """Nobody answers states any more."""
@@ -129,11 +129,11 @@ class HardwareInterface:
         self._tell(answer)
 
     def _out(self, answer: Answer, stamp: int) -> None:
-        if self._arming.armed:
-            self._after.sent(answer.command.u, answer.x)
-            self._command(answer.command.u, answer.step, stamp)
-        elif (u := self._after.at(answer.x)) is not None and self._after_disarming:
-            self._command(u, answer.step, stamp)
+        u = answer.command.u if self._arming.armed else None
+        self._after.heard(answer.x, u)
+        if self._after_disarming:
+            u = self._after.command(fresh=True)
+        self._command(u, answer.step, stamp)
 
     @property
     def _after_disarming(self) -> bool:
