@@ -46,8 +46,10 @@ def test_a_model_expects_a_plant_like_it_and_notices_another(nodes, probe):
 def test_a_robot_is_compared_and_its_recording_replayed_and_identified(
     nodes, probe, tmp_path, capsys
 ):
+    from sensor_msgs.msg import JointState
     from test_nodes_hardware import HARDWARE, fly
 
+    heard = probe.listen(JointState, "shadow/residual")
     bag = tmp_path / "bag"
     given = {"scenario": "cart_pole", "use_sim_time": True}
     recorder = nodes.start("recorder", {**HARDWARE, **given, "output": str(bag)})
@@ -57,12 +59,14 @@ def test_a_robot_is_compared_and_its_recording_replayed_and_identified(
     fly(nodes, probe, tmp_path, "cart_pole", "swing_up", 3.0)
     probe.wait(lambda: probe.message("shadow"), "report")
     values = probe.values("shadow")
-    told = {key: float(values[key]) for key in values if key[:4] in ("mean", "std:", "max:")}
-    print("shadow", {key: f"{value:.2g}" for key, value in told.items()})
-    assert int(values["residuals"]) > 250
-    # noise of 1 mm and 1 mrad, twice, and what 0.5 ms of the slow clock leave unknown
-    assert max(told["std: x"], told["std: theta"]) < 0.01
-    assert max(abs(told["mean: x"]), abs(told["mean: theta"])) < 0.003
+    print("shadow", {key: values[key] for key in values if key[:4] in ("mean", "std:", "max:")})
+    assert int(values["residuals"]) > 250 and len(heard) > 250
+    # noise of 1 mm and 1 mrad, twice, and what 0.5 ms of the slow clock leave unknown; a few
+    # commands come later to the shadow than to the robot, so mean and deviation promise nothing
+    found = residuals(heard)
+    print("medians", np.median(found, axis=0), np.median(np.abs(found), axis=0))
+    assert np.median(np.abs(found), axis=0).max() < 0.005
+    assert np.abs(np.median(found, axis=0)).max() < 0.002
     assert probe.message("recorder") == "recording"
     assert int(probe.values("recorder")["/joint_states"]) > 500
     assert recorder.end() == 0
