@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from glob import glob
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 from setuptools.command.develop import develop
 
 NAME = "nh_control"
@@ -30,6 +30,14 @@ ROS_WHEELS = (
     "visualization-msgs",
 )
 CONFIG = sorted(file for kind in ("yaml", "rviz", "json") for file in glob(f"config/*.{kind}"))
+EXECUTABLES = {
+    "nh_control": "nh_control.cli:main",
+    "plant": "nh_control.ros.nodes.start:plant",
+    "tracker": "nh_control.ros.nodes.start:tracker",
+    "display": "nh_control.ros.nodes.start:display",
+    "recorder": "nh_control.ros.nodes.start:recorder",
+    "shadow": "nh_control.ros.nodes.start:shadow",
+}
 PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
 
 
@@ -44,8 +52,26 @@ class Develop(develop):
         super().finalize_options()
 
 
+class InstallData(Distribution().get_command_class("install_data")):
+    """`install_data`, in a wheel with the executables in lib/nh_control as well: pip puts them on
+    the path, where `ros2 run` and `ros2 launch` do not look; colcon's are there by setup.cfg."""
+
+    def run(self):
+        super().run()
+        if not getattr(self.get_finalized_command("install_scripts"), "no_ep", False):
+            return
+        folder = Path(self.install_dir, "lib", NAME)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, target in EXECUTABLES.items():
+            module, function = target.split(":")
+            text = f"import sys\n\nfrom {module} import {function}\n\nsys.exit({function}())\n"
+            (folder / name).write_text(f"#!/usr/bin/env python3\n{text}")
+            (folder / name).chmod(0o755)
+            self.outfiles.append(str(folder / name))
+
+
 setup(
-    cmdclass={"develop": Develop},
+    cmdclass={"develop": Develop, "install_data": InstallData},
     name=NAME,
     version=MANIFEST.findtext("version"),
     description="Structure-preserving simulation and control of mechanical systems, with ROS 2 "
@@ -104,14 +130,7 @@ setup(
         "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={
-        "console_scripts": [
-            "nh_control = nh_control.cli:main",
-            "plant = nh_control.ros.nodes.start:plant",
-            "tracker = nh_control.ros.nodes.start:tracker",
-            "display = nh_control.ros.nodes.start:display",
-            "recorder = nh_control.ros.nodes.start:recorder",
-            "shadow = nh_control.ros.nodes.start:shadow",
-        ],
+        "console_scripts": [f"{name} = {target}" for name, target in EXECUTABLES.items()],
     },
     zip_safe=False,
 )

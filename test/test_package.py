@@ -10,6 +10,7 @@ import math
 import os
 import re
 import runpy
+import subprocess
 import sys
 import types
 import xml.etree.ElementTree as ElementTree
@@ -78,12 +79,28 @@ def distribution(name):
     return THIRD_PARTY.get(name) or (f"ros-kilted-{name.replace('_', '-')}", name)
 
 
+class InstallData:
+    """Stands for setuptools' command of that name, in a wheel or not."""
+
+    def __init__(self, folder, wheel):
+        self.install_dir, self.outfiles, self._wheel = str(folder), [], wheel
+
+    def run(self):
+        """Install nothing of its own."""
+
+    def get_finalized_command(self, name):
+        """The command that installs the scripts of entry points, which a wheel has pip do."""
+        assert name == "install_scripts"
+        return types.SimpleNamespace(**({"no_ep": True} if self._wheel else {}))
+
+
 def setup_arguments():
     """Return what setup.py passes to setuptools.setup, without needing setuptools."""
     arguments = {}
     fake, command = types.ModuleType("setuptools"), types.ModuleType("setuptools.command.develop")
     command.develop = object
     fake.setup = arguments.update
+    fake.Distribution = lambda: types.SimpleNamespace(get_command_class=lambda _: InstallData)
     fake.find_packages = lambda **_: []
     here = os.getcwd()
     try:
@@ -245,6 +262,31 @@ def test_setup_cfg_puts_executables_where_ros2_run_looks():
     text = (ROOT / "setup.cfg").read_text()
     assert "script_dir=$base/lib/nh_control" in text
     assert "install_scripts=$base/lib/nh_control" in text
+
+
+def test_a_wheel_has_executables_where_ros2_run_looks(tmp_path):
+    command = SETUP["cmdclass"]["install_data"](tmp_path, wheel=True)
+    command.run()
+    folder = tmp_path / "lib" / "nh_control"
+    assert sorted(command.outfiles) == sorted(str(folder / name) for name in ENTRY_POINTS)
+    for name, target in ENTRY_POINTS.items():
+        module, function = target.split(":")
+        assert f"from {module} import {function}\n" in (folder / name).read_text()
+        assert os.access(folder / name, os.X_OK)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [folder / "nh_control", "--version"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stdout.startswith("nh_control "), done.stderr
+
+
+def test_without_a_wheel_executables_come_from_setup_cfg_alone(tmp_path):
+    command = SETUP["cmdclass"]["install_data"](tmp_path, wheel=False)
+    command.run()
+    assert command.outfiles == [] and list(tmp_path.iterdir()) == []
 
 
 # --- parameters ----------------------------------------------------------------------------------
