@@ -1,0 +1,200 @@
+"""Nodes without a network: everything that they create is kept, and what they publish is read from
+the publishers.
+"""
+
+import copy
+import itertools
+import types
+from contextlib import contextmanager
+
+import rclpy
+from rclpy.context import Context
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from nh_control.ros.messages import conversions
+
+DOMAIN = 101
+
+
+class Publisher:
+    """Keeps copies of what is published; `subscribers` may be changed."""
+
+    def __init__(self, kind, topic, quality, order):
+        self.kind, self.topic_name, self.quality, self._order = kind, topic, quality, order
+        self.sent, self.at, self.waits, self.subscribers = [], [], [], 1
+
+    def publish(self, message):
+        """Keep it."""
+        self.sent.append(copy.deepcopy(message))
+        self.at.append(next(self._order))
+
+    def get_subscription_count(self):
+        """How many listen."""
+        return self.subscribers
+
+    def wait_for_all_acked(self, timeout):
+        """Keep how long, in seconds."""
+        self.waits.append(timeout.nanoseconds * 1e-9)
+        return True
+
+
+class Bench(Node):
+    """A node that talks to nobody: `sent(topic)` are its messages, `call(name, ...)` its services,
+    `logged` what it logs as (level, text).
+    """
+
+    def __init__(self, name, context, namespace="", **parameters):
+        self.made = None
+        super().__init__(
+            name,
+            context=context,
+            namespace=namespace,
+            parameter_overrides=[Parameter(key, value=value) for key, value in parameters.items()],
+            automatically_declare_parameters_from_overrides=True,
+        )
+        self.made, self.served, self.timed, self.logged = {}, {}, [], []
+        self.seen_publishers, self.seen_subscriptions = {}, {}
+        self._order, self.wall_ns = itertools.count(), 0
+
+    def create_publisher(self, kind, topic, quality, **options):
+        """One that keeps what it is given."""
+        if self.made is None:  # of the node itself
+            return super().create_publisher(kind, topic, quality, **options)
+        name = self.resolve_topic_name(topic)
+        self.made[topic] = Publisher(kind, name, quality, self._order)
+        return self.made[topic]
+
+    def create_service(self, kind, name, callback, **options):
+        """Kept by its name."""
+        if self.made is None:
+            return super().create_service(kind, name, callback, **options)
+        self.served[name] = kind, callback
+        return None
+
+    def create_timer(self, period_s, callback, **options):
+        """Kept."""
+        self.timed.append((period_s, callback, options))
+
+    def get_logger(self):
+        """Keeps what is told."""
+        if getattr(self, "made", None) is None:
+            return super().get_logger()
+        levels = ("debug", "info", "warning", "error", "fatal")
+        keep = lambda level: lambda text, **_: self.logged.append((level, text))  # noqa: E731
+        return types.SimpleNamespace(**{level: keep(level) for level in levels})
+
+    def get_clock(self):
+        """At the bench's time."""
+        if getattr(self, "made", None) is None:
+            return super().get_clock()
+        return types.SimpleNamespace(now=lambda: rclpy.time.Time(nanoseconds=self.wall_ns))
+
+    @property
+    def publishers(self):
+        """All that were made."""
+        return iter(self.made.values())
+
+    def count_publishers(self, topic):
+        """Of others."""
+        return len(self.seen_publishers.get(topic, ()))
+
+    def get_publishers_info_by_topic(self, topic):
+        """Those that a test says are there."""
+        return self.seen_publishers.get(topic, [])
+
+    def get_subscriptions_info_by_topic(self, topic):
+        """Those that a test says are there."""
+        return self.seen_subscriptions.get(topic, [])
+
+    def sent(self, topic):
+        """Messages on a topic, as it was named."""
+        return self.made[topic].sent
+
+    def call(self, name, **request):
+        """The response of a service."""
+        kind, callback = self.served[name]
+        return callback(kind.Request(**request), kind.Response())
+
+    @property
+    def told(self):
+        """The last report on /diagnostics: level, message and values."""
+        (status,) = self.sent("/diagnostics")[-1].status
+        values = {pair.key: pair.value for pair in status.values}
+        return int.from_bytes(status.level, "little"), status.message, values
+
+
+class Desk:
+    """An inbox whose requests are carried out at once."""
+
+    def __init__(self, name="node"):
+        self.name, self.closed, self.subscribed, self.served = name, False, {}, []
+        self.on_serve = lambda: None
+
+    def subscribe(self, kind, topic, callback, qos, raw=False, awaited=lambda: True):
+        """Kept by its topic."""
+        self.subscribed[topic] = types.SimpleNamespace(
+            kind=kind, callback=callback, qos=qos, raw=raw, awaited=awaited
+        )
+
+    def post(self, request):
+        """At once, if open."""
+        if not self.closed:
+            request()
+
+    call = staticmethod(lambda request: request())
+
+    def serve(self, timeout_s):
+        """What a test does while it is waited for."""
+        self.served.append(timeout_s)
+        self.on_serve()
+
+    def close(self):
+        """No more."""
+        self.closed = True
+
+    def unheard(self):
+        """Nobody."""
+        return {}
+
+    def give(self, topic, message, stamp_ns=None):
+        """A message arrives."""
+        if stamp_ns is not None:
+            conversions.set_time(message.header.stamp, stamp_ns)
+        self.subscribed[topic].callback(copy.deepcopy(message))
+
+    def state(self, codecs, q, v, stamp_ns, prefix=""):
+        """A state arrives, in the messages of its codecs."""
+        for codec in codecs:
+            codec.write(list(q), list(v))
+            self.give(prefix + codec.topic, codec.message, stamp_ns)
+
+
+class Ended:
+    """What a component asks of its process."""
+
+    def __init__(self):
+        self.requests = []
+
+    def request(self, error=None, code=0):
+        """Kept."""
+        self.requests.append((error, code))
+
+
+@contextmanager
+def benches():
+    """Makes benches: f(name, namespace="", **parameters); all end."""
+    context, made = Context(), []
+    rclpy.init(context=context, domain_id=DOMAIN)
+
+    def make(name, namespace="", **parameters):
+        made.append(Bench(name, context, namespace, **parameters))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for bench in made:
+            bench.made = None
+            bench.destroy_node()
+        context.shutdown()

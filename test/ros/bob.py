@@ -1,0 +1,64 @@
+"""A pendulum that is shown as its joint and as its bob, a body in space: the least scenario that
+has everything that nodes publish.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from pendulum_nodes import PENDULUM
+
+from nh_control import Trajectory
+from nh_control.scenarios import BodyState, MonitoredOutput
+
+STEPS = 20
+TORQUE = 0.25
+
+
+def to_bodies(p, q, v):
+    """The bob at the rod's end, turned with it."""
+    angle, rate = float(q[0]), float(v[0])
+    return [
+        BodyState(
+            "bob",
+            "odom",
+            p.l * np.array([np.sin(angle), 0.0, -np.cos(angle)]),
+            np.array([np.cos(angle / 2), 0.0, -np.sin(angle / 2), 0.0]),
+            p.l * rate * np.array([np.cos(angle), 0.0, np.sin(angle)]),
+            np.array([0.0, -rate, 0.0]),
+        )
+    ]
+
+
+def from_bodies(bodies):
+    """Angle and rate, whatever the rod's length."""
+    (bob,) = bodies
+    w, _, y, _ = bob.quaternion_wxyz
+    return np.array([-2 * np.arctan2(y, w)]), np.array([-bob.angular_velocity_body[1]])
+
+
+def pushed(dsys):
+    """A motion from rest, under a constant torque."""
+    return dsys.simulate(dsys.state([0.3], [0.0]), np.full((STEPS, 1), TORQUE))
+
+
+def hanging(dsys):
+    """At rest, for a while."""
+    return Trajectory(dsys.h, np.zeros((STEPS // 2 + 1, 2)), np.zeros((STEPS // 2, 1)))
+
+
+def loads(p, q, v, u, external):
+    """What is watched: the torque, and what pushes from outside."""
+    return np.array([u[0], sum(np.sum(force) for force in external.values())])
+
+
+BOB = replace(
+    PENDULUM,
+    name="bob",
+    title="Bob",
+    references={"pushed": pushed, "hanging": hanging},
+    to_bodies=to_bodies,
+    from_bodies=from_bodies,
+    monitor=MonitoredOutput(
+        "load", ("torque", "wind"), "N m", loads, minimum=-1.0, warning="a load that is too low"
+    ),
+)

@@ -1,0 +1,422 @@
+"""What the plant publishes, takes and ends with, for every parameter, without a network."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, Ended, benches  # noqa: E402
+from bob import BOB, STEPS, TORQUE, pushed  # noqa: E402
+from geometry_msgs.msg import Pose, Twist  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.loop.simulation_loop import Mode  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.nodes import plant  # noqa: E402
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
+
+H_NS = 10**7
+STANDARD = "nh_control.ros.messages.standard_control"
+JOINT, TRUTH = "joint_states", "ground_truth/joint_states"
+
+
+class NotInstalled:
+    """A module whose import of another one fails."""
+
+    __file__, __spec__ = "standard_control.py", None
+
+    def __init__(self, missing="simulation_interfaces"):
+        self._missing = missing
+
+    def __getattr__(self, name):
+        raise ModuleNotFoundError(f"No module named {self._missing!r}", name=self._missing)
+
+
+class Running:
+    """A plant in this thread: `run(answer)` answers states with torques."""
+
+    def __init__(self, make, namespace="", **parameters):
+        given = {"scenario": "bob", "speed_factor": 0.0, "lockstep": True} | parameters
+        self.node, self.desk, self.ended = make("plant", namespace, **given), Desk(), Ended()
+        self.made = plant.Plant(self.node, self.desk, self.ended)
+        self.loop, self._answered = self.made._loop, -1
+
+    def run(self, answer=lambda k: TORQUE, turns=1000):
+        """Work until the run is over, or for some turns; answers of None are not given."""
+        self._left = turns
+
+        def serve():
+            self._left -= 1
+            if not self._left or self.loop.mode is not Mode.RUNNING:
+                self.desk.close()
+                return
+            stamp = conversions.nanoseconds(self.node.sent(JOINT)[-1].header.stamp)
+            torque = answer(stamp // H_NS)
+            if torque is not None and stamp != self._answered:
+                self._answered = stamp
+                self.command(torque, stamp)
+
+        self.desk.on_serve, self.desk.closed = serve, False
+        self.made.work()
+        return self
+
+    def command(self, torque, stamp):
+        """A command arrives."""
+        self.desk.give("joint_commands", JointState(name=["torque"], effort=[torque]), stamp)
+
+    def stamps(self, topic=JOINT):
+        """Steps of the messages of a topic."""
+        return [conversions.nanoseconds(m.header.stamp) / H_NS for m in self.node.sent(topic)]
+
+    def rows(self, topic=JOINT):
+        """Angle and rate of every step."""
+        return np.array([[m.position[0], *m.velocity] for m in self.node.sent(topic)])
+
+    def report(self):
+        """Level, text and values of a report now."""
+        self.made._publish_report()
+        return self.node.told
+
+
+@pytest.fixture
+def plants(monkeypatch):
+    """Makes plants: f(**parameters)."""
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    monkeypatch.setitem(sys.modules, STANDARD, NotInstalled())
+    with benches() as make:
+        yield lambda *namespace, **parameters: Running(make, *namespace, **parameters)
+
+
+def test_a_run_is_the_reference_s_and_ends_with_it(plants):
+    run = plants(on_finish="exit").run()
+    dsys = BOB.model()
+    reference = pushed(dsys)
+    assert run.stamps() == list(range(STEPS + 1))
+    q, v = dsys.configuration(reference.states[7]), dsys.velocity(reference.states[7])
+    assert run.rows()[7] == pytest.approx([*q, *v], abs=1e-12)
+    assert run.ended.requests == [(None, 0)]
+    level, text, values = run.report()
+    assert (level, text) == (0, f"finished: {STEPS} steps done")
+    assert values["commands_accepted"] == str(STEPS) and values["commands_rejected"] == "0"
+    texts = [text for level, text in run.node.logged if level == "info"]
+    assert any(f"{STEPS} commands, as fast as possible, lock-step" in text for text in texts)
+    assert sum("steps/s; missed steps" in text for text in texts) == 1
+
+
+def test_time_comes_before_the_state_of_the_same_time(plants):
+    run = plants().run()
+    clock, joint, odom = (run.node.made[name] for name in ("clock", JOINT, "bob/odom"))
+    times = [conversions.nanoseconds(message.clock) / H_NS for message in clock.sent]
+    assert times == run.stamps() == run.stamps("bob/odom") == run.stamps(TRUTH)
+    assert run.stamps("multi_dof_joint_states") == run.stamps()
+    assert all(before < after for before, after in zip(clock.at, joint.at))
+    start = run.node.made["reference_start"]
+    assert [(t.sec, t.nanosec) for t in start.sent] == [(0, 0)] and start.at[0] < clock.at[0]
+    assert start.quality.durability.name == "TRANSIENT_LOCAL" and start.waits == [0.2]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "last"),
+    [
+        ({}, STEPS),
+        ({"duration_s": 0.05}, 5),
+        ({"on_finish": "continue"}, sys.maxsize),
+        ({"reference": "hanging"}, STEPS // 2),
+    ],
+)
+def test_a_run_is_as_long_as_asked_for(plants, parameters, last):
+    run = plants(**parameters)
+    assert run.loop.options.last_step == last
+    if last < 10:
+        assert run.run().stamps()[-1] == last and run.ended.requests == []
+
+
+def test_the_end_of_a_run_ends_the_process_only_if_asked_to(plants):
+    assert plants(on_finish="stay", duration_s=0.02).run().ended.requests == []
+    run = plants(on_finish="exit", duration_s=0.03)
+    run.loop.pause()
+    assert run.ended.requests == []
+    run.loop.resume()
+    assert run.run().ended.requests == [(None, 0)]
+
+
+@pytest.mark.parametrize(("on_finish", "requests"), [("stay", []), ("exit", [(None, 3)])])
+def test_a_step_that_fails_is_an_error_and_an_exit_code(plants, on_finish, requests):
+    run = plants(on_finish=on_finish)
+
+    def fail(u):
+        raise ArithmeticError("no luck")
+
+    run.loop.plant.advance = fail
+    run.run()
+    assert run.ended.requests == requests
+    assert "error" in [level for level, _ in run.node.logged]
+    assert run.report()[:2] == (2, f"failed: {run.loop.reason}")
+
+
+def test_the_plant_has_the_parameters_and_the_initial_error_of_its_own(plants):
+    run = plants(**{"plant.parameters.l": 2.0, "perturb.angle": 0.1, "plant.substeps": 3})
+    run.run()
+    for topic in ("multi_dof_joint_states", "ground_truth/multi_dof_joint_states"):
+        place = run.node.sent(topic)[0].transforms[0].translation
+        assert (place.x, place.z) == pytest.approx((2 * np.sin(0.4), -2 * np.cos(0.4)))
+    assert run.rows()[0] == pytest.approx([0.4, 0.0])
+    assert run.loop.plant.substeps == 3
+    run.run()
+    # g / l is half of that of the model
+    fall = run.rows()[1, 1] / 0.01
+    assert fall == pytest.approx((TORQUE / 2 - 9.8 * np.sin(0.4)) / 2, rel=2e-2)
+
+
+def test_states_are_what_sensors_measure_and_the_truth_is_told_beside_them(plants):
+    run = plants(fault=["positions:bias=0.25"], publish_velocities=False).run()
+    assert run.rows().shape[1] == 1 and run.rows(TRUTH).shape[1] == 2
+    assert run.rows()[:, 0] - run.rows(TRUTH)[:, 0] == pytest.approx(0.25)
+    assert run.stamps(TRUTH) == run.stamps()
+    assert run.node.sent("bob/odom")[0].twist.covariance[0] == -1.0
+
+
+def test_time_goes_on_while_measurements_are_lost(plants):
+    run = plants(fault=["dropout=1,start=0.05,duration=0.05"]).run()
+    steps = len(run.node.sent("clock")) - 1
+    assert steps == STEPS and 5 <= steps + 1 - len(run.node.sent(JOINT)) <= 6
+    assert sorted(set(run.stamps())) == run.stamps()
+    again = plants(fault=["dropout=1,start=0.05"])
+    again.run(lambda k: None if k > 3 else TORQUE, turns=12)
+    step = again.loop.plant.step
+    again.made._publish_state()  # for who asks again: the last one that was measured
+    assert again.stamps()[-1] == again.loop.plant.asked
+    assert again.stamps(TRUTH)[-1] == step
+
+
+@pytest.mark.parametrize(
+    ("clock", "topic"), [("namespace", "/robot1/clock"), ("global", "/clock"), ("none", None)]
+)
+def test_the_clock_is_where_it_is_wanted(plants, clock, topic):
+    run = plants("robot1", clock=clock)
+    run.run(turns=3)
+    found = [p for p in run.node.publishers if p.topic_name.endswith("clock")]
+    assert [p.topic_name for p in found] == ([] if topic is None else [topic])
+    other = SimpleNamespace(node_namespace="/robot2", node_name="plant")
+    own = SimpleNamespace(node_namespace="/robot1", node_name="plant")
+    run.node.seen_publishers = {"/clock": [own, other], "/robot1/clock": [own]}
+    level, text, _ = run.report()
+    assert ("/clock comes from /robot2/plant as well" in text) is (clock == "global")
+    assert (level == 1) is (clock == "global")
+
+
+def test_frames_begin_with_the_robot_s_name(plants):
+    run = plants("robot1").run(turns=3)
+    for topic in ("bob/odom", "multi_dof_joint_states", "ground_truth/multi_dof_joint_states"):
+        assert run.node.sent(topic)[0].header.frame_id == "robot1/odom"
+    assert run.node.sent("bob/odom")[0].child_frame_id == "robot1/bob"
+    assert run.node.sent("multi_dof_joint_states")[0].joint_names == ["bob"]
+
+
+def test_commands_are_fresh_for_as_many_steps_as_asked_for(plants):
+    """In lock-step the answer to the last state alone counts."""
+    for parameters, age, accepted in (
+        ({"lockstep": False, "command_timeout_steps": 3}, 2, "1"),
+        ({"lockstep": False, "command_timeout_steps": 3}, 3, "0"),
+        ({"lockstep": False}, 4, "1"),
+        ({"lockstep": True, "command_timeout_steps": 3}, 1, "0"),
+    ):
+        run = plants(**parameters)
+        run.loop.plant.place(run.loop.plant.state, 10)
+        run.command(0.0, (10 - age) * H_NS)
+        assert run.report()[2]["commands_accepted"] == accepted
+
+
+def test_what_is_applied_without_commands_is_the_parameter_s(plants):
+    """A pendulum falls, keeps its last torque, or is brought to rest."""
+    ends = {}
+    for fallback in ("zero", "hold", "damp"):
+        run = plants(lockstep=False, fallback=fallback, command_timeout_steps=2)
+        run.run(lambda k: -5.0 if k == 0 else None)
+        ends[fallback] = run.rows()[-1, 1]
+        values = run.report()[2]
+        assert values["fallback"] == fallback and int(values["fallback_steps"]) >= STEPS - 3
+    assert ends["hold"] < ends["zero"] < ends["damp"] < 0
+
+
+def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
+    assert plants(lockstep=False).run(lambda k: None, turns=5).loop.plant.step == 0
+    alone = plants(lockstep=False, wait_for_tracker=False).run(lambda k: None)
+    assert alone.loop.plant.step == STEPS
+
+
+def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):
+    from rclpy.qos import DurabilityPolicy
+
+    run = plants(wait_for=["recorder"])
+    hears = SimpleNamespace(
+        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
+    )
+    topics = ["/joint_states", "/multi_dof_joint_states"]
+    run.node.seen_subscriptions = {topics[0]: [hears]}
+    assert run.made._missing() == (
+        "recorder to subscribe to /multi_dof_joint_states (parameter 'wait_for')"
+    )
+    run.node.seen_subscriptions = dict.fromkeys([*topics, "/diagnostics"], [hears])
+    for topic in ("/diagnostics", TRUTH, "clock"):
+        run.node.made[topic].subscribers = 0
+        run.node.seen_subscriptions[run.node.made[topic].topic_name] = [hears]
+        name = run.node.made[topic].topic_name
+        assert run.made._missing().startswith(f"a subscription of {name} to be matched")
+        run.node.made[topic].subscribers = 1
+    assert run.made._missing() == "new subscriptions to settle"
+    run.made._states._complete_at -= 0.11
+    assert run.made._missing() == ""
+    assert plants().made._missing() == ""
+
+
+def test_services_control_time_and_say_where_it_is(plants):
+    run = plants(wait_for_tracker=False, lockstep=False)
+    assert run.node.call("~/pause", data=True).message == "paused at step 0"
+    again = run.node.call("~/pause", data=True)
+    assert again.success and again.message == "paused at step 0"
+    run.loop.step(3)
+    run.run(turns=4)
+    assert run.node.call("~/reset_state").message == "paused at step 4"
+    start = run.node.sent("reference_start")[-1]
+    assert start.nanosec == 4 * H_NS and run.stamps()[-1] == 4
+    assert run.rows()[-1] == pytest.approx([0.3, 0.0])
+    assert run.node.call("~/reset").message == "paused at step 0"
+    assert run.node.sent("reference_start")[-1].nanosec == 0
+    assert run.node.call("~/pause", data=False).message == "running at step 0"
+    refused = run.node.call("~/load_state")
+    assert not refused.success and "no state was saved" in refused.message
+
+
+def test_states_are_kept_in_memory_and_in_a_file(plants, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run = plants(lockstep=False, wait_for_tracker=False, duration_s=0.1)
+    run.run(lambda k: None)
+    assert run.node.call("~/save_state").success
+    kept = run.loop.plant.state
+    run.node.call("~/reset")
+    assert run.node.call("~/load_state").success
+    assert np.array_equal(run.loop.plant.state, kept) and run.loop.plant.step == 10
+    run = plants(lockstep=False, wait_for_tracker=False, state_file="~/state.json")
+    assert not run.node.call("~/load_state").success
+    assert run.node.call("~/save_state").success and (tmp_path / "state.json").is_file()
+    run.run(lambda k: None)
+    assert run.node.call("~/load_state").success and run.loop.plant.step == 0
+    gone = plants(state_file="~/nowhere/state.json").node.call("~/save_state")
+    assert not gone.success and gone.message.startswith("parameter 'state_file': ")
+
+
+def stepped(run):
+    """The response of ~/step, whose steps are made while it waits."""
+    kind, step = run.node.served["~/step"]
+    running = step(kind.Request(), kind.Response())
+    while True:
+        try:
+            running.send(None)
+        except StopIteration as end:
+            return end.value
+        run.run(lambda k: None, turns=8)
+
+
+def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
+    run = plants(lockstep=False, wait_for_tracker=False, step_count=4)
+    refused = stepped(run)
+    assert not refused.success and "pause it first" in refused.message
+    run.node.call("~/pause", data=True)
+    answer = stepped(run)
+    assert answer.success and answer.message == "paused at step 4" and run.stamps()[-1] == 4
+    run.loop.plant.place(run.loop.plant.state, STEPS - 2)
+    answer = stepped(run)
+    assert not answer.success
+    assert answer.message == f"2 of 4 steps made, finished at step {STEPS}"
+
+
+def test_what_is_watched_is_reported_with_its_lowest_value(plants):
+    run = plants(duration_s=0.1).run(lambda k: -2.0 if k == 3 else 1.0)
+    level, text, values = run.node.told  # at the end of the run
+    assert values["load torque (N m)"] == "1" and values["lowest load torque (N m)"] == "-2"
+    assert level == 1 and "1 steps with a load that is too low (torque)" in text
+    assert float(values["energy_J"]) != 0 and run.report()[0] == 0
+
+
+def test_wind_and_faults_are_the_plant_s_alone(plants):
+    run = plants(disturb=["theta:constant:0.5"], duration_s=0.1).run(lambda k: 0.0)
+    assert run.report()[2]["load wind (N m)"] == "0.5"
+    calm = plants(duration_s=0.1).run(lambda k: 0.0)
+    assert run.rows()[-1, 0] > calm.rows()[-1, 0]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("reference", "flying"), ("fault", ["nonsense"]), ("disturb", ["nobody:gust:1"])],
+)
+def test_what_is_not_there_is_a_wrong_use(plants, parameter, value):
+    with pytest.raises(UsageError):
+        plants(**{parameter: value})
+
+
+def test_live_changes_reach_the_plant(plants):
+    from rclpy.parameter import Parameter
+
+    run = plants()
+    set_ = lambda name, value: run.node.set_parameters([Parameter(name, value=value)])[0]  # noqa: E731
+    assert set_("speed_factor", 2).successful and run.loop.pacer.speed_factor == 2.0
+    assert set_("fallback", "damp").successful
+    assert run.loop.validator.fallback.value == "damp"
+    assert set_("reference", "hanging").successful
+    run.loop.reset()
+    assert run.loop.options.last_step == STEPS // 2
+    assert run.rows()[-1] == pytest.approx([0.0, 0.0])
+    assert set_("perturb.angle", 0.2).successful
+    run.loop.reset()
+    assert run.rows()[-1] == pytest.approx([0.2, 0.0])
+    assert set_("fault", ["positions:bias=0.5", "velocities:bias=2"]).successful
+    run.loop.reset()
+    assert run.rows()[-1] == pytest.approx([0.7, 2.0])
+    assert not set_("command_timeout_steps", 9).successful
+    run.made.close()
+    assert set_("fallback", "hold").successful  # a value, but nobody cares any more
+    assert run.loop.validator.fallback.value == "damp"
+
+
+def test_at_the_end_the_last_report_is_sent_and_awaited(plants):
+    run = plants(duration_s=0.1).run()
+    before, ended = len(run.node.sent("/diagnostics")), []
+    run.made._end_standard_control = lambda: ended.append(True)
+    run.made.close()
+    assert ended == [True] and len(run.node.sent("/diagnostics")) == before + 1
+    waits = [run.node.made[topic].waits[-1] for topic in ("/diagnostics", JOINT, "bob/odom")]
+    assert all(0.0 < wait <= 1.0 for wait in waits)
+
+
+def test_without_simulation_interfaces_it_says_what_there_is(plants, monkeypatch):
+    texts = [text for _, text in plants().node.logged]
+    assert sum("simulation_interfaces is not installed" in text for text in texts) == 1
+    monkeypatch.setitem(sys.modules, STANDARD, NotInstalled("casadi"))
+    with pytest.raises(ModuleNotFoundError, match="casadi"):
+        plants()
+
+
+def test_with_simulation_interfaces_its_bodies_are_entities(plants, monkeypatch):
+    given, closed = [], []
+
+    def control(*arguments):
+        given.append(arguments)
+        return SimpleNamespace(close=lambda: closed.append(True))
+
+    monkeypatch.setitem(sys.modules, STANDARD, SimpleNamespace(StandardControl=control))
+    run = plants("robot1", **{"plant.parameters.l": 2.0})
+    ((node, inbox, loop, entities, title, quit_),) = given
+    assert (node, inbox, loop, title) == (run.node, run.desk, run.loop, "Bob")
+    pose, twist = Pose(), Twist()
+    assert entities.names == ["bob"]
+    assert entities.show("bob", np.zeros(2), pose, twist) == "robot1/odom"
+    assert pose.position.z == -2.0
+    quit_()
+    assert run.ended.requests == [(None, 0)] and not closed
+    run.made.close()
+    assert closed == [True]

@@ -1,0 +1,165 @@
+"""What the recorder subscribes to and writes, read from its file, without a network."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+reader = pytest.importorskip("rosbags.rosbag2", reason="needs the extra 'ros'")
+
+from bench import Desk, benches  # noqa: E402
+from bob import BOB  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.nodes import recorder  # noqa: E402
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.runs.topics import recorded, states  # noqa: E402
+
+
+@pytest.fixture
+def recorders(monkeypatch, tmp_path):
+    """Makes recorders: f(**parameters) -> node, inbox, recorder."""
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    monkeypatch.setitem(sys.modules, "tf2_msgs", None)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with benches() as make:
+
+        def start(namespace="", **parameters):
+            given = {"scenario": "bob", "output": "~/run"} | parameters
+            node, desk = make("recorder", namespace, **given), Desk()
+            return node, desk, recorder.Recorder(node, desk, None)
+
+        yield start
+
+
+def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(recorders):
+    _, desk, made = recorders()
+    assert set(desk.subscribed) == set(recorded(BOB))
+    assert list(desk.subscribed)[-2:] == list(states(BOB))
+    assert all(subscription.raw for subscription in desk.subscribed.values())
+    latched = [
+        topic
+        for topic, subscription in desk.subscribed.items()
+        if subscription.qos.durability.name == "TRANSIENT_LOCAL"
+    ]
+    assert latched == ["reference"]
+    kinds = {topic: f"{s.kind.__module__.split('.')[0]}/msg/{s.kind.__name__}"
+             for topic, s in desk.subscribed.items()}  # fmt: skip
+    assert kinds == recorded(BOB)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "unreliable"), [("simulation", set()), ("hardware", set(states(BOB)))]
+)
+def test_sensors_may_be_best_effort(recorders, source, unreliable):
+    _, desk, made = recorders(source=source)
+    found = {t for t, s in desk.subscribed.items() if s.qos.reliability.name == "BEST_EFFORT"}
+    assert found == unreliable
+    made.close()
+
+
+def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path):
+    node, desk, made = recorders("robot1")
+    written = [serialize_message(JointState(name=["pivot"], position=[x])) for x in (1.0, 2.0)]
+    node.wall_ns = 1_500_000_000
+    desk.give("joint_states", written[0])
+    late = [lambda: desk.give("joint_commands", written[1]), lambda: None]
+    desk.on_serve = lambda: late.pop(0)() if late else None
+    made.close()
+    assert ("info", f"recorded 2 messages to {tmp_path / 'run'}") in node.logged
+    with reader.Reader(tmp_path / "run") as run:
+        found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
+        offered = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in run.connections}
+    assert found == [
+        ("/robot1/joint_states", "sensor_msgs/msg/JointState", 1_500_000_000, written[0]),
+        ("/robot1/joint_commands", "sensor_msgs/msg/JointState", 1_500_000_000, written[1]),
+    ]
+    assert "/diagnostics" in offered and offered["/robot1/joint_states"] == "VOLATILE"
+    assert offered["/robot1/reference"] == "TRANSIENT_LOCAL"
+
+
+def test_all_that_arrived_before_the_end_is_written(recorders, tmp_path):
+    _, desk, made = recorders()
+    message = serialize_message(JointState())
+    left = [3]
+
+    def serve():
+        if left[0]:
+            left[0] -= 1
+            desk.give("joint_states", message)
+
+    desk.on_serve = serve
+    made.close()
+    with reader.Reader(tmp_path / "run") as run:
+        assert run.message_count == 3
+
+
+def test_its_report_counts_messages_and_waits_for_those_of_a_run(recorders):
+    node, desk, made = recorders("robot1")
+    report = node.timed[0][1]
+    empty = serialize_message(JointState())
+    report()
+    assert node.told[:2] == (1, "waiting for messages")
+    for topic in ("clock", "/diagnostics"):
+        desk.give(topic, empty)
+    report()
+    assert node.told[:2] == (1, "waiting for messages")
+    desk.give("joint_states", empty)
+    desk.give("joint_states", empty)
+    report()
+    level, text, values = node.told
+    assert (level, text, values["messages"]) == (0, "recording", "4")
+    assert values["/robot1/joint_states"] == "2" and values["/robot1/markers"] == "0"
+    made.close()
+
+
+def test_topics_of_ones_own_are_recorded_alone(recorders):
+    node, desk, made = recorders(
+        topics=["here:std_msgs/msg/String", "joint_states:sensor_msgs/msg/JointState"]
+    )
+    assert list(desk.subscribed) == ["here", "joint_states"]
+    assert any(text.startswith("recording here, joint_states to ") for _, text in node.logged)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        ("odom", "'odom' is not of the form name:package/msg/Type"),
+        (":std_msgs/msg/String", "not of the form"),
+        ("a:std_msgs/String", "not of the form"),
+        ("a:nowhere_msgs/msg/String", "no message type nowhere_msgs/msg/String"),
+        ("a:std_msgs/msg/Strong", "no message type std_msgs/msg/Strong"),
+    ],
+)
+def test_topics_that_are_none_are_a_wrong_use_and_leave_no_folder(
+    recorders, topic, error, tmp_path
+):
+    with pytest.raises(UsageError, match=error):
+        recorders(topics=[topic])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recording_is_not_written_over(recorders):
+    _, _, made = recorders()
+    made.close()
+    with pytest.raises(UsageError, match="cannot record to .*run.*parameter 'output'"):
+        recorders()
+
+
+def test_transforms_are_recorded_where_they_are_known(recorders, monkeypatch):
+    """With a type that stands for tf2_msgs, which is not among the messages on PyPI."""
+    from std_msgs.msg import String
+
+    module = ModuleType("tf2_msgs")
+    module.msg = ModuleType("tf2_msgs.msg")
+    module.msg.TFMessage = String
+    monkeypatch.setitem(sys.modules, "tf2_msgs", module)
+    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", module.msg)
+    _, desk, made = recorders()
+    assert set(desk.subscribed) == {*recorded(BOB), "/tf"}
+    made.close()

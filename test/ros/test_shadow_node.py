@@ -1,0 +1,219 @@
+"""What the shadow node hears and publishes, of a simulation and of hardware, without a network."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, benches  # noqa: E402
+from bob import BOB  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.nodes import shadow  # noqa: E402
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
+
+H_NS = 10**7
+MODEL = BOB.model()
+SHOWN = codecs(BOB, MODEL)
+
+
+class Watching:
+    """A shadow in this thread; `now` is the time that it has, in s."""
+
+    def __init__(self, make, monkeypatch, **parameters):
+        self.node, self.desk = make("shadow", scenario="bob", **parameters), Desk()
+        self.now = 100.0
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr(shadow, "time", clock)
+        self.made = shadow.ShadowNode(self.node, self.desk, None)
+
+    def state(self, k, x, velocity=True):
+        """A state (nx) is measured at step k."""
+        for codec in codecs(BOB, MODEL, velocity):
+            codec.write(list(MODEL.configuration(x)), list(MODEL.velocity(x)))
+            self.desk.give(codec.topic, codec.message, k * H_NS)
+
+    def command(self, torque, k, names=("torque",)):
+        """A command answers step k."""
+        message = JointState(name=list(names), effort=np.atleast_1d(torque).tolist())
+        self.desk.give("joint_commands", message, k * H_NS)
+
+    def residuals(self):
+        """(step, values) of all that was published."""
+        return [
+            (conversions.nanoseconds(m.header.stamp) / H_NS, list(m.position))
+            for m in self.node.sent("shadow/residual")
+        ]
+
+    def report(self):
+        """Level, text and values."""
+        self.node.timed[0][1]()
+        return self.node.told
+
+
+@pytest.fixture
+def shadows(monkeypatch):
+    """Makes shadows: f(**parameters)."""
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    with benches() as make:
+        yield lambda **parameters: Watching(make, monkeypatch, **parameters)
+
+
+def motion(steps, torque=0.0, push=0.0):
+    """States of the model under a torque and what else pushes."""
+    return MODEL.simulate(MODEL.state([0.3], [0.0]), np.full((steps, 1), torque + push)).states
+
+
+def test_what_the_model_expects_leaves_nothing_and_what_it_does_not_is_told(shadows):
+    for push in (0.0, 0.5):
+        watch = shadows()
+        for k, x in enumerate(motion(4, 2.0, push)):
+            watch.state(k, x)
+            watch.command(2.0, k)
+        found = watch.residuals()
+        assert [k for k, _ in found] == [1, 2, 3, 4]
+        for _, values in found:
+            assert len(values) == 2 and abs(values[0]) < 1e-4
+            assert values[1] == pytest.approx(push * MODEL.h, abs=1e-4)
+        assert watch.node.sent("shadow/residual")[0].name == ["theta", "p_theta"]
+
+
+def test_a_model_with_other_parameters_expects_something_else(shadows):
+    watch = shadows(**{"plant.parameters.l": 2.0})
+    for k, x in enumerate(motion(2)):
+        watch.state(k, x)
+        watch.command(0.0, k)
+    assert all(abs(values[1]) > 0.01 for _, values in watch.residuals())
+    assert len(watch.residuals()) == 2
+
+
+def test_commands_may_be_forces_of_joints_and_others_are_counted(shadows):
+    watch, states = shadows(), motion(1, 2.0)
+    watch.state(0, states[0])
+    watch.command(np.nan, 0)
+    watch.command([1.0, 2.0], 0)
+    watch.command(9.0, 0, ["knee"])
+    watch.command(2.0, 0, ["pivot"])
+    watch.state(1, states[1])
+    watch.command(2.0, 1)
+    ((_, values),) = watch.residuals()
+    assert np.abs(values).max() < 1e-9
+    assert watch.report()[2]["commands_refused"] == "3"
+
+
+def test_a_plant_that_starts_again_is_no_surprise(shadows):
+    watch, states = shadows(), motion(3)
+    for _ in range(2):
+        for k in range(2):
+            watch.state(k, states[k])
+            watch.command(0.0, k)
+    assert [k for k, _ in watch.residuals()] == [1, 1]
+    assert all(np.abs(values).max() < 1e-9 for _, values in watch.residuals())
+
+
+def test_the_answer_to_a_state_is_awaited_for_a_while(shadows, monkeypatch):
+    watch, states = shadows(), motion(3)
+    watch.state(0, states[0])
+    watch.command(0.0, 0)
+    watch.state(1, states[1])
+    for k in (2, 3):
+        watch.state(k, states[k])  # nobody answers state 1 any more
+    assert [k for k, _ in watch.residuals()] == [1]
+    turns = [0.0, 0.4, 0.2]
+
+    def serve():
+        if turns:
+            watch.now += turns.pop(0)
+            seen.append(len(watch.residuals()))
+        else:
+            watch.desk.close()
+
+    seen = []
+    watch.desk.on_serve = serve
+    watch.made.work()
+    assert seen == [1, 1, 1] and len(watch.residuals()) > 1
+    assert set(watch.desk.served) == {0.5}
+
+
+def test_at_the_end_it_settles_and_tells_its_statistics(shadows):
+    watch, states = shadows(), motion(2)
+    for k, x in enumerate(states):
+        watch.state(k, x)
+        if k == 0:
+            watch.command(0.0, 0)
+    watch.made.close()
+    assert [k for k, _ in watch.residuals()] == [1, 2]
+    assert watch.node.sent("/diagnostics")
+
+
+def test_states_that_are_none_are_counted(shadows):
+    watch = shadows()
+    watch.desk.state(SHOWN, [0.1], [0.0], 0)
+    for codec in SHOWN:
+        codec.write([0.1], [0.0])
+        if codec.topic == "joint_states":
+            codec.message.position[0] = np.nan
+        watch.desk.give(codec.topic, codec.message, H_NS)
+    level, text, values = watch.report()
+    assert level == 1 and "not finite" in text and watch.residuals() == []
+
+
+def test_states_of_hardware_without_velocities_are_compared_in_place_alone(shadows):
+    watch = shadows(source="hardware", **{"hardware.estimator": "none"})
+    for k, x in enumerate(motion(4)):
+        watch.node.wall_ns = k * H_NS
+        watch.command(0.0, k)
+        watch.state(k, x, velocity=False)
+    watch.made.close()
+    lengths = {len(values) for _, values in watch.residuals()}
+    assert lengths == {1}
+
+
+def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(shadows):
+    watch, taken = shadows(source="hardware", **{"hardware.actuation_s": 0.02}), []
+    watch.made._shadow.command = lambda u, acts, stamp: taken.append((list(u), acts, stamp))
+    watch.node.wall_ns = 5 * H_NS
+    watch.command(1.5, 3)
+    assert taken == [([1.5], 7 * H_NS, 3 * H_NS)]
+    watch = shadows()
+    watch.made._shadow.command = lambda u, acts, stamp: taken.append((list(u), acts, stamp))
+    watch.command(1.5, 3)
+    assert taken[1] == ([1.5], 3 * H_NS, 3 * H_NS)
+
+
+def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
+    made = []
+
+    class Filter(shadow.FilteredState):
+        """One that tells what it was made with."""
+
+        def __init__(self, *given):
+            made.append(given[1:])
+            super().__init__(*given)
+
+    monkeypatch.setattr(shadow, "FilteredState", Filter)
+    hardware = {"hardware.noise": 0.01, "hardware.acceleration": 3.0}
+    shadows(source="hardware", **hardware)
+    assert made == [(0.01, 3.0)]
+    shadows(source="hardware", **{"hardware.estimator": "none"})
+    shadows(**hardware)
+    assert len(made) == 1
+
+
+def test_time_of_hardware_that_goes_back_is_told(shadows):
+    watch, (x, *_) = shadows(source="hardware"), motion(1)
+    watch.state(500, x)
+    watch.state(300, x)
+    level, text, _ = watch.report()
+    assert level == 1 and "jumped back by 2 s" in text
+
+
+@pytest.mark.parametrize("given", [{"integrator": "guess"}, {"plant.parameters.m": -1.0}])
+def test_a_model_that_is_none_is_a_wrong_use(shadows, given):
+    with pytest.raises(UsageError):
+        shadows(**given)

@@ -1,0 +1,476 @@
+"""What the tracker publishes for states and goals, and what its parameters become, without a
+network.
+"""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, Ended, benches  # noqa: E402
+from bob import BOB, STEPS, hanging, pushed  # noqa: E402
+from geometry_msgs.msg import PoseStamped  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.loop.after_disarming import Kind  # noqa: E402
+from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.nodes import tracker  # noqa: E402
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
+
+H_NS = 10**7
+MODEL = BOB.model()
+REFERENCE = pushed(MODEL)
+SHOWN = codecs(BOB, MODEL)
+
+
+class Answering:
+    """A tracker in this thread."""
+
+    def __init__(self, make, namespace="", **parameters):
+        given = {"scenario": "bob"} | parameters
+        self.node, self.desk, self.ended = make("tracker", namespace, **given), Desk(), Ended()
+        self.made = tracker.Tracker(self.node, self.desk, self.ended)
+        self.node.made["reference/joint_states"].at.clear()
+
+    def state(self, k, angle=None, rate=0.0):
+        """A state of step k arrives, if not told otherwise that of the reference."""
+        row = REFERENCE.states[min(k, STEPS)]
+        q, v = MODEL.configuration(row), MODEL.velocity(row)
+        if angle is not None:
+            q, v = [angle], [rate]
+        self.desk.state(SHOWN, q, v, k * H_NS)
+
+    def last(self, topic):
+        """The last message of a topic, and the step of its stamp."""
+        message = self.node.sent(topic)[-1]
+        return message, conversions.nanoseconds(message.header.stamp) // H_NS
+
+    @property
+    def gains(self):
+        """The last gains, with the names and sizes that they were sent with."""
+        message = self.node.sent("controller_state/gains")[-1]
+        rows, columns = message.layout.dim
+        assert rows.stride == rows.size * columns.size and columns.stride == columns.size
+        assert (rows.label, columns.label) == ("torque", "theta,p_theta")
+        return np.array(message.data).reshape(rows.size, columns.size)
+
+    def set(self, name, value):
+        """Set a parameter."""
+        from rclpy.parameter import Parameter
+
+        return self.node.set_parameters([Parameter(name, value=value)])[0]
+
+    def report(self):
+        """Level, text and values of a report now."""
+        self.made._publish_report()
+        return self.node.told
+
+
+@pytest.fixture
+def trackers(monkeypatch):
+    """Makes trackers: f(**parameters), of the scenario or with other parts of it."""
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    with benches() as make:
+        yield lambda *namespace, **parameters: Answering(make, *namespace, **parameters)
+
+
+def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_command(trackers):
+    robot = trackers()
+    expected = BOB.tracker(MODEL, REFERENCE, False)
+    for k in (3, 4):
+        robot.state(k, 0.4, 0.2)
+        x = MODEL.state([0.4], [0.2])
+        wanted = expected.command(k, x)
+        command, step = robot.last("joint_commands")
+        assert step == k and command.name == ["torque"]
+        assert list(command.effort) == pytest.approx(wanted.u, abs=1e-12)
+        assert np.abs(robot.gains - expected.gains.K[k]).max() < 1e-12
+        error, step = robot.last("controller_state/error")
+        assert step == k and error.name == ["theta", "p_theta"]
+        assert list(error.position) == pytest.approx(wanted.error)
+        target, step = robot.last("controller_state/reference")
+        assert step == k and target.name == list(MODEL.state_names)
+        assert list(target.position) == pytest.approx(REFERENCE.states[k])
+        time.sleep(0.005)  # targets are sent at intervals
+    assert len(robot.node.sent("joint_commands")) == 2
+    target, step = robot.last("reference/joint_states")
+    assert step == 4
+    assert list(target.position) == pytest.approx(MODEL.configuration(REFERENCE.states[4]))
+    assert list(target.velocity) == pytest.approx(MODEL.velocity(REFERENCE.states[4]))
+    pose = robot.last("reference/multi_dof_joint_states")[0].transforms[0].translation
+    assert pose.x == pytest.approx(np.sin(target.position[0]))
+
+
+def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
+    robot = trackers()
+    robot.state(STEPS - 1)
+    assert robot.gains.any()
+    for k in (STEPS, STEPS + 3):
+        robot.state(k)
+        assert not robot.gains.any()
+        assert list(robot.last("joint_commands")[0].effort) == [0.0]
+
+
+def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
+    robot, now = trackers(), [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("nh_control.ros.messages.controller_state.time", clock)
+    listened = [robot.node.made[f"controller_state/{n}"] for n in ("reference", "error", "gains")]
+    for publisher in listened:
+        publisher.subscribers = 0
+    robot.state(0)
+    assert [len(publisher.sent) for publisher in listened] == [0, 0, 0]
+    for i, publisher in enumerate(listened):
+        publisher.subscribers = 1
+        now[0] += 0.06
+        robot.state(i + 1)
+        assert [len(p.sent) for p in listened] == [i + 1 - j if j <= i else 0 for j in range(3)]
+
+
+def test_an_integral_learns_a_disturbance(trackers):
+    for integral in (False, True):
+        robot = trackers(integral=integral)
+        assert any("disturbance estimate" in text for _, text in robot.node.logged) is integral
+        for k in range(3):
+            robot.state(k, 0.3 + 0.01 * k)
+        memory = robot.made._report.last[1].memory
+        assert (memory is not None and memory.disturbance.any()) == integral
+
+
+def test_the_path_is_that_of_the_first_body_and_is_told_to_late_comers(trackers):
+    robot = trackers("robot1")
+    publisher = robot.node.made["reference"]
+    assert publisher.quality.durability.name == "TRANSIENT_LOCAL"
+    (path,) = publisher.sent
+    assert path.header.frame_id == "robot1/odom" and len(path.poses) == STEPS + 1
+    for k in (0, 7, STEPS):
+        pose = path.poses[k]
+        angle = float(MODEL.configuration(REFERENCE.states[k])[0])
+        assert pose.header.frame_id == "robot1/odom"
+        assert conversions.nanoseconds(pose.header.stamp) == k * H_NS
+        place = pose.pose.position
+        assert (place.x, place.z) == pytest.approx((np.sin(angle), -np.cos(angle)))
+
+
+def test_a_run_that_starts_anew_shows_its_path_again_and_forgets_goals(trackers):
+    robot, forgotten = trackers(), []
+    robot.made._goals = SimpleNamespace(forget=forgotten.append)
+    robot.state(4)
+    robot.state(0)
+    assert len(robot.node.sent("reference")) == 2
+    assert forgotten == ["the run started anew"]
+    assert robot.set("reference", "hanging").successful
+    assert forgotten[1:] == ["reference 'hanging' was set"]
+    assert len(robot.node.sent("reference")) == 3
+    assert len(robot.node.sent("reference")[-1].poses) == len(hanging(MODEL)) + 1
+
+
+def test_another_reference_is_followed_from_the_next_step_on(trackers):
+    robot = trackers()
+    robot.state(0)
+    robot.state(5)
+    assert robot.set("reference", "hanging").successful
+    path = robot.node.sent("reference")[-1]
+    assert conversions.nanoseconds(path.poses[0].header.stamp) == 6 * H_NS
+    robot.state(6)
+    assert robot.last("controller_state/reference")[0].position == pytest.approx([0.0, 0.0])
+    assert ("info", "reference 'hanging' from t = 0.060 s") in robot.node.logged
+    assert robot.set("reference", "hanging").successful
+    assert len(robot.node.sent("reference")) == 2  # that is so already
+    assert robot.set("reference", "").successful  # the scenario's own
+    robot.state(7)
+    assert list(robot.last("controller_state/reference")[0].position) == pytest.approx(
+        REFERENCE.states[0]
+    )
+    refused = robot.set("reference", "flying")
+    assert not refused.successful and "pushed, hanging" in refused.reason
+
+
+def test_weights_are_parameters_that_change_the_gains(trackers):
+    robot = trackers()
+    robot.state(3)
+    before = robot.gains
+    assert robot.node.get_parameter("weights.torque").value == 1.0
+    assert robot.set("weights.theta", 100).successful
+    robot.state(4)
+    assert robot.gains[0, 0] > 2 * before[0, 0]
+    expected = BOB.tracker(MODEL, REFERENCE, False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    assert np.abs(robot.gains - expected.gains.K[4]).max() < 1e-12
+    for name, value in (("torque", 0.0), ("theta", -1.0), ("theta", 0.0)):
+        assert not robot.set(f"weights.{name}", value).successful
+    given = trackers(**{"weights.theta": 100.0})
+    given.state(4)
+    assert np.abs(given.gains - expected.gains.K[4]).max() < 1e-12
+    # another reference is followed with these weights, too
+    assert given.set("reference", "hanging").successful
+    given.state(5)
+    assert np.abs(given.gains - before).max() > 0.1 * np.abs(before).max()
+
+
+def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
+    robot, done = trackers(), []
+    note = lambda name: lambda *_: done.append(name)  # noqa: E731
+    robot.made._target.repeat = note("repeat")
+    robot.made._states.tick, robot.made._states.stop = note("tick"), note("stop")
+    happens = [lambda: None, lambda: robot.state(0), lambda: None, robot.desk.close]
+    robot.desk.on_serve = lambda: happens.pop(0)()
+    robot.made.work()
+    assert done == ["tick", "repeat", "tick", "repeat", "tick", "repeat", "stop"]
+    assert set(robot.desk.served) == {0.05}
+
+
+def test_its_report_says_what_is_followed(trackers):
+    robot = trackers()
+    robot.node.timed[0][1]()
+    assert robot.node.told[0] == 1
+    robot.state(5)
+    level, _, values = robot.report()
+    assert level == 0 and values["step"] == "5" and float(values["rate_hz"]) > 0
+    assert values["reference"] == "pushed"
+    assert float(values["reference_left_s"]) == pytest.approx((STEPS - 5) * MODEL.h)
+
+
+# Hardware ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wired(trackers, monkeypatch):
+    """What a hardware interface is made of: f(**parameters) -> its arguments by name."""
+    names = [
+        "node",
+        "inbox",
+        "codecs",
+        "tracker",
+        "arming",
+        "report",
+        "send",
+        "start_by_service",
+        "after",
+        "safe",
+        "started_anew",
+    ]
+    made = []
+    stand_in = SimpleNamespace(now_ns=0)
+
+    def interface(*given):
+        made.append(SimpleNamespace(**dict(zip(names, given, strict=True))))
+        return stand_in
+
+    monkeypatch.setattr(tracker, "HardwareInterface", interface)
+    monkeypatch.setattr(tracker, "FilteredState", lambda *given: given)
+    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given: given)
+
+    def make(**parameters):
+        trackers(source="hardware", **parameters)
+        return made[-1]
+
+    return make
+
+
+def test_parameters_of_hardware_are_each_what_they_say(wired):
+    given = wired(
+        **{
+            "hardware.actuation_s": 0.01,
+            "hardware.max_age_s": 0.02,
+            "hardware.compensate_delay": False,
+            "hardware.noise": 0.03,
+            "hardware.acceleration": 4.0,
+            "hardware.outlier": 50.0,
+            "hardware.armed": True,
+            "hardware.start": "service",
+            "disarm.silence_s": 0.6,
+            "disarm.error": 0.7,
+            "disarm.saturation_s": 0.8,
+            "disarm.command": "damp",
+            "disarm.range": ["pivot:-1:2"],
+        }
+    )
+    _, estimate, timing = given.tracker
+    assert estimate[1:] == (0.03, 4.0, 50.0)
+    assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.01, 0.02, False)
+    limits = given.arming.limits
+    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.6, 0.7, 0.8)
+    assert given.arming.armed and given.start_by_service
+    assert given.after.kind is Kind.DAMP
+    assert "pivot" in given.safe.left(np.array([2.5])) and not given.safe.left(np.array([1.9]))
+
+
+def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
+    given = wired()
+    _, estimate, timing = given.tracker
+    assert estimate[1:] == (1e-3, 1.0, 300.0)
+    assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.0, 0.0, True)
+    limits = given.arming.limits
+    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.0, 0.0)
+    assert not given.arming.armed and not given.start_by_service
+    assert given.after.kind is Kind.NONE and not given.safe.left(np.array([9.0]))
+    assert isinstance(wired(**{"hardware.estimator": "none"}).tracker[1], MeasuredState)
+
+
+def test_a_range_of_something_else_is_a_wrong_use(wired):
+    with pytest.raises(UsageError, match=r"parameter 'disarm.range': .*knee"):
+        wired(**{"disarm.range": ["knee:-1:1"]})
+
+
+# Goals -------------------------------------------------------------------------------------------
+
+
+class Planner:
+    """A guidance that goes to rest at once, and keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def to_goal(self, k, position):
+        """Hang."""
+        self.asked.append((k, [float(x) for x in position]))
+        if position[0] > 100:
+            raise ValueError("too far")
+        return hanging(MODEL)
+
+    def along(self, k, times, positions, velocities):
+        """Hang."""
+        self.asked.append((k, list(times)))
+        return hanging(MODEL)
+
+    def __copy__(self):
+        return self
+
+
+@pytest.fixture
+def guided(trackers, monkeypatch):
+    """A tracker that follows goals, and its guidance."""
+    planner = Planner()
+    scenario = replace(BOB, guidance=lambda dsys, reference: planner)
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    robot = trackers()
+    yield robot, planner
+    robot.made.close()
+
+
+class Pursuer:
+    """Who asks for a goal."""
+
+    def __init__(self):
+        self.heard = []
+
+    def accepted(self, leg):
+        """Note it."""
+        self.heard.append(leg.start)
+
+    def ended(self, refusal, reason):
+        """Note it."""
+        self.heard.append((refusal and refusal.name, reason))
+
+
+def ask(robot, x, pursuit=None, stamp_ns=0):
+    """Ask for a goal, and wait until it is planned."""
+    message = PoseStamped()
+    message.header.frame_id = "odom"
+    message.pose.position.x = x
+    conversions.set_time(message.header.stamp, stamp_ns)
+    robot.made._goals.goal(message, pursuit)
+    settle(robot)
+
+
+def settle(robot):
+    """Wait until nothing is planned."""
+    planned = robot.made._goals._replanner._planned
+    if planned is not None and not planned.cancelled():
+        planned.exception(timeout=30)
+    robot.made._goals._replanner._executor.submit(lambda: None).result(30)
+
+
+def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
+    robot, planner = guided
+    robot.state(2)
+    first, second, far = Pursuer(), Pursuer(), Pursuer()
+    ask(robot, 0.5, first)
+    start = 2 + 100  # planned a second ahead
+    (asked,) = planner.asked
+    present = np.cos(MODEL.configuration(REFERENCE.states[2])[0])
+    assert asked[0] == start and asked[1] == pytest.approx([0.5, 0.0, -present])
+    assert first.heard == [start]
+    path = robot.node.sent("reference")[-1]
+    assert conversions.nanoseconds(path.poses[0].header.stamp) == start * H_NS
+    assert len(path.poses) == len(hanging(MODEL)) + 1
+    assert "goal (0.5, 0, -0.955) accepted: from t = 1.020 s to rest at t = 1.120 s" in [
+        text for _, text in robot.node.logged
+    ]
+    ask(robot, 0.6, second)
+    assert first.heard[1:] == [(None, "replaced by goal (0.6, 0, -0.955)")] and second.heard
+    ask(robot, 101.0, far)
+    assert far.heard == [("MODEL", "too far")] and len(second.heard) == 1
+    values = robot.report()[2]
+    assert values["goals_accepted"] == "2" and values["goals_refused"] == "1"
+    robot.state(0)  # a new run
+    assert second.heard[1:] == [(None, "the run started anew")]
+    robot.state(3)
+    robot.state(0)
+    assert len(second.heard) == 2 and len(far.heard) == 1
+
+
+def test_a_goal_that_is_replaced_or_forgotten_while_it_is_planned_is_told(guided):
+    robot, _ = guided
+    robot.state(2)
+    goals, first, second = robot.made._goals, Pursuer(), Pursuer()
+    goals._replanner.request = lambda what, leg: None  # takes for ever
+    message = PoseStamped()
+    message.header.frame_id = "odom"
+    goals.goal(message, first)
+    goals.goal(message, second)
+    assert len(first.heard) == 1 and first.heard[0][1].endswith("while it was planned")
+    forgotten = []
+    goals._replanner.forget = lambda: forgotten.append(True)
+    goals.forget("enough")
+    assert second.heard == [(None, "enough")] and forgotten == [True]
+
+
+def test_a_goal_that_is_none_is_refused_at_once(guided):
+    robot, planner = guided
+    robot.state(2)
+    pursuer = Pursuer()
+    ask(robot, np.nan, pursuer)
+    assert pursuer.heard[0][0] == "NOT_FINITE" and not planner.asked
+    ask(robot, 0.5, pursuer, stamp_ns=3 * 10**9)
+    assert pursuer.heard[1][0] == "STAMP"
+    assert robot.report()[2]["goals_refused"] == "2"
+    warnings = [text for level, text in robot.node.logged if level == "warning"]
+    assert len(warnings) == 2 and warnings[0].startswith("goal refused: position")
+
+
+def test_progress_is_where_the_body_is_and_should_be(guided):
+    robot, planner = guided
+    goals = robot.made._goals
+    progress = goals.progress()
+    assert (progress.step, progress.time_ns, progress.body, progress.frame) == (
+        0, 0, "bob", "odom",
+    )  # fmt: skip
+    assert progress.pose == progress.target
+    robot.state(4, 0.5)
+    progress = goals.progress()
+    target = float(MODEL.configuration(REFERENCE.states[4])[0])
+    assert (progress.step, progress.time_ns) == (4, 4 * H_NS)
+    assert progress.pose.position.x == pytest.approx(np.sin(0.5))
+    assert progress.target.position.x == pytest.approx(np.sin(target))
+    goals.stop()
+    settle(robot)
+    ((_, place),) = planner.asked
+    assert place == pytest.approx([np.sin(target), 0.0, -np.cos(target)])
+
+
+def test_a_path_has_its_last_pose_and_as_many_as_it_may(guided):
+    robot, _ = guided
+    paths = robot.made._paths
+    long = pushed(MODEL)
+    whole = paths.message(long, 5)
+    few = paths.message(long, 5, 4)
+    stamps = lambda path: [conversions.nanoseconds(p.header.stamp) // H_NS for p in path.poses]  # noqa: E731
+    assert stamps(whole) == list(range(5, 5 + STEPS + 1))
+    assert stamps(few) == [5, 11, 17, 23, 25]
