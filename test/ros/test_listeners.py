@@ -7,9 +7,14 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
-from rclpy.qos import DurabilityPolicy  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 
-from nh_control.ros.runtime.listeners import listeners, wait_delivered  # noqa: E402
+from nh_control.ros.runtime.listeners import (  # noqa: E402
+    LateSubscribers,
+    listeners,
+    unheard,
+    wait_delivered,
+)
 
 
 def heard_by(matched, volatile=(), latched=()):
@@ -53,3 +58,32 @@ def test_publishers_whose_subscriber_is_gone_are_waited_for_together():
     gone = SimpleNamespace(wait_for_all_acked=wait)
     wait_delivered([gone, gone, gone], 0.05)
     assert len(waited) == 3 and sum(waited) < 0.051
+
+
+def test_somebody_is_late_who_was_not_there_at_the_last_look():
+    counts = [1, 0]
+    publishers = [SimpleNamespace(get_subscription_count=lambda i=i: counts[i]) for i in range(2)]
+    late = LateSubscribers(publishers)
+    assert late.new() and not late.new() and list(late.counts) == [1, 0]
+    counts[:] = [0, 1]  # one has gone, another one has come
+    assert late.new()
+    counts[:] = [0, 0]
+    assert not late.new()
+
+
+@pytest.mark.parametrize(
+    ("offered", "wanted", "heard"),
+    [
+        ("RELIABLE", "RELIABLE", True),
+        ("RELIABLE", "BEST_EFFORT", True),
+        ("BEST_EFFORT", "BEST_EFFORT", True),
+        ("BEST_EFFORT", "RELIABLE", False),
+    ],
+)
+def test_publishers_that_cannot_be_heard_are_named_with_the_reason(offered, wanted, heard):
+    quality = lambda kind: QoSProfile(depth=1, reliability=getattr(ReliabilityPolicy, kind))  # noqa: E731
+    camera = SimpleNamespace(node_name="camera", qos_profile=quality(offered))
+    node = SimpleNamespace(get_publishers_info_by_topic={"/odom": [camera]}.get)
+    found = unheard(node, "/odom", quality(wanted))
+    assert len(found) == (0 if heard else 1)
+    assert heard or found[0].startswith("camera (") and "reliab" in found[0]

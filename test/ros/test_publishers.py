@@ -1,0 +1,203 @@
+"""What publishers say to whom and when: reports, targets, states for those who come late."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, benches  # noqa: E402
+from bob import BOB, hanging  # noqa: E402
+from rclpy.clock_type import ClockType  # noqa: E402
+
+from nh_control.ros.loop.report import Report  # noqa: E402
+from nh_control.ros.messages import conversions, target_publisher  # noqa: E402
+from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
+from nh_control.ros.messages.ground_truth import GroundTruth  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.messages.state_publisher import StatePublisher  # noqa: E402
+from nh_control.ros.messages.target_publisher import TargetPublisher  # noqa: E402
+
+MODEL = BOB.model()
+REFERENCE = hanging(MODEL)
+
+
+@pytest.fixture
+def bench():
+    """A node."""
+    with benches() as make:
+        yield make("plant", "robot1")
+
+
+class Told:
+    """Diagnostics with an inbox of which some is not heard, beside other nodes in disorder."""
+
+    def __init__(self, bench):
+        self.bench, self.reports, self.others, self.deaf = bench, [], [], {}
+        desk = Desk()
+        desk.unheard = lambda: self.deaf
+        self.made = Diagnostics(
+            bench, desk, "simulation", "bob", lambda: self.reports.append(1), lambda: self.others
+        )
+
+    def status(self, level="ok", values=None, news=None):
+        """The status of a report."""
+        self.made.publish(Report(level, "running", values or {}, news or {}))
+        return self.bench.sent("/diagnostics")[-1].status[0]
+
+
+def test_a_status_has_the_node_s_name_and_the_time_and_every_second_another_one(bench):
+    told = Told(bench)
+    bench.wall_ns = 3 * 10**9 + 5
+    status = told.status(values={"time_s": 0.123456789, "step": 12, "mode": "running"})
+    assert (status.name, status.hardware_id) == ("robot1/plant: simulation", "bob")
+    assert [(v.key, v.value) for v in status.values] == [
+        ("time_s", "0.123457"),
+        ("step", "12"),
+        ("mode", "running"),
+    ]
+    assert conversions.nanoseconds(bench.sent("/diagnostics")[-1].header.stamp) == 3 * 10**9 + 5
+    assert bench.made["/diagnostics"].topic_name == "/diagnostics"
+    ((period_s, report, options),) = bench.timed
+    report()
+    assert period_s == 1.0 and told.reports == [1]
+    assert options["clock"].clock_type is ClockType.STEADY_TIME  # also while simulations pause
+
+
+@pytest.mark.parametrize(
+    ("level", "alone", "in_disorder"), [("ok", 0, 1), ("warn", 1, 1), ("error", 2, 2)]
+)
+def test_disorder_is_a_warning_and_no_less_than_what_is_reported(bench, level, alone, in_disorder):
+    told = Told(bench)
+    number = lambda status: int.from_bytes(status.level, "little")  # noqa: E731
+    status = told.status(level)
+    assert number(status) == alone and status.message == "running"
+    told.others = ["two clocks"]
+    told.deaf = {"/odom": ["camera (reliability)", "robot"]}
+    text = (
+        "/odom of camera (reliability), robot is not heard: its quality of service is incompatible"
+    )
+    status = told.status(level)
+    assert number(status) == in_disorder
+    assert status.message == f"running; two clocks; {text}"
+    told.status(level)
+    assert bench.logged == [("warning", "two clocks"), ("warning", text)]
+
+
+def test_news_are_logged_once_of_every_kind(bench):
+    told = Told(bench)
+    for text in ("first", "second"):
+        told.status(news={"late": text, "wrong": text})
+    assert [text.split(";")[0] for _, text in bench.logged] == ["late: first", "wrong: first"]
+    assert {level for level, _ in bench.logged} == {"warning"}
+
+
+class Targets:
+    """A publisher of targets, at a time that a test sets."""
+
+    def __init__(self, bench, monkeypatch):
+        self.now, self.bench = 50.0, bench
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr(target_publisher, "time", clock)
+        self.made = TargetPublisher(bench, codecs(BOB, MODEL))
+        self.sequence = SimpleNamespace(
+            dsys=MODEL, target=lambda k: MODEL.state([0.1 * k], [0.2 * k])
+        )
+        self.topic = bench.made["reference/joint_states"]
+
+    def publish(self, k):
+        """The target of step k."""
+        self.made.publish(self.sequence, k, 10**7 * k)
+
+    @property
+    def steps(self):
+        """Steps that were told."""
+        stamps = [conversions.nanoseconds(m.header.stamp) / 10**7 for m in self.topic.sent]
+        angles = [m.position[0] / 0.1 for m in self.topic.sent]
+        assert stamps == pytest.approx(angles)
+        return stamps
+
+
+def test_targets_are_told_at_intervals_and_the_last_one_in_any_case(bench, monkeypatch):
+    targets = Targets(bench, monkeypatch)
+    targets.made.repeat()
+    assert targets.steps == []  # there is none yet
+    for k in range(5):
+        targets.publish(k)
+        targets.now += 0.0015
+    assert targets.steps == [0, 3]
+    targets.made.repeat()
+    assert targets.steps == [0, 3]  # too early
+    targets.now += 0.004
+    targets.made.repeat()
+    targets.made.repeat()
+    assert targets.steps == [0, 3, 4]
+    targets.topic.subscribers += 1
+    targets.made.repeat()
+    targets.made.repeat()
+    assert targets.steps == [0, 3, 4, 4]
+    assert targets.topic.sent[-1].velocity[0] == pytest.approx(0.8)
+    for publisher in bench.publishers:
+        publisher.subscribers = 0
+    targets.now += 1
+    targets.publish(9)
+    assert targets.steps == [0, 3, 4, 4]
+
+
+def states(bench, **options):
+    """A publisher of states that have been heard once."""
+    given = {"velocities": True, "parameters": BOB.parameters, "clock": "clock"} | options
+    made = StatePublisher(bench, BOB, MODEL, **given)
+    made.publish([0.1], [0.2], 10**7, 2 * 10**7)
+    return made
+
+
+def test_states_have_the_stamp_of_the_measurement_and_the_clock_the_present_time(bench):
+    made = states(bench)
+    assert conversions.nanoseconds(bench.sent("clock")[-1].clock) == 2 * 10**7
+    for topic in ("joint_states", "multi_dof_joint_states", "bob/odom"):
+        (message,) = bench.sent(topic)
+        assert conversions.nanoseconds(message.header.stamp) == 10**7
+    made.publish_time(5 * 10**7)
+    assert conversions.nanoseconds(bench.sent("clock")[-1].clock) == 5 * 10**7
+    assert len(bench.sent("joint_states")) == 1
+    assert not made.late_subscribers()
+    bench.made["bob/odom"].subscribers += 1
+    assert made.late_subscribers() and not made.late_subscribers()
+
+
+def test_messages_without_subscribers_are_not_sent(bench):
+    made = states(bench)
+    bench.made["bob/odom"].subscribers = 0
+    made.publish([0.1], [0.2], 0, 0)
+    assert len(bench.sent("bob/odom")) == 1 and len(bench.sent("joint_states")) == 2
+
+
+def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):
+    from nh_control.ros.messages import state_publisher
+
+    transforms, sent = SimpleNamespace(get_subscription_count=lambda: count[0]), []
+    count = [0]
+    monkeypatch.setattr(
+        state_publisher,
+        "transform_broadcaster",
+        lambda node, bodies: (lambda: sent.append(len(bodies)), (transforms,)),
+    )
+    made = states(bench)
+    assert sent == [1]
+    count[0] = 1
+    assert made.late_subscribers() and not made.late_subscribers()
+
+
+def test_the_truth_is_told_to_those_who_listen(bench):
+    made = GroundTruth(bench, BOB, MODEL, BOB.parameters)
+    q, v = np.array([0.1]), np.array([0.2])
+    made.publish(q, v, 3)
+    for publisher in made.publishers:
+        publisher.subscribers = 0
+    made.publish(q, v, 4)
+    assert [len(publisher.sent) for publisher in made.publishers] == [1, 1]
+    made.publishers[1].subscribers = 1
+    made.publish(q, v, 5)
+    assert [len(publisher.sent) for publisher in made.publishers] == [2, 2]
