@@ -58,6 +58,34 @@ def test_twists_are_velocities_in_the_parent_s_axes(bodies):
         assert np.abs(rate - v).max() < 2e-2 * max(1.0, np.abs(v).max())
 
 
+def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
+    from geometry_msgs.msg import Pose, Twist
+
+    from nh_control.ros.messages.entities import Entities
+
+    scenario = scenarios.get("satellite")
+    dsys = scenario.model()
+    space = dsys.system.space
+    x = dsys.state(space.origin, 0.1 * np.ones(space.nw))
+    entities = Entities(scenario, dsys, scenario.parameters, "")
+    (name, *_), pose, twist = entities.names, Pose(), Twist()
+    entities.show(name, x, pose, twist)
+    turn = np.array([0.8, 0.0, 0.0, 0.6])
+    pose.orientation.w, pose.orientation.z = 0.8, 0.6
+    twist.angular.x, twist.angular.y, twist.angular.z = 0.3, -0.2, 0.1
+    for given in ((pose, twist), (pose, None), (None, twist)):
+        moved = entities.moved(name, x, "", *given)
+        now, other = Pose(), Twist()
+        entities.show(name, moved, now, other)
+        o, w = now.orientation, other.angular
+        there = turn if given[0] else np.array([1.0, 0.0, 0.0, 0.0])
+        assert np.array([o.w, o.x, o.y, o.z]) == pytest.approx(there, abs=1e-12)
+        if given[1]:
+            assert [w.x, w.y, w.z] == pytest.approx([0.3, -0.2, 0.1], abs=1e-12)
+        else:  # the body spins about its own axes as before
+            assert dsys.velocity(moved) == pytest.approx(dsys.velocity(x), abs=1e-12)
+
+
 @pytest.mark.slow
 def test_a_body_is_moved_and_turned_alone():
     from geometry_msgs.msg import Pose, Twist
@@ -88,7 +116,10 @@ def test_a_body_is_moved_and_turned_alone():
         ({"frame": "map"}, "base_link in the frame 'map'; expected 'odom'"),
         ({"w": 2.0}, "no unit quaternion"),
         ({"w": 0.0, "x": 1.0}, "moves in the plane"),
+        ({"w": 0.0, "y": 1.0}, "moves in the plane"),
+        ({"w": 1.0, "y": 1e-4}, "moves in the plane"),
         ({"z": 0.1}, "moves in the plane"),
+        ({"z": -1e-4}, "moves in the plane"),
         ({"px": float("nan")}, "not finite"),
         ({"vx": float("inf")}, "not finite"),
     ],
@@ -103,6 +134,7 @@ def test_poses_and_twists_that_cannot_be_are_refused(change, error):
     pose, twist = Pose(), Twist()
     pose.position.x, pose.position.z = change.get("px", 0.0), change.get("z", 0.0)
     pose.orientation.w, pose.orientation.x = change.get("w", 1.0), change.get("x", 0.0)
+    pose.orientation.y = change.get("y", 0.0)
     twist.linear.x = change.get("vx", 0.0)
     entities = Entities(scenario, dsys, scenario.parameters, "")
     x = scenario.reference(dsys).states[0]

@@ -1,16 +1,23 @@
 """What becomes of the requests of actions, with stand-ins for their types and servers."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
-from geometry_msgs.msg import Pose  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
+from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
 from nh_control.ros.loop.refusal import Refusal  # noqa: E402
-from nh_control.ros.messages.goal_actions import Flight, FollowJointTrajectory  # noqa: E402
+from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
+from nh_control.ros.messages.goal_actions import (  # noqa: E402
+    Flight,
+    FollowJointTrajectory,
+    NavigateToPose,
+)
 from nh_control.ros.messages.goal_interface import Progress  # noqa: E402
 
 LEG = SimpleNamespace(start=20, end=50)
@@ -45,11 +52,12 @@ class Goals:
 
     def __init__(self):
         self.step, self.asked, self.stopped, self.refused = 10, [], False, []
+        self.height = 0.0
 
     def progress(self):
-        """The payload 0.5 m behind its target."""
+        """The payload 0.5 m behind its target, at a height."""
         actual, target = Pose(), Pose()
-        target.position.x = 0.5
+        target.position.x, actual.position.z = 0.5, self.height
         return Progress(self.step, 10**7 * self.step, "payload", "odom", actual, target)
 
     def refuse(self, what, reason, kind, flight):
@@ -60,6 +68,9 @@ class Goals:
     def trajectory(self, message, flight):
         """Note it."""
         self.asked.append((message, flight))
+
+    def goal(self, message, flight):
+        """Note nothing."""
 
     def stop(self):
         """Note it."""
@@ -138,3 +149,180 @@ def test_a_canceled_request_brings_the_body_to_rest(goals):
     handle.is_cancel_requested = True
     flight.tick(goals)
     assert handle.state == "canceled" and goals.stopped
+
+
+# Feedback and results of both kinds --------------------------------------------------------------
+
+
+class Feedback(SimpleNamespace):
+    """Feedback of nav2_msgs."""
+
+    def __init__(self):
+        super().__init__(header=Header(), navigation_time=Time(), estimated_time_remaining=Time())
+
+
+class Navigated(SimpleNamespace):
+    """A result of nav2_msgs since Jazzy."""
+
+    UNKNOWN = 9
+
+
+def navigate(goals, goal=(3.0, 4.0, 0.0)):
+    """The flight of a request to go somewhere, and its handle."""
+    pose = PoseStamped()
+    conversions.set_xyz(pose.pose.position, goal)
+    handle, action = Handle(pose=pose), SimpleNamespace(Feedback=Feedback, Result=Navigated)
+    flight = Flight(NavigateToPose(), handle, action, 0.01, goals.step)
+    NavigateToPose().ask(goals, handle.request, flight)
+    return flight, handle
+
+
+def test_feedback_on_the_way_to_a_pose(goals):
+    goals.goal = lambda pose, flight: goals.asked.append((pose, flight))
+    flight, handle = navigate(goals)
+    assert goals.asked == [(handle.request.pose, flight)]
+    goals.step = 15
+    flight.tick(goals)
+    assert conversions.nanoseconds(handle.feedback[-1].estimated_time_remaining) == 0
+    flight.accepted(LEG)
+    goals.step = 30
+    flight.tick(goals)
+    feedback = handle.feedback[-1]
+    assert conversions.nanoseconds(feedback.navigation_time) == 200_000_000  # since step 10
+    assert conversions.nanoseconds(feedback.estimated_time_remaining) == 200_000_000
+    assert conversions.nanoseconds(feedback.current_pose.header.stamp) == 300_000_000
+    assert feedback.current_pose.header.frame_id == "odom"
+    assert feedback.distance_remaining == pytest.approx(5.0)
+    for goal, way in (((0.0, 0.0, 2.0), 3.0), ((0.0, 0.0, 0.0), 0.0), ((2.0, 0.0, -3.0), 8**0.5)):
+        flight, handle = navigate(goals, goal)
+        goals.height = -1.0
+        flight.tick(goals)
+        assert handle.feedback[-1].distance_remaining == pytest.approx(way)
+
+
+def test_results_on_the_way_to_a_pose():
+    kind, result = NavigateToPose(), Navigated(error_msg="", error_code=0)
+    kind.fill_result(result, Refusal.STAMP, "late")
+    assert (result.error_code, result.error_msg) == (9, "late")
+    kind.fill_result(result, None, "")
+    assert (result.error_code, result.error_msg) == (0, "")
+    before_jazzy = Navigated()
+    kind.fill_result(before_jazzy, None, "late")
+    assert vars(before_jazzy) == {}
+
+
+def test_feedback_along_a_trajectory_tells_what_is_desired_what_is_and_the_difference(goals):
+    handle = Handle()
+    flight = begin(handle, goals)
+    goals.height = 2.0
+    flight.tick(goals)
+    feedback = handle.feedback[-1]
+    places = {
+        name: conversions.xyz(getattr(feedback, f"multi_dof_{name}").transforms[0].translation)
+        for name in ("desired", "actual", "error")
+    }
+    assert places["desired"].tolist() == [0.5, 0.0, 0.0]
+    assert places["actual"].tolist() == [0.0, 0.0, 2.0]
+    assert places["error"].tolist() == [0.5, 0.0, -2.0]
+    assert feedback.multi_dof_joint_names == ["payload"]
+    assert (feedback.header.frame_id, feedback.header.stamp.nanosec) == ("odom", 10**8)
+
+
+def test_time_that_has_not_begun_is_none(goals):
+    flight = begin(Handle(), goals)
+    assert (flight.time_ns(3, 5), flight.time_ns(5, 3)) == (20_000_000, 0)
+
+
+class Server:
+    """An action server that is called by a test."""
+
+    def __init__(self, node, action, name, **callbacks):
+        self.action, self.name, self.ended = action, name, False
+        self.__dict__.update(callbacks)
+
+    def destroy(self):
+        """End."""
+        self.ended = True
+
+
+@pytest.fixture
+def served(goals, monkeypatch):
+    """Action servers of both kinds or of those installed: f(*packages) -> actions, servers."""
+    from bench import Desk
+
+    made, log = [], []
+
+    def serve(*packages):
+        for package in ("nav2_msgs", "control_msgs"):
+            names = {"nav2_msgs": "NavigateToPose", "control_msgs": "FollowJointTrajectory"}
+            action = SimpleNamespace(
+                Feedback=lambda: SimpleNamespace(header=Header()), Result=Result
+            )
+            module = SimpleNamespace(**{names[package]: action})
+            there = module if package in packages else None
+            monkeypatch.setitem(sys.modules, f"{package}.action", there)
+            monkeypatch.setitem(sys.modules, package, SimpleNamespace(action=there))
+
+        def server(*given, **callbacks):
+            made.append(Server(*given, **callbacks))
+            return made[-1]
+
+        monkeypatch.setattr(goal_actions, "ActionServer", server)
+        timers = []
+        node = SimpleNamespace(
+            get_logger=lambda: SimpleNamespace(info=log.append),
+            create_timer=lambda period_s, callback: timers.append((period_s, callback)),
+        )
+        desk = Desk()
+        actions = goal_actions.GoalActions(node, desk, goals, 0.01)
+        return SimpleNamespace(actions=actions, servers=made, log=log, timers=timers, desk=desk)
+
+    return serve
+
+
+def test_actions_are_offered_whose_packages_are_installed(served):
+    assert [s.name for s in served("nav2_msgs", "control_msgs").servers] == [
+        "navigate_to_pose",
+        "follow_joint_trajectory",
+    ]
+
+
+def test_a_missing_package_is_named(served):
+    some = served("control_msgs")
+    assert [server.name for server in some.servers] == ["follow_joint_trajectory"]
+    assert some.log == ["no action navigate_to_pose: nav2_msgs is not installed"]
+    assert [period_s for period_s, _ in some.timers] == [0.1]
+
+
+def test_without_any_package_there_is_nothing_to_do(served):
+    none = served()
+    assert none.servers == none.timers == [] and len(none.log) == 2
+
+
+def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goals):
+    from rclpy.action.server import CancelResponse, GoalResponse
+
+    here = served("control_msgs")
+    (server,), ((_, tick),) = here.servers, here.timers
+    assert server.goal_callback(None) is GoalResponse.ACCEPT
+    assert server.cancel_callback(None) is CancelResponse.ACCEPT
+    first, second = Handle(), Handle()
+    for handle in (first, second):
+        server.handle_accepted_callback(handle)
+    tick()
+    tick()
+    assert (len(first.feedback), len(second.feedback)) == (2, 2)
+    (_, one), (_, other) = goals.asked
+    one.ended(None, "replaced")
+    tick()
+    assert (len(first.feedback), len(second.feedback)) == (2, 3)
+    assert here.actions._flights == [other]
+    other.accepted(LEG)
+    goals.step = LEG.end
+    tick()
+    tick()
+    assert second.state == "succeed" and here.actions._flights == []
+    here.desk.close()
+    assert server.goal_callback(None) is GoalResponse.REJECT
+    here.actions.close()
+    assert server.ended

@@ -13,6 +13,7 @@ from rclpy.clock_type import ClockType  # noqa: E402
 
 from nh_control.ros.loop.report import Report  # noqa: E402
 from nh_control.ros.messages import conversions, target_publisher  # noqa: E402
+from nh_control.ros.messages.controller_state import ControllerState  # noqa: E402
 from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
 from nh_control.ros.messages.ground_truth import GroundTruth  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -201,3 +202,31 @@ def test_the_truth_is_told_to_those_who_listen(bench):
     made.publishers[1].subscribers = 1
     made.publish(q, v, 5)
     assert [len(publisher.sent) for publisher in made.publishers] == [2, 2]
+
+
+def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(bench):
+    """Of a system with rotations, whose states have more numbers than local coordinates."""
+    K = np.arange(18.0).reshape(3, 2, 3)
+    space = SimpleNamespace(tangent_names=("a", "b", "c"))
+    dsys = SimpleNamespace(
+        state_names=("w", "x", "y", "z"), state_space=space, inputs=("f", "g"), nu=2, ndx=3
+    )
+    trackers = [SimpleNamespace(gains=SimpleNamespace(K=K), hold=hold) for hold in (False, True)]
+    legs = [SimpleNamespace(start=4, tracker=tracker) for tracker in trackers]
+    leg, sequence = [legs[0]], SimpleNamespace(dsys=dsys, leg=lambda k: leg[0])
+    made = ControllerState(bench, sequence)
+    command = SimpleNamespace(error=np.array([0.1, 0.2, 0.3]))
+    for hold, k, expected in ((0, 5, K[1]), (0, 6, K[2]), (0, 7, 0 * K[0]), (1, 9, K[2])):
+        leg[0] = legs[hold]
+        made.publish(np.arange(4.0), command, k, 10**7)
+        gains = bench.sent("controller_state/gains")[-1]
+        assert list(gains.data) == expected.ravel().tolist()
+    rows, columns = gains.layout.dim
+    assert (rows.label, rows.size, rows.stride) == ("f,g", 2, 6)
+    assert (columns.label, columns.size, columns.stride) == ("a,b,c", 3, 3)
+    reference, error = (
+        bench.sent(f"controller_state/{name}")[-1] for name in ("reference", "error")
+    )
+    assert (reference.name, list(reference.position)) == (["w", "x", "y", "z"], [0, 1, 2, 3])
+    assert (error.name, list(error.position)) == (["a", "b", "c"], [0.1, 0.2, 0.3])
+    assert conversions.nanoseconds(error.header.stamp) == 10**7

@@ -239,6 +239,49 @@ def test_entities(plant):
     assert code == 101 and "moves in the plane" in text and loop.plant.step == 1
 
 
+def test_pose_and_twist_are_set_only_if_asked_for(plant):
+    node, loop, _ = plant
+    to(node, PAUSED)
+    given = node.call("get_entity_state", entity="base_link").state
+    given.pose.position.y += 0.5
+    given.twist.linear.x *= 1.5
+    set_ = lambda **what: node.result("set_entity_state", entity="base_link", state=given, **what)  # noqa: E731
+    shown = lambda: node.call("get_entity_state", entity="base_link").state  # noqa: E731
+    place, speed = given.pose.position.y, given.twist.linear.x
+    assert speed > 1.0  # ahead, where its wheels let it go
+    assert set_(set_pose=True) == (1, "")
+    assert shown().pose.position.y == pytest.approx(place)
+    assert shown().twist.linear.x == pytest.approx(speed / 1.5)
+    given.pose.position.y += 0.5
+    assert set_(set_twist=True) == (1, "")
+    assert shown().pose.position.y == pytest.approx(place)
+    assert shown().twist.linear.x == pytest.approx(speed)
+    at = loop.plant.state
+    assert set_() == (1, "") and loop.plant.state == pytest.approx(at, abs=1e-12)
+
+
+def test_all_states_come_with_their_names_and_a_category(plant):
+    node, _, _ = plant
+    kind, _ = node.services["get_entities_states"]
+    filters = kind.Request().filters
+    filters.filter = "link$"  # anywhere in the name
+    answer = node.call("get_entities_states", filters=filters)
+    assert answer.entities == ["base_link"] and len(answer.states) == 1
+    assert node.call("get_entities", filters=filters).entities == ["base_link"]
+    robot = type(node.call("get_entity_info", entity="base_link").info.category).CATEGORY_ROBOT
+    assert node.call("get_entity_info", entity="base_link").info.category.category == robot
+    filters.bounds.type = 1
+    assert node.call("get_entities_states", filters=filters).result.result == 0
+
+
+def test_at_the_end_the_action_ends(plant):
+    _, _, control = plant
+    ended = []
+    control._action = type("Server", (), {"destroy": lambda self: ended.append(True)})()
+    control.close()
+    assert ended == [True]
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [({"filter": "^x"}, 1), ({"filter": "("}, 4), ({"categories": [1]}, 0)],

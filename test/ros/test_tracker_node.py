@@ -27,6 +27,8 @@ H_NS = 10**7
 MODEL = BOB.model()
 REFERENCE = pushed(MODEL)
 SHOWN = codecs(BOB, MODEL)
+HELD = (np.eye(2), np.eye(1), None)
+"""Weights of a motion that is held: its end has none of its own."""
 
 
 class Answering:
@@ -117,6 +119,16 @@ def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
         assert list(robot.last("joint_commands")[0].effort) == [0.0]
 
 
+def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, monkeypatch):
+    scenario = replace(BOB, references={"hanging": hanging}, hold=True, weights=HELD)
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    robot = trackers()
+    expected = scenario.tracker(MODEL, hanging(MODEL), False)
+    robot.state(len(hanging(MODEL)) + 5, 0.1)
+    assert np.abs(robot.gains - expected.gains.K[-1]).max() < 1e-12
+    assert robot.last("joint_commands")[0].effort[0] != 0.0
+
+
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
     robot, now = trackers(), [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
@@ -180,6 +192,8 @@ def test_another_reference_is_followed_from_the_next_step_on(trackers):
     assert conversions.nanoseconds(path.poses[0].header.stamp) == 6 * H_NS
     robot.state(6)
     assert robot.last("controller_state/reference")[0].position == pytest.approx([0.0, 0.0])
+    other = BOB.tracker(MODEL, hanging(MODEL), False)
+    assert np.abs(robot.gains - other.gains.K[0]).max() < 1e-12
     assert ("info", "reference 'hanging' from t = 0.060 s") in robot.node.logged
     assert robot.set("reference", "hanging").successful
     assert len(robot.node.sent("reference")) == 2  # that is so already
@@ -453,6 +467,9 @@ def test_progress_is_where_the_body_is_and_should_be(guided):
         0, 0, "bob", "odom",
     )  # fmt: skip
     assert progress.pose == progress.target
+    goals._now = lambda: -1  # no state of hardware has come
+    assert goals.progress().time_ns == 0
+    goals._now = lambda: 4 * H_NS
     robot.state(4, 0.5)
     progress = goals.progress()
     target = float(MODEL.configuration(REFERENCE.states[4])[0])
