@@ -22,7 +22,11 @@ from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
 from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.ros.messages import conversions, hardware_interface  # noqa: E402
+from nh_control.ros.messages import (  # noqa: E402
+    conversions,
+    hardware_interface,
+    simulation_interface,
+)
 from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
 from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -52,7 +56,10 @@ class Node:
         self.services, self.topics, self.errors, self.infos = {}, {}, [], []
         self.name = "tracker"
         self.closed = False
-        self.clock = types.SimpleNamespace(now=lambda: types.SimpleNamespace(nanoseconds=0))
+        self.warnings, self.starts_told, self.listening = [], 1, []
+        self.now_ns = 0
+        now = lambda: types.SimpleNamespace(nanoseconds=self.now_ns)  # noqa: E731
+        self.clock = types.SimpleNamespace(now=now)
 
     def create_service(self, kind, name, callback):
         """Known by its name."""
@@ -72,15 +79,17 @@ class Node:
 
     def get_logger(self):
         """Keeps what is told."""
-        return types.SimpleNamespace(error=self.errors.append, info=self.infos.append)
+        return types.SimpleNamespace(
+            error=self.errors.append, info=self.infos.append, warning=self.warnings.append
+        )
 
     def count_publishers(self, topic):
-        """Somebody says when the reference starts."""
-        return 1
+        """Somebody says when the reference starts, or nobody."""
+        return self.starts_told if topic == "reference_start" else 0
 
     def get_subscriptions_info_by_topic(self, topic):
-        """Nobody listens."""
-        return []
+        """Nobody listens, if not told otherwise."""
+        return self.listening
 
 
 class Interface:
@@ -109,14 +118,14 @@ class Interface:
 class Hardware(Interface):
     """That of hardware."""
 
-    def __init__(self, by_service=False, after=Kind.NONE, **limits):
+    def __init__(self, by_service=False, after=Kind.NONE, ranges=(), timing=Timing(), **limits):
         super().__init__()
-        self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), Timing())
+        self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), timing)
         self.arming = Arming(Limits(**limits))
         self.made = HardwareInterface(
             self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
             self._send, by_service, AfterDisarming(self.dsys, after),
-            SafeRange(SCENARIO, self.dsys.system.space), self._begin,
+            SafeRange(SCENARIO, self.dsys.system.space, ranges), self._begin,
         )  # fmt: skip
 
 
@@ -130,7 +139,8 @@ class Silent(Hardware):
         self.arming.arm()
         self.node.clock, self.wall_s = ROSClock(), 1000.0
         self.node.clock._set_ros_time_is_active(simulated)
-        steady = types.SimpleNamespace(monotonic=lambda: self.wall_s)
+        clock = lambda: self.wall_s  # noqa: E731
+        steady = types.SimpleNamespace(monotonic=clock, perf_counter=clock)
         monkeypatch.setattr(hardware_interface, "time", steady)
 
     def armed_after(self, wall_s, simulated_s):
@@ -276,3 +286,267 @@ def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
     late.state(0)
     late.state(9)
     assert [k for _, k, _ in late.sent] == [0, 9]
+
+
+# Of a simulation ---------------------------------------------------------------------------------
+
+
+def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one():
+    plant = Simulated()
+    plant.start(0)
+    for angle in (0.1, 0.1, 0.2):
+        plant.state(3, angle)
+    (first, *_), (again, *_), (other, *_) = plant.sent
+    assert again is None and other[0] == pytest.approx(2 * first[0])
+    plant.state(4, 0.1)
+    plant.state(3, 0.1)  # the run has started again
+    assert plant.begun == 1 and plant.sent[-1][0][0] == pytest.approx(first[0])
+    assert [k for _, k, _ in plant.sent] == [3, 3, 3, 4, 3]
+    assert [stamp for *_, stamp in plant.sent] == [k * H_NS for k in (3, 3, 3, 4, 3)]
+
+
+def test_states_wait_until_it_is_known_when_the_reference_starts():
+    plant = Simulated()
+    plant.state(5)
+    assert plant.sent == []
+    plant.start(2)
+    plant.state(5)
+    assert plant.sent[0][1:] == (3, 5 * H_NS) and plant.made.now_ns == 5 * H_NS
+    alone = Simulated()
+    alone.node.starts_told = 0
+    alone.state(5)
+    assert alone.sent[0][1:] == (5, 5 * H_NS) and alone.made.now_ns == 5 * H_NS
+
+
+def test_a_plant_that_starts_again_before_it_said_so_is_followed_from_zero():
+    plant = Simulated()
+    plant.start(10)
+    plant.state(12)
+    plant.state(3)
+    assert [k for _, k, _ in plant.sent] == [2, 3] and plant.begun == 2
+    assert plant.made.now_ns == 3 * H_NS
+
+
+@pytest.mark.parametrize("stamp_ns", [H_NS // 2, H_NS + H_NS // 3])
+def test_stamps_between_steps_are_refused_with_the_remedy(stamp_ns):
+    plant = Simulated()
+    plant.start(0)
+    (codec,) = plant.codecs
+    codec.write([0.0], [0.0])
+    conversions.set_time(codec.message.header.stamp, stamp_ns)
+    plant.node.topics[codec.topic](codec.message)
+    report = plant.report.make()
+    assert plant.sent == [] and report.values["states_refused"] == 1
+    assert any("source:=hardware" in text for text in report.news.values())
+
+
+def test_states_that_are_none_are_refused_and_the_next_one_is_answered():
+    plant = Simulated()
+    plant.start(0)
+    plant.state(0)
+    plant.state(1, np.nan)
+    assert len(plant.sent) == 1 and plant.report.make().values["states_refused"] == 1
+    plant.state(1, 0.1)
+    assert len(plant.sent) == 2 and plant.sent[-1][0][0] < 0
+
+
+def test_what_was_learned_in_a_run_is_forgotten_in_the_next_one():
+    plant = Simulated(integral=True)
+    plant.start(0)
+    for k in range(4):
+        plant.state(k, 0.05 * k)
+    assert plant.learned.any()
+    plant.state(0, 0.05)
+    assert not plant.learned.any()
+    fresh = Simulated(integral=True)
+    fresh.start(0)
+    fresh.state(0, 0.05)
+    assert plant.sent[-1][0] == pytest.approx(fresh.sent[-1][0])
+
+
+def test_velocities_that_are_not_measured_are_made_of_what_was_commanded():
+    """The momentum of a pendulum that moves as the model says is exact."""
+    plant = Simulated()
+    plant.start(0)
+    (codec,) = codecs(SCENARIO, plant.dsys, velocities=False)
+    x = plant.dsys.state([0.1], [0.3])
+    for k in range(4):
+        codec.write(plant.dsys.configuration(x).tolist(), [0.0])
+        conversions.set_time(codec.message.header.stamp, k * H_NS)
+        plant.node.topics[codec.topic](codec.message)
+        x = plant.dsys.step(x, plant.sent[-1][0])
+    before = plant.sequence.leg(0).tracker
+    measured = plant.dsys.state(plant.dsys.configuration(x), plant.dsys.velocity(x))
+    codec.write(plant.dsys.configuration(x).tolist(), [0.0])
+    conversions.set_time(codec.message.header.stamp, 4 * H_NS)
+    plant.node.topics[codec.topic](codec.message)
+    assert plant.report.last[1].error == pytest.approx(before.command(4, measured).error, abs=1e-6)
+
+
+def waits(monkeypatch, plant):
+    """How long it waits for listeners, by a clock that sleep alone moves."""
+    now = [10.0]
+    stand_in = types.SimpleNamespace(
+        monotonic=lambda: now[0],
+        sleep=lambda s: now.__setitem__(0, now[0] + s),
+        perf_counter=lambda: 0.0,
+    )
+    monkeypatch.setattr(simulation_interface, "time", stand_in)
+    return lambda: now[0] - 10.0
+
+
+def test_a_first_or_repeated_answer_waits_for_those_who_listen_but_not_for_ever(monkeypatch):
+    from rclpy.qos import DurabilityPolicy
+
+    plant = Simulated()
+    plant.start(0)
+    waited = waits(monkeypatch, plant)
+    quality = types.SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
+    recorder = types.SimpleNamespace(node_name="recorder", qos_profile=quality)
+    plant.state(0)
+    assert waited() == 0.0  # nobody listens
+    plant.node.listening = [recorder]
+    plant.state(1)
+    assert waited() == 0.0  # the run has begun
+    plant.state(1)
+    assert waited() == pytest.approx(1.0, abs=0.1) and len(plant.sent) == 3
+    assert len(plant.node.warnings) == 1 and "was not matched in 1 s" in plant.node.warnings[0]
+    plant.state(1)
+    assert waited() == pytest.approx(1.0, abs=0.1) and len(plant.node.warnings) == 1
+
+
+# Of hardware -------------------------------------------------------------------------------------
+
+
+def armed(**options):
+    """Armed hardware."""
+    robot = Hardware(**options)
+    robot.node.services["~/arm"](data=True)
+    return robot
+
+
+def test_who_leaves_its_range_is_disarmed():
+    robot = armed(ranges=["pendulum_joint:-0.5:0.5"])
+    robot.state(0, 0.49)
+    assert robot.arming.armed
+    robot.state(1, 0.51)
+    assert not robot.arming.armed and "pendulum_joint" in robot.arming.reason
+
+
+def test_one_of_several_inputs_that_is_saturated_for_too_long_disarms(monkeypatch):
+    robot = armed(saturation_s=0.5)
+    seen = []
+    robot.arming.observe = lambda *given: seen.append(given)
+    command = types.SimpleNamespace(
+        error=np.array([0.1, 9.0]), u=np.zeros(1), saturated=np.array([False, True]), memory=None
+    )
+    answer = types.SimpleNamespace(
+        command=command, step=0, x=np.zeros(2), target=np.zeros(2), age_s=0.0
+    )
+    robot.tracker.answer = lambda *given: answer
+    robot.report.computed = lambda *given: None
+    robot.state(0)
+    ((_, error, saturated, left),) = seen
+    assert error.tolist() == [0.1] and saturated is True and not left
+
+
+def test_a_jump_of_time_disarms_and_measurements_count_anew():
+    robot = armed()
+    robot.state(500, 0.1)
+    robot.state(100, 0.1)
+    assert not robot.arming.armed
+    assert robot.arming.reason == "the states' time jumped back by 8 s"
+    assert robot.tracker.start_ns is None
+    robot.node.services["~/arm"](data=True)
+    robot.state(101, 0.1)
+    assert robot.tracker.start_ns == 101 * H_NS and robot.arming.armed
+
+
+def test_time_that_jumps_ahead_disarms():
+    robot = armed()
+    robot.state(0, 0.1)
+    sent = len(robot.sent)
+    robot.state(10**6, 0.1)
+    assert not robot.arming.armed and "jumped ahead by 2e+04 s" in robot.arming.reason
+    assert len(robot.sent) == sent
+    assert robot.report.make().values["states_refused"] == 1
+
+
+def test_states_that_cannot_be_used_are_told_and_count_as_silence(monkeypatch):
+    robot = Silent(monkeypatch, simulated=False)
+    robot.state(0, 0.1)
+    robot.wall_s += 0.6
+    robot.state(1, np.nan)
+    assert not robot.arming.armed and "no state that can be used" in robot.arming.reason
+    assert robot.report.make().values["states_refused"] == 1
+
+
+def test_a_model_that_cannot_follow_disarms():
+    robot = armed()
+
+    def fail(*given):
+        raise hardware_interface.Diverged("no end")
+
+    robot.state(0, 0.1)
+    robot.tracker.answer = fail
+    robot.state(1, 0.1)
+    assert robot.arming.reason == "the model cannot follow the states: no end"
+    assert robot.report.make().values["states_refused"] == 1 and len(robot.sent) == 1
+
+
+def test_what_is_sent_is_known_to_the_model_and_after_disarming_that_nothing_is():
+    robot = armed()
+    sent, stopped = [], []
+    robot.tracker.sent = lambda u, now_ns: sent.append((float(u[0]), now_ns))
+    robot.tracker.stop = stopped.append
+    robot.node.now_ns = 7
+    robot.state(0, 0.1)
+    assert sent == [(robot.sent[0][0][0], 7)]
+    robot.node.now_ns = 9
+    robot.node.services["~/arm"](data=False)
+    assert stopped == [9]
+
+
+@pytest.mark.parametrize("after", [Kind.ZERO, Kind.HOLD, Kind.DAMP])
+def test_after_a_disarming_commands_go_on_as_is_said(after):
+    robot = armed(after=after)
+    robot.state(0, 0.1)
+    last = robot.sent[-1][0][0]
+    assert last < 0
+    robot.node.services["~/arm"](data=False)
+    robot.state(1, 0.0, 1.0)
+    u, _, stamp = robot.sent[-1]
+    assert stamp == H_NS
+    expected = {Kind.ZERO: 0.0, Kind.HOLD: last}.get(after)
+    assert u[0] == expected if expected is not None else u[0] < 0
+    robot.made.tick()
+    u, k, stamp = robot.sent[-1]
+    assert (k, stamp) == (0, H_NS)
+    assert u[0] == (last if after is Kind.HOLD else 0.0)  # the motion is not known any more
+
+
+def test_a_report_says_whether_it_is_armed_and_started_and_what_it_waits_for():
+    robot = Hardware(by_service=True)
+    values = lambda: robot.report.make().values  # noqa: E731
+    message = lambda: robot.report.make().message  # noqa: E731
+    assert (values()["armed"], values()["started"]) == (False, False)
+    assert robot.node.services["~/start"]().message == "disarmed"
+    robot.node.services["~/arm"](data=True)
+    robot.state(0, 0.1)
+    assert (values()["armed"], values()["started"], values()["disarmings"]) == (True, True, 0)
+    robot.node.services["~/arm"](data=False)
+    robot.node.services["~/arm"](data=True)
+    robot.state(1)
+    assert (values()["started"], values()["disarmings"]) == (False, 1)
+    assert "~/start" in message()
+    assert robot.node.services["~/start"]().message == "armed"
+    assert "~/start" not in message()
+
+
+def test_ages_and_response_times_are_reported():
+    robot = armed()
+    robot.node.now_ns = 3_000_000
+    robot.state(0, 0.1)
+    values = robot.report.make().values
+    assert values["state_age_ms"] == pytest.approx(3.0)
+    assert values["response_max_us"] > 0

@@ -13,7 +13,11 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, STEPS, hanging, pushed  # noqa: E402
-from geometry_msgs.msg import PoseStamped  # noqa: E402
+from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
+from trajectory_msgs.msg import (  # noqa: E402
+    MultiDOFJointTrajectory,
+    MultiDOFJointTrajectoryPoint,
+)
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.loop.after_disarming import Kind  # noqa: E402
@@ -428,6 +432,33 @@ def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
     robot.state(3)
     robot.state(0)
     assert len(second.heard) == 2 and len(far.heard) == 1
+
+
+def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(guided):
+    robot, planner = guided
+    robot.state(5)
+    assert robot.set("reference", "hanging").successful
+    robot.state(6)
+    message = MultiDOFJointTrajectory(joint_names=["bob"])
+    message.header.frame_id = "odom"
+    conversions.set_time(message.header.stamp, 2 * 10**9)
+    for time_s in (0, 1):
+        point = MultiDOFJointTrajectoryPoint(transforms=[Transform()])
+        point.time_from_start.sec = time_s
+        message.points.append(point)
+    pursuer = Pursuer()
+    robot.made._goals.trajectory(message, pursuer)
+    settle(robot)
+    ((k, due),) = planner.asked
+    assert pursuer.heard == [106] and k == 100  # of the leg that began at step 6
+    assert due == pytest.approx([2.0 - 1.06, 3.0 - 1.06])
+    texts = [text for _, text in robot.node.logged]
+    assert any(
+        text.startswith("trajectory of 2 points accepted: from t = 1.060 s") for text in texts
+    )
+    message.joint_names = ["camera"]
+    robot.made._goals.trajectory(message, pursuer)
+    assert pursuer.heard[1][0] == "NAMES"
 
 
 def test_a_goal_that_is_replaced_or_forgotten_while_it_is_planned_is_told(guided):
