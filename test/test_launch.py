@@ -1,18 +1,22 @@
-"""launch/*.launch.py: always that they compile and are complete; with `launch` installed, what
-they start for which arguments.
+"""launch/*.launch.py: what they start for which arguments; with `launch` where it is installed, or
+what stands for it.
 """
 
 import ast
 import importlib.util
+import signal
+import sys
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
+import launch_stand_in
 import pytest
 import yaml
 
 from nh_control import scenarios
 from nh_control.mechanics.parameters import declarations
+from nh_control.scenarios import finding
 
 ROOT = Path(__file__).parents[1]
 LAUNCH_FILES = {
@@ -21,13 +25,32 @@ LAUNCH_FILES = {
 }
 ANY = ("scenario", "hil", "multi")
 NAMED = [name for name in LAUNCH_FILES if name not in ANY]
+SOME = ("snakeboard", "quadrotor_payload", "urdf")
+EVERY = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) for name in NAMED]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
-needs_launch = pytest.mark.skipif(
-    not HAS_LAUNCH,
-    reason="launch and launch_ros come with a ROS installation, they are not on PyPI",
-)
+OURS = ("arguments", "bringup", "viewers")
+"""Modules that import `launch`."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def launch_packages():
+    """What stands for launch and launch_ros, where these are not installed."""
+    import nh_control.ros
+
+    if HAS_LAUNCH:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        there = finding.installed()  # looked for once
+        patch.setattr(finding, "installed", lambda: there)
+        for name, module in launch_stand_in.modules().items():
+            patch.setitem(sys.modules, name, module)
+        yield
+    for name in OURS:
+        sys.modules.pop(f"nh_control.ros.{name}", None)
+        vars(nh_control.ros).pop(name, None)
 
 
 def calls(path):
@@ -78,6 +101,20 @@ def description(name):
     return module.generate_launch_description()
 
 
+_KNOWN = {}
+
+
+def once(of_scenario):
+    """The same function, which looks at a scenario once for all tests."""
+
+    def known(scenario):
+        if id(scenario) not in _KNOWN:
+            _KNOWN[id(scenario)] = scenario, of_scenario(scenario)
+        return list(_KNOWN[id(scenario)][1])
+
+    return known
+
+
 OTHERS = ("ros2bag", "robot_state_publisher", "rviz2", "tf2_ros")
 
 
@@ -95,8 +132,10 @@ def launched_all(monkeypatch, packages, tmp_path):
     from launch.actions import DeclareLaunchArgument
 
     from launch import LaunchContext
-    from nh_control.ros import bringup, viewers
+    from nh_control.ros import arguments, bringup, viewers
 
+    for module in (arguments, bringup):
+        monkeypatch.setattr(module, "of_scenario", once(module.of_scenario))
     monkeypatch.setattr(viewers, "Node", Started)
     monkeypatch.setattr(viewers, "LogInfo", lambda msg: Started(executable=msg))
     monkeypatch.setattr(viewers, "launch_config", SimpleNamespace(log_dir=str(tmp_path)))
@@ -137,7 +176,6 @@ def inline(action):
     return action["parameters"][-1]
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("name", "models"),
     [
@@ -159,7 +197,6 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
     }
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("arguments", "executables"),
     [
@@ -176,7 +213,6 @@ def test_switches(launched, arguments, executables):
     assert set(launched(**arguments)) == executables
 
 
-@needs_launch
 @pytest.mark.parametrize("packages", [[]], ids=["nothing"])
 def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched, packages):
     warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:3]]
@@ -187,7 +223,6 @@ def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched,
         launched(record="true")
 
 
-@needs_launch
 def test_yes_may_be_written_as_python_does(launched):
     actions = launched(lockstep="True", headless="True")
     assert set(actions) == {"plant", "tracker"}
@@ -232,7 +267,6 @@ TYPED = {
 }
 
 
-@needs_launch
 @pytest.mark.parametrize("name", TYPED)
 def test_given_arguments_become_typed_inline_parameters(launched, name):
     given, expected = TYPED[name]
@@ -245,18 +279,15 @@ def test_given_arguments_become_typed_inline_parameters(launched, name):
         }
 
 
-@needs_launch
 def test_headless_ends_with_the_reference_unless_told_otherwise(launched):
     assert inline(launched(headless="true")["plant"]) == {"on_finish": "exit"}
     assert inline(launched(headless="true", on_finish="stay")["plant"]) == {"on_finish": "stay"}
 
 
-@needs_launch
 def test_the_plant_waits_for_the_recording(launched):
     assert inline(launched(record="true")["plant"]) == {"wait_for": ["rosbag2_recorder"]}
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("name", "state"),
     [("snakeboard", "joint_states"), ("quadrotor_payload", "multi_dof_joint_states")],
@@ -277,8 +308,7 @@ def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
     assert {("/clock", "clock"), ("/markers", "markers"), (f"/{state}", state)} <= remapped
 
 
-@needs_launch
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_topic_that_rviz_shows_is_remapped_into_the_namespace(launched, name):
     remapped = {source for source, _ in launched(name)["rviz2"]["remappings"]}
     assert rviz_topics(name) <= remapped
@@ -296,7 +326,6 @@ def rviz_topics(name):
     return {entry["Value"] for entry in entries}
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("argument", "text"),
     [("plant_substeps", "2.5"), ("speed_factor", "fast"), ("plant_lengths", "[0.6; 0.8]")],
@@ -309,7 +338,6 @@ def test_a_wrong_number_names_the_argument(launched, argument, text):
     )
 
 
-@needs_launch
 def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
     from nh_control.scenarios.urdf import DEFAULT
 
@@ -328,19 +356,16 @@ def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path
         assert view[view.index("--fixed-frame") + 1] == frame
 
 
-@needs_launch
 def test_a_file_that_is_no_robot_is_refused_before_anything_starts(launched, tmp_path):
     with pytest.raises(FileNotFoundError):
         launched("urdf", urdf=str(tmp_path / "none.urdf"))
 
 
-@needs_launch
 def test_a_missing_parameter_file_is_named(launched):
     with pytest.raises(ValueError, match="'params_file': no such file 'missing.yaml'"):
         launched(params_file="missing.yaml")
 
 
-@needs_launch
 @pytest.mark.parametrize(
     "argument", ["rviz", "lockstep", "reference", "plant_integrator", "on_finish", "fallback"]
 )
@@ -352,8 +377,7 @@ def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
         launched(**{argument: "nonsense"})
 
 
-@needs_launch
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_parameter_of_the_file_but_the_scenario_has_an_argument(name):
     """The launch file offers what the parameter file holds; the scenario is fixed by the launch
     file's name.
@@ -383,7 +407,6 @@ def flat(parameters, prefix=""):
 # --- hardware ------------------------------------------------------------------------------------
 
 
-@needs_launch
 def test_hardware_takes_the_place_of_the_plant(launched):
     actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
     assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
@@ -393,7 +416,6 @@ def test_hardware_takes_the_place_of_the_plant(launched):
     assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
 
 
-@needs_launch
 def test_a_shadow_compares_the_plant_or_the_hardware_with_the_model(launched):
     given = {"shadow": "true", "plant_m": "1.5", "step_s": "0.005"}
     actions = launched("scenario", scenario="snakeboard", **given)
@@ -407,7 +429,6 @@ def test_a_shadow_compares_the_plant_or_the_hardware_with_the_model(launched):
     assert inline(actions["shadow"])["plant.parameters.m"] == 1.5
 
 
-@needs_launch
 def test_hardware_has_an_argument_for_every_parameter_of_its_file():
     from nh_control.ros import arguments
 
@@ -421,7 +442,6 @@ def test_hardware_has_an_argument_for_every_parameter_of_its_file():
 EXAMPLES = ROOT / "resource" / "examples"
 
 
-@needs_launch
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
 def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, name):
     general, own = launched("scenario", scenario=name), launched(name)
@@ -432,7 +452,6 @@ def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, na
     assert general["rviz2"]["arguments"] == own["rviz2"]["arguments"]
 
 
-@needs_launch
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launched, name):
     file = EXAMPLES / f"{name}.py"
@@ -458,7 +477,6 @@ def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launc
     assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / "scenario.yaml"
 
 
-@needs_launch
 def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
     file = EXAMPLES / "underwater_vehicle.py"
     actions = launched("scenario", scenario=str(file))
@@ -469,7 +487,6 @@ def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
     assert Path(view[1]) == ROOT / "config" / "scenario.rviz"
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -486,7 +503,6 @@ def test_what_a_scenario_does_not_have_is_refused_before_anything_starts(
         launched("scenario", **arguments)
 
 
-@needs_launch
 def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
     actions = launched("scenario", scenario="urdf", base="floating")
     assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}
@@ -496,7 +512,6 @@ def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
 # --- several robots ------------------------------------------------------------------------------
 
 
-@needs_launch
 def test_several_robots_have_namespaces_frames_and_clocks_and_one_rviz(launched_all):
     actions = launched_all("multi", scenario="snakeboard", robots="left right", record="true")
     by_robot = {
@@ -518,7 +533,6 @@ def test_several_robots_have_namespaces_frames_and_clocks_and_one_rviz(launched_
     ]
 
 
-@needs_launch
 def test_rviz_shows_every_robot_in_its_frames(launched_all):
     (viewer,) = [
         action
@@ -541,7 +555,6 @@ def test_rviz_shows_every_robot_in_its_frames(launched_all):
     assert common == {"Grid", "TF", "Group"}
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("given", "prefix"),
     [({}, "one/"), ({"frame_prefix": "a_"}, "a_"), ({"clock": "global"}, "one/")],
@@ -560,7 +573,6 @@ def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given,
     assert (("/clock", "clock") in actions["rviz2"]["remappings"]) == ("clock" not in given)
 
 
-@needs_launch
 @pytest.mark.parametrize(
     ("given", "error"),
     [
@@ -576,7 +588,6 @@ def test_robots_that_cannot_be_are_refused(launched, given, error):
         launched("multi", scenario="snakeboard", **given)
 
 
-@needs_launch
 def test_the_last_of_several_robots_ends_the_launch():
     from launch.events.process import ProcessExited
 
@@ -601,3 +612,178 @@ def test_the_last_of_several_robots_ends_the_launch():
     assert ended(again, -9) == []  # killed: it comes back
     with pytest.raises(RuntimeError, match="exit code 1"):
         ended(again, 1)
+
+
+@pytest.fixture
+def exits():
+    """What becomes of processes that end: f(options, code, shutdown) -> actions."""
+    from launch.events.process import ProcessExited
+
+    from launch import LaunchContext
+    from nh_control.ros.bringup import _Exits
+
+    def ended(options, code=0, shutdown=False):
+        event = ProcessExited(
+            action=None, name="x", cmd=[], cwd=None, env=None, pid=1, returncode=code
+        )
+        context = LaunchContext()
+        if shutdown:
+            context._set_is_shutdown(True) if HAS_LAUNCH else setattr(context, "is_shutdown", True)
+        return options["on_exit"](event, context)
+
+    return _Exits(), ended
+
+
+def test_a_display_may_end_and_fail_but_the_exit_code_tells(exits):
+    made, ended = exits
+    display, plant = made.of("display", required=False), made.of("plant")
+    assert ended(display, 1) == []
+    with pytest.raises(RuntimeError, match="the display ended with exit code 1"):
+        ended(plant)
+    assert len(ended(plant)) == 1  # told once
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [(0, ""), (-signal.SIGINT, ""), (-signal.SIGTERM, ""), (-signal.SIGKILL, "-9"), (3, "3")],
+)
+def test_what_is_ended_by_the_launch_has_not_failed(exits, code, text):
+    made, ended = exits
+    plant = made.of("plant")
+    if not text:
+        ended(plant, code, shutdown=True)
+        return
+    with pytest.raises(RuntimeError, match=f"exit code {text}"):
+        ended(plant, code, shutdown=True)
+
+
+def test_a_killed_tracker_comes_back_and_is_told_at_the_end(exits):
+    made, ended = exits
+    tracker, plant = made.of("tracker", comes_back=True), made.of("plant")
+    assert tracker["respawn"] is True and 0.1 <= tracker["respawn_delay"] <= 1.0
+    assert "respawn" not in plant
+    assert ended(tracker, -signal.SIGKILL) == []
+    with pytest.raises(RuntimeError, match="the tracker ended with exit code -9"):
+        ended(plant)
+
+
+def test_nodes_know_their_launch(launched):
+    """They end with it, however it ends."""
+    import os
+
+    from nh_control.runs.node_process import PARENT
+
+    for name, action in launched(record="true", shadow="true").items():
+        own = name in ("plant", "tracker", "shadow", "display", "record")
+        assert (action.get("additional_env") == {PARENT: str(os.getpid())}) is own
+        assert ("respawn" in action) is (name == "tracker")
+        assert action["output"] == "screen"
+        assert name == "record" or action["package"] == {
+            "rviz2": "rviz2", "robot_state_publisher": "robot_state_publisher"
+        }.get(name, "nh_control")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "simulated"),
+    [({}, True), ({"clock": "none"}, False), ({"plant": "false"}, False),
+     ({"clock": "global"}, True)],
+)  # fmt: skip
+def test_viewers_take_the_time_of_a_plant_that_tells_it(launched, given, simulated):
+    actions = launched(**given)
+    assert actions["rviz2"]["parameters"] == [{"use_sim_time": simulated}]
+    assert actions["robot_state_publisher"]["parameters"][1] == {"use_sim_time": simulated}
+
+
+def test_a_recording_has_every_topic_of_a_run_once(launched):
+    from nh_control.runs import topics
+
+    scenario = scenarios.get("quadrotor_payload")
+    command = launched("quadrotor_payload", record="true")["record"]["cmd"]
+    assert command[:5] == ["ros2", "bag", "record", "--storage", "mcap"]
+    recorded = command[command.index("--topics") + 1 :]
+    own = {topic if topic.startswith("/") else f"/{topic}" for topic in topics.recorded(scenario)}
+    odometry = {f"/{topic}" for topic in topics.odometry(scenario)}
+    assert odometry and own | odometry | {"/tf", "/tf_static", "/robot_description"} <= set(
+        recorded
+    )
+    assert len(recorded) == len(set(recorded)) and "--output" not in command
+
+
+def test_defaults_start_a_simulation_and_rviz_and_no_recording():
+    from nh_control.ros import arguments
+
+    offered = {a.name: a.default for a in arguments.options(ROOT, "snakeboard", True)}
+    assert offered == {
+        "params_file": str(ROOT / "snakeboard.yaml"),
+        "namespace": "",
+        "plant": "true",
+        "tracker": "true",
+        "shadow": "false",
+        "headless": "false",
+        "rviz": "true",
+        "use_robot_state_publisher": "true",
+        "record": "false",
+        "bag": "",
+    }
+    assert [a.default for a in arguments.options(ROOT, "", True)][0] == ""
+    assert {a.default for a in arguments.parameters(scenarios.get("snakeboard"))} == {""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (bool, "True", True),
+        (bool, "false", False),
+        (int, "3", 3),
+        (float, "3", 3.0),
+        (str, "a b", "a b"),
+        (list, " a  b ", ["a", "b"]),
+        (tuple, "[1, 2.5]", [1.0, 2.5]),
+        (tuple, "1,2", [1.0, 2.0]),
+    ],
+)
+def test_texts_become_values(kind, text, value):
+    from nh_control.ros.arguments import Argument
+
+    made = Argument("x", "", parameter="x", kind=kind).value(text)
+    assert made == value and type(made) is type(value)
+
+
+def test_an_argument_that_is_a_parameter_may_be_left_empty():
+    from nh_control.ros.arguments import Argument
+
+    plain = Argument("rviz", "start rviz2", "true", ("true", "false")).declare()
+    parameter = Argument("on", "whether", choices=("a", "b"), parameter="on").declare()
+    free = Argument("speed", "how fast", parameter="speed", kind=float).declare()
+    assert list(plain.choices) == ["true", "false"] and plain.description == "start rviz2"
+    assert list(parameter.choices) == ["", "a", "b"] and not free.choices
+    assert parameter.description == "whether; empty = as in params_file"
+
+
+def test_robots_stand_side_by_side_at_the_distance_asked_for():
+    from nh_control.ros.viewers import Robot, robots
+
+    assert robots({"robots": "a, b c", "spacing": "0.5"}) == [
+        Robot("a", "a/", 0.0), Robot("b", "b/", 0.5), Robot("c", "c/", 1.0)
+    ]  # fmt: skip
+    assert [one.namespace for one in robots({"robots": "2", "spacing": "1"})] == [
+        "robot1", "robot2"
+    ]  # fmt: skip
+    for given, prefix in (("auto", "r/"), ("", "r/"), ("x_", "x_")):
+        assert robots({"namespace": "/r/", "frame_prefix": given}) == [Robot("r", prefix)]
+    assert robots({"namespace": "", "frame_prefix": "auto"}) == [Robot("", "")]
+
+
+def test_an_interrupt_is_left_to_launch_unless_somebody_else_has_taken_it():
+    from nh_control.ros.bringup import _leave_interrupts_to_launch
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _leave_interrupts_to_launch()
+        signal.raise_signal(signal.SIGINT)  # raises nothing
+        own = signal.getsignal(signal.SIGINT)
+        _leave_interrupts_to_launch()
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)

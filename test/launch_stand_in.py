@@ -1,0 +1,88 @@
+"""What of launch and launch_ros the launch files use, where these are not installed: they come
+with a ROS installation and are not on PyPI.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+
+
+class DeclareLaunchArgument:
+    """Gives the argument its default, or refuses what is none of its choices."""
+
+    def __init__(self, name, default_value, choices=None, description=""):
+        assert not choices or default_value in choices, (name, default_value, choices)
+        self.name, self.default_value = name, default_value
+        self.choices, self.description = choices, description
+
+    def execute(self, context):
+        """Declare it."""
+        value = context.launch_configurations.setdefault(self.name, self.default_value)
+        if self.choices and value not in self.choices:
+            raise RuntimeError(
+                f'Argument "{self.name}" provided value "{value}" is not valid. Valid options '
+                f"are: {list(self.choices)}"
+            )
+
+
+class LaunchConfiguration:
+    """The value of an argument."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def perform(self, context):
+        """Look it up."""
+        return context.launch_configurations[self._name]
+
+
+class LaunchContext:
+    """Values of arguments, and whether the launch is ending."""
+
+    def __init__(self):
+        self.launch_configurations, self.is_shutdown = {}, False
+
+
+class LaunchDescription:
+    """What is to be done."""
+
+    def __init__(self, entities):
+        self.entities = entities
+
+
+class Kept(SimpleNamespace):
+    """Something with the fields that it was given."""
+
+
+def parameter_value(value, value_type):
+    """A value of a type."""
+    return Kept(value=value, value_type=value_type)
+
+
+def modules():
+    """Modules by their names."""
+    contents = {
+        "launch": {"LaunchContext": LaunchContext, "LaunchDescription": LaunchDescription},
+        "launch.actions": {
+            "DeclareLaunchArgument": DeclareLaunchArgument,
+            **dict.fromkeys(("ExecuteProcess", "LogInfo", "OpaqueFunction", "Shutdown"), Kept),
+        },
+        "launch.events": {},
+        "launch.events.process": {"ProcessExited": Kept},
+        "launch.logging": {"launch_config": Kept(log_dir="")},
+        "launch.substitutions": {"LaunchConfiguration": LaunchConfiguration},
+        "launch_ros": {},
+        "launch_ros.actions": {"Node": Kept},
+        "launch_ros.parameter_descriptions": {"ParameterValue": parameter_value},
+        "ament_index_python": {"get_packages_with_prefixes": dict},
+    }
+    made = {}
+    for name, content in contents.items():
+        module = made[name] = ModuleType(name)
+        module.__path__ = []  # a package
+        for key, value in content.items():
+            setattr(module, key, value)
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(made[parent], child, module)
+    return made
