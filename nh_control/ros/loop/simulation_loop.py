@@ -174,7 +174,6 @@ class SimulationLoop:
 
     def stop(self) -> None:
         """Back to the initial state at step 0, and paused."""
-        self._end_steps()
         self.mode, self.reason = Mode.PAUSED, ""
         self.reset()
         self._set(Mode.PAUSED, STOPPED)
