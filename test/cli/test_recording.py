@@ -179,3 +179,100 @@ def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
     write(tmp_path / "bag", scenario, model, trajectory, steps)
     with pytest.raises(recording.RecordingError, match=text):
         recording.read(tmp_path / "bag", scenario, model)
+
+
+# --- message by message --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader():
+    """What reads a recording of the snakeboard, and its model."""
+    scenario = scenarios.get("snakeboard")
+    model = scenario.model()
+    return recording._Reader(scenario, model), model
+
+
+def states(reader, model, steps, received_ns=0):
+    """The messages of these steps, 1 ms after one another."""
+    for i, k in enumerate(steps):
+        reader.topics["joint_states"](rotor(k, model.h), received_ns + i * 10**6)
+        reader.topics["odom"](board(k, model.h), received_ns + i * 10**6)
+
+
+def test_commands_are_read_by_their_names_and_those_of_others_are_not(reader):
+    reader, model = reader
+    first, second = model.inputs
+    states(reader, model, range(5))
+    for k, names, efforts in (
+        (0, [second, first], [2.0, 1.0]),
+        (1, [first], [9.0]),
+        (2, [first, second, "other"], [9.0, 9.0, 9.0]),
+        (3, [first, second], [3.0, 4.0]),
+    ):
+        message = SimpleNamespace(header=header(k, model.h), name=names, effort=efforts)
+        reader.topics["joint_commands"](message, 0)
+    read = reader.recording("bag")
+    np.testing.assert_array_equal(read.inputs, [[1, 2], [1, 2], [1, 2], [3, 4]])
+    assert read.held == 2
+
+
+def test_commands_of_an_earlier_run_are_not_those_of_the_last(reader):
+    reader, model = reader
+    for steps in (range(4), (0, 3)):
+        states(reader, model, range(4))
+        for k in steps:
+            reader.topics["joint_commands"](command(k, model, [k + len(steps), 1.0]), 0)
+    read = reader.recording("bag")
+    assert read.inputs[:, 0].tolist() == [2.0, 2.0, 2.0] and read.held == 2
+
+
+def test_a_state_needs_all_its_messages(reader):
+    reader, model = reader
+    states(reader, model, [0, 1, 3, 4])
+    reader.topics["joint_states"](rotor(2, model.h), 0)
+    read = reader.recording("bag")
+    assert read.known == (0, 1, 3, 4) and read.missing == 1
+    np.testing.assert_allclose(read.q[:, 3], range(5), atol=1e-12)
+
+
+def test_the_time_of_a_run_is_that_from_its_first_step_to_its_last(reader):
+    """What comes before the first step waits for the tracker."""
+    reader, model = reader
+    states(reader, model, [0])
+    states(reader, model, range(1, 5), received_ns=10**10)
+    assert reader.recording("bag").wall_s == pytest.approx(3e-3)
+
+
+def test_stamps_a_little_beside_a_step_are_that_step_s(reader):
+    reader, model = reader
+    for shift in (-0.2, 0.3):
+        states(reader, model, [0] + [k + shift for k in range(1, 4)])
+        assert reader.recording("bag").known == (0, 1, 2, 3)
+
+
+def test_diagnostics_are_the_last_ones_of_the_plant(reader):
+    reader, model = reader
+    states(reader, model, range(2))
+
+    def status(name, message, **values):
+        pairs = [SimpleNamespace(key=key, value=value) for key, value in values.items()]
+        return SimpleNamespace(name=name, message=message, values=pairs)
+
+    for made in (
+        [status("plant: simulation", "running", step="1"), status("tracker: tracking", "late")],
+        [status("plant: simulation", "done", step="2", rate_hz="9")],
+        [status("tracker: tracking", "waiting", step="7")],
+    ):
+        reader.topics["diagnostics"](SimpleNamespace(status=made), 0)
+    expected = {"message": "done", "step": "2", "rate_hz": "9"}
+    assert reader.recording("bag").diagnostics == expected
+
+
+@pytest.mark.parametrize("true", [True, False])
+def test_true_states_take_the_place_of_measured_ones_and_of_nothing_else(true):
+    names = ["/joint_states", "/odom", "/joint_commands", "/diagnostics"]
+    there = ["/ground_truth/joint_states", "/ground_truth/odom", "/ground_truth/other"]
+    connections = [SimpleNamespace(topic=name) for name in names + (there if true else [])]
+    found = recording._true_where_recorded(connections, {"joint_states": "", "odom": ""})
+    expected = there[:2] + names[2:] if true else names
+    assert sorted(one.topic for one in found) == sorted(expected)

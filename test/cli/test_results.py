@@ -13,7 +13,7 @@ from nh_control.runs import output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.recording import COUNTS, JITTER, Recording
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import MonitoredOutput, PlantOptions, disturbance
+from nh_control.scenarios import MonitoredOutput, PlantOptions, disturbance, fault
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 from nh_control.runs import recording  # noqa: E402
@@ -181,6 +181,57 @@ def test_a_run_read_back_is_the_run(board, run):
             getattr(back.loop, name), getattr(run.loop, name), rtol=1e-9, atol=1e-12
         )
     np.testing.assert_array_equal(back.loop.saturated, run.loop.saturated)
+
+
+@pytest.fixture(scope="module")
+def windy():
+    """Another plant than the model, in wind, whose rotor lags behind its commands."""
+    options = PlantOptions(
+        "", 2, {"m": 1.05}, (disturbance.parse("base_link:gust:1,0,0"),),
+        (fault.parse("rotor_torque:lag=0.02"),),
+    )  # fmt: skip
+    experiment = Experiment.make(scenarios.get("snakeboard"), options=options, duration_s=0.2)
+    return Result(experiment, experiment.run(), experiment.run(feedback=False), 1.0)
+
+
+def test_a_run_of_another_plant_with_wind_and_faults_is_read_back(windy):
+    loop = windy.loop
+    told = recorded(windy, inputs=loop.commands, missing=3, held=2)
+    back = recording.result(told, windy.experiment, 2.0)
+    assert back.wall_s == 2.0 and back.ros["states_missing_in_recording"] == 3
+    assert not np.array_equal(loop.commands, loop.trajectory.inputs)
+    np.testing.assert_array_equal(back.loop.commands, loop.commands)
+    for name in ("errors", "energy", "constraint"):
+        np.testing.assert_allclose(
+            getattr(back.loop, name), getattr(loop, name), rtol=1e-9, atol=1e-12
+        )
+    for mine, its in ((back.loop, loop), (back.open_loop, windy.open_loop)):
+        np.testing.assert_allclose(
+            mine.trajectory.states, its.trajectory.states, rtol=0, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            mine.trajectory.inputs, its.trajectory.inputs, rtol=0, atol=1e-12
+        )
+    assert back.ros["difference_to_simulation"] < 1e-12
+
+
+def test_limits_are_those_of_commands_whatever_actuators_make_of_them(windy):
+    """A rotor that lags is not at its limit yet when its command is."""
+    _, upper = windy.experiment.tracker.limits.T
+    inputs = np.tile([upper[0], 0.0], (3, 1))
+    loop = recording.closed_loop(recorded(windy, 3, inputs=inputs), windy.experiment)
+    assert (loop.trajectory.inputs[:, 0] < upper[0]).all()
+    np.testing.assert_array_equal(loop.saturated, [[True, False]] * 3)
+
+
+def test_where_no_step_can_be_made_again_there_is_no_residual(board, run):
+    inputs = run.loop.trajectory.inputs.copy()
+    inputs[7] = 1e9
+    loop = recording.closed_loop(recorded(run, inputs=inputs), board)
+    missing = np.isnan(loop.constraint).any(axis=1)
+    assert missing[7] and missing.sum() == 1
+    summary = summarize(replace(run, loop=loop))
+    assert summary["constraint_residual_max_m"] == np.nanmax(np.abs(loop.constraint))
 
 
 def test_inputs_at_either_limit_are_saturated(board, run):
