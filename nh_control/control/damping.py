@@ -13,9 +13,11 @@ REACHED = 1e-9
 """Part of the largest effect of an input below which a combination of inputs has none."""
 
 
-def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarray:
+def damping_input(
+    dsys: DiscreteSystem, x: ArrayLike, time_s: float, external: int = 0
+) -> np.ndarray:
     """Input (nu), within the limits, that takes away the part of the momenta that inputs reach, in
-    about `time_s`.
+    about `time_s`; the last `external` forces are from outside, and 0.
 
     `u = -(h / time_s) argmin_w |rho + B w|^2` in the metric of the kinetic energy, with B the
     derivative of the momenta by the inputs over a step; prescribed coordinates stay. Raises
@@ -24,7 +26,7 @@ def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarr
     if not time_s > 0:
         raise ValueError(f"damping needs a time > 0, got {time_s} s")
     n, nv = dsys.system.n_rho, dsys.system.space.nv
-    idle, forces = dsys.idle(x), dsys.system.nu
+    idle, forces = dsys.idle(x), dsys.system.nu - external
     rest = dsys.measured_state(dsys.configuration(x), np.zeros(dsys.system.space.nw))
     root = np.linalg.cholesky(_energy_metric(dsys, rest, slice(nv, nv + n))).T
     B = dsys.linearize(x, idle).B[nv : nv + n, :forces]
@@ -36,12 +38,14 @@ def damping_input(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarr
     return np.clip(u, limits[:, 0], limits[:, 1])
 
 
-def damping_or_idle(dsys: DiscreteSystem, x: ArrayLike, time_s: float) -> np.ndarray:
+def damping_or_idle(
+    dsys: DiscreteSystem, x: ArrayLike, time_s: float, external: int = 0
+) -> np.ndarray:
     """`damping_input`, or, at states x (nx) from which there is no step, inputs (nu) of no forces
     that leave prescribed coordinates where they are.
     """
     try:
-        return damping_input(dsys, x, time_s)
+        return damping_input(dsys, x, time_s, external)
     except (StepFailed, np.linalg.LinAlgError):
         return dsys.idle(x)
 

@@ -235,6 +235,20 @@ def test_a_state_needs_all_its_messages(reader):
     np.testing.assert_allclose(read.q[:, 3], range(5), atol=1e-12)
 
 
+def test_states_out_of_order_begin_no_run(reader):
+    reader, model = reader
+    states(reader, model, [0, 1, 3, 2, 4])
+    assert reader.recording("bag").known == (0, 1, 2, 3, 4)
+
+
+def test_a_run_of_which_only_one_topic_has_begun_is_not_the_last_yet(reader):
+    reader, model = reader
+    states(reader, model, range(5))
+    for k in range(2):
+        reader.topics["joint_states"](rotor(k, model.h), 0)
+    assert reader.recording("bag").known == (0, 1, 2, 3, 4)
+
+
 def test_the_time_of_a_run_is_that_from_its_first_step_to_its_last(reader):
     """What comes before the first step waits for the tracker."""
     reader, model = reader

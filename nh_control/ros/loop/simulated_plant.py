@@ -128,7 +128,6 @@ class SimulatedPlant:
         if dsys is not self.dsys:
             self.state = self._before = convert(self.state, self.dsys, dsys)
             self.initial = convert(self.initial, self.dsys, dsys)
-            self._applied = dsys.idle(self.state)
         self.dsys, self._disturbance = dsys, disturbance
 
     def change_faults(self, lines: FaultLines) -> None:
@@ -148,13 +147,17 @@ class SimulatedPlant:
         """Inputs, those that are no disturbance, that bring the motion to rest as far as they can;
         `idle` where there are none.
         """
-        return self.commanded(damping_or_idle(self.dsys, self.state, DAMPING_S))
+        damping = damping_or_idle(self.dsys, self.state, DAMPING_S, self._external)
+        return self.commanded(damping)
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
         """Rows of values (dsys.nu, ...) that belong to commands, not to a disturbance."""
-        return without_external(
-            self.dsys, values, 0 if self._disturbance is None else self._disturbance.n
-        )
+        return without_external(self.dsys, values, self._external)
+
+    @property
+    def _external(self) -> int:
+        """Number of the forces that are a disturbance."""
+        return 0 if self._disturbance is None else self._disturbance.n
 
     @property
     def configuration(self) -> np.ndarray:
