@@ -1,0 +1,243 @@
+"""What a robot's recording says, message by message: which parts make a state, when, and which
+inputs acted.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from transforms3d.euler import euler2quat
+from transforms3d.quaternions import axangle2quat, quat2mat
+
+from nh_control import scenarios
+from nh_control.geometry.spaces import Rn
+from nh_control.runs import measurements
+from nh_control.runs.decoding import RecordingError, StateDecoder
+from nh_control.runs.measurements import Measurements
+
+BOARD = scenarios.get("snakeboard")
+MODEL = BOARD.model()
+NAMES = ["front_truck_joint", "rear_truck_joint", "rotor_joint"]
+MS = 10**6
+
+
+def vector(x=0.0, y=0.0, z=0.0):
+    return SimpleNamespace(x=x, y=y, z=z)
+
+
+def header(ms):
+    sec, nanosec = divmod(round(ms * MS), 10**9)
+    return SimpleNamespace(stamp=SimpleNamespace(sec=sec, nanosec=nanosec), frame_id="odom")
+
+
+def joints(ms, position=0.0, velocity=(3.0, 2.0, 1.0), names=NAMES):
+    return SimpleNamespace(
+        header=header(ms), name=names, position=[position] * len(names), velocity=list(velocity)
+    )
+
+
+def odometry(ms, x=0.0, wxyz=(1.0, 0.0, 0.0, 0.0), known=True):
+    w, *xyz = wxyz
+    turn = SimpleNamespace(w=w, x=xyz[0], y=xyz[1], z=xyz[2])
+    return SimpleNamespace(
+        header=header(ms),
+        pose=SimpleNamespace(pose=SimpleNamespace(position=vector(x, 5.0), orientation=turn)),
+        twist=SimpleNamespace(
+            twist=SimpleNamespace(linear=vector(6.0, 7.0), angular=vector(z=8.0)),
+            covariance=[0.0 if known else -1.0] * 36,
+        ),
+    )
+
+
+def command(ms, efforts=(1.0, 2.0), names=None):
+    names = list(reversed(MODEL.inputs)) if names is None else names
+    return SimpleNamespace(header=header(ms), name=names, effort=list(efforts))
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def decoder():
+    return StateDecoder(BOARD, MODEL.system.space)
+
+
+def read_into(decoder, topic, message):
+    """Configuration, velocity, and whether there is one."""
+    q, v = np.zeros(5), np.zeros(5)
+    return q, v, decoder.read(topic, message, q, v)
+
+
+def test_joints_of_others_are_no_part_of_the_state(decoder):
+    message = joints(0, 0.5, names=["bell", "rotor_joint"], velocity=[9.0, 4.0])
+    assert decoder.parts("joint_states", message) == ["rotor_joint"] and decoder.n_parts == 4
+    assert decoder.parts("odom", odometry(0)) == ["odom"]
+    q, v, moving = read_into(decoder, "joint_states", message)
+    assert moving and q.tolist() == [0.5, 0, 0, 0, 0] and v.tolist() == [4.0, 0, 0, 0, 0]
+
+
+def test_joints_have_velocities_where_each_has_one(decoder):
+    _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
+    assert not moving and not v.any()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_heading_is_that_of_the_x_axis_however_the_board_is_tilted(decoder, known):
+    wxyz = euler2quat(2.0, 0.4, 0.9, "rzyx")
+    q, v, moving = read_into(decoder, "odom", odometry(0, 4.0, wxyz, known))
+    axis = quat2mat(wxyz)[:, 0]
+    assert q.tolist()[2:] == [pytest.approx(np.arctan2(axis[1], axis[0])), 4.0, 5.0]
+    assert v.tolist() == [0.0, 0.0, 8.0, 6.0, 7.0] and moving is known
+
+
+def bodies(*frames):
+    """A decoder of two bodies, and their message in the order of the frames."""
+    scenario = SimpleNamespace(
+        name="two",
+        joints=(),
+        body=None,
+        to_bodies=True,
+        resting_bodies=lambda space: [SimpleNamespace(frame=frame) for frame in ("near", "far")],
+        from_bodies=lambda seen: (
+            np.concatenate([body.position for body in seen]),
+            np.concatenate(
+                [np.r_[body.linear_velocity, body.angular_velocity_body] for body in seen]
+            ),
+        ),
+    )
+    turn = axangle2quat([0, 0, 1], np.pi / 2)
+    rotation = SimpleNamespace(w=turn[0], x=turn[1], y=turn[2], z=turn[3])
+    place = {"near": 1.0, "far": 2.0}
+    message = SimpleNamespace(
+        header=header(0),
+        joint_names=list(frames),
+        transforms=[
+            SimpleNamespace(translation=vector(place.get(f, 9.0)), rotation=rotation)
+            for f in frames
+        ],
+        twist=[
+            SimpleNamespace(linear=vector(place.get(f, 9.0)), angular=vector(z=place.get(f, 9.0)))
+            for f in frames
+        ],
+    )
+    return StateDecoder(scenario, Rn(*"abcdef")), message
+
+
+def test_bodies_are_found_by_their_frames_and_their_twists_are_in_their_own_axes():
+    decoder, message = bodies("far", "other", "near")
+    q, v = np.zeros(6), np.zeros(12)
+    assert decoder.read("multi_dof_joint_states", message, q, v)
+    assert q.tolist() == [1, 0, 0, 2, 0, 0]
+    np.testing.assert_allclose(v, [0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 2], atol=1e-15)
+    message.twist = []
+    assert not decoder.read("multi_dof_joint_states", message, q, v) and not v.any()
+
+
+def test_a_body_that_is_missing_is_named():
+    decoder, message = bodies("far", "other")
+    with pytest.raises(RecordingError, match=r"without \['near'\]"):
+        decoder.read("multi_dof_joint_states", message, np.zeros(6), np.zeros(12))
+
+
+# --- states --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Return f([(topic, message, received in ms)]) -> Measurements."""
+
+    def read(recorded):
+        class Bag:
+            connections = [
+                SimpleNamespace(topic=f"/robot/{name}", msgtype="")
+                for name in ("joint_states", "odom", "joint_commands", "tf")
+            ]
+            deserialize = staticmethod(lambda message, _: message)
+
+            def __init__(self, *_, **__):
+                pass
+
+            __enter__ = __exit__ = lambda self, *_: self
+
+            def messages(self):
+                topics = {one.topic.rsplit("/", 1)[-1]: one for one in self.connections}
+                return [(topics[name], round(ms * MS), one) for name, one, ms in recorded]
+
+        monkeypatch.setattr(measurements, "AnyReader", Bag)
+        return measurements.read("bag", BOARD, MODEL)
+
+    return read
+
+
+def states(steps, beside=2.0, began=0.0, lost=()):
+    """Joints every 10 ms and the body `beside` ms after (or before) them, received 4 ms later."""
+    found = []
+    for k in steps:
+        at = began + 10.0 * k
+        body = odometry(at + beside, float(k), axangle2quat([0, 0, 1], 1.5 * k))
+        both = [("joint_states", joints(at, 0.1 * k), at + 4), ("odom", body, at + beside + 4)]
+        found += [one for one in sorted(both, key=lambda one: one[2]) if (one[0], k) not in lost]
+    return found
+
+
+def test_a_state_has_the_time_of_its_newest_part_and_the_numbers_of_all(read):
+    told = states(range(4), began=1000.0)
+    told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", None, 1009.5)]
+    told.append(("joint_commands", command(1022.0, (3.0, 4.0)), 1029.0))
+    told.append(("joint_commands", command(1030.0, (9.0,), names=[MODEL.inputs[0]]), 1031.0))
+    found = read(told)
+    assert (found.times_ns / MS).tolist() == [1002, 1012, 1022, 1032] and len(found) == 4
+    assert (found.received_ns / MS).tolist() == [1006, 1016, 1026, 1036]
+    np.testing.assert_allclose(found.times_s, [0, 0.01, 0.02, 0.03], atol=1e-12)
+    np.testing.assert_allclose(found.q[:, 2], 1.5 * np.arange(4), atol=1e-12)
+    np.testing.assert_allclose(found.q[:, 0], 0.1 * np.arange(4), atol=1e-15)
+    assert found.q[:, 3].tolist() == [0, 1, 2, 3]
+    assert found.v[0].tolist() == [1.0, found.v[0, 1], 8.0, 6.0, 7.0] and found.moving.all()
+    assert found.u.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert (found.sent_ns / MS).tolist() == [1009, 1029]
+    assert (found.answered_ns / MS).tolist() == [1002, 1022]
+
+
+def test_after_a_loss_no_part_is_put_together_with_the_next_one_of_another(read):
+    found = read(states(range(6), beside=-2.0, began=1000.0, lost={("odom", 3)}))
+    assert (found.times_ns / MS).tolist() == [1000, 1010, 1020, 1040, 1050]
+    np.testing.assert_array_equal(found.q[:, 3], [0, 1, 2, 4, 5])
+
+
+def test_stamps_that_jump_back_begin_anew(read):
+    before = [*states(range(5), began=9000.0), ("joint_commands", command(9000.0), 9050.0)]
+    found = read([*before, *states(range(3), began=1000.0)])
+    assert (found.times_ns / MS).tolist() == [1002, 1012, 1022] and len(found.u) == 0
+    assert found.u.shape == (0, 2)
+
+
+def test_a_state_moves_where_all_its_parts_do(read):
+    told = states(range(4))
+    told[2] = ("joint_states", joints(10.0, velocity=[]), 14.0)
+    told[5] = ("odom", odometry(22.0, 2.0, known=False), 26.0)
+    assert read(told).moving.tolist() == [True, False, False, True]
+
+
+def test_one_state_is_no_recording_of_a_robot(read):
+    with pytest.raises(RecordingError, match="bag: 1 states of snakeboard, on the topics joint_s"):
+        read(states(range(1)))
+    assert len(read(states(range(2)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("actuation_s", "expected"),
+    [
+        (0.0, [[(0.0, 15), (1.0, 5)], [(1.0, 15), (2.0, 5)]]),
+        (0.01, [[(0.0, 20)], [(0.0, 5), (1.0, 15)]]),
+    ],
+)
+def test_inputs_act_from_when_they_were_sent_or_later(actuation_s, expected):
+    times, sent = np.arange(3) * 20 * MS, np.array([15, 35]) * MS
+    rows = np.zeros((3, 1))
+    u = np.array([[1.0], [2.0]])
+    states = Measurements(times, times, rows, rows, np.ones(3, dtype=bool), u, sent, times[:2])
+    found = states.inputs(np.zeros(1), actuation_s)
+    told = [[(u[0], round(1e3 * seconds, 6)) for u, seconds in piece] for piece in found]
+    assert told == expected
