@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from nh_control.figures import study as figures
 from nh_control.studies import study_of
@@ -185,3 +186,81 @@ def test_studies_whose_figures_have_little_to_show(tmp_path):
     figures.save_all(lost, columns, statistics(lost, columns), tmp_path)
     numbers = statistics(lost, columns)
     assert numbers["metrics"]["final_error"]["mean"] is None and numbers["failed"]["share"] == 1
+
+
+# --- of some runs, of which some failed ----------------------------------------------------------
+
+
+def some(study, rows, **columns):
+    """The columns of these runs alone, with others in the place of some."""
+    return {name: column[rows] for name, column in {**study, **columns}.items()}
+
+
+def test_shares_are_of_the_runs_that_there_are_and_failures_are_no_successes():
+    study = pendulum(vary={"m": "1:2:20"})
+    columns = made(study, lambda m: 0.01, lambda m: "bad: x" if m > 1.5 else "")
+    found = statistics(study, some(columns, slice(5, 20)))
+    assert (found["runs"], found["planned"]) == (15, 20)
+    assert (found["success"]["count"], found["success"]["share"]) == (5, 5 / 15)
+    assert (found["failed"]["count"], found["failed"]["share"]) == (10, 10 / 15)
+    assert found["success"]["final_error_at_most"] == 0.05
+
+
+def test_the_worst_run_is_the_one_farthest_from_zero_by_its_own_number():
+    study = pendulum(vary={"m": "1:2:20"})
+    energy = np.linspace(-3.0, 1.0, 20)
+    columns = some(made(study, lambda m: m), slice(4, 20), energy_error=energy)
+    assert statistics(study, columns)["metrics"]["energy_error"]["worst_run"] == 4
+
+
+def test_reasons_that_begin_alike_are_one_the_most_frequent_first():
+    study = pendulum(vary={"m": "1:2:10"})
+    reasons = ["", "a: 1", "b: 1", "b: 2", "", "b: 3", "c", "a: 2", "", ""]
+    columns = made(study, lambda m: m) | {"failure": np.array(reasons, dtype=object)}
+    found = statistics(study, some(columns, slice(1, 10)))["failures"]
+    assert found == [
+        {"reason": "b: 1", "runs": 3, "first_run": 2},
+        {"reason": "a: 1", "runs": 2, "first_run": 1},
+        {"reason": "c", "runs": 1, "first_run": 6},
+    ]
+
+
+def test_what_goes_with_what_is_asked_of_the_runs_that_did_not_fail():
+    study = pendulum(vary={"m": "1:2:20", "reference": "swing_up"})
+    columns = made(study, lambda m, _: m**2, lambda m, _: "bad" if m > 1.8 else "")
+    found = statistics(study, columns)
+    assert found["sensitivity"]["final_error"]["m"]["correlation"] == pytest.approx(1.0)
+    assert found["sensitivity"]["final_error"]["reference"] is None  # it does not vary
+    level = found["by_value"]["reference"]["swing_up"]
+    good = columns["final_error"][columns["failure"] == ""]
+    assert (level["runs"], level["median_error"]) == (20, np.median(good))
+
+
+def test_correlations_have_the_interval_of_bonett_and_wright():
+    x = np.arange(30.0)
+    y = np.where(x % 3 == 0, -x, x)
+    found = association(parse("a", "0:1"), x, y)
+    r = found["correlation"]
+    half = 1.959963984540054 * np.sqrt((1 + r**2 / 2) / 27)
+    expected = np.tanh(np.arctanh(r) + np.array([-half, half]))
+    np.testing.assert_allclose([found["low"], found["high"]], expected)
+    assert association(parse("a", "0:1"), x[:5], x[:5])["correlation"] == pytest.approx(1.0)
+    assert association(parse("a", "0:1"), np.ones(30), y) is None
+
+
+def test_quartiles_are_there_too():
+    found = spread(np.arange(101.0))
+    assert (found["q25"], found["q75"]) == (25, 75)
+
+
+def test_intervals_of_sobol_indices_are_those_of_95_percent():
+    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="64", sampling="saltelli")
+    columns = made(study, lambda m, length: m * length)
+    one = statistics(study, columns)["sobol_indices"]["m"]["first"]
+    f = columns["final_error"].reshape(4, 1, 64)
+    drawn = stats.sobol_indices(func={"f_A": f[0], "f_B": f[1], "f_AB": f[2:]}, n=64).bootstrap()
+    expected = drawn.first_order.confidence_interval
+    width = float(np.ravel(expected.high - expected.low)[0])
+    assert one["high"] - one["low"] == pytest.approx(width, rel=0.4)  # at 50 % a third of it
+    part = {name: column[:-1] for name, column in columns.items()}
+    assert statistics(study, part)["sobol_indices"] is None

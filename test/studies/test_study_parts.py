@@ -1,0 +1,439 @@
+"""Parts of a study alone: settings and weights, what a run comes down to, tasks and who makes
+them, and the tables that are shown.
+"""
+
+import os
+import sys
+import threading
+from concurrent.futures import CancelledError, Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.command import study_report
+from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.runs.experiment import Experiment
+from nh_control.studies import Cluster, Processes, Store, command, study_of, workers
+from nh_control.studies import reading as reading_module
+from nh_control.studies import study as study_module
+from nh_control.studies.conducting import _lost, _Tasks
+from nh_control.studies.reading import differences
+from nh_control.studies.running import METRICS, Bench, Run
+from nh_control.studies.sampling import SAMPLINGS
+from nh_control.studies.settings import OPTIONS, Settings, _together
+from nh_control.studies.study import Study
+from nh_control.studies.variation import parse, value
+
+SWING = scenarios.get("pendulum_swing_up")
+
+
+def pendulum(**keys):
+    return study_of({"scenario": "pendulum_swing_up", **keys})
+
+
+# --- what varies ---------------------------------------------------------------------------------
+
+
+def test_a_normal_distribution_has_a_value_for_every_fraction():
+    assert np.isfinite(parse("a", "normal:1:0.1").at(0.0))
+    assert parse("a", "normal:1:0.1").at(0.5) == 1.0
+
+
+def test_values_are_what_they_are_written_as():
+    found = [value(text) for text in ("3", "3.0", "true", "false", "inner")]
+    assert found == [3, 3.0, True, False, "inner"]
+    assert [type(one) for one in found] == [int, float, bool, bool, str]
+    assert str(parse("a", "0.123456789:2")) == "0.123456789:2.0"
+    assert not parse("a", "true,false").is_numeric and parse("a", "1,2.5").is_numeric
+
+
+def test_points_make_a_grid_a_sample():
+    study = pendulum(vary={"m": "1:2:5"}, points="7")
+    assert (study.sampling, study.total) == ("monte_carlo", 7)
+    assert study.success == 0.05 and study.seed == 0 and SAMPLINGS[0] == "grid"
+    with pytest.raises(ValueError, match="leave points out"):
+        pendulum(vary={"m": "1:2:5"}, points="7", sampling="grid")
+    with pytest.raises(ValueError, match="leave them out"):
+        pendulum(vary={"m": "1:2:5"}, set={"perturb.seed": "1"}, seeds="2")
+
+
+@pytest.mark.parametrize("sampling", ["monte_carlo", "latin_hypercube", "sobol", "saltelli"])
+def test_every_drawn_point_has_its_seed(sampling):
+    """Those of another seed are others, and one number has no two points."""
+    points = [
+        [study.point(i) for i in range(study.total)]
+        for study in (
+            pendulum(vary={"m": "1:2", "l": "1:2"}, points="8", sampling=sampling, seed=seed)
+            for seed in ("0", "5", "0")
+        )
+    ]
+    assert points[0] == points[2] and not set(points[0]) & set(points[1])
+
+
+def test_robots_are_found_again_with_their_file_and_their_base(monkeypatch):
+    class Found(Exception):
+        pass
+
+    def get(*given):
+        raise Found(given)
+
+    origin = (("scenario", "urdf"), ("urdf", "arm.urdf"), ("base", "floating"))
+    monkeypatch.setattr(study_module.scenarios, "get", get)
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating'\)"):
+        Study(origin, (parse("m", "1,2"),)).load()
+    assert reading_module.scenarios is study_module.scenarios
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating'\)"):
+        study_of(dict(origin))
+
+
+def test_all_keys_in_which_studies_differ_are_told():
+    one, other = (
+        pendulum(vary={"m": vary}, points="4", success=success, sampling=sampling)
+        for vary, success, sampling in (("1:2", "0.1", "sobol"), ("1:3", "0.2", "monte_carlo"))
+    )
+    assert differences(one, other) == (
+        "vary: {'m': '1.0:2.0'} here, {'m': '1.0:3.0'} there; sampling: sobol here, monte_carlo "
+        "there; success: 0.1 here, 0.2 there"
+    )
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+def settings(scenario=SWING):
+    return Settings(scenario, (), (), {})
+
+
+def test_the_tracker_depends_on_what_is_designed_with_it_and_on_nothing_else():
+    design = {"reference": "swing_up", "integrator": "midpoint", "step": 0.01, "duration": 1.0,
+              "integral": True, "model.m": 2.0, "weight.theta": 3.0}  # fmt: skip
+    others = {"m": 1.1, "perturb.angle": 0.1, "plant_substeps": 2, "plant_integrator": "midpoint",
+              "open_loop": True, "disturb.theta.start": 1.0}  # fmt: skip
+    assert dict(settings().design({**others, **design})) == design
+
+
+def test_the_plant_is_the_model_unless_it_is_said():
+    plain = settings().plant_options({}, SWING)
+    assert (plain.integrator, plain.substeps, plain.parameters) == ("", 1, {})
+    own = settings().plant_options(
+        {"plant_integrator": "midpoint", "plant_substeps": 3, "m": 1.5, "model.l": 2.0}, SWING
+    )
+    assert (own.integrator, own.substeps, own.parameters) == ("midpoint", 3, {"m": 1.5})
+    defaults = {name: one.value for name, one in OPTIONS.items()}
+    assert defaults == {
+        "reference": "", "integrator": "", "step": 0.0, "duration": 0.0, "integral": False,
+        "open_loop": False, "plant_integrator": "", "plant_substeps": 1,
+    }  # fmt: skip
+
+
+def test_factors_on_weights_keep_them_symmetric():
+    Q, R = np.array([[4.0, 1.0], [1.0, 2.0]]), np.array([[3.0]])
+    scenario = replace(SWING, weights=(Q, R, 10 * Q))
+    changed = settings(scenario).with_design({"weight.theta": 4.0, "weight.torque": 9.0})
+    np.testing.assert_allclose(changed.weights[0], [[16.0, 2.0], [2.0, 2.0]])
+    np.testing.assert_allclose(changed.weights[1], [[27.0]])
+    np.testing.assert_allclose(changed.weights[2], [[160.0, 20.0], [20.0, 20.0]])
+    assert settings(replace(SWING, weights=(Q, R, None))).with_design(
+        {"weight.theta": 4.0}
+    ).weights[2] is None  # fmt: skip
+    heavier = settings().with_design({"model.m": 2.5})
+    assert heavier.parameters.m == 2.5 != SWING.parameters.m
+
+
+def test_numbers_of_one_parameter_change_together():
+    owner = SimpleNamespace(lengths=(0.1, 0.2, 0.3))
+    found = _together(owner, {"lengths.2": 3.0, "lengths.0": 1.0, "mass": 5.0})
+    assert found == {"lengths": (1.0, 0.2, 3.0), "mass": 5.0}
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+def test_what_a_run_comes_down_to():
+    errors = np.array([0.3, -0.4, 0.1])
+    result = SimpleNamespace(
+        configuration_error=lambda: np.abs(errors),
+        loop=SimpleNamespace(
+            saturated=np.array([[True, False], [False, False]]),
+            constraint=np.array([[-0.5], [0.2]]),
+            energy=np.array([1.0, 2.0, 7.0]),
+        ),
+        experiment=SimpleNamespace(
+            steps=2,
+            model=SimpleNamespace(energy=lambda x: x),
+            tracker=SimpleNamespace(target=lambda k: 2.0 * k),
+        ),
+    )
+    assert {name: metric.of(result) for name, metric in METRICS.items()} == {
+        "final_error": 0.1,
+        "largest_error": 0.4,
+        "rms_error": pytest.approx(np.sqrt(0.26 / 3)),
+        "saturated": 0.25,
+        "constraint": 0.5,
+        "energy_error": 3.0,
+    }
+
+
+@pytest.fixture
+def trapped():
+    """A study of three angles with seeds."""
+    return study_of(
+        {
+            "scenario": f"{Path(__file__).parent}/trapped.py:SCENARIO",
+            "vary": {"perturb.angle": "0,0.1,0.2"},
+            "set": {"duration": "0.1"},
+            "seeds": "2",
+        }
+    )
+
+
+def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
+    bench = Bench(trapped)
+    run = bench.run(3)
+    assert (run.index, run.values, run.seed) == (3, (0.1,), 1) and 0.0 < run.wall_s < 60.0
+    experiment = bench.experiment(trapped.values(3))
+    assert (experiment.perturbation.angle, experiment.perturbation.seed) == (0.1, 1)
+    assert abs(experiment.x0[0]) == pytest.approx(0.1)
+
+
+def test_an_error_that_is_just_allowed_is_a_success(trapped):
+    run = Bench(trapped).run(3)
+    for success, expected in ((run.metrics[0], True), (0.999 * run.metrics[0], False)):
+        assert Bench(replace(trapped, success=success)).run(3).success is expected
+
+
+def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
+    bench, made = Bench(trapped), Experiment.run
+    failure = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
+    monkeypatch.setattr(
+        Experiment, "run", lambda self, *how: replace(made(self, *how), failure=failure)
+    )
+    run = bench.run(2)
+    assert "no luck" in run.failure and not run.success and np.isnan(run.metrics).all()
+    assert run.steps == 5
+
+
+def test_a_setting_that_is_refused_fails_the_run(trapped):
+    values = {**trapped.values(0), "m": -1.0}
+    with pytest.raises(ValueError, match="m must be positive"):
+        Bench(trapped).experiment(values)
+
+
+def test_a_run_whose_process_was_lost_is_a_row_like_others(trapped):
+    lost = _lost(trapped, 5)
+    assert (lost.index, lost.values, lost.seed, lost.success) == (5, (0.2,), 1, False)
+    assert len(lost.metrics) == len(METRICS) and np.isnan(lost.metrics).all()
+
+
+def test_commands_have_options_for_all_that_is_set():
+    study = pendulum(
+        vary={"plant_substeps": "1,2"},
+        set={"integral": "true", "open_loop": "false", "plant_integrator": "midpoint_left"},
+    )
+    assert command(study, 1) == (
+        "nh_control simulate pendulum_swing_up --integral --plant-integrator midpoint_left "
+        "--plant-substeps 2"
+    )
+    robot = replace(pendulum(vary={"m": "1,2"}), scenario=(("scenario", "urdf"), ("base", "x")))
+    robot.__dict__["settings"] = pendulum(vary={"m": "1,2"}).settings
+    assert command(robot, 0) == "nh_control simulate urdf --base x --plant-parameter m=1"
+
+
+# --- where they are kept -------------------------------------------------------------------------
+
+
+def test_rows_come_back_by_their_numbers_with_what_is_not_there(tmp_path):
+    study = pendulum(vary={"m": "1,2,3"})
+    metrics = tuple(range(len(METRICS)))
+    runs = [
+        Run(i, (float(i),), None, metrics, i == 0, 10 + i, 0.5, "bad" if i else "") for i in (2, 0)
+    ]
+    with Store.make(tmp_path, study) as store:
+        store.add(runs)
+        columns = store.columns()
+        assert len(store) == 2 and list(store.missing()) == [1]
+    assert columns["run"].tolist() == [0, 2] and columns["steps"].tolist() == [10, 12]
+    assert (
+        np.isnan(columns["seed"].astype(float)).all() and columns["wall_s"].tolist() == [0.5] * 2
+    )
+    assert columns["success"].tolist() == [1, 0] and columns["failure"].tolist() == ["", "bad"]
+
+
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+def test_tasks_grow_to_half_a_second_of_runs_and_not_at_once():
+    tasks, sizes = _Tasks(iter(range(10**6))), []
+    for wall_s in (*5 * [2**-9], 2**-16, 2**-16, 2**-3, 2**3):
+        chunk = tasks.next()
+        sizes.append(len(chunk))
+        tasks.learned([SimpleNamespace(wall_s=wall_s)] * len(chunk))
+    assert sizes == [1, 4, 16, 64, 256, 256, 1024, 2000, 4] and len(tasks.next()) == 1
+
+
+def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
+    tasks = _Tasks(iter(range(5)))
+    assert tasks.room(4) == 12
+    assert tasks.give_back([7, 8], alone=True) == [] and tasks.room(4) == 1
+    assert (tasks.next(), tasks.next(), tasks.next()) == ([7], [8], [0])
+
+
+# --- workers -------------------------------------------------------------------------------------
+
+
+def test_there_is_a_process_for_every_core_unless_it_is_said():
+    assert Processes().count == (os.cpu_count() or 1) and Processes(3).count == 3
+
+
+def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    pool, seen = Processes(1), []
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    monkeypatch.setattr(
+        pool._pool, "submit", lambda *_: seen.append([os.environ.get(name) for name in names])
+    )
+    pool.submit(None, [0])
+    assert seen == [["7", "1"]]
+    assert os.environ["OMP_NUM_THREADS"] == "7" and "MKL_NUM_THREADS" not in os.environ
+
+
+def test_a_pool_that_broke_has_another_in_its_place_and_all_its_tasks_are_lost():
+    pool, broken = Processes(1), BrokenProcessPool("gone")
+    old, first, second = pool._pool, Future(), Future()
+    first.set_exception(broken)
+    late = threading.Timer(0.05, lambda: second.set_exception(broken))
+    late.start()
+    assert pool.ended([first, second]) == [first, second]
+    assert pool._pool is not old and pool.lost(broken) and not pool.lost(ValueError())
+
+    def refuse(*_):
+        raise broken
+
+    pool._pool.submit = refuse
+    assert pool.lost(pool.submit(None, [0]).exception())
+
+
+class Dask:
+    """What of dask.distributed is used."""
+
+    scheduler = SimpleNamespace(KilledWorker=type("KilledWorker", (Exception,), {}))
+
+    def __init__(self):
+        self.threads, self.asked, self.ends, self.closed, self.began = {}, 0, None, [], []
+
+    def LocalCluster(self, **how):
+        """One of its own."""
+        self.began.append(how["n_workers"])
+        return SimpleNamespace(close=lambda: self.closed.append("cluster"))
+
+    def Client(self, address):
+        """At an address."""
+
+        def nthreads():
+            self.asked += 1
+            return self.threads
+
+        return SimpleNamespace(nthreads=nthreads, close=lambda: self.closed.append("client"))
+
+    def wait(self, *_):
+        """Ends as it is to."""
+        if self.ends is not None:
+            raise self.ends
+
+
+@pytest.fixture
+def dask(monkeypatch):
+    """Dask that is pretended, by a clock that the test moves."""
+    dask = Dask()
+    dask.now = 100.0
+    monkeypatch.setitem(sys.modules, "distributed", dask)
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: dask.now))
+    return dask
+
+
+def test_a_cluster_is_asked_for_its_size_every_two_seconds(dask):
+    cluster = Cluster("tcp://host:8786")
+    assert cluster.count == 1 and cluster.count == 1 and dask.asked == 1
+    dask.threads = {"a": 2, "b": 3}
+    dask.now += 2.1
+    assert cluster.count == 5 and dask.asked == 2
+
+
+def test_a_cluster_ends_with_the_study_where_it_was_begun_for_it(dask):
+    with Cluster("tcp://host:8786"):
+        pass
+    assert dask.closed == ["client"] and not dask.began
+    with Cluster("local", 3):
+        pass
+    assert dask.closed == ["client", "client", "cluster"] and dask.began == [3]
+
+
+def test_tasks_of_a_cluster_end_or_do_not_or_are_gone_with_it(dask):
+    cluster = Cluster("tcp://host:8786")
+    futures = [SimpleNamespace(done=lambda: done) for done in (True, False)]
+    futures[0].done, futures[1].done = (lambda: True), (lambda: False)
+    assert cluster.ended(futures) == futures[:1]
+    dask.ends = TimeoutError()
+    assert cluster.ended(futures) == []
+    dask.ends = CancelledError()
+    with pytest.raises(workers.WorkersLost, match="scheduler at tcp://host:8786 is gone"):
+        cluster.ended(futures)
+    assert cluster.lost(dask.scheduler.KilledWorker()) and not cluster.lost(ValueError())
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_a_study(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    share = {"count": 12, "share": 0.25, "low": 0.125, "high": 0.375}
+    none = {"count": 0, "share": None, "low": None, "high": None}
+    metric = {"unit": "m", "min": -2.0, "max": 0.0, "mean": 1.5, "low": 1.25, "high": 1.75,
+              "std": 0.5, "q05": 0.05, "q50": 0.1, "q95": 0.2, "worst_run": 7}  # fmt: skip
+    sobol = {
+        "first": {"index": 0.25, "low": 0.125, "high": 0.375},
+        "total": {"index": 0.5, "low": 0.375, "high": 0.625},
+    }
+    scenario = SimpleNamespace(name="robot")
+    study = SimpleNamespace(success=0.07, settings=SimpleNamespace(scenario=scenario))
+    numbers = {
+        "runs": 48, "planned": 60, "success": share, "failed": none,
+        "failures": [{"reason": "bad", "runs": 5, "first_run": 3}],
+        "metrics": {
+            "final_error": metric,
+            "single": {**metric, "unit": "", "high": None, "std": None},
+            "constraint": {**metric, "min": 0.0},
+        },
+        "by_value": {"reference": {"circle": {**share, "runs": 24, "median_error": 0.0625}}},
+        "sensitivity": {
+            "final_error": {"m": {"correlation": 0.75, "low": 0.5, "high": 0.9}, "l": None},
+            "single": {"m": None, "l": None},
+            "constraint": {"m": None, "l": None},
+        },
+        "sobol_indices": {"m": sobol},
+    }  # fmt: skip
+    study_report.show(study, numbers)
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in said if line] == [
+        "robot: 48 of 60 runs",
+        "share 95 % runs",
+        "final error <= 0.07 m, rad 25 % 12.5 ... 37.5 % 12",
+        "failed - - 0",
+        "bad first run 3 5",
+        "metric mean +- 95 % std 5 % median 95 % worst run",
+        "final error (m) 1.5 0.25 0.5 0.05 0.1 0.2 7",
+        "single 1.5 - - 0.05 0.1 0.2 7",
+        "reference",
+        "success 95 % runs median error",
+        "circle 25 % 12.5 ... 37.5 % 24 0.0625",
+        "rank correlation with m l",
+        "final error 0.75 -",
+        "Sobol' index of the final error by itself 95 % with others 95 %",
+        "m 0.25 0.125 ... 0.375 0.5 0.375 ... 0.625",
+    ]
