@@ -40,6 +40,14 @@ def test_named_and_prescribed_coordinates_keep_their_values():
     assert np.abs(named[3:] - q[3:]).min() > 0
 
 
+def test_prescribed_coordinates_may_be_freed():
+    q = np.array([0.3, -0.2, 0.1, 0.5, 0.2])
+    freed = satisfy_constraints(sling(), q, [])
+    assert np.abs(freed - q)[:4].min() > 0
+    kept = satisfy_constraints(sling(), q)
+    assert np.linalg.norm(freed - q) < 0.9 * np.linalg.norm(kept - q)
+
+
 def test_the_closest_pose_of_a_body_on_a_hinge():
     """The residual displacement in local coordinates is orthogonal to the constraint manifold."""
     system = lamp()

@@ -105,6 +105,42 @@ def test_every_coordinate_has_a_force_dual_to_its_velocity():
         np.testing.assert_array_equal(force, 2.5 * np.eye(SPACE.nw)[i])
 
 
+def test_units_are_told_where_they_are_known():
+    (plain,) = on_coordinates(Rn("x"))
+    assert (plain.units, plain.description) == (
+        ("N or N m",),
+        "force or torque on the coordinate x",
+    )
+    (known,) = on_coordinates(Rn("x"), units={"x": "N"})
+    assert (known.units, known.description) == (("N",), "force on the coordinate x")
+    unnamed = System(
+        "unnamed",
+        Rn("x"),
+        lambda q, v: v[0] ** 2,
+        inputs=("push",),
+        force=lambda q, v, u: u,
+    )
+    assert with_external_forces(unnamed, [known]).input_units == ("", "N")
+
+
+def test_parameters_of_a_target_are_those_of_the_system_that_is_pushed():
+    def tip(q, p):
+        return ca.vertcat(p.l * ca.sin(q[0]), 0, -p.l * ca.cos(q[0]))
+
+    long = cart_pole().with_parameters(l=2.0)
+    pendulum = System(
+        "pendulum",
+        Rn("angle"),
+        lambda q, v, p: (p.l * v[0]) ** 2 / 2,
+        parameters=long.parameters,
+    )
+    pushed = with_external_forces(pendulum, [on_point(Rn("angle"), "tip", tip)])
+    plant = midpoint(pushed, 0.01)
+    for l in (2.0, 0.5):
+        x = plant.with_parameters(l=l).step([0.0, 0.0], [3.0, 0.0, 0.0])
+        assert x[1] == pytest.approx(0.01 * 3.0 * l, rel=1e-3)
+
+
 def test_a_force_on_the_cart_is_the_same_as_its_actuator_and_on_both_adds_up():
     system = cart_pole()
     disturbed = with_external_forces(system, on_coordinates(system.space)[:1])

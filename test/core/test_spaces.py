@@ -333,7 +333,12 @@ def test_smooth_functions_with_their_derivatives(name, order):
         (lambda: SE2(retraction="euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
         (lambda: SE2(names=("theta", "x")), ["three"]),
         (lambda: Rn("a", "b", velocity_names=("a_dot",)), ["velocity names"]),
-        (lambda: Product(Rn("a"), Rn("a")), ["differ"]),
+        (lambda: Product(Rn("a"), Rn("a")), ["coordinate names must differ"]),
+        (
+            lambda: Product(Rn("a"), Rn("b", velocity_names=("a_dot",))),
+            ["velocity names must differ", "a_dot"],
+        ),
+        (lambda: SO3(retraction="ccsk"), ["SO3", "ccsk", "['cay', 'exp']"]),
         (lambda: Rn("a", "b").retract([1.0, 2.0], [1.0]), ["retract", "(2,)", "(1,)"]),
         (lambda: SE2().local([0.0, 0.0], [0.0, 0.0, 0.0]), ["local", "(3,)", "(2,)"]),
     ],
@@ -350,6 +355,49 @@ def test_names_of_a_product():
     assert space.velocity_names == ("psi_dot", "omega", "v_forward", "v_side")
     assert space.tangent_names == ("psi", "theta", "forward", "side")
     assert np.array_equal(space.origin, np.zeros(4))
+
+
+NAMES = {
+    "R^2": (Rn("a", "b"), "a b", "a_dot b_dot", "a b"),
+    "SE(2)": (SE2(), "theta x y", "omega v_forward v_side", "theta forward side"),
+    "SO(3)": (
+        SO3("arm_"),
+        "arm_qw arm_qx arm_qy arm_qz",
+        "arm_omega_x arm_omega_y arm_omega_z",
+        "arm_rotation_x arm_rotation_y arm_rotation_z",
+    ),
+    "S^2": (S2("link_"), "link_x link_y link_z", "link_x_dot link_y_dot link_z_dot",
+            "link_swing_1 link_swing_2"),
+    "SE(3)": (
+        SE3(),
+        "qw qx qy qz x y z",
+        "omega_x omega_y omega_z v_x v_y v_z",
+        "rotation_x rotation_y rotation_z translation_x translation_y translation_z",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_numbers_velocities_and_local_coordinates(name):
+    space, *expected = NAMES[name]
+    found = space.names, space.velocity_names, space.tangent_names
+    assert found == tuple(tuple(names.split()) for names in expected)
+
+
+@pytest.mark.parametrize("make", [S2, SO3, SE3, SE2], ids=lambda make: make.__name__)
+def test_the_velocity_of_the_way_to_another_configuration(make):
+    """That of the curve of the retraction, where it begins."""
+    space, rng = make(), np.random.default_rng(7)
+    q = space.retract(space.origin, rng.normal(size=space.nv))
+    q1 = space.retract(q, rng.normal(size=space.nv) / 2)
+    d = space.local(q, q1)
+    v = space.velocity(q, q1)
+    if make is S2:
+        expected = derivative(lambda t: space.retract(q, t * d), 1e-2)
+        np.testing.assert_allclose(v, expected, rtol=0, atol=1e-12)
+        assert abs(v @ q) <= 1e-15 and abs(v @ q1) > 0.1
+    else:
+        np.testing.assert_array_equal(v, d)
 
 
 def test_origins_are_at_rest_upright_and_at_zero():

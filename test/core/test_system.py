@@ -7,6 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
@@ -194,6 +195,54 @@ WRONG = {
         ["depends on [SX(slope)]", "the matrix A(q) of A(q) v"],
     ),
     "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), ["lower < upper"]),
+    "limits that leave nothing": (dict(input_limits=[[1.0, 1.0]]), ["lower < upper"]),
+    "limits of more inputs": (dict(input_limits=[[-1.0, 1.0]] * 2), ["input_limits", "(1, 2)"]),
+    "fewer units than inputs": (
+        dict(
+            inputs=("push", "pull"),
+            force=lambda q, v, u: u,
+            input_units=("N",),
+        ),
+        ["2 inputs", "1 input_units"],
+    ),
+    "a drift without a constraint": (
+        dict(
+            velocity_constraint=None,
+            distribution=None,
+            velocity_drift=lambda q: q[0],
+        ),
+        ["velocity_drift needs its velocity_constraint"],
+    ),
+    "a drift of more rows than the constraint": (
+        dict(velocity_drift=lambda q: q),
+        ["velocity_drift", "(1, 1)", "(2, 1)"],
+    ),
+    "a prescribed coordinate before another": (
+        dict(velocity_constraint=None, distribution=None, prescribed=("x",)),
+        ["prescribed coordinates ('x',) must be the last ones", "('x', 'y')"],
+    ),
+    "prescribed coordinates in another order": (
+        dict(
+            space=Rn("z", "x", "y"),
+            force=None,
+            inputs=(),
+            velocity_constraint=None,
+            distribution=None,
+            prescribed=("y", "x"),
+        ),
+        ["('y', 'x') must be the last ones"],
+    ),
+    "a prescribed coordinate of a pose": (
+        dict(
+            space=SE2(),
+            force=None,
+            inputs=(),
+            velocity_constraint=None,
+            distribution=None,
+            prescribed=("y",),
+        ),
+        ["('y',) must be the last ones of a space Rn"],
+    ),
 }
 
 
@@ -267,6 +316,51 @@ def test_coordinates_that_are_singular_at_the_origin_are_judged_elsewhere():
     for wrong in ([1.0], [np.nan, 0.0], [1.0, 0.0, 0.0]):
         with pytest.raises(ValueError, match="nominal must be a configuration, 2 finite"):
             polar(nominal=wrong)
+
+
+def test_a_nominal_configuration_lies_on_its_manifold_and_cannot_be_changed():
+    def body(nominal):
+        return System("body", SO3(), lambda q, v: ca.sumsqr(v) / 2, nominal=nominal)
+
+    turned = body([0.6, 0.8, 0.0, 0.0])
+    assert turned.nominal_configuration.tolist() == [0.6, 0.8, 0.0, 0.0]
+    with pytest.raises(ValueError, match="read-only"):
+        turned.nominal_configuration[0] = 1.0
+    with pytest.raises(ValueError, match="nominal must be a configuration, 4 finite"):
+        body([0.6, 0.8001, 0.0, 0.0])
+
+
+def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():
+    held = dict(velocity_constraint=None, distribution=None, prescribed=("y",))
+    given, free = [[-1.0, 2.0], [-3.0, 4.0]], [-np.inf, np.inf]
+    assert point(**held, input_limits=given).input_bounds.tolist() == given
+    assert point(**held, input_limits=given[:1]).input_bounds.tolist() == [given[0], free]
+    assert point(**held).input_bounds.tolist() == [free, free]
+
+
+def test_dependent_velocities_are_never_prescribed_ones():
+    """Though pivoting would choose the largest column."""
+    system = System(
+        "follower",
+        Rn("x", "y", "belt"),
+        lambda q, v: ca.sumsqr(v) / 2,
+        velocity_constraint=lambda q: ca.horzcat(1, 2, -9),
+        prescribed=("belt",),
+    )
+    assert system.elimination.dependent == (1,) and system.elimination.independent == [0]
+    c = system.value(system.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3))
+    np.testing.assert_allclose(c[:, 0], [0.0, 13.5, 3.0])
+
+
+def test_a_system_says_what_it_is():
+    held = point(holonomic_constraint=lambda q: q[0] - ca.sin(q[1]))
+    assert repr(held) == (
+        "System('point', Rn(x, y), inputs ('push',), 1 velocity constraints, "
+        "1 holonomic constraints)"
+    )
+    assert repr(pendulum()) == "System('pendulum', Rn(theta), inputs ('torque',))"
+    with pytest.raises(ValueError, match="point declares no symmetry"):
+        point().connection(ca.SX(1))
 
 
 def test_dependent_velocities_are_chosen_at_the_nominal_configuration():

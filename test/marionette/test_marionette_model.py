@@ -1,5 +1,8 @@
 """The marionette against its published data and an independent numpy model of it."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import casadi as ca
 import numpy as np
 import published
@@ -11,12 +14,53 @@ from nh_control.systems.marionette import (
     initial_configuration,
     marionette,
     marionette_model,
+    model_data,
 )
+from nh_control.systems.marionette_motion import StringMotion, tensions
 
 
 @pytest.fixture(scope="module")
 def system():
     return marionette()
+
+
+SHORT = StringMotion({"string": 0.2}, frequency=3.0, duration=0.5)
+
+
+def strings(h=0.01):
+    """What a motion of strings asks of a discrete system."""
+    return SimpleNamespace(h=h, system=SimpleNamespace(n_rho=1, prescribed=("string",)))
+
+
+def test_strings_swing_about_their_start():
+    inputs = SHORT.inputs(strings(), np.array([7.0, 1.5]))
+    times = 0.01 * np.arange(50)
+    np.testing.assert_allclose(inputs, 1.5 + 0.2 * np.sin(3.0 * times)[:, None], atol=1e-15)
+
+
+def test_a_swing_that_grows_begins_smoothly_and_is_whole_after_its_ramp():
+    q = np.array([7.0, 1.5])
+    whole, grown = (
+        motion.inputs(strings(), q)[:, 0] - 1.5 for motion in (SHORT, replace(SHORT, ramp=0.2))
+    )
+    np.testing.assert_array_equal(grown[20:], whole[20:])
+    part = grown[1:21] / whole[1:21]
+    assert part[9] == pytest.approx(0.5) and part[0] < 0.01 and 0.99 < part[18] < 1
+    np.testing.assert_allclose(part[:19] + part[18::-1], 1)
+
+
+def test_a_tension_is_that_of_the_string_as_long_as_it_was():
+    """`2 d lam / h`, lam the impulse of |a - b|^2 - d^2 over a step."""
+    names = [f"{c['name']}-length" for c in model_data()["constraints"]]
+    dsys = SimpleNamespace(
+        h=0.1,
+        system=SimpleNamespace(space=SimpleNamespace(names=("hip", *names))),
+        multipliers=lambda x, u: 0.5 * x[1:] + u,
+    )
+    states = np.arange(21.0).reshape(3, 7)
+    found = tensions(dsys, SimpleNamespace(states=states, inputs=np.array([[1.0], [2.0]])))
+    lengths = states[:2, 1:]
+    np.testing.assert_allclose(found, 20 * lengths * (0.5 * lengths + [[1.0], [2.0]]))
 
 
 def test_sizes_and_names_are_the_published_ones(system):

@@ -16,9 +16,11 @@ from nh_control.multibody import (
     Coincident,
     Damper,
     Distance,
+    JointConstraint,
     JointDamper,
     JointInput,
     JointSpring,
+    Limits,
     Mimic,
     Multibody,
     Point,
@@ -314,6 +316,56 @@ def test_bodies_on_frames_fixed_to_each_other_move_as_one():
     np.testing.assert_allclose(
         ContinuousSystem(dumbbell.system).mass_matrix(np.zeros(1)), [[13.0]], atol=1e-14
     )
+
+
+def test_what_stands_on_the_ground_is_no_mass_that_moves():
+    frames = [fixed("base", at=(0, 0, 1.0)), revolute("bar", "base", axis="y")]
+    own = Body("bar", 1.0, center=(0, 0, 1.0))
+    for ground in ("base", "world"):
+        model = Multibody("post", frames, [Body(ground, 50.0, inertia=(1, 1, 1)), own])
+        assert [part.frame for part in model.masses] == ["bar"]
+        np.testing.assert_allclose(model.mass_matrix([0.3]), [[1.0]], atol=1e-15)
+
+
+def test_parts_as_they_are_without_numbers():
+    """Axes, and how a joint follows another, that a user gets who names none."""
+    joints = {make.__name__: make("a").joint.axis for make in (revolute, prismatic, planar)}
+    assert joints == {
+        "revolute": (0.0, 0.0, 1.0),
+        "prismatic": (1.0, 0.0, 0.0),
+        "planar": (0.0, 0.0, 1.0),
+    }
+    assert [frame.joint.axis for frame in universal("a")] == [(1, 0, 0), (0, 1, 0)]
+    assert [frame.joint.axis for frame in cylindrical("a")] == [(0, 0, 1)] * 2
+    assert Wrench("w", "a").axes == "body" and len(Wrench("w", "a").names(None)) == 6
+    assert (Spring("a", "b", 1.0).rest_length, JointSpring("a", 1.0).rest) == (0.0, 0.0)
+    assert (Mimic("a").ratio, Mimic("a").offset) == (1.0, 0.0)
+    plane, joint = PointOnPlane("p", "a"), JointConstraint("j", "universal", "a", "b")
+    assert (plane.plane, plane.normal) == ("world", "z")
+    assert (joint.axis, joint.second_axis) == ("z", "x")
+    assert Coincident("c", "a", "b").along == "xyz"
+    assert Multibody("m", [revolute("a")], [Body("a", 1.0, (1, 0, 0))]).gravity == (0, 0, -9.81)
+    assert Limits(2.0, 2.0).velocity == np.inf
+    for wrong in ({"lower": 1.0, "upper": 0.0}, {"velocity": -1.0}):
+        with pytest.raises(ValueError, match="expected lower <= upper and velocity >= 0"):
+            Limits(**wrong)
+
+
+def test_an_inertia_may_break_the_triangle_by_what_data_are_rounded():
+    assert Body("a", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-6)).inertia[2][2] == 2.0 + 1e-6
+    with pytest.raises(ValueError, match="triangle"):
+        Body("a", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-5))
+
+
+def test_an_inertia_as_parameters_is_its_tensor_row_by_row():
+    tensor = np.array([[0.5, 0.01, 0.02], [0.01, 0.6, 0.03], [0.02, 0.03, 0.7]])
+    model = Multibody(
+        "m", [spherical("a")], [Body("a", 1.0, inertia=tensor)], parameters=("a_inertia",)
+    )
+    assert model.numbers.value("a_inertia") == (0.5, 0.6, 0.7, 0.01, 0.02, 0.03)
+    other = model.numbers.model({"a_inertia": (0.8, 0.9, 1.0, 0.04, 0.05, 0.06)})
+    expected = [[0.8, 0.04, 0.05], [0.04, 0.9, 0.06], [0.05, 0.06, 1.0]]
+    np.testing.assert_array_equal(other.bodies[0].inertia, expected)
 
 
 def test_a_loop_closed_by_a_ball_joint_moves_as_the_crank_that_it_is():

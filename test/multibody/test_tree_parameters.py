@@ -47,6 +47,34 @@ def test_derivatives_of_joints_of_all_kinds(kind):
     assert_the_same_slopes(parametrized(random_tree([kind, 1], rng)), rng)
 
 
+@pytest.mark.parametrize("kinds, forcing", [((5, 0, 2), "symmetric"), ((4, 1), "left")])
+def test_derivatives_of_joints_of_several_coordinates_by_differences(kinds, forcing):
+    """Along directions in which all numbers change at once, and by the step."""
+    rng = np.random.default_rng(sum(kinds))
+    model = parametrized(random_tree(kinds, rng))
+    dsys = midpoint(model.system, 0.05, forcing)
+    assert isinstance(dsys._engine, TreeEngine)
+    x, u = random_motion(dsys, rng)
+    linear, values = dsys.linearize(x, u, dsys.parameter_names), vars(model.numbers.parameters)
+    parts = {name: rng.normal(size=np.size(value)) for name, value in values.items()}
+
+    def stepped(by, longer):
+        moved = {
+            name: tuple(value + by * parts[name])
+            if np.ndim(value)
+            else value + by * parts[name][0]
+            for name, value in values.items()
+        }
+        other = midpoint(model.system.with_parameters(**moved), 0.05 + longer, forcing)
+        return dsys.local(linear.x1, other.step(x, u))
+
+    found = jacobian(lambda s: stepped(s[0], 0.0), 1, 1e-3)[:, 0]
+    expected = linear.P[:, :-1] @ np.concatenate([*parts.values()])
+    np.testing.assert_allclose(expected, found, rtol=0, atol=1e-9 * np.abs(found).max())
+    found = jacobian(lambda s: stepped(0.0, s[0]), 1, 1e-3)[:, 0]
+    np.testing.assert_allclose(linear.P[:, -1], found, rtol=0, atol=1e-9 * np.abs(found).max())
+
+
 def test_derivatives_by_numbers_are_the_same_after_those_without():
     rng = np.random.default_rng(7)
     model = parametrized(random_tree([0, 1, 0], rng))

@@ -240,6 +240,50 @@ def test_impossible_inertias_are_errors_unless_accepted(caplog):
     assert load_urdf(light, strict=False).bodies[0].mass == 0.1
 
 
+def test_without_a_mass_there_is_no_body_whatever_is_accepted():
+    text = robot(
+        link("base", ""),
+        link("a", INERTIAL.replace('"2"', '"-2"')),
+        joint("j", "continuous", "base", "a"),
+    )
+    with pytest.raises(UrdfError, match="mass must be positive"):
+        load_urdf(text, strict=False)
+
+
+def test_what_a_joint_does_not_say_is_as_the_format_has_it():
+    """An axis is x; a mimic follows one to one; without a limit an effort has none."""
+    text = robot(
+        link("base", ""),
+        link("a"),
+        link("b"),
+        joint("i", "continuous", "base", "a"),
+        joint("j", "continuous", "a", "b", '<mimic joint="i"/>'),
+    )
+    model = load_urdf(text)
+    a, b = (model.tree.frames[name] for name in "ab")
+    assert a.joint.axis == b.joint.axis == (1, 0, 0) and a.at == (0, 0, 0)
+    assert (b.mimic.coordinate, b.mimic.ratio, b.mimic.offset) == ("i", 1.0, 0.0)
+    assert model.gravity == (0, 0, -9.81) and model.system.input_bounds.tolist() == [
+        [-np.inf, np.inf]
+    ]
+    assert load_urdf(text, gravity=(0, 1, 0)).gravity == (0, 1, 0)
+
+
+def test_joints_come_in_the_order_of_the_file_each_after_that_of_its_parent():
+    arms = [joint(f"{a}{i}", "continuous", p, f"{a}{i}") for a in "xy" for i, p in
+            ((1, "base"), (2, f"{a}1"), (3, f"{a}2"))]  # fmt: skip
+    links = [link(f"{a}{i}") for a in "yx" for i in (3, 2, 1)]
+    model = load_urdf(robot(link("base", ""), *links, *arms))
+    assert model.space.names == ("x1", "x2", "x3", "y1", "y2", "y3")
+
+
+def test_a_file_is_read_as_utf_8(tmp_path):
+    text = robot(link("base", ""), link("bücher"), joint("j", "continuous", "base", "bücher"))
+    file = tmp_path / "robot.urdf"
+    file.write_text(text.replace("?>", ' encoding="utf-8"?>', 1), encoding="utf-8")
+    assert [frame.name for frame in load_urdf(file).frames] == ["base", "bücher"]
+
+
 REFUSED = {
     "no XML": ("<robot", ["well-formed"]),
     "no robot": ("<model/>", ["<robot>", "<model>"]),

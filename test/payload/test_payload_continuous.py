@@ -118,6 +118,16 @@ def test_derivative_and_phase_agree_with_the_accelerations(n):
     )
 
 
+def test_without_a_force_on_the_payload_there_is_none():
+    rng, p = np.random.default_rng(2), parameters(2)
+    z = continuous.phase(p, *random_motion(2, rng))
+    thrust, torque, _ = forces(2, True, rng)
+    np.testing.assert_array_equal(
+        continuous.derivative(p, z, thrust, torque),
+        continuous.derivative(p, z, thrust, torque, np.zeros(3)),
+    )
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tensions_are_the_forces_that_accelerate_the_payload(n):
     """`m_y (y'' + g e3) = sum tension_i q_i + wind`, with y'' by differences of the variational

@@ -68,6 +68,48 @@ def test_equations_of_motion(name):
         assert np.abs(got - want).max() <= 1e-11 * (1 + np.abs(want).max())
 
 
+SYMMETRIC = [
+    name
+    for name in systems.__all__
+    if name in (*HAND, "chaplygin_sleigh", "snakeboard") and getattr(systems, name)().symmetry
+]
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_shapes_move_along_the_connection_and_groups_along_the_basis(name):
+    """Both are admissible, and together all that is; what the connection gives a motion of the
+    shape has no momentum along the symmetry, but for the racer's, which asks for no mass.
+    """
+    system = getattr(systems, name)()
+    n = system.symmetry.n_shape
+    q_, v_, _ = system.symbols
+    moving = ca.vertcat(ca.SX.eye(n), -system.connection(q_[:n]))
+    basis = system.symmetry_basis(q_[:n])
+    along = ca.vertcat(ca.SX(n, basis.shape[1]), basis)
+    mass = ca.hessian(system.lagrangian_at(q_, v_), v_)[0]
+    q, _, _ = start(system, 3)
+    moving, along, a, mass = (
+        system.value(ca.densify(e), q) for e in (moving, along, system.constraint_matrix(q_), mass)
+    )
+    both = np.hstack([moving, along])
+    np.testing.assert_allclose(a @ both, 0, atol=1e-14)
+    assert np.linalg.matrix_rank(both) == both.shape[1] == system.n_rho
+    if name != "roller_racer":
+        np.testing.assert_allclose(along.T @ mass @ moving, 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name, last", [
+    ("car", np.pi / 2), ("snakeboard", np.pi / 2), ("roller_racer", np.arccos(-0.1 / 0.5)),
+])  # fmt: skip
+def test_models_hold_up_to_where_their_axles_are_aligned(name, last):
+    system = getattr(systems, name)()
+    place = {"car": 1, "snakeboard": 1, "roller_racer": 0}[name]
+    for sign in (1, -1):
+        for angle, holds in ((0.999 * last, True), (1.001 * last, False)):
+            q = sign * angle * np.eye(system.space.nq)[place]
+            assert (system.value(system.domain_at(system.symbols[0]), q) > 0).all() == holds
+
+
 @pytest.mark.parametrize("name", HAND)
 def test_free_motions_by_hand_keep_constraints_and_energy(name):
     system = getattr(systems, name)()
