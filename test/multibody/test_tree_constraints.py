@@ -21,6 +21,7 @@ from nh_control.multibody import (
     Point,
     PointOnPlane,
     maximal_coordinates,
+    prismatic,
     revolute,
     spherical,
     transfer,
@@ -248,6 +249,28 @@ def test_derivatives_of_a_held_tree_by_differences():
     model, q = held_tree([*rng.integers(0, 2, 12)], ["reeled", "coincident"], rng)
     dsys = midpoint(model.system, 0.01)
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-4)
+
+
+@pytest.mark.parametrize("kinds, held", [([4, 1, 2], "coincident")])
+def test_derivatives_of_held_joints_of_several_coordinates_by_differences(kinds, held):
+    rng = np.random.default_rng(3)
+    model, q = held_tree(kinds, [held], rng)
+    dsys = midpoint(model.system, 0.02)
+    assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-3)
+
+
+def test_a_mass_on_two_slides_stays_on_its_rod():
+    """Though all equations but the rod's are linear, and met by the first correction."""
+    frames = [prismatic("across", axis="x"), prismatic("up", "across", "z")]
+    rod = Distance("rod", "world", "up", 0.7)
+    slides = Multibody("slides", frames, [Body("up", 2.0), Body("across", 0.1)], constraints=[rod])
+    dsys = midpoint(slides.system, 0.05)
+    assert isinstance(dsys._engine, TreeEngine)
+    x = dsys.state([0.7 * np.sin(0.4), -0.7 * np.cos(0.4)], [2 * np.cos(0.4), 2 * np.sin(0.4)])
+    states = dsys.simulate(x, steps=40).states
+    lengths = np.linalg.norm(states[:, :2], axis=1)
+    np.testing.assert_allclose(lengths, 0.7, rtol=0, atol=1e-15)
+    assert np.ptp(states[:, 0]) > 0.5
 
 
 def test_constraints_that_depend_on_each_other_are_told():
