@@ -145,7 +145,11 @@ def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
     assert_equal(*runs)
 
 
-def test_some_nodes_are_kept(cart, tracker, starts):
+@pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
+def test_some_nodes_are_kept(cart, tracker, starts, native, monkeypatch):
+    """With what was saturated in any step since."""
+    if not native:
+        monkeypatch.setattr(loops, "native_steps", lambda: None)
     whole = nh.rollout(cart, starts, tracker, STEPS)
     some = nh.rollout(cart, starts, tracker, STEPS, every=15)
     np.testing.assert_array_equal(some.states, whole.states[:, ::15])

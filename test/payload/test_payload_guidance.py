@@ -10,10 +10,12 @@ from nh_control.control import LqrTracker, paths
 from nh_control.control.guidance import Guidance
 from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
 from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios import UnknownName
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
+from nh_control.systems.quadrotor_payload import Formation
 
 LINE = paths.line([0.0, 0.0, 1.0], [1.5, 0.5, 1.5], 3.0)
 MIDWAY = 150
@@ -201,3 +203,86 @@ def test_the_scenario_replans_its_own_references():
         SCENARIO.guidance(
             dsys, Trajectory(reference.h, reference.states, reference.inputs, name="other")
         )
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """What the guidance asks to be followed, without the work of following it."""
+    asked = []
+
+    def flat(dsys, path, formation, name="", start=None):
+        asked.append((path, formation, name, start))
+        states = np.array([start] * (round(path.duration / dsys.h) + 1))
+        return Trajectory(dsys.h, states, np.zeros((len(states) - 1, dsys.nu)), name=name)
+
+    monkeypatch.setattr("nh_control.control.guidance.flat_reference", flat)
+    return asked
+
+
+def test_a_leg_goes_on_from_the_one_before_in_its_state_name_and_formation(planned):
+    pilot, old = guidance(formation=Formation(0.3)), reference_along_the_line(2)
+    new = pilot.along(MIDWAY, [2.0, 4.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    (path, formation, name, start) = planned[0]
+    np.testing.assert_allclose(path.jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
+    np.testing.assert_allclose(path.jets([2.0, 4.0])[:, 0], [[1, 1, 1], [0, 0, 1]], atol=1e-9)
+    assert (formation, name, path.duration) == (Formation(0.3), old.name, 4.0)
+    np.testing.assert_array_equal(start, old.states[MIDWAY])
+    assert pilot.reference is new
+    pilot.along(70, [2.0], [[0.0, 1.0, 1.0]])
+    np.testing.assert_allclose(planned[1][0].jets([0.0])[0], path.jets([0.7])[0], atol=1e-6)
+    pilot.along(9999, [2.0], [[0.0, 1.0, 1.0]])  # held past its end
+    np.testing.assert_allclose(planned[2][0].jets([0.0])[0, 0], [0.0, 1.0, 1.0], atol=1e-9)
+
+
+def test_a_point_now_must_be_where_the_payload_is_to_a_centimeter(planned):
+    here = LINE.jets([1.5])[0, 0]
+    for away, taken in ((0.009, True), (0.011, False)):
+        pilot, ask = guidance(), [here + [0.0, away, 0.0], [0.0, 0.0, 1.0]]
+        velocities = [[9.0, 9.0, 9.0], [0.0, 0.0, 0.0]]
+        if not taken:
+            with pytest.raises(InfeasiblePath, match="starts at"):
+                pilot.along(MIDWAY, [0.0, 3.0], ask, velocities)
+            continue
+        pilot.along(MIDWAY, [0.0, 3.0], ask, velocities)
+        np.testing.assert_allclose(planned[-1][0].jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
+
+
+def test_a_trajectory_may_last_as_long_as_is_said_and_no_longer(planned):
+    guidance().along(0, [300.0], [[1.0, 0.0, 1.0]])
+    assert planned[-1][0].duration == 300.0
+    with pytest.raises(InfeasiblePath, match=r"may last 300 s, got 300\.1 s: send it in parts"):
+        guidance().along(0, [300.1], [[1.0, 0.0, 1.0]])
+
+
+def test_goals_are_as_swift_as_is_usual_and_no_gentler_than_the_motion_they_leave(planned):
+    """4 m/s^2 and 0.8 of the inputs; a motion that pulls more already is stopped no harder."""
+    pilot = guidance()
+    assert (pilot.acceleration, pilot.margin) == (4.0, 0.8)
+    pilot.to_goal(480, [3.0, 0.0, 1.0])
+    duration = planned[-1][0].duration
+    pilot.to_goal(480, [3.0, 0.0, 1.0])
+    for acceleration, longer in ((2.0, 1.05), (0.5, 2.0)):
+        guidance(acceleration=acceleration).to_goal(480, [3.0, 0.0, 1.0])
+        assert planned[-1][0].duration > longer * duration
+    path = planned[0][0]
+    pulls = np.linalg.norm(path.jets(np.linspace(0, duration, 400))[:, 2], axis=1)
+    assert 0.7 * 4.0 < pulls.max() < 4.05
+    pull = np.linalg.norm(LINE.jets([0.9])[0, 2])
+    pilot = guidance(acceleration=pull / 2)
+    pilot.to_goal(90, [3.0, 0.0, 1.0])
+    path = planned[-1][0]
+    pulls = np.linalg.norm(path.jets(np.linspace(0, path.duration, 400))[:, 2], axis=1)
+    assert pulls.max() < 1.25 * pull and path.duration < 60
+
+
+def test_a_path_on_which_no_step_can_be_taken_is_too_swift(monkeypatch):
+    pilot = guidance()
+    before = pilot.reference
+
+    def fails(*_, **__):
+        raise StepFailed("model", 0.01, "no solution", 1.0, 1.0, 3, Conditioning(1.0, 1.0, 1.0))
+
+    monkeypatch.setattr("nh_control.control.guidance.flat_reference", fails)
+    with pytest.raises(InfeasiblePath, match="too swift for steps of 0.01 s: .*no solution"):
+        pilot.along(0, [2.0], [[1.0, 0.0, 1.0]])
+    assert pilot.reference is before

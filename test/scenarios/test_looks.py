@@ -1,0 +1,301 @@
+"""What scenarios look like is where their models say: frames move with the coordinates, shapes
+have the sizes and sides that they stand for.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import quat2mat
+
+from nh_control import scenarios, systems
+from nh_control.figures.scene import look
+from nh_control.scenarios import (
+    car_visual,
+    chaotic_quartic_visual,
+    chaplygin_sleigh_visual,
+    differential_drive_visual,
+    gearbox_visual,
+    pendulum_visual,
+    quadrotor_payload_visual,
+    roller_racer_visual,
+    rolling_ball_visual,
+    rolling_disk_visual,
+    satellite_visual,
+    snakeboard_visual,
+    suslov_visual,
+)
+from nh_control.scenarios.visual_model import BLUE, ORANGE, Pose, wheel
+from nh_control.systems.rotor_mixing import RotorMixing
+from nh_control.systems.satellite import axles
+
+GROUND = {
+    "snakeboard": (snakeboard_visual, systems.SnakeboardParameters, "board", 2),
+    "car": (car_visual, systems.CarParameters, "body", 2),
+    "drive": (differential_drive_visual, systems.DifferentialDriveParameters, "body", 2),
+    "sleigh": (chaplygin_sleigh_visual, systems.ChaplyginSleighParameters, "body", 0),
+    "disk": (rolling_disk_visual, systems.RollingDiskParameters, "contact", 1),
+    "racer": (roller_racer_visual, systems.RollerRacerParameters, "seat", 1),
+}
+"""Module, parameters, and the frame that theta, x, y move, with the place of theta in q."""
+SIZE = {
+    "snakeboard": ("l",),
+    "car": ("l", "r"),
+    "drive": ("b", "r"),
+    "sleigh": ("a",),
+    "disk": ("r",),
+    "racer": ("d1", "d2"),
+}
+"""The lengths that all of the look scales with."""
+N_Q = {"snakeboard": 5, "car": 5, "drive": 5, "sleigh": 3, "disk": 4, "racer": 4}
+
+
+def seen(module, parameters, q):
+    return look(module.visual_model(parameters), parameters, np.asarray(q, dtype=float))
+
+
+def turned_about(axis, frame, other):
+    """Angle by which a frame is turned about an axis of its own against another."""
+    turn = frame.rotation.T @ other.rotation
+    axis = np.array(axis)
+    np.testing.assert_allclose(turn @ axis, axis, atol=1e-12)
+    skew = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])
+    return np.arctan2(axis @ skew / 2, (np.trace(turn) - 1) / 2)
+
+
+@pytest.mark.parametrize("name", GROUND)
+def test_what_moves_on_the_ground_is_where_its_coordinates_are(name):
+    module, make, frame, at = GROUND[name]
+    q = np.linspace(0.2, 0.3, N_Q[name])
+    q[at : at + 3] = 0.7, 2.0, -1.0
+    visual = module.visual_model(make())
+    pose = module.poses(make(), q)[frame]
+    np.testing.assert_allclose(pose.position, [2.0, -1.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(pose.rotation, axangle2mat([0, 0, 1], 0.7), atol=1e-15)
+    assert visual.parent == "odom"
+    moved = visual.poses(make(), q)[visual.trail].position
+    assert np.linalg.norm(moved - [2.0, -1.0, 0.0]) <= 1.0 + 1e-9  # of it, not of the world
+
+
+@pytest.mark.parametrize("name", GROUND)
+def test_looks_scale_with_the_lengths_of_the_model(name):
+    module, make, _, _ = GROUND[name]
+    one = make()
+    double = replace(one, **{length: 2 * getattr(one, length) for length in SIZE[name]})
+    q = np.zeros(N_Q[name])
+    np.testing.assert_allclose(
+        seen(module, double, q).points, 2 * seen(module, one, q).points, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", GROUND)
+def test_vehicles_are_alike_on_both_sides_and_stand_on_the_ground(name):
+    """Straight ahead; spokes of wheels and disks aside, which their turning moves."""
+    module, make, _, _ = GROUND[name]
+    points = seen(module, make(), np.zeros(N_Q[name])).points.round(9) + 0.0
+    mirrored = points * [1, -1, 1] + 0.0
+    assert {tuple(point) for point in mirrored} == {tuple(point) for point in points}
+    assert points[:, 2].min() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_joints_of_vehicles_turn_by_their_coordinates():
+    p = systems.SnakeboardParameters()
+    board = snakeboard_visual.poses(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
+    z, y = [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]
+    for part, angle, ahead in (
+        ("rotor", 0.7, 0),
+        ("rear_truck", 0.3, -1),
+        ("front_truck", -0.3, 1),
+    ):
+        assert turned_about(z, board["board"], board[part]) == pytest.approx(angle)
+        offset = board["board"].rotation.T @ (board[part].position - board["board"].position)
+        np.testing.assert_allclose(offset, [ahead * p.l, 0, 0], atol=1e-12)
+    p = systems.CarParameters()
+    car = car_visual.poses(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
+    angles = [turned_about(z, car["body"], car[f"front_{side}"]) for side in ("left", "right")]
+    assert angles[0] > 0.3 > angles[1]  # the inner wheel turns more
+    assert np.mean(1 / np.tan(angles)) == pytest.approx(1 / np.tan(0.3))
+    for side in ("left", "right"):
+        assert turned_about(y, car["body"], car[f"rear_{side}"]) == pytest.approx(0.7)
+    p = systems.DifferentialDriveParameters()
+    drive = differential_drive_visual.poses(p, np.array([0.7, -0.4, 0.0, 0.0, 0.0]))
+    for side, angle, sign in (("left", 0.7, 1), ("right", -0.4, -1)):
+        part = drive[f"{side}_wheel"]
+        assert turned_about(y, drive["body"], part) == pytest.approx(angle)
+        np.testing.assert_allclose(part.position, [0, sign * p.b, p.r], atol=1e-15)
+    p = systems.RollerRacerParameters()
+    racer = roller_racer_visual.poses(p, np.array([0.5, 0.0, 0.0, 0.0]))
+    assert turned_about(z, racer["seat"], racer["bar"]) == pytest.approx(0.5)
+    front = (racer["front_left"].position + racer["front_right"].position) / 2
+    expected = [p.d1 + p.d2 * np.cos(0.5), p.d2 * np.sin(0.5), front[2]]
+    np.testing.assert_allclose(front, expected, atol=1e-12)
+
+
+def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
+    """On top of each wheel the rim is twice as fast as the axle, forwards."""
+    p, step = systems.CarParameters(), 1e-6
+    here, there = (
+        car_visual.poses(p, np.array([s / p.r, 0.0, 0.0, s, 0.0]))["rear_left"] for s in (0, step)
+    )
+    top = [0.0, 0.0, p.r]
+    rim = (there.position + there.rotation @ top - here.position - here.rotation @ top) / step
+    np.testing.assert_allclose(rim, [2.0, 0.0, 0.0], atol=1e-5)
+
+
+def test_a_wheel_is_round_about_y_with_its_spokes_inside():
+    tire, *spokes = wheel("it", radius=0.5, width=0.2)
+    assert tire.extents == (1.0, 1.0, 0.2) and tire.roll == np.pi / 2
+    for spoke in spokes:
+        along, wide, across = spoke.extents
+        assert np.hypot(along, across) < 1.0 and 0.2 < wide < 0.25
+    assert {shape.frame for shape in (tire, *spokes)} == {"it"}
+
+
+def test_a_pendulum_is_a_rod_from_its_pivot_with_a_ball_at_its_end():
+    p = systems.PendulumParameters(l=0.8)
+    rod, ball = pendulum_visual.rod(0.8, "rod")
+    assert rod.offset == (0.0, 0.0, -0.4) and rod.extents[2] == 0.8
+    assert ball.offset == (0.0, 0.0, -0.8) and {rod.frame, ball.frame} == {"rod"}
+    for angle in (0.0, np.pi):
+        points = seen(pendulum_visual, p, [angle]).points
+        assert points[:, 2].min() >= -1e-9
+    poses = pendulum_visual.poses(p, np.array([np.pi / 2]))
+    np.testing.assert_allclose(
+        poses["end"].position - poses["pivot"].position, [0.8, 0, 0], atol=1e-12
+    )
+
+
+def test_the_ball_of_inertia_of_the_suslov_problem_has_its_moments():
+    """A box of sides a, b, c has I1 : I2 : I3 = b^2 + c^2 : c^2 + a^2 : a^2 + b^2."""
+    p = systems.SuslovParameters()
+    box, shaft, end = suslov_visual.visual_model(p).shapes
+    square = np.square(box.extents)
+    ratios = (square.sum() - square) / np.array([p.I11, p.I22, p.I33])
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
+    assert max(box.extents) == 1.0 and shaft.offset[2] == shaft.extents[2] / 2
+    q = np.array([0.5, 0.5, 0.5, 0.5])
+    poses = suslov_visual.poses(p, q)
+    np.testing.assert_allclose(poses["body"].rotation, quat2mat(q))
+    np.testing.assert_allclose(poses["axis"].position, quat2mat(q)[:, 2])
+    assert end.frame == "axis"
+
+
+def test_balls_beads_and_sliders_are_at_their_coordinates():
+    q = np.array([0.5, 0.5, 0.5, 0.5, 2.0, -1.0])
+    ball = rolling_ball_visual.poses(systems.RollingBallParameters(r=0.3), q)
+    np.testing.assert_allclose(ball["ball"].position, [2.0, -1.0, 0.3])
+    np.testing.assert_allclose(ball["ball"].rotation, quat2mat(q[:4]))
+    np.testing.assert_allclose(ball["contact"].position, [2.0, -1.0, 0.0])
+    p = systems.ChaoticQuarticParameters(n=2)
+    beads = chaotic_quartic_visual.poses(p, np.array([0.1, 0.2, 0.3, 0.4, 0.5]))
+    assert beads["slider"].position[0] == 0.1 and beads["rail"].position[0] == 0.0
+    np.testing.assert_allclose(beads["bead_1"].position, [0.2, 0.4, 0.0])
+    np.testing.assert_allclose(beads["bead_2"].position, [0.3, 0.5, 0.0])
+    shapes = chaotic_quartic_visual.visual_model(p).shapes
+    assert [shape.frame for shape in shapes] == ["rail", "slider", "bead_1", "bead_2"]
+    gears = gearbox_visual.poses(systems.GearboxParameters(), np.array([0.5, -1.0, np.pi / 2]))
+    assert (gears["first"].position[0], gears["second"].position[0]) == (0.5, -1.0)
+    assert gears["first"].position[1] == -gears["second"].position[1] > 0
+    lean = gears["bob"].position - gears["pendulum"].position
+    np.testing.assert_allclose(lean, [1.0, 0.0, 0.0], atol=1e-12)
+    still = gearbox_visual.poses(systems.GearboxParameters(), np.zeros(3))
+    np.testing.assert_allclose(
+        still["bob"].position - still["pendulum"].position, [0, 0, 1], atol=1e-12
+    )
+    springs = gearbox_visual.visual_model(systems.GearboxParameters()).cables
+    for spring, mass in zip(springs, ("first", "second")):
+        assert (spring.start, spring.end) == (f"{mass}_wall", mass)
+        assert gears[spring.start].position[1] == gears[mass].position[1]
+
+
+def test_wheels_of_the_satellite_turn_about_their_axles():
+    p, rng = systems.SatelliteParameters(), np.random.default_rng(0)
+    attitude = rng.normal(size=4)
+    q = np.concatenate([attitude / np.linalg.norm(attitude), np.linspace(0.1, 0.9, p.n)])
+    at, still = (
+        satellite_visual.poses(p, q),
+        satellite_visual.poses(p, np.r_[q[:4], np.zeros(p.n)]),
+    )
+    body = at["satellite"]
+    np.testing.assert_allclose(body.rotation, quat2mat(q[:4]))
+    np.testing.assert_array_equal(body.position, 0.0)
+    for i, axle in enumerate(np.asarray(axles(p)).T):
+        one = at[f"wheel{i + 1}"]
+        np.testing.assert_allclose(one.rotation[:, 2], body.rotation @ axle, atol=1e-12)
+        np.testing.assert_allclose(
+            one.position, body.rotation @ axle * satellite_visual.OUT_M, atol=1e-12
+        )
+        assert turned_about([0.0, 0.0, 1.0], still[f"wheel{i + 1}"], one) == pytest.approx(
+            q[4 + i]
+        )
+    panels = [s for s in satellite_visual.visual_model(p).shapes if s.color == BLUE]
+    assert sorted(panel.offset for panel in panels) == [(0.0, -1.0, 0.0), (0.0, 1.0, 0.0)]
+
+
+def test_propellers_are_where_the_rotors_are_those_in_front_orange():
+    p = systems.QuadrotorPayloadParameters()
+    visual = quadrotor_payload_visual.visual_model(p)
+    q = np.r_[np.zeros(3), [1.0, 0, 0, 0] * 2, [0.6, 0, 0.8], [-0.6, 0, 0.8]]
+    poses = visual.poses(p, q)
+    mixing = RotorMixing()
+    rotors = {(round(-x, 9), round(y, 9)) for _, y, x, _ in mixing.matrix.T}
+    for quad in ("quad1", "quad2"):
+        found = [s for s in visual.shapes if s.frame == f"{quad}_arms" and s.kind == "cylinder"]
+        at = [
+            poses[s.frame].position + poses[s.frame].rotation @ s.offset - poses[quad].position
+            for s in found
+        ]
+        assert {(round(x, 9), round(y, 9)) for x, y, _ in at} == rotors
+        assert [s.color == ORANGE for s in found] == [x > 0 for x, _, _ in at]
+        assert all(s.extents[0] < mixing.arm for s in found)
+    hover = (p.payload_mass / p.n + p.quadrotor_mass) * p.g
+    for i, (arrow, cable) in enumerate(zip(visual.arrows, visual.cables), 1):
+        assert (arrow.input, arrow.frame) == (f"quad{i}_thrust", f"quad{i}")
+        assert arrow.scale * hover == pytest.approx(0.4)
+        assert (cable.start, cable.end, cable.monitored) == ("payload", f"quad{i}", f"link{i}")
+    assert visual.outline == ("quad1", "quad2") and visual.trail == "payload"
+
+
+def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
+    """Whose ends the model knows as frames of their own."""
+    scenario = scenarios.get("marionette")
+    system = scenario.make_system(scenario.parameters)
+    q = np.asarray(system.nominal_configuration, dtype=float)
+    visual = scenario.visual_model()
+    poses = visual.poses(scenario.parameters, q)
+    parts = {(s.frame, s.kind): s for s in visual.shapes}
+    for side in "lr":
+        for limb in ("femur", "tibia", "humerus", "radius", "hand"):
+            shape, frame = parts[f"{side}{limb}", "cylinder"], poses[f"{side}{limb}"]
+            ends = [
+                frame.position + frame.rotation @ (shape.offset + sign * np.eye(3)[2] * h)
+                for sign, h in ((1, shape.extents[2] / 2), (-1, shape.extents[2] / 2))
+            ]
+            np.testing.assert_allclose(ends[0], frame.position, atol=1e-12)
+            np.testing.assert_allclose(ends[1], poses[f"{side}{limb}_end"].position, atol=1e-12)
+        foot, end = poses[f"{side}foot"], poses[f"{side}foot_end"].position
+        shape = parts[f"{side}foot", "box"]
+        np.testing.assert_allclose(
+            foot.position + 2 * foot.rotation @ shape.offset, end, atol=1e-12
+        )
+        assert shape.extents[1] == pytest.approx(np.linalg.norm(end - foot.position))
+    trunk = parts["pelvis", "box"]
+    hips = np.linalg.norm(poses["lhip"].position - poses["rhip"].position)
+    assert hips in [pytest.approx(s.extents[0]) for s in visual.shapes if s.frame == "pelvis"]
+    assert {cable.end for cable in visual.cables} == {
+        frame for frame in poses if frame.endswith("_control")
+    }
+    assert trunk.frame == visual.trail
+
+
+def test_a_pose_turns_about_its_hinge():
+    pose = Pose.planar(0.3, 1.0, 2.0)
+    np.testing.assert_allclose(pose.position, [1.0, 2.0, 0.0])
+    turned = pose.turned(0.4, (0.5, 0.0, 0.1), (1.0, 0.0, 0.0))
+    np.testing.assert_allclose(
+        turned.position, [1.0 + 0.5 * np.cos(0.3), 2.0 + 0.5 * np.sin(0.3), 0.1]
+    )
+    np.testing.assert_allclose(
+        turned.rotation, axangle2mat([0, 0, 1], 0.3) @ axangle2mat([1, 0, 0], 0.4)
+    )
