@@ -1,0 +1,409 @@
+"""What figures, numbers and statements of papers show of their results, on results that are made
+up: every curve under its name, and a statement that does not hold where its claim is broken.
+"""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from nh_control.control.optimize import Iteration, Optimum
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import midpoint
+from nh_control.numerics import compiled
+from nh_control.numerics.progress import Progress
+from nh_control.papers import PAPERS, johnson2014, measure, report
+from nh_control.papers import celledoni2016_chaotic as chaotic
+from nh_control.papers import celledoni2016_gearbox as gearbox
+from nh_control.papers import celledoni2021_chains as chains
+from nh_control.papers import johnson2014_marionette as marionette
+from nh_control.papers import kobilarov2010_motions as motions
+from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
+from nh_control.runs.comparison import Reference
+from nh_control.runs.motion import Motion
+from nh_control.systems import pendulum
+
+
+def line(panel, label):
+    """Data of the one line of a panel with this label."""
+    (found,) = [one for one in panel.lines if one.get_label() == label]
+    return np.asarray(found.get_xdata(), dtype=float), np.asarray(found.get_ydata(), dtype=float)
+
+
+def holding(statements):
+    return [statement.holds for statement in statements]
+
+
+# --- papers, tables and measurements -------------------------------------------------------------
+
+
+def test_experiments_are_found_by_their_number_and_named_after_it():
+    one, two = (Experiment(number, "", lambda progress: None) for number in ("12", "orders"))
+    assert (one.file, two.file) == ("figure_12", "orders")
+    paper = Paper("somebody2000", "A paper", (one, two))
+    assert paper.numbers == ("12", "orders") and paper.experiment("orders") is two
+    with pytest.raises(KeyError, match="somebody2000 has no figure '1' here, choose of: 12, ord"):
+        paper.experiment("1")
+    assert [paper.key for paper in PAPERS.values()] == list(PAPERS)
+
+
+def test_a_report_has_every_picture_number_and_statement(tmp_path):
+    def outcome(n):
+        statements = tuple(Statement(f"Fig. {n}{i}", "says", "is", i == 0, "all") for i in (0, 1))
+        return Outcome(lambda: Figure((1, 1)), {"n": n}, statements)
+
+    experiments = [Experiment(n, "", lambda progress: None) for n in ("1", "other")]
+    outcomes = {e: outcome(k) for k, e in enumerate(experiments)}
+    files = report.write(Paper("key", "Title", tuple(experiments)), outcomes, tmp_path)
+    assert files == ["figure_1.png", "other.png", "numbers.json", "table.md"]
+    assert {path.name for path in tmp_path.iterdir()} == set(files)
+    assert json.loads((tmp_path / "numbers.json").read_text()) == {
+        "figure_1": {"n": 0},
+        "other": {"n": 1},
+    }
+    head, _, columns, _, *rows = (tmp_path / "table.md").read_text().splitlines()
+    assert (head, columns) == (
+        "# key: Title",
+        "| where | the paper says | here | agrees | corrected or chosen |",
+    )
+    assert rows == [
+        f"| Fig. {n}{i} | says | is | {'NO' if i else 'yes'} | all |"
+        for n in (0, 1)
+        for i in (0, 1)
+    ]
+
+
+def test_orders_are_slopes_and_energy_errors_relative(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    h = np.array([0.4, 0.2, 0.05])
+    np.testing.assert_allclose(measure.slopes(h, 3 * h**2), [2, 2])
+    np.testing.assert_allclose(measure.slopes(h, [8.0, 4.0, 4.0]), [1, 0])
+    dsys = midpoint(pendulum(), 0.1)
+    x = dsys.state([1.0], [0.5])
+    np.testing.assert_array_equal(
+        measure.last(dsys, x, 7, [0.2]), dsys.simulate(x, [0.2], steps=7).states[-1]
+    )
+    states = dsys.simulate(x, [0.0], steps=3).states
+    energy = states[:, 1] ** 2 / 2 - 9.8 * np.cos(states[:, 0])
+    found = measure.relative_energy_error(dsys, states)
+    np.testing.assert_allclose(found, np.abs(energy / energy[0] - 1), atol=1e-15)
+    assert found[0] == 0
+    motion = Motion(pendulum(), np.array([1.0]), np.array([0.5]), 0.8, np.zeros(1))
+    reference = Reference(motion)
+    off = measure.errors(reference, [dsys, dsys.with_step(0.05)], [0.0])
+    ends = [
+        dsys.with_step(h).simulate(x, [0.0], steps=round(0.8 / h)).states[-1] for h in (0.1, 0.05)
+    ]
+    np.testing.assert_allclose(off, [reference.error(end[:1]) for end in ends])
+    assert 3.5 < off[0] / off[1] < 4.5
+    assert measure.plain({"a": np.array([1.0, 2.0])}) == {"a": [1.0, 2.0]}
+
+
+def test_errors_are_drawn_over_the_steps_beside_their_orders():
+    h = np.array([0.4, 0.2, 0.1])
+    found = {"first": 3 * h, "second": 0.5 * h**2}
+    axes = Figure().subplots()
+    measure.plot_order(axes, h, found, order=2)
+    for name, error in found.items():
+        np.testing.assert_array_equal(line(axes, name), [h, error])
+    _, slope = line(axes, "order 2")
+    np.testing.assert_allclose(slope, 0.5 * 0.5 * h**2)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("step h (s)", "error at the end")
+    axes = Figure().subplots()
+    measure.plot_orders(axes, h, found, (1, 2))
+    slopes = [one for one in axes.lines if one.get_linestyle() == ":"]
+    for one, error in zip(slopes, found.values(), strict=True):
+        np.testing.assert_allclose(one.get_ydata(), 0.4 * error)
+    assert [text.get_text() for text in axes.texts] == ["1", "2"]
+    low, high = axes.get_xlim()
+    assert low < h.min() and h.max() < high
+
+
+# --- johnson2014 ---------------------------------------------------------------------------------
+
+STATES = np.linspace(0, 1, 2 * (johnson2014.STEPS + 1)).reshape(-1, 2)
+
+
+def motion_of(scale):
+    inputs = np.zeros((johnson2014.STEPS, 1))
+    return Trajectory(0.1, scale * STATES, inputs, ("theta", "p_theta"), ("torque",))
+
+
+def optimum(descents, cost=1.0, kinds=("newton",)):
+    steps = [Iteration(k, cost, 1.0 / (k + 1), kinds[k % len(kinds)]) for k in range(descents)]
+    history = (*steps, Iteration(descents, cost, 1e-9))
+    return Optimum(motion_of(1.0), cost, True, "", history)
+
+
+CONVERGENCE = johnson2014.Convergence(
+    optimum(10),
+    optimum(652, kinds=("steepest",)),
+    optimum(13, 2.0, ("newton", "quasi")),
+    optimum(500),
+)
+
+
+def test_convergence_has_the_counts_and_descents_of_every_optimization(monkeypatch):
+    numbers = CONVERGENCE.numbers()
+    assert [numbers[kind]["descents"] for kind in vars(CONVERGENCE)] == [10, 652, 13, 500]
+    assert [numbers[kind]["newton_steps"] for kind in vars(CONVERGENCE)] == [10, 0, 7, 500]
+    assert numbers["newton_at_once"]["cost"] == 2.0 and numbers["paper"]["steepest"] == {
+        "descents": 653
+    }
+    (axes,) = CONVERGENCE.draw().axes
+    for label, result in (
+        ("first order: steepest descent, after 4 quasi-Newton steps", CONVERGENCE.steepest),
+        ("steepest descent at once", CONVERGENCE.steepest_at_once),
+        ("second order: Newton, after 4 quasi-Newton steps", CONVERGENCE.newton),
+        ("Newton at once", CONVERGENCE.newton_at_once),
+    ):
+        number, descent = line(axes, label)
+        np.testing.assert_array_equal(number, np.arange(1, len(result.history) + 1))
+        np.testing.assert_array_equal(descent, [i.descent for i in result.history])
+    assert axes.lines[-1].get_ydata()[0] == johnson2014.TOLERANCE
+    for newton, steepest, holds in ((10, 652, True), (11, 652, False), (10, 655, False)):
+        result = replace(CONVERGENCE, newton=optimum(newton), steepest=optimum(steepest))
+        monkeypatch.setattr(johnson2014, "figure_3", lambda progress, result=result: result)
+        assert holding(johnson2014._third(Progress()).statements) == [holds]
+
+
+def test_tracking_has_the_deviations_of_both_loops(monkeypatch):
+    bumps = np.zeros((2, *STATES.shape))
+    bumps[0, [3, 60, -1]] = [9.0, 9.0], [0.1, -0.3], [1e-8, 2e-8]  # the first in the first half
+    bumps[1, 70, 0] = -2.0
+    closed, opened = (replace(motion_of(1.0), states=STATES + bump) for bump in bumps)
+    gain = np.array([[0.0613, 0.981]])
+    result = johnson2014.Tracking(motion_of(1.0), closed, opened, gain)
+    numbers = result.numbers()
+    assert numbers["first_gain"] == [0.0613, 0.981]
+    assert numbers["closed_loop"] == pytest.approx({"last_half": 0.3, "end": 2e-8}, rel=1e-6)
+    assert numbers["open_loop"]["last_half"] == pytest.approx(2.0)
+    (axes,) = result.draw().axes
+    for label, run in (
+        ("open loop", opened),
+        ("feasible reference", result.reference),
+        ("closed loop", closed),
+        ("infeasible reference", johnson2014.infeasible_reference()),
+    ):
+        np.testing.assert_array_equal(line(axes, label), [run.times, run.states[:, 0]])
+    monkeypatch.setattr(johnson2014, "swing_up", lambda kind: optimum(1))
+    for changed, holds in (
+        (result, [True, True]),
+        (replace(result, closed=opened), [True, True]),
+        (replace(result, opened=result.reference), [False, True]),
+        (replace(result, first_gain=1.01 * gain), [True, False]),
+    ):
+        monkeypatch.setattr(johnson2014, "figure_4", lambda reference, found=changed: found)
+        assert holding(johnson2014._fourth(Progress()).statements) == holds
+    jump = johnson2014.infeasible_reference().states
+    assert not jump[:50].any() and (jump[50:, 0] == np.pi).all() and not jump[:, 1].any()
+
+
+def loop(scale, n=40):
+    """A closed loop of a system of 40 coordinates."""
+    times = 0.01 * np.arange(n + 1)
+    states = np.full((n + 1, 80), scale) + times[:, None]
+    states[:, 3] = scale * times
+    errors = np.zeros((n + 1, 80))
+    errors[:, :22] = scale * np.linspace(1, 0, n + 1)[:, None]
+    errors[:, 22:] = 100.0  # what does not count
+    trajectory = SimpleNamespace(times=times, states=states)
+    return SimpleNamespace(errors=errors, trajectory=trajectory)
+
+
+def test_the_marionette_s_errors_are_of_what_moves_freely_and_its_torso_turns():
+    names = tuple(f"x{i}" if i != 3 else "torso_rz" for i in range(80))
+    dsys = SimpleNamespace(state_names=names)
+    runs = {
+        text: (loop(0.1 * (k + 1)), loop(2.0 * (k + 1)))
+        for k, text in enumerate((marionette.TEXT, marionette.CODE))
+    }
+    result = marionette.Stabilization(dsys, runs, loop(5.0), None)
+    np.testing.assert_allclose(
+        result.error(runs[marionette.TEXT][0]), 0.1 * np.sqrt(22) * np.linspace(1, 0, 41)
+    )
+    for panel, (start, pair) in zip(result.figure_6().axes, runs.items()):
+        assert start in panel.get_title()
+        for label, run in zip(("closed loop", "open loop"), pair):
+            np.testing.assert_array_equal(
+                line(panel, label), [run.trajectory.times, result.error(run)]
+            )
+    (axes,) = result.figure_7().axes
+    for label, scale in (("closed loop", 0.1), ("open loop", 2.0), ("reference", 5.0)):
+        times, torso = line(axes, label)
+        np.testing.assert_allclose(torso, scale * times)
+
+
+def test_the_marionette_s_statements_hold_only_if_feedback_helps():
+    numbers = {
+        start: {"closed_loop": {"start": 0.3, "end": end}, "open_loop": {"end": 1.0}}
+        for start, end in ((marionette.TEXT, 0.05), (marionette.CODE, 0.2))
+    }
+    told = marionette.STATEMENTS["figure_6"](numbers)
+    assert holding(told) == [True, False]
+    assert [start in one.ours for start, one in zip(numbers, told)] == [True, True]
+    for states, holds in ((80, True), (79, False)):
+        model = {"states": states, "inputs": 18, "constraints": 6}
+        told = marionette.STATEMENTS["figure_5"]({"model": model, "reference": {"constraint": 0}})
+        assert holding(told) == [holds]
+
+
+# --- celledoni2016, celledoni2021, kobilarov2010 -------------------------------------------------
+
+TIMES = np.linspace(0.0, 1000.0, 101)
+
+
+def ran(**changed):
+    """A run of the gearbox as the paper says it is."""
+    energy = {"Gonzalez-R": 1e-14, "Gonzalez-F": 2e-14} | {
+        k: v for k, v in changed.items() if k[0] == "G"
+    }
+    growth = changed.get("growth", 5e-3 * np.expm1(TIMES / 70))
+    constraint = {"Gonzalez-R": 1e-16, "Gonzalez-F": 0.1, "SI-DLA": 1e-13} | changed.get(
+        "slip", {}
+    )
+    return gearbox.Gearbox(
+        TIMES,
+        {k: np.linspace(0, v, 101) for k, v in energy.items()} | {"SI-DLA": growth},
+        {k: np.linspace(0, v, 101) for k, v in constraint.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "broken"),
+    [
+        ({}, None),
+        ({"growth": np.linspace(0, 1e3, 101)}, 0),
+        ({"Gonzalez-R": 1e-9}, 1),
+        ({"Gonzalez-F": 1e-9}, 1),
+        ({"slip": {"Gonzalez-R": 1e-9}}, 2),
+        ({"slip": {"SI-DLA": 1e-9}}, 2),
+        ({"slip": {"Gonzalez-F": 1e-9}}, 3),
+    ],
+)
+def test_the_gearbox_s_statements_hold_only_if_their_claims_do(changed, broken):
+    assert holding(ran(**changed).statements()) == [k != broken for k in range(4)]
+
+
+def test_the_gearbox_is_drawn_and_told_as_it_ran():
+    result = ran()
+    numbers = result.numbers()
+    assert numbers["largest_constraint"]["Gonzalez-F"] == 0.1 and numbers["h"] == 0.1
+    assert numbers["largest_relative_energy_error"]["Gonzalez-R"] == 1e-14
+    assert (numbers["t"][0], numbers["t"][-1], len(numbers["t"])) == (0.0, 1000.0, 11)
+    assert numbers["relative_energy_error"]["SI-DLA"] == result.energy["SI-DLA"][::10].tolist()
+    for panel, values in zip(result.draw().axes, (result.energy, result.constraint)):
+        assert panel.get_yscale() == "log"
+        for name, value in values.items():
+            np.testing.assert_array_equal(line(panel, name)[1][1:], value[1:])
+
+
+H = np.array([0.04, 0.02, 0.01])
+
+
+def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20):
+    times = np.linspace(0, 100, 201)
+    of = {k: lost if k in chaotic.VARIATIONAL else kept for k in chaotic.METHODS}
+    variance = {k: 0.1 + growth * times for k in chaotic.VARIATIONAL} | {
+        "Gonzalez": rest * times / 100
+    }
+    return chaotic.Chaos(
+        H,
+        {k: (i + 1) * H**order for i, k in enumerate(chaotic.METHODS)},
+        times,
+        {k: np.linspace(0, -slip, 201) for k in chaotic.METHODS},
+        {k: np.linspace(0, v, 201) for k, v in of.items()},
+        times,
+        variance,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "broken"),
+    [
+        ({}, None),
+        ({"order": 1.8}, 0),
+        ({"slip": 1e-10}, 1),
+        ({"kept": 1e-10}, 2),
+        ({"lost": 1e-6}, 2),
+        ({"growth": 1e-3}, 3),
+        ({"growth": 1e-5}, 3),
+        ({"rest": 1e-9}, 4),
+    ],
+)
+def test_the_chaotic_system_s_statements_hold_only_if_their_claims_do(changed, broken):
+    assert holding(chaos(**changed).statements()) == [k != broken for k in range(5)]
+
+
+def test_the_chaotic_system_is_drawn_and_told_as_it_ran():
+    result = chaos()
+    numbers = result.numbers()
+    assert numbers["largest_constraint"]["AVF"] == 1e-15
+    assert numbers["growth_of_variance_over_h4_per_s"]["SPARK"] == pytest.approx(1e-4)
+    assert numbers["variance_over_h4"]["t"] == result.walk_times[::20].tolist()
+    assert numbers["order"]["slopes"]["AVF"] == pytest.approx([2, 2])
+    order, constraint, energy, variance = result.draw().axes
+    for name in chaotic.METHODS:
+        np.testing.assert_array_equal(line(order, name), [H, result.errors[name]])
+        np.testing.assert_array_equal(line(constraint, name)[1], result.constraint[name])
+        np.testing.assert_array_equal(line(energy, name)[1][1:], result.energy[name][1:])
+    for name in result.variance:
+        np.testing.assert_array_equal(line(variance, name)[1][1:], result.variance[name][1:])
+    np.testing.assert_allclose(line(variance, "1e-4 t")[1], 1e-4 * result.walk_times[1:])
+
+
+def chain(n, variable, constant):
+    def solution(error):
+        y = np.zeros((6 * n, 4))
+        y[0, -1] = 1 + error
+        t = np.array([0.0, 0.5, 2.0, 3.0]) * (1 + n / 100)
+        return SimpleNamespace(y=y, t=t, naccepted=10 * n, nrejected=n)
+
+    end = np.eye(6 * n)[0]
+    return chains.Chain(None, solution(variable), solution(constant), end, 1e-12)
+
+
+def test_chains_are_told_and_drawn_by_their_number_of_links():
+    runs = {n: chain(n, n * 1e-7, n * 1e-5) for n in (2, 20)}
+    numbers = chains._numbers(runs)
+    assert numbers["n"] == [2, 20] and numbers["steps"] == [20, 200]
+    assert numbers["rejected_steps"] == [2, 20]
+    assert numbers["error_of_variable_steps"] == pytest.approx([2e-7, 20e-7])
+    assert numbers["error_of_constant_steps"] == pytest.approx([2e-5, 20e-5])
+    accuracy, steps = chains._accuracy(runs, "links of 1 m").axes
+    np.testing.assert_allclose(line(accuracy, "variable steps"), [[2, 20], [2e-7, 20e-7]])
+    np.testing.assert_allclose(line(accuracy, "constant steps"), [[2, 20], [2e-5, 20e-5]])
+    t = runs[20].variable.t  # of the longest
+    np.testing.assert_array_equal(line(steps, "variable"), [t[:-1], np.diff(t)])
+
+
+def test_motions_are_compared_at_their_own_times_and_drawn_beside_the_true_one():
+    fine = np.linspace(0, 1, 4 * motions.FINE + 1)
+    true = np.column_stack([np.zeros_like(fine), fine, fine**2])
+    coarse = true[:: motions.FINE]
+    off = coarse + np.linspace(0, 1, 5)[:, None] * [7.0, 0.3, -0.4]
+    energy = 2 + fine
+    result = motions.Motions(
+        np.linspace(0, 2, 5),
+        {"GNI": coarse, "RK2": off, "RDP": np.full_like(coarse, np.nan)},
+        {"GNI": energy[:: motions.FINE], "RK2": energy[:: motions.FINE] - 0.6, "RDP": np.zeros(5)},
+        true,
+        energy,
+    )
+    numbers = result.numbers()
+    assert numbers["GNI"] == {"largest_distance": 0.0, "energy_error": 0.0}
+    assert numbers["RK2"] == pytest.approx({"largest_distance": 0.5, "energy_error": 0.2})
+    assert result.off("RDP") == np.inf
+    path, panel = motions.draw(result, "A", lambda q: (q[:, 1], q[:, 2])).axes
+    for name in ("GNI", "RK2"):
+        np.testing.assert_array_equal(line(path, name), result.paths[name].T[1:])
+        np.testing.assert_array_equal(line(panel, name), [result.times, result.energies[name]])
+    np.testing.assert_array_equal(line(path, "true"), true.T[1:])
+    np.testing.assert_array_equal(panel.lines[0].get_xdata(), np.linspace(0, 2, len(fine)))
+    (low, high), (bottom, top) = path.get_xlim(), path.get_ylim()
+    assert low < 0 < 1 < high and bottom < 0 < 1 < top
+    assert motions._cusps(np.column_stack([np.zeros((5, 3)), [0, 1, 0, 1, 2], np.zeros(5)])) == 2
