@@ -1,0 +1,444 @@
+"""Every body, input and curve is drawn as its own: figures of a run in space, with several inputs,
+and of one on the ground, whose plants are not quite their models.
+"""
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+
+import nh_control as nh
+from nh_control import scenarios
+from nh_control.figures import (
+    common,
+    comparison,
+    gallery,
+    planar,
+    scene,
+    spatial,
+    sticks,
+    style,
+    turning,
+)
+from nh_control.figures import path as paths
+from nh_control.integrators import midpoint
+from nh_control.numerics import compiled
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.scenarios import Body, BodyState, Displacement, Joint, PlantOptions, Scenario
+from nh_control.scenarios import disturbance as disturbances
+from nh_control.scenarios.visual_model import Arrow, Cable, Pose, Shape, VisualModel
+
+
+@dataclass(frozen=True)
+class Towing(nh.Parameters):
+    """A tug that tows a barge behind and above it."""
+
+    length: float = nh.parameter(0.5, "m", "of the rope")
+
+
+INPUTS = ("ahead", "aside", "up", "spare")
+
+
+def towing(parameters):
+    return nh.System(
+        name="towing",
+        space=nh.Rn("x", "y", "z"),
+        parameters=parameters,
+        inputs=INPUTS,
+        input_limits=[[-9.0, 9.0]] * 4,
+        lagrangian=lambda q, v, p: ca.sumsqr(v) / 2,
+        force=lambda q, v, u, p: u[:3],
+    )
+
+
+def climb(model):
+    inputs = np.tile([0.5, -0.3, 0.2, 0.0], (40, 1)) * np.sin(np.arange(40.0))[:, None]
+    return model.simulate(model.state([0.0, 0.0, 1.0], [1.0, 0.5, 0.3]), inputs)
+
+
+TILT = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
+
+
+def tug_and_barge(parameters, q, v):
+    behind = q + [-parameters.length, 0.0, 0.1]
+    return (
+        BodyState("tug", "odom", q, TILT, v, 2 * v),
+        BodyState("barge", "odom", behind, np.eye(4)[0], v + 1, np.zeros(3)),
+    )
+
+
+def look(parameters):
+    def poses(p, q):
+        bodies = tug_and_barge(p, q, np.zeros(3))
+        still = {b.frame: Pose(b.position, np.eye(3)) for b in bodies}
+        return still | {"mark": Pose(q + [0.0, 0.3, 0.0], np.eye(3))}
+
+    return VisualModel(
+        "odom",
+        poses,
+        (Shape("box", (0.2, 0.1, 0.1), (1.0, 0.0, 0.0), "tug", opacity=0.5),),
+        trail="tug",
+        cables=(Cable("tug", "barge"),),
+        arrows=(Arrow("ahead", "tug", 0.1),),
+        outline=("tug", "barge", "mark"),
+    )
+
+
+TOWING = Scenario(
+    name="towing",
+    title="Towing",
+    parameters=Towing(),
+    make_system=towing,
+    integrators={"midpoint": midpoint},
+    references={"climb": climb},
+    weights=(np.eye(6), np.eye(4), np.eye(6)),
+    to_bodies=tug_and_barge,
+    visual=look,
+    step_s=0.05,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "compiler", lambda: None)
+        yield
+
+
+def ran(scenario, **options):
+    experiment = Experiment.make(scenario, **options)
+    return Result(experiment, experiment.run(), experiment.run(feedback=False), 0.1)
+
+
+@pytest.fixture(scope="module")
+def towed():
+    """With a rope twice as long as the model's."""
+    options = PlantOptions(parameters={"length": 1.0})
+    return ran(TOWING, options=options, perturbation=Displacement(0.2, 0.1))
+
+
+def line(panel, label):
+    (found,) = [one for one in panel.lines if one.get_label() == label]
+    if hasattr(found, "get_data_3d"):
+        return np.array(found.get_data_3d())
+    return np.array(found.get_data(), dtype=float)
+
+
+def segments(axes, kind=Line3DCollection):
+    return [s for c in axes.collections if type(c) is kind for s in c._segments3d]
+
+
+def among(points, some):
+    """Whether one of some lines has these points."""
+    return any(len(points) == len(one) and np.allclose(points, one) for one in some)
+
+
+# --- in space ------------------------------------------------------------------------------------
+
+
+def test_a_scene_is_of_the_plant_and_closes_its_outline(towed):
+    x = towed.loop.trajectory.states[7]
+    seen = scene.scene(towed.experiment, x)
+    tug, barge = x[:3], x[:3] + [-1.0, 0.0, 0.1]
+    np.testing.assert_allclose(seen.cables, [[tug, barge]])
+    np.testing.assert_allclose(seen.outlines, [[tug, barge, tug + [0, 0.3, 0], tug]])
+    directions = [line[1] - line[0] for line, _ in seen.axes]  # of the tug alone, which is driven
+    np.testing.assert_allclose(
+        np.array(directions) / scene.AXIS_M, [[1, 0, 0], [0, 0, 1], [0, -1, 0]], atol=1e-12
+    )
+    for points in (seen.cables[0], seen.outlines[0], seen.axes[1][0], seen.solids[0].faces[2]):
+        assert all(np.any(np.all(seen.points == point, axis=1)) for point in points)
+    tracks = scene.tracks(towed.experiment, towed.loop.trajectory.states)
+    np.testing.assert_allclose(tracks["barge"] - tracks["tug"], [[-1.0, 0.0, 0.1]] * 41)
+    bare = replace(TOWING, visual=None)
+    seen = scene.scene(replace(towed.experiment, scenario=bare), x)
+    assert len(seen.axes) == 6 and not seen.solids  # without a look, of all bodies
+
+
+def test_shapes_are_rolled_shifted_and_turned_in_this_order():
+    shape = Shape("box", (0.2, 0.4, 0.6), (1.0, 0.0, 0.0), "it", (1.0, 0.0, 0.0), np.pi / 6)
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    pose = Pose(np.array([0.0, 0.0, 5.0]), turn)
+    visual = VisualModel("odom", lambda p, q: {"it": pose}, (shape,))
+    points = scene.look(visual, None, np.zeros(0)).points
+    c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    corner = np.array([1.1, 0.2 * c - 0.3 * s, 0.2 * s + 0.3 * c])  # rolled from y to z
+    expected = [-corner[1], corner[0], corner[2] + 5.0]
+    assert np.abs(points - expected).max(axis=1).min() < 1e-12
+    mirrored = [corner[1], corner[0], corner[2] + 5.0]
+    assert np.abs(points - mirrored).max(axis=1).min() > 0.01
+
+
+def test_what_has_moved_is_drawn_again_as_a_part_of_the_size():
+    small = [
+        scene.Scene(cables=[np.array([[x, 0, 0], [x + 1e-2, 0, 0]])]) for x in (0, 5e-4, 2e-3)
+    ]
+    assert scene.apart(small) == [0, 2]
+
+
+def test_a_path_in_space_has_run_reference_others_and_shadow(towed):
+    states, targets = towed.loop.trajectory.states, towed.targets
+    axes, bar = paths.path(towed).axes
+    np.testing.assert_allclose(line(axes, "tug, tracked"), states[:, :3].T)
+    np.testing.assert_allclose(line(axes, "reference"), targets[:, :3].T)
+    np.testing.assert_allclose(line(axes, "barge"), (states[:, :3] + [-1.0, 0.0, 0.1]).T)
+    shadow = line(axes, "shadow")
+    np.testing.assert_allclose(shadow[:2], states[:, :2].T)
+    assert np.ptp(shadow[2]) == 0 and shadow[2, 0] == axes.get_zlim()[0]
+    assert shadow[2, 0] < min(states[:, 2].min(), targets[:, 2].min())
+    drawn = segments(axes)
+    for x in (states[0], targets[0]):
+        seen = scene.scene(towed.experiment, x)
+        assert among(seen.cables[0], drawn) and among(seen.outlines[0], drawn)
+    assert among(scene.scene(towed.experiment, states[0]).axes[0][0], drawn)
+    assert not among(scene.scene(towed.experiment, targets[0]).axes[0][0], drawn)
+    solids = [part for part in axes.collections if isinstance(part, Poly3DCollection)]
+    assert solids[0].get_facecolor()[0] == pytest.approx([1, 0, 0, 0.5 * spatial.FILL])
+    for limits, column in zip((axes.get_xlim(), axes.get_ylim(), axes.get_zlim()), states.T):
+        assert limits[0] < column.min() and column.max() < limits[1]
+    assert bar.get_ylabel() == "time (s)"
+
+
+def test_motions_of_bodies_are_drawn_by_components_beside_their_references(towed):
+    states, targets, model = towed.loop.trajectory.states, towed.targets, towed.experiment.model
+    drawn = spatial.states(towed)
+    shown = [panel for panel in drawn.axes if panel.get_visible()]
+    labels = [panel.get_ylabel() for panel in shown if panel.get_ylabel()]
+    assert labels == ["position (m)", "velocity (m/s)", "body rates (rad/s)"]
+    assert [p.get_title() for p in shown if p.get_title()] == ["tug", "barge"]
+    velocities, wanted = (np.array([model.velocity(x) for x in xs]) for xs in (states, targets))
+    tug = states[:, :3], targets[:, :3]
+    barge = tuple(q + [-1.0, 0.0, 0.1] for q in tug)
+    expected = [tug, barge, (velocities, wanted), (velocities + 1, wanted + 1)]
+    expected.append((2 * velocities, 2 * wanted))
+    assert len(shown) == 5  # the barge does not turn
+    for panel, (run, target) in zip(shown, expected):
+        curves = np.array([curve.get_ydata() for curve in panel.lines])
+        np.testing.assert_allclose(curves[::2], run.T, atol=1e-12)
+        np.testing.assert_allclose(curves[1::2], target.T, atol=1e-12)
+        np.testing.assert_array_equal(panel.lines[0].get_xdata(), towed.loop.trajectory.times)
+    assert [p.get_xlabel() for p in shown].count("time (s)") == 2
+
+
+def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):
+    """In a vertical plane from its side; in space as soon as anything leaves the plane."""
+    for module, name in ((planar, "path"), (spatial, "path"), (sticks, "path"), (turning, "path")):
+        monkeypatch.setattr(module, name, lambda *a, kind=module.__name__: (kind, a))
+    one = replace(TOWING, to_bodies=lambda p, q, v: tug_and_barge(p, q, v)[:1])
+
+    def seen(scenario, keep=(1.0, 1.0, 1.0), keep_target=None):
+        e = replace(towed.experiment, scenario=scenario)
+        scale = np.array([*keep, 1.0, 1.0, 1.0])
+        states = towed.loop.trajectory.states * scale
+        result = replace(
+            towed,
+            experiment=e,
+            loop=replace(towed.loop, trajectory=replace(towed.loop.trajectory, states=states)),
+        )
+        wanted = towed.targets * np.array([*(keep_target or keep), 1.0, 1.0, 1.0])
+        monkeypatch.setattr(Result, "targets", wanted)
+        kind, given = paths.path(result)
+        return kind.rpartition(".")[2], given
+
+    assert seen(one)[0] == "spatial" and seen(TOWING, (1, 0, 1))[0] == "spatial"
+    kind, (_, run, target, plane) = seen(one, (1, 0, 1))
+    assert (kind, plane, list(run), list(target)) == ("planar", (0, 2), ["tug"], ["tug"])
+    assert seen(one, (1, 0, 1), (1, 1, 1))[0] == "spatial"
+    assert seen(one, (0, 0, 0))[0] == "turning" and seen(one, (0, 0, 0), (1, 1, 1))[0] == "spatial"
+    assert seen(replace(TOWING, to_bodies=None))[0] == "sticks"
+    ground = replace(TOWING, body=Body("base", "odom", ("z", "x", "y")))
+    assert seen(ground)[1][3] == (0, 1)
+
+
+def test_figures_are_those_that_a_scenario_has_something_for():
+    names = ["path", "states", "inputs", "energy", "error"]
+    found = gallery.figures(TOWING)
+    assert list(found) == names and found["states"] is spatial.states
+    jointed = replace(TOWING, joints=(Joint("j", "x"),))
+    assert list(gallery.figures(jointed)) == [*names[:2], "joints", *names[2:]]
+    alone = replace(jointed, to_bodies=None, visual=None)
+    assert list(gallery.figures(alone)) == names[1:]
+    assert list(gallery.figures(replace(alone, visual=look))) == names
+    assert gallery.figures(alone)["states"] is planar.states
+    watched = replace(TOWING, monitor=scenarios.get("satellite").monitor)
+    assert list(gallery.figures(watched)) == [*names, "speed_margin"]
+
+
+def test_every_page_is_saved_under_its_number_and_told_before(towed, monkeypatch, tmp_path):
+    drawn, told = [], []
+    monkeypatch.setattr(gallery, "save", lambda draw, file: drawn.append((file.name, draw)))
+    monkeypatch.setattr(style, "PANELS", 2)
+    files = gallery.save_all(towed, tmp_path, told.append)
+    assert told == list(files) == ["path", "states", "inputs", "inputs_2", "energy", "error"]
+    assert files["inputs_2"] == str(tmp_path / "inputs_2.png")
+    pages = [draw for name, draw in drawn if name.startswith("inputs")]
+    shown = [[p.get_ylabel() for p in page().axes] for page in pages]
+    assert sorted(label.split()[0] for page in shown for label in page) == sorted(INPUTS)
+
+
+# --- inputs, errors, gusts -----------------------------------------------------------------------
+
+
+def test_every_input_is_beside_its_own_reference_two_in_a_row(towed):
+    drawn = common.inputs(towed)
+    times, inputs = towed.loop.trajectory.times[:-1], towed.loop.trajectory.inputs
+    assert len(drawn.axes) == 4 and all(panel.get_visible() for panel in drawn.axes)
+    panels = sorted(drawn.axes, key=lambda panel: panel.get_position().x0)  # in columns
+    for i, (panel, name) in enumerate(zip(panels, INPUTS)):
+        assert panel.get_ylabel().startswith(name)
+        np.testing.assert_array_equal(line(panel, "tracked"), [times, inputs[:, i]])
+        np.testing.assert_array_equal(line(panel, "reference")[1], towed.feedforward[:, i])
+        below = panel.get_subplotspec().is_last_row()
+        assert (panel.get_xlabel() == "time (s)") == below
+
+
+@pytest.mark.parametrize(("count", "columns"), [(3, 1), (4, 2), (5, 2)])
+def test_up_to_three_inputs_stand_below_each_other(towed, count, columns, monkeypatch):
+    monkeypatch.setattr(common, "_input", lambda result, i, panel: panel.plot([0, 1]))
+    monkeypatch.setattr(common, "input_pages", lambda result: [list(range(count))])
+    panels = common.inputs(towed).axes
+    visible = [panel for panel in panels if panel.get_visible()]
+    assert (
+        len(visible) == count
+        and len({p.get_subplotspec().colspan.start for p in visible}) == columns
+    )
+    assert len([p for p in visible if p.get_xlabel()]) >= 1
+
+
+def test_gusts_end_with_the_run_and_are_named_once(towed):
+    texts = ("x:gust:1,start=0.5", "y:gust:1,start=1.5,duration=9", "x:sine:1")
+    pushes = tuple(disturbances.parse(text) for text in texts)
+    options = replace(towed.experiment.options, disturbances=pushes)
+    found = replace(towed, experiment=replace(towed.experiment, options=options))
+    panels = Figure().subplots(2, 1)
+    common._show_gusts(found, *panels)
+    end = towed.loop.trajectory.duration
+    for panel in panels:
+        spans = [(p.get_x(), p.get_x() + p.get_width()) for p in panel.patches]
+        np.testing.assert_allclose(spans, [(0.5, end), (1.5, end)])
+    named = [[p.get_label() for p in panel.patches] for panel in panels]
+    assert named[0] == ["gust on x", "gust on y"] and not {"gust on x"} & set(named[1])
+
+
+def test_errors_of_momenta_begin_after_the_configuration_s():
+    """On a sphere, whose points have one number more than its tangents."""
+    ball = nh.System(
+        name="ball",
+        space=nh.S2("link"),
+        inputs=("push",),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2,
+        force=lambda q, v, u: ca.vertcat(u, 0, 0),
+    )
+    start = np.array([0.0, 0.0, 1.0]), np.array([0.3, 0.2, 0.0])
+    scenario = Scenario(
+        name="ball",
+        title="A ball",
+        parameters=None,
+        make_system=lambda parameters: ball,
+        integrators={"midpoint": midpoint},
+        references={"roll": lambda m: m.simulate(m.state(*start), np.zeros((10, 1)))},
+        weights=(np.eye(4), np.eye(1), np.eye(4)),
+        step_s=0.05,
+    )
+    found = ran(scenario, perturbation=Displacement(0.1, 0.5))
+    whole, parts = common.error(found).axes
+    (momenta,) = [c for c in parts.lines if c.get_label().startswith("momenta")]
+    np.testing.assert_allclose(
+        momenta.get_ydata(), np.linalg.norm(found.loop.errors[:, 2:], axis=1)
+    )
+    assert whole.get_ylim()[0] >= 1e-9 * found.configuration_error().max() * 0.99
+
+
+# --- on the ground -------------------------------------------------------------------------------
+
+
+def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
+    """A sled that goes forth along its heading and back, with a rope and an outline."""
+    x = np.r_[np.linspace(0, 1, 26), np.linspace(1, 0.4, 25)]
+    states = np.zeros((51, 8))
+    states[:, 0] = 1.2  # not the heading
+    states[:, 2], states[:, 3], states[:, 4] = np.pi / 2, 3.0, x
+
+    def poses(p, q):
+        body = Pose.planar(*q[2:])
+        return {"body": body, "end": body.turned(0.0, (-0.5, 0.0, 0.0))}
+
+    def visual(p):
+        box = Shape("box", (0.3, 0.2, 0.1), (0.0, 1.0, 0.0), "body", opacity=0.5)
+        more = Shape("box", (0.1, 0.1, 0.1), (0.0, 0.0, 1.0), "end")
+        ropes = (Cable("body", "end"),)
+        return VisualModel("odom", poses, (box, more), "body", ropes, outline=("body", "end"))
+
+    board = replace(scenarios.get("snakeboard"), visual=visual)
+    reference = {
+        "still": lambda m: m.simulate(m.state(np.zeros(5), np.zeros(5)), np.zeros((50, 2)))
+    }
+    found = ran(replace(board, references=reference, perturb=lambda m, x, p: x))
+    trajectory = replace(found.loop.trajectory, states=states)
+    found = replace(found, loop=replace(found.loop, trajectory=trajectory), feedback=False)
+    axes = paths.path(found).axes[0]
+    np.testing.assert_allclose(line(axes, "open loop"), [states[:, 3], states[:, 4]])
+    np.testing.assert_allclose(line(axes, "cusps"), [[3.0], [1.0]], atol=0.05)
+    ghosts = [one for one in axes.patches if one.get_facecolor()[3] == 0]
+    solids = [one for one in axes.patches if one.get_facecolor()[3] > 0]
+    assert len(solids) == 2 * len(ghosts)  # of ghosts the first solid alone
+    assert {round(one.get_facecolor()[3], 9) for one in solids} == {planar.FILL, planar.FILL / 2}
+    ropes = [one for one in axes.lines if len(one.get_xdata()) == 2]
+    rings = [one for one in axes.lines if len(one.get_xdata()) == 3]
+    assert len(ropes) == len(rings) == len(ghosts)
+    np.testing.assert_allclose(ropes[0].get_ydata(), [0.0, -0.5], atol=1e-12)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (m)", "y (m)")
+
+
+def test_states_and_their_momenta_stand_together_those_that_move_most_first(towed, monkeypatch):
+    monkeypatch.setattr(style, "PANELS", 2)
+    states = towed.loop.trajectory.states * [1e-3, 1.0, 1e3, 1e9, 1.0, 1.0]
+    found = replace(
+        towed, loop=replace(towed.loop, trajectory=replace(towed.loop.trajectory, states=states))
+    )
+    assert planar.state_pages(found) == [[2, 5], [1, 4], [0, 3]]
+    jointed = replace(TOWING, joints=(Joint("j", "y"),))
+    of_joints = replace(found, experiment=replace(towed.experiment, scenario=jointed))
+    assert planar.joint_pages(of_joints) == [[1, 4]]
+
+
+def test_stick_figures_are_at_equal_times_over_their_reference(towed, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(sticks, "draw", lambda visual, shots: drawn.append(shots) or Figure())
+    alone = replace(TOWING, to_bodies=None)
+    found = replace(towed, experiment=replace(towed.experiment, scenario=alone))
+    title = sticks.path(found).get_suptitle()
+    (shots,) = drawn
+    assert title == "towing, climb: tracked, dashed: reference"
+    assert [text for text, _, _ in shots] == [f"t = {t:.1f} s" for t in (0, 0.4, 0.8, 1.2, 1.6, 2)]
+    for k, (_, poses, ghost) in zip((0, 8, 16, 24, 32, 40), shots):
+        np.testing.assert_allclose(poses["tug"].position, towed.loop.trajectory.states[k, :3])
+        np.testing.assert_allclose(ghost["tug"].position, towed.targets[k, :3])
+
+
+def test_a_stick_is_as_wide_as_its_shape_and_no_longer():
+    flat = Shape("box", (0.02, 0.1, 1.0), (1.0, 0.0, 0.0), "it")
+    visual = VisualModel("odom", lambda p, q: {}, (flat,))
+    poses = {"it": Pose(np.zeros(3), np.eye(3))}
+    (axes,) = sticks.draw(visual, [("now", poses, None)]).axes
+    (stick,) = axes.collections
+    (ends,) = stick.get_segments()
+    width_m = stick.get_linewidths()[0] * np.ptp(axes.get_xlim()) / (72 * style.WIDTH)
+    assert width_m == pytest.approx(0.1)
+    assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(0.9 * np.cos(np.radians(15)))
+
+
+# --- many methods --------------------------------------------------------------------------------
+
+
+def test_looks_of_methods_differ_also_where_there_are_more_than_colors():
+    names = [f"method {i}" for i in range(2 * len(style.SERIES))]
+    looks = [comparison._look(name, i, markers=False) for i, name in enumerate(names)]
+    assert len({(one["color"], one["linestyle"]) for one in looks}) == len(names)
+    assert "marker" not in looks[0] and "marker" in comparison._look("a", 0, markers=True)
+    solvers = [comparison._look(name, 0, markers=False) for name in comparison.SCIPY]
+    assert len({one["color"] for one in solvers}) == len(solvers)
+    assert {one["linestyle"] for one in solvers} == {"--"}
