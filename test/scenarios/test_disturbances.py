@@ -49,6 +49,72 @@ def test_kinds_are_what_they_say():
     np.testing.assert_allclose(sine, 3.0 * np.sin(4 * np.pi * middles + 0.4), atol=1e-14)
 
 
+def test_gusts_are_of_whole_steps_also_where_their_times_are_not_in_floating_point():
+    """0.29 / 0.01 is less than 29."""
+    gust = signal(Gust((1.0,), start=0.29, duration=0.29), 100)[:, 0]
+    assert np.flatnonzero(gust).tolist() == list(range(29, 58))
+
+
+def test_what_is_not_said_is_as_usual():
+    assert Gust() == Gust((0.0,), start=0.0, duration=0.0)
+    assert Sine() == Sine((0.0,), frequency=1.0, phase=0.0)
+    assert Noise() == Noise((0.0,), correlation=1.0, seed=0)
+    assert parse("theta:sine:2") == Disturbance("theta", Sine((2.0,), 1.0, 0.0))
+    for refused in ({"seed": -1}, {"correlation": 0.0}):
+        with pytest.raises(ValueError, match=f"Noise.{next(iter(refused))}"):
+            Noise((1.0,), **refused)
+
+
+def test_several_add_up_each_in_its_place():
+    scenario = scenarios.get("quadrotor_payload")
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    pushes = [
+        Disturbance("quad1", Constant((1.0, 2.0, 3.0))),
+        Disturbance("payload", Constant((10.0, 20.0, 30.0))),
+        Disturbance("quad1", Gust((0.1,) * 6, start=H)),
+    ]
+    forces = DisturbanceForces(pushes, targets, H)
+    assert forces.names == ("quad1", "payload") and forces.n == 9
+    named = forces.named(forces(1))
+    np.testing.assert_allclose(named["quad1"], [1.1, 2.1, 3.1, 0.1, 0.1, 0.1])
+    assert named["payload"].tolist() == [10.0, 20.0, 30.0]
+    assert forces.named(forces(0))["quad1"].tolist() == [1.0, 2.0, 3.0, 0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match=r"quad1 force_x \(N\).*or the first 3, got 4 number"):
+        DisturbanceForces([Disturbance("quad1", Constant((1.0,) * 4))], targets, H)
+
+
+@pytest.mark.parametrize("name", scenarios.built_in())
+def test_units_of_coordinates_are_those_of_their_joints(name):
+    scenario = scenarios.get(name)
+    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    for joint in scenario.joints:
+        if joint.coordinate in targets:
+            assert targets[joint.coordinate].units == ("N" if joint.unit == "m" else "N m",)
+    assert {j.unit for j in scenarios.get("cart_pole").joints} == {"m", "rad"}
+
+
+@pytest.mark.parametrize("name", [n for n in scenarios.built_in() if scenarios.get(n).body])
+def test_a_push_on_a_planar_body_has_the_power_of_its_velocity(name):
+    """Force and torque in the world's axes against the velocity of the body's origin."""
+    scenario = scenarios.get(name)
+    system = scenario.make_system(scenario.parameters)
+    names = system.space.names
+    rng, at = np.random.default_rng(1), names.index("theta")
+    assert names[at : at + 3] == scenario.body.coordinates
+    q, v, push = rng.normal(size=len(names)), rng.normal(size=system.space.nw), rng.normal(size=3)
+    target = scenario.targets(system)[scenario.body.frame]
+    force = target.force(ca.SX(q), ca.SX(v), ca.SX(push), system.parameters)
+    c, s = np.cos(q[at]), np.sin(q[at])
+    forward, left = v[at + 1 : at + 3]
+    rates = {
+        "N": (c * forward - s * left, s * forward + c * left),
+        "N m": (v[at],),
+    }
+    expected = push[:2] @ rates["N"] + push[2] * rates["N m"][0]
+    assert target.units == ("N", "N", "N m")
+    assert np.asarray(ca.evalf(force))[:, 0] @ v == pytest.approx(expected, rel=1e-12)
+
+
 def test_noise_has_its_deviation_and_its_correlation_whatever_the_step():
     """Of 400 correlation times; the estimates' own deviations are about 5 and 7 %."""
     for h in (0.01, 0.05):

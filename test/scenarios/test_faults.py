@@ -5,10 +5,14 @@ scenario.
 from dataclasses import replace
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.fault_effects import effects
 from nh_control.runs.faults import FaultLines
@@ -79,6 +83,62 @@ def test_actuators_do_what_the_kinds_say():
     assert np.array_equal(commanded("commands:quantization=3", RAMP), 3 * np.round(RAMP / 3))
 
 
+def test_small_commands_up_to_a_dead_band_do_nothing_one_as_large_does():
+    assert np.array_equal(commanded("commands:dead_band=3", RAMP)[2:4], [[0, 0], [3, -3]])
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "whole", "part"), [(0.027, 2, 0.7), (0.03, 3, 0.0), (0.0, 0, 0.0)]
+)
+def test_what_is_late_is_between_the_two_values_around_its_time(delay_s, whole, part):
+    values = np.column_stack([np.arange(12.0) ** 2, np.arange(12.0) ** 3])
+    late = np.array(commanded(f"commands:delay={delay_s}", values))
+    for k in range(4, 12):
+        expected = (1 - part) * values[k - whole] + part * values[k - whole - 1]
+        np.testing.assert_allclose(late[k], expected, atol=1e-9)
+
+
+def test_faults_begin_and_end_at_whole_steps():
+    """0.29 / 0.01 is less than 29."""
+    ones = np.ones((100, 2))
+    lost = np.array(commanded("lost,start=0.29,duration=0.29", ones))
+    assert np.flatnonzero(lost[:, 0] == 0).tolist() == list(range(29, 58))
+
+
+def test_of_a_lost_actuator_that_moves_a_point_the_point_stays():
+    lifted = System(
+        name="lifted",
+        space=Rn("x", "hand"),
+        lagrangian=lambda q, v: (v[0] ** 2 - (q[0] - q[1]) ** 2) / 2,
+        prescribed=("hand",),
+        inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u, 0),
+    )
+    line = FaultLines.of([parse("lost,start=0.02")], midpoint(lifted, H)).commands
+    out = through(line, np.array([0.0, 5.0]), np.array([[1.0, 5.1], [2.0, 5.2], [3.0, 5.3]]))
+    assert np.array(out).tolist() == [[1.0, 5.1], [2.0, 5.2], [0.0, 5.2]]
+
+
+def test_kinds_act_on_what_is_usual_for_them():
+    usual = {
+        "positions": ("noise", "bias", "quantization"),
+        "measurements": ("delay", "jitter", "dropout"),
+        "commands": ("lag", "saturation", "dead_band", "stuck", "lost"),
+    }
+    assert {kind for kinds in usual.values() for kind in kinds} == set(KINDS)
+    for target, kinds in usual.items():
+        for kind in kinds:
+            assert parse(kind + TRIAL[kind]).target == target
+    assert str(parse("noise=0.1,seed=3")) == "positions:noise=0.1,seed=3"
+
+
+@pytest.mark.parametrize("text", ["saturation=1", "dead_band=1", "lost"])
+def test_what_only_actuators_have_is_refused_of_sensors(text):
+    for target in ("positions", "measurements", "psi"):
+        with pytest.raises(UnknownName, match="choose one of: commands"):
+            FaultLines.of([parse(f"{target}:{text}")], MODEL)
+
+
 def test_lag_answers_a_step_as_a_first_order_lag():
     answer = np.array(commanded("lag=0.05", np.ones((30, 2))))
     times = H * np.arange(1, 31)
@@ -140,7 +200,8 @@ def test_jitter_is_within_its_bound_and_never_goes_back():
 def test_dropout_loses_its_share_but_never_the_first():
     lost = [x is None for x in measured("dropout=0.25,seed=2", straight(200))]
     assert not lost[0] and 25 < sum(lost) < 75  # 50 expected, deviation 6
-    assert all(x is None for x in measured("dropout=1", straight(5))[1:])
+    first, *others = measured("dropout=1", straight(5))
+    assert first is not None and all(x is None for x in others)
 
 
 @pytest.mark.parametrize(
