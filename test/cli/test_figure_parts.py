@@ -282,13 +282,15 @@ def test_every_page_is_saved_under_its_number_and_told_before(towed, monkeypatch
 # --- inputs, errors, gusts -----------------------------------------------------------------------
 
 
-def test_every_input_is_beside_its_own_reference_two_in_a_row(towed):
+def test_every_input_is_beside_its_own_reference_two_in_a_row(towed, monkeypatch):
+    monkeypatch.setattr(common, "input_units", lambda scenario, system: ["N", "m", "rad", ""])
     drawn = common.inputs(towed)
     times, inputs = towed.loop.trajectory.times[:-1], towed.loop.trajectory.inputs
     assert len(drawn.axes) == 4 and all(panel.get_visible() for panel in drawn.axes)
     panels = sorted(drawn.axes, key=lambda panel: panel.get_position().x0)  # in columns
     for i, (panel, name) in enumerate(zip(panels, INPUTS)):
-        assert panel.get_ylabel().startswith(name)
+        unit = ("N", "m", "rad", "")[i]
+        assert panel.get_ylabel() == (f"{name} ({unit})" if unit else name)
         np.testing.assert_array_equal(line(panel, "tracked"), [times, inputs[:, i]])
         np.testing.assert_array_equal(line(panel, "reference")[1], towed.feedforward[:, i])
         below = panel.get_subplotspec().is_last_row()
