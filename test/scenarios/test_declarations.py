@@ -1,0 +1,193 @@
+"""What a scenario makes of its declaration: model, plant, reference, tracker and looks, and what
+is usual where nothing is said.
+"""
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from transforms3d.quaternions import quat2mat
+
+import nh_control as nh
+from nh_control.integrators import INTEGRATORS, midpoint
+from nh_control.numerics import compiled
+from nh_control.scenarios import (
+    Body,
+    BodyState,
+    Displacement,
+    Disturbance,
+    Gust,
+    Joint,
+    PlantOptions,
+    Scenario,
+    UnknownName,
+)
+
+
+@dataclass(frozen=True)
+class Mass(nh.Parameters):
+    """A mass on the plane."""
+
+    m: float = nh.parameter(2.0, "kg", "the mass")
+
+
+def sled(parameters):
+    return nh.System(
+        name="sled",
+        space=nh.Rn("x", "theta"),
+        parameters=parameters,
+        inputs=("push", "turn"),
+        lagrangian=lambda q, v, p: p.m * ca.sumsqr(v) / 2,
+        force=lambda q, v, u, p: u,
+    )
+
+
+def rest(model):
+    return model.simulate(model.state([1.0, 0.0], np.zeros(2)), np.zeros((20, 2)))
+
+
+def coast(model):
+    return model.simulate(model.state([0.0, 0.0], [1.0, 0.0]), np.zeros((20, 2)))
+
+
+Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.diag([5.0, 6.0])
+SLED = Scenario(
+    name="sled",
+    title="A sled",
+    parameters=Mass(),
+    make_system=sled,
+    integrators={"mine": lambda system, h: midpoint(system, h, "left"), "midpoint": midpoint},
+    references={"rest": rest, "coast": coast},
+    weights=(Q, R, 2 * Q),
+    joints=(Joint("slide", "x", unit="m"), Joint("turn", "theta", -1.0)),
+)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
+def test_what_is_not_said_is_as_usual():
+    assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.without) == (0.01, 0.2, False, ())
+    assert SLED.perturbation == Displacement(displacement=0.1, momentum=0.1, seed=-1)
+    assert SLED.calm == Displacement(0.0, 0.0)
+    assert (Joint("a", "b").sign, Joint("a", "b").unit) == (1.0, "rad")
+    assert Body("a", "b").coordinates == ("theta", "x", "y")
+    assert PlantOptions() == PlantOptions("", 1, {}, (), ())
+    assert SLED.origin == {"scenario": "sled"}
+    assert replace(SLED, source={"urdf": "a"}).origin == {"scenario": "sled", "urdf": "a"}
+
+
+def test_a_model_has_the_step_and_the_integrator_that_are_asked_for():
+    model = SLED.model()
+    assert model.h == 0.01 and model.method.name == midpoint(sled(Mass()), 1.0, "left").method.name
+    other = SLED.model("midpoint", 0.05)
+    assert other.h == 0.05 and other.method.name == midpoint(sled(Mass()), 1.0).method.name
+    assert replace(SLED, step_s=0.02).model().h == 0.02
+    assert SLED.model("rk4").method.name == INTEGRATORS["rk4"].make(sled(Mass()), 1.0).method.name
+    with pytest.raises(UnknownName, match="sled integrator 'nobody'.*mine, midpoint"):
+        SLED.model("nobody")
+    usable = SLED.usable_integrators(model.system)
+    assert list(usable)[:2] == ["mine", "midpoint"] and usable["midpoint"] is midpoint
+    assert set(usable) > set(INTEGRATORS.fitting(model.system))
+
+
+def test_a_plant_differs_as_its_options_say():
+    model = SLED.model()
+    same = SLED.plant(model)
+    assert (same.h, same.method.name) == (model.h, model.method.name)
+    fine = SLED.plant(model, PlantOptions(substeps=4, parameters={"m": 3.0}))
+    assert fine.h == 0.0025 and fine.system.parameters.m == 3.0
+    assert fine.method.name == model.method.name
+    other = SLED.plant(model, PlantOptions("midpoint", 2, {"m": 3.0}))
+    assert (other.h, other.system.parameters.m) == (0.005, 3.0)
+    assert other.method.name != model.method.name
+    push = Disturbance("x", Gust((1.0,), start=0.05))
+    pushed = SLED.plant(model, PlantOptions(parameters={"m": 3.0}, disturbances=(push,)))
+    assert pushed.nu == 3 and pushed.system.parameters.m == 3.0
+    assert model.system.parameters.m == SLED.parameters.m == 2.0
+    slow = SLED.model(step_s=0.05)
+    forces = SLED.disturbance(slow, PlantOptions(disturbances=(push,)))
+    assert forces.rows(3)[:, 0].tolist() == [0.0, 1.0, 1.0]  # of steps of the model
+    with pytest.raises(UnknownName, match="sled parameter 'mass'.*m"):
+        SLED.plant(model, PlantOptions(parameters={"mass": 1.0}))
+    for substeps in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="substeps must be an integer >= 1"):
+            PlantOptions(substeps=substeps)
+
+
+def test_a_reference_has_the_name_that_is_asked_for_the_first_if_none_is():
+    model = SLED.model()
+    assert (SLED.reference(model).name, SLED.reference(model, "coast").name) == ("rest", "coast")
+    assert SLED.reference(model).states[0, 0] == 1.0
+    with pytest.raises(UnknownName, match="sled reference 'run'.*rest, coast"):
+        SLED.reference(model, "run")
+
+
+def test_a_tracker_has_the_weights_its_integral_action_and_what_it_holds():
+    model = SLED.model()
+    reference = SLED.reference(model)
+    plain, integral = (SLED.tracker(model, reference, on) for on in (False, True))
+    assert (plain.disturbance_gain, integral.disturbance_gain) == (0.0, 0.2)
+    np.testing.assert_array_equal(plain.diagonals[0], [1, 2, 3, 4])
+    np.testing.assert_array_equal(plain.diagonals[1], [5, 6])
+    np.testing.assert_array_equal(plain.gains.P[-1], 2 * Q)
+    assert not plain.hold
+    free = replace(SLED, hold=True, weights=(Q, R, None), without=("theta", "p_theta"))
+    held = free.tracker(model, reference)
+    assert held.hold and not np.allclose(held.gains.P[-1], Q)
+    everything = replace(free, without=()).tracker(model, reference)
+    assert not np.allclose(held.gains.K[-1], everything.gains.K[-1])
+    assert np.abs(held.gains.K[-1][:, 1]).max() < 1e-9 < np.abs(everything.gains.K[-1][:, 1]).max()
+
+
+def test_what_a_method_keeps_beside_has_no_weight():
+    sleigh = nh.scenarios.get("chaplygin_sleigh")
+    model = sleigh.model("gni", 0.02)
+    kept = len(model.method.memory)
+    reference = model.simulate(model.state(np.zeros(3), [0.0, 1.0, 0.0]), np.zeros((5, 2)))
+    weights, _ = sleigh.tracker(model, reference).diagonals
+    assert kept and len(weights) == len(sleigh.weights[0]) + kept
+    assert not weights[-kept:].any()
+
+
+def test_without_a_look_bodies_are_balls_at_their_places():
+    turned = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
+
+    def bodies(p, q, v):
+        still = np.zeros(3)
+        return (
+            BodyState("one", "map", np.array([q[0], 1.0, 2.0]), turned, still, still),
+            BodyState("two", "map", np.zeros(3), np.eye(4)[0], still, still),
+        )
+
+    visual = replace(SLED, to_bodies=bodies).visual_model()
+    poses = visual.poses(SLED.parameters, np.array([0.7, 0.0]))
+    np.testing.assert_allclose(poses["one"].position, [0.7, 1.0, 2.0])
+    np.testing.assert_allclose(poses["one"].rotation, quat2mat(turned))
+    assert (visual.parent, visual.trail, list(poses)) == ("map", "one", ["one", "two"])
+    assert [shape.frame for shape in visual.shapes] == ["one", "two"]
+    resting = replace(SLED, to_bodies=bodies).resting_bodies(nh.Rn("x", "theta"))
+    assert [body.frame for body in resting] == ["one", "two"] and not SLED.resting_bodies(None)
+    board = replace(nh.scenarios.get("snakeboard"), visual=None)
+    pose = board.visual_model().poses(board.parameters, np.array([9.0, 9.0, 0.3, 1.0, 2.0]))
+    np.testing.assert_allclose(pose["base_link"].position, [1.0, 2.0, 0.0])
+    np.testing.assert_allclose(pose["base_link"].rotation[:2, 0], [np.cos(0.3), np.sin(0.3)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"integrators": {}}, "sled: integrators must not be empty"),
+        ({"references": {}}, "sled: references must not be empty"),
+        ({"parameters": Mass}, "must be an instance of a dataclass, or None"),
+        ({"parameters": {"m": 1.0}}, "must be an instance of a dataclass, or None"),
+        ({"perturbation": Mass()}, "perturbation Mass needs a function perturb"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SLED, **changes)
+    assert repr(SLED) == "Scenario('sled', 'A sled')"
