@@ -25,8 +25,8 @@ from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.multibody.frames import Joint
 from nh_control.multibody.tree_data import TreeData
-from nh_control.multibody.tree_joints import JointFunctions
 from nh_control.multibody.tree_slopes import TreeSlopes
+from nh_control.multibody.tree_turning import functions_of
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Native
 
@@ -233,7 +233,7 @@ def kernel() -> ctypes.PyDLL | None:
 @cache
 def _compiled(joint: Joint) -> tuple[ctypes.PyDLL, list[int]]:
     """Addresses of a joint's functions in the library that is made of them."""
-    functions = list(JointFunctions(joint))
+    functions = list(functions_of(joint))
     library = Native(f"joint_{type(joint).__name__}", functions).library
     if library is None:
         raise OSError(f"no library of {joint}, but one of the kernel")

@@ -5,10 +5,15 @@ are generated once for every kind of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import casadi as ca
 
+from nh_control.geometry.spaces import Segment
 from nh_control.multibody.frames import Joint
+
+Changes = tuple[ca.SX, ca.SX]
+"""Displacements Z and twists S, (6, n) each."""
 
 
 class JointFunctions:
@@ -36,39 +41,81 @@ class JointFunctions:
         self._pose = ca.SX.sym("pose", space.nq), ca.SX.sym("v", space.nw)
 
     def __iter__(self) -> Iterator[ca.Function]:
-        q, z, h, mu, b, e = self._q, self._z, self._h, self._mu, self._b, self._e
-        step = self._space.segment(q, h * z)
-        middle = ca.vertcat(step.middle, step.w)
-        motion = self._joint.motion(step.middle, step.w / h)
-        before, after = (self._changes(middle, j) for j in (step.j0, step.j1))
-        along = self._changes(middle, ca.jacobian(middle, z))
-        twist = ca.vertcat(motion.omega, motion.v)
-        yield self._function("middle", [motion.R, motion.p, twist, *before])
-        yield self._function("along", [*along])
-        yield self._function("after", [step.q1, *after])
-        k0, k1 = (change[0].T @ mu + change[1].T @ b for change in (before, after))
-        yield self._function("bend", [ca.jacobian(k0, z)], mu, b)
-        moved = self._moved(middle)
-        bends = [self._at_rest(ca.jacobian(self._moved(k), e)) for k in (k0, k1)]
-        end = ca.SX.sym("end", self._space.nq)
-        local = self._space.local(end, self._moved(step.q1))
-        ends = [self._at_rest(ca.jacobian(local, v)) for v in (z, e)]
-        ends = ca.substitute(ends, [end], [step.q1])
-        slopes = [
-            *self._changes(middle, self._at_rest(ca.jacobian(moved, e))),
-            bends[0],
-            ca.jacobian(k1, z),
-            bends[1],
-            *ends,
+        mu, b = self._mu, self._b
+        yield self._function("middle", [*self._middle, *self._before])
+        yield self._function("along", [*self._along])
+        yield self._function("after", [self._step.q1, *self._after])
+        bends, ends = self._bends(), self._ends
+        yield self._function("bend", bends[:1], mu, b)
+        yield self._function("slopes", [*self._from_start, *bends[1:], *ends], mu, b)
+        yield self._function("growth", self._growth(), mu, b)
+        yield self._node()
+        yield self._function("reach", [self._step.q1, ends[0]])
+
+    @cached_property
+    def _step(self) -> Segment:
+        return self._space.segment(self._q, self._h * self._z)
+
+    @cached_property
+    def _states(self) -> ca.SX:
+        """Coordinates and way in the middle of the step."""
+        return ca.vertcat(self._step.middle, self._step.w)
+
+    @cached_property
+    def _middle(self) -> list[ca.SX]:
+        """Rotation, position and twist."""
+        motion = self._joint.motion(self._step.middle, self._step.w / self._h)
+        return [motion.R, motion.p, ca.vertcat(motion.omega, motion.v)]
+
+    @cached_property
+    def _before(self) -> Changes:
+        return self._changes(self._states, self._step.j0)
+
+    @cached_property
+    def _after(self) -> Changes:
+        return self._changes(self._states, self._step.j1)
+
+    @cached_property
+    def _along(self) -> Changes:
+        return self._changes(self._states, ca.jacobian(self._states, self._z))
+
+    @cached_property
+    def _from_start(self) -> Changes:
+        moved = self._moved(self._states)
+        return self._changes(self._states, self._at_rest(ca.jacobian(moved, self._e)))
+
+    def _rows(self) -> tuple[ca.SX, ca.SX]:
+        """k0 and k1."""
+        k0, k1 = (Z.T @ self._mu + S.T @ self._b for Z, S in (self._before, self._after))
+        return k0, k1
+
+    def _bends(self) -> list[ca.SX]:
+        """Derivatives of k0 by z and q, of k1 by z and q."""
+        return [
+            slope
+            for k in self._rows()
+            for slope in (
+                ca.jacobian(k, self._z),
+                self._at_rest(ca.jacobian(self._moved(k), self._e)),
+            )
         ]
-        yield self._function("slopes", slopes, mu, b)
+
+    @cached_property
+    def _ends(self) -> list[ca.SX]:
+        """Derivatives of the end, in local coordinates there, by z and q."""
+        return [self._end_by(self._z), self._end_by(self._e)]
+
+    def _end_by(self, variable: ca.SX) -> ca.SX:
+        end = ca.SX.sym("end", self._space.nq)
+        local = self._space.local(end, self._moved(self._step.q1))
+        return ca.substitute(self._at_rest(ca.jacobian(local, variable)), end, self._step.q1)
+
+    def _growth(self) -> list[ca.SX]:
+        h, middle = self._h, self._states
         longer = ca.jacobian(middle, h)
         longer[self._space.nq :] -= middle[self._space.nq :] / h
-        grown = ca.substitute(self._at_rest(ca.jacobian(local, h)), end, step.q1)
-        rows = [ca.jacobian(h * k, h) for k in (k0, k1)]
-        yield self._function("growth", [*self._changes(middle, longer), *rows, grown], mu, b)
-        yield self._node()
-        yield self._function("reach", [step.q1, ends[0]])
+        rows = [ca.jacobian(h * k, h) for k in self._rows()]
+        return [*self._changes(middle, longer), *rows, self._end_by(h)]
 
     def _node(self) -> ca.Function:
         q, e, n = self._q, self._e, self._space.nv
@@ -80,7 +127,7 @@ class JointFunctions:
         outputs = [ca.densify(ca.SX(f)) for f in (here.R, here.p, shifts, slopes)]
         return ca.Function("node", [q], outputs, {"cse": True})
 
-    def _changes(self, middle: ca.SX, by: ca.SX) -> tuple[ca.SX, ca.SX]:
+    def _changes(self, middle: ca.SX, by: ca.SX) -> Changes:
         """Displacements Z and twists S for changes `by` (nq + nw, n) of the middle."""
         q, v = self._pose
         motion = self._joint.motion(q, v)
