@@ -755,9 +755,10 @@ def test_an_argument_that_is_a_parameter_may_be_left_empty():
     plain = Argument("rviz", "start rviz2", "true", ("true", "false")).declare()
     parameter = Argument("on", "whether", choices=("a", "b"), parameter="on").declare()
     free = Argument("speed", "how fast", parameter="speed", kind=float).declare()
-    assert list(plain.choices) == ["true", "false"] and plain.description == "start rviz2"
+    assert list(plain.choices) == ["true", "false"]
+    assert "as in params_file" not in plain.description
     assert list(parameter.choices) == ["", "a", "b"] and not free.choices
-    assert parameter.description == "whether; empty = as in params_file"
+    assert parameter.description.startswith("whether; empty = as in params_file")
 
 
 def test_robots_stand_side_by_side_at_the_distance_asked_for():

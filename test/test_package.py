@@ -226,15 +226,13 @@ def test_the_hints_are_package_data():
     assert (ROOT / "nh_control" / "py.typed").is_file()
 
 
-def test_native_sources_are_package_data():
-    native = {
-        path.relative_to(ROOT / "nh_control")
-        for path in (ROOT / "nh_control" / "numerics" / "native").iterdir()
-        if path.is_file()
-    }
-    assert native
+def test_native_sources_and_data_are_package_data():
+    package = ROOT / "nh_control"
+    found = [path for path in package.rglob("*") if path.suffix in (".c", ".json", ".urdf")]
+    assert {path.parent.name for path in found} == {"native", "data"}
     patterns = SETUP["package_data"]["nh_control"]
-    assert all(any(path.match(pattern) for pattern in patterns) for path in native)
+    for path in found:
+        assert any(path.relative_to(package).match(pattern) for pattern in patterns), path
 
 
 def test_every_folder_with_code_is_a_package():
@@ -256,6 +254,15 @@ def test_entry_point_exists(executable, target):
             f"distribution"
         )
     assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_executables_are_the_nodes_of_their_names():
+    nodes = {n: t for n, t in ENTRY_POINTS.items() if t.startswith("nh_control.ros.nodes.")}
+    assert nodes == {
+        name: f"nh_control.ros.nodes.start:{name}"
+        for name in ("plant", "tracker", "display", "recorder", "shadow")
+    }
+    assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
 
 def test_setup_cfg_puts_executables_where_ros2_run_looks():

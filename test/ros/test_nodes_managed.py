@@ -114,3 +114,31 @@ def test_a_component_that_cannot_be_made_is_told_and_leaves_nothing(managed):
         node.start()
     assert entities(node) == before
     assert node.trigger_configure() is TransitionCallbackReturn.FAILURE
+
+
+def test_a_node_that_is_shut_down_ends_its_process(managed):
+    import select
+
+    node = managed(Worker, autostart="false")
+    node.start()
+    asked = lambda: bool(select.select([node._exit._read], [], [], 0.0)[0])  # noqa: E731
+    assert not asked()
+    node.trigger_shutdown()
+    assert asked() and node._exit.code == 0 and node._exit.error is None
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_error_that_is_no_wrong_use_ends_a_process_that_has_started(managed, ends):
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    from nh_control.ros.runtime.process import UsageError
+
+    error = RuntimeError("broken") if ends else UsageError("no such thing")
+
+    def fail(*_):
+        raise error
+
+    node = managed(fail, autostart="false")
+    node.start()
+    assert node.trigger_configure() is TransitionCallbackReturn.FAILURE
+    assert node._exit.error is (error if ends else None)

@@ -3,21 +3,35 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from rclpy.parameter import Parameter  # noqa: E402
+
 from nh_control import scenarios  # noqa: E402
+from nh_control.ros.runtime.live import Change, LiveParameters  # noqa: E402
 from nh_control.ros.runtime.parameters import (  # noqa: E402
     DISPLAY,
     PERTURBATION,
     PLANT,
     PLANT_PARAMETERS,
     RECORDER,
+    SHADOW,
     TRACKER,
+    Parameters,
     Spec,
 )
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.runtime.robot_name import (  # noqa: E402
+    frame_prefix,
+    full_name,
+    second_clock,
+)
+from nh_control.ros.runtime.services import answered  # noqa: E402
+from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
+from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -86,10 +100,6 @@ def test_numbers_that_mean_nothing_are_refused(specs, name, value):
 
 
 def test_what_was_prepared_for_a_refused_change_is_not_done_with_the_next():
-    from rclpy.parameter import Parameter
-
-    from nh_control.ros.runtime.live import Change, LiveParameters
-
     done, callbacks = [], []
 
     def refuse(values):
@@ -138,9 +148,6 @@ def test_several_numbers_may_have_a_least_value():
 def test_empty_lists_are_lists_of_strings():
     import rclpy
     from rclpy.context import Context
-    from rclpy.parameter import Parameter
-
-    from nh_control.ros.runtime.parameters import Parameters
 
     context = Context()
     rclpy.init(context=context, domain_id=101)
@@ -173,3 +180,235 @@ def test_empty_lists_are_lists_of_strings():
         assert described.read_only and "[rad]" in described.description
     finally:
         context.shutdown()
+
+
+def test_defaults_that_no_file_states():
+    defaults = {spec.name: spec.default for spec in (*PLANT, *RECORDER)}
+    assert (defaults["wait_for"], defaults["topics"]) == ([], [])
+    assert (defaults["output"], defaults["source"]) == ("recording", "simulation")
+
+
+def test_nodes_have_what_they_share_and_a_shadow_what_it_needs_of_the_tracker():
+    names = {spec.name for spec in SHADOW}
+    assert names == {
+        "scenario", "urdf", "base", "autostart", "integrator", "step_s", "frame_prefix", "source",
+        "hardware.estimator", "hardware.noise", "hardware.acceleration", "hardware.actuation_s",
+    }  # fmt: skip
+    for specs, changes in ((PLANT, True), (TRACKER, True), (DISPLAY, False)):
+        (reference,) = (spec for spec in specs if spec.name == "reference")
+        assert reference.read_only is not changes
+
+
+def test_what_may_change_while_a_plant_runs():
+    assert {spec.name for spec in PLANT if not spec.read_only} == {
+        "reference", "speed_factor", "disturb", "fault", "fallback", "step_count", "state_file",
+    }  # fmt: skip
+    assert {spec.name for spec in TRACKER if not spec.read_only} == {"reference"}
+
+
+def test_a_descriptor_tells_range_choices_and_what_is_fixed():
+    descriptor = Spec("h", 0.5, "Step.", minimum=0.25, read_only=False).descriptor()
+    (numbers,) = descriptor.floating_point_range
+    assert (descriptor.name, numbers.from_value, numbers.step) == ("h", 0.25, 0.0)
+    assert numbers.to_value >= 1e6 and descriptor.dynamic_typing
+    assert descriptor.additional_constraints == "" and not descriptor.integer_range
+    descriptor = Spec("n", 3, "Count.", minimum=1).descriptor()
+    (numbers,) = descriptor.integer_range
+    assert (numbers.from_value, numbers.to_value, numbers.step) == (1, 2**31 - 1, 1)
+    assert descriptor.additional_constraints == "fixed at start: start the node anew to change it"
+    assert not descriptor.dynamic_typing and not descriptor.floating_point_range
+    choices = {"choices": ("", "a"), "read_only": False}
+    assert Spec("c", "a", "", **choices).descriptor().additional_constraints == "one of: '', a"
+    both = Spec("c", "a", "", choices=("a", "b")).descriptor().additional_constraints
+    assert both.startswith("one of: a, b; fixed at start")
+    unbounded = Spec("x", 1.0, "", read_only=False).descriptor()
+    assert not unbounded.floating_point_range and unbounded.dynamic_typing
+
+
+def test_a_least_value_may_be_had():
+    assert Spec("h", 0.5, "", minimum=0.1).check(0.1) == 0.1
+    assert Spec("n", 5, "", minimum=1).check(1) == 1
+    assert Spec("c", "a", "", choices=("a", "b")).check("b") == "b"
+
+
+class Owner:
+    """A node of a component that changes while it runs, without a node."""
+
+    def __init__(self, *changes, known=None):
+        self.callbacks, self.removed, self.logged, self.posted = [], [], [], []
+        node = SimpleNamespace(
+            add_on_set_parameters_callback=self.callbacks.append,
+            add_post_set_parameters_callback=self.callbacks.append,
+            remove_on_set_parameters_callback=self.removed.append,
+            remove_post_set_parameters_callback=self.removed.append,
+            get_logger=lambda: SimpleNamespace(info=self.logged.append),
+        )
+        self.checked = SimpleNamespace(successful=True, reason="")
+
+        class Known(dict):
+            """Parameters with values."""
+
+            read = staticmethod(lambda name, value: value)
+
+        values = Known(known or {})
+        values.checked = lambda given: self.checked
+        self.live = LiveParameters(node, SimpleNamespace(post=self.posted.append), values, changes)
+
+    def set(self, **values):
+        """Set parameters at once; returns why not, or "" ."""
+        prepare, carry_out = self.callbacks
+        answer = prepare([Parameter(name, value=value) for name, value in values.items()])
+        if answer.successful:
+            carry_out([])
+        return answer.reason
+
+
+def test_changes_that_are_set_at_once_are_done_together_in_the_working_thread():
+    done = []
+    first, second = (
+        Change((name, "both"), lambda values, name=name: lambda: done.append((name, values)))
+        for name in ("first", "second")
+    )
+    owner = Owner(first, second, known={"first": 1, "second": 2, "both": 3})
+    assert owner.set(first=7, second=8) == "" and done == []
+    (together,) = owner.posted
+    together()
+    assert done == [("first", {"first": 7, "both": 3}), ("second", {"second": 8, "both": 3})]
+    owner.set(second=9)
+    owner.posted[1]()
+    assert done[2:] == [("second", {"second": 9, "both": 3})]
+    owner.set(other=1)
+    owner.posted[2]()
+    assert len(done) == 3
+    owner.live.close()
+    assert owner.removed == owner.callbacks
+
+
+def test_what_is_no_value_is_not_even_prepared():
+    prepared = []
+    owner = Owner(Change(("first",), prepared.append), known={"first": 1})
+    owner.checked = SimpleNamespace(successful=False, reason="not a number")
+    assert owner.set(first=2) == "not a number" and prepared == owner.posted == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no luck"), np.linalg.LinAlgError("no luck")],
+    ids=lambda e: type(e).__name__,
+)
+def test_changes_that_cannot_be_are_refused_with_the_reason(error):
+    def refuse(values):
+        raise error
+
+    owner = Owner(Change(("first",), refuse), known={"first": 1})
+    assert owner.set(first=2) == "no luck" and owner.posted == []
+
+
+def test_a_change_that_takes_its_time_is_told(monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("nh_control.ros.runtime.live.time", clock)
+
+    def prepare(values):
+        now[0] += values["first"]
+        return lambda: None
+
+    owner = Owner(Change(("first",), prepare), known={"first": 1})
+    owner.set(first=0.05)
+    assert owner.logged == []
+    owner.set(first=1.5)
+    assert owner.logged == ["first: prepared in 1.50 s"]
+
+
+@pytest.fixture
+def bench():
+    """Makes nodes with parameters."""
+    from bench import benches
+
+    with benches() as make:
+        yield make
+
+
+def test_unknown_parameters_are_refused_with_what_is_close(bench):
+    with pytest.raises(
+        UsageError, match=r"unknown parameter 'lockstpe' .did you mean 'lockstep'."
+    ):
+        Parameters(bench("plant", lockstpe=True), PLANT)
+    Parameters(bench("plant", rate_hz=3.0, use_sim_time=False), PLANT)  # of the display, of ROS
+    parameters = Parameters(bench("plant", **{"perturb.angel": 0.1}), PLANT)
+    with pytest.raises(UsageError, match=r"'perturb.angel' .did you mean 'perturb.angle'."):
+        parameters.declare_fields(PERTURBATION, TurningPerturbation())
+
+
+def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_told(bench):
+    given = {"plant.parameters.l": 2, "plant.parameters.m": 1.0, "perturb.seed": 4}
+    node = bench("plant", **given)
+    parameters = Parameters(node, PLANT)
+    assert parameters.declare_changed(PLANT_PARAMETERS, PendulumParameters()) == {"l": 2.0}
+    errors = parameters.declare_fields(PERTURBATION, TurningPerturbation(), read_only=False)
+    assert errors == {"angle": 0.0, "momentum": 0.0, "seed": 4}
+    described = node.describe_parameter("plant.parameters.l")
+    assert described.description == "Length [m]." and described.read_only
+    described = node.describe_parameter("perturb.seed")
+    assert described.integer_range[0].from_value == -1 and not described.read_only
+    assert not node.describe_parameter("perturb.angle").floating_point_range
+    (answer,) = node.set_parameters([Parameter("perturb.seed", value=-2)])
+    assert not answer.successful
+    (answer,) = node.set_parameters([Parameter("speed_factor", value=-1.0)])
+    assert not answer.successful and parameters["speed_factor"] == 1.0
+    (answer,) = node.set_parameters([Parameter("fault", value=["", "delay=1"])])
+    assert answer.successful and parameters["fault"] == ["delay=1"]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "given", "prefix", "full"),
+    [
+        ("", "auto", "", "plant"),
+        ("/a/b", "auto", "a/b/", "a/b/plant"),
+        ("/a", "", "", "a/plant"),
+        ("/a", "x_", "x_", "a/plant"),
+    ],
+)
+def test_a_namespace_names_the_robot_and_its_frames(bench, namespace, given, prefix, full):
+    node = bench("plant", namespace, frame_prefix=given)
+    assert frame_prefix(node, Parameters(node, PLANT)) == prefix
+    assert full_name(node) == full
+
+
+def test_other_sources_of_the_same_time_are_named(bench):
+    node = bench("plant", "/a")
+    info = lambda space: SimpleNamespace(node_namespace=space, node_name="plant")  # noqa: E731
+    node.seen_publishers = {"/a/clock": [info("/a")], "/clock": [info("/c"), info("/")]}
+    assert second_clock(node, "clock") == second_clock(node, "") == []
+    (text,) = second_clock(node, "/clock")
+    assert text.startswith("/clock comes from /c/plant, /plant as well")
+    node.seen_publishers["/a/clock"].append(info("/a"))  # two of the same name
+    assert "comes from /a/plant as well" in second_clock(node, "clock")[0]
+
+
+class Refused(Exception):
+    """One that a service expects."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "success", "message"),
+    [
+        (None, True, "running"),
+        (Refused("not now"), False, "not now"),
+        (TimeoutError(), False, "the plant did not answer in time"),
+        (TimeoutError("the plant is not active"), False, "the plant is not active"),
+    ],
+)
+def test_services_answer_what_came_of_the_request(raised, success, message):
+    def call(request):
+        if raised is not None:
+            raise raised
+        request()
+
+    done = []
+    inbox = SimpleNamespace(name="plant", call=call)
+    response = SimpleNamespace(success=None, message="")
+    request = lambda: done.append(True)  # noqa: E731
+    assert answered(inbox, response, request, lambda: "running", (Refused,)) is response
+    assert (response.success, response.message) == (success, message)
+    assert done == ([True] if success else [])

@@ -16,6 +16,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.loop.simulation_loop import Mode  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.plant_control import Steps  # noqa: E402
 from nh_control.ros.nodes import plant  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
 
@@ -252,11 +253,14 @@ def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
 def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):
     from rclpy.qos import DurabilityPolicy
 
-    run = plants(wait_for=["recorder"])
+    run = plants(wait_for=["recorder", "viewer"])
     hears = SimpleNamespace(
         node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
     )
     topics = ["/joint_states", "/multi_dof_joint_states"]
+    run.node.seen_subscriptions = dict.fromkeys(topics, [hears])
+    assert run.made._missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
+    run = plants(wait_for=["recorder"])
     run.node.seen_subscriptions = {topics[0]: [hears]}
     assert run.made._missing() == (
         "recorder to subscribe to /multi_dof_joint_states (parameter 'wait_for')"
@@ -333,6 +337,15 @@ def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     answer = stepped(run)
     assert not answer.success
     assert answer.message == f"2 of 4 steps made, finished at step {STEPS}"
+
+
+def test_who_waits_for_steps_is_woken():
+    woken = []
+    node = SimpleNamespace(executor=SimpleNamespace(wake=lambda: woken.append(steps.made)))
+    steps = Steps(node)
+    steps.progress(1, False)
+    steps.progress(2, True)
+    assert woken == [1, 2]
 
 
 def test_what_is_watched_is_reported_with_its_lowest_value(plants):

@@ -307,11 +307,11 @@ def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one
 
 def test_states_wait_until_it_is_known_when_the_reference_starts():
     plant = Simulated()
-    plant.state(5)
+    plant.state(75)
     assert plant.sent == []
-    plant.start(2)
-    plant.state(5)
-    assert plant.sent[0][1:] == (3, 5 * H_NS) and plant.made.now_ns == 5 * H_NS
+    plant.start(72)  # later than a second
+    plant.state(75)
+    assert plant.sent[0][1:] == (3, 75 * H_NS) and plant.made.now_ns == 75 * H_NS
     alone = Simulated()
     alone.node.starts_told = 0
     alone.state(5)
