@@ -183,6 +183,11 @@ def test_commands_are_arrows_and_slack_cables_red(shown):
     assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
     slack = [seen.drawn()["cables", i].scale.x < width for i, width in enumerate(widths)]
     assert slack == [False, True]
+    # how fast the reference moves says nothing of the plant's cables
+    seen.desk.state(seen.codecs, at(0.0), 9.0 * np.ones(SPACE.nw), 0, "reference/")
+    seen.made._draw()
+    slack = [seen.drawn()["cables", i].scale.x < width for i, width in enumerate(widths)]
+    assert slack == [False, True]
     seen.command(**(taut | {thrusts[0]: np.nan}))  # is not drawn
     seen.made._draw()
     assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]

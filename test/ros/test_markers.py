@@ -12,8 +12,9 @@ from transforms3d.quaternions import quat2mat  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages import conversions, markers  # noqa: E402
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
+from nh_control.scenarios.visual_model import Pose  # noqa: E402
 
 SCENARIO = scenarios.get("quadrotor_payload")
 LOOK = SCENARIO.visual(SCENARIO.parameters)
@@ -55,6 +56,17 @@ def test_everything_that_a_look_names_exists(name):
         and min(conversions.xyz(m.scale)) > 0
         for m in drawing.markers
     )
+    kinds = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
+    assert [(m.ns, m.id) for m in drawing.markers] == [
+        ("plant", i) for i in range(len(visual.shapes))
+    ]
+    for shape, marker in zip(visual.shapes, drawing.markers):
+        assert (marker.type, marker.action) == (kinds[shape.kind], Marker.ADD)
+        assert marker.header.frame_id == visual.parent
+        color = marker.color
+        assert (color.r, color.g, color.b) == pytest.approx(shape.color, abs=1e-6)
+        assert color.a == pytest.approx(0.5 * shape.opacity)
+        assert conversions.xyz(marker.scale) == pytest.approx(np.array(shape.extents))
     lines = Lines(visual)
     lines.place(poses, ())
     assert all(m.scale.x > 0 and len(m.points) >= 2 for m in lines.markers)
@@ -160,3 +172,12 @@ def test_a_trail_follows_its_frame_in_space():
     np.testing.assert_allclose(points(marker)[:, 2], [0.0, 0.03, 0.06])
     trail.clear()
     assert trail.markers == []
+
+
+def test_a_trail_forgets_its_beginning():
+    trail = Trail(LOOK)
+    for k in range(markers.TRAIL_POINTS + 5):
+        trail.place({LOOK.trail: Pose(np.array([0.05 * k, 0.0, 0.0]), np.eye(3))})
+    (marker,) = trail.markers
+    assert len(marker.points) == markers.TRAIL_POINTS
+    assert marker.points[0].x == pytest.approx(0.05 * 5)

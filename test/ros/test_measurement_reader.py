@@ -35,7 +35,7 @@ class Hardware:
         )
 
     def _subscribe(self, message_type, topic, callback, quality):
-        self.callbacks[topic] = callback
+        self.callbacks[topic], self.quality = callback, quality
 
     def joints(self, ms, names=NAMES, velocity=True, position=0.5):
         self._send("joint_states", ms, joints_message(names, velocity, position))
@@ -119,3 +119,9 @@ def test_velocities_are_there_if_all_joints_have_them(velocity):
     assert hardware.reader.read(q, v) is velocity
     assert q[:2] == [0.1, -0.3]  # the wheels turn against each other
     assert v[:2] == ([0.25, -0.25] if velocity else [0.0, 0.0])
+
+
+def test_sensors_may_be_best_effort():
+    quality = Hardware().quality
+    assert quality.reliability.name == "BEST_EFFORT" and quality.depth == 10
+    assert quality.durability.name == "VOLATILE"

@@ -393,3 +393,45 @@ def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_give
         codec.write(space.origin, np.zeros(space.nw))
         heights = [pose.translation.z for pose in codec.message.transforms]
         assert heights == [0.0, *expected.lengths]
+
+
+@pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
+def test_frames_begin_with_the_prefix_and_names_of_bodies_and_topics_do_not(scenario):
+    plain, own = (codecs(scenario, scenario.model(), prefix=p) for p in ("", "r1/"))
+    for codec, prefixed in zip(plain, own):
+        assert [topic for topic, _ in codec.outgoing] == [topic for topic, _ in prefixed.outgoing]
+        for one, other in zip(codec.odometry, prefixed.odometry):
+            assert other.header.frame_id == "r1/" + one.header.frame_id
+            assert other.child_frame_id == "r1/" + one.child_frame_id
+        if isinstance(codec.message, MultiDOFJointState):
+            assert prefixed.message.header.frame_id == "r1/" + codec.message.header.frame_id
+            assert prefixed.message.joint_names == codec.message.joint_names
+            prefixed.write(*motion())
+            assert prefixed.read(prefixed.message, [0.0] * 17, [0.0] * 15)
+
+
+def test_what_is_not_measured_is_marked_and_left_out():
+    joints, body = board(False)
+    for codec in (joints, body):
+        codec.write([0.1, 0.2, 0.3, 0.4, 0.5], [1.0] * 5)
+    assert len(joints.message.velocity) == 0 and body.message.twist.covariance[0] == -1.0
+    assert body.message.twist.twist.linear.x == 0.0
+    assert not body.read(body.message, [0.0] * 5, [0.0] * 5)
+    codec = quads(False)
+    codec.write(*motion())
+    assert codec.message.twist == []
+    assert all(message.twist.covariance[0] == -1.0 for message in codec.odometry)
+    known = quads()
+    assert all(message.twist.covariance[0] == 0.0 for message in known.odometry)
+
+
+def test_a_state_has_velocities_if_all_its_parts_have_them():
+    topics, moving = Topics(), []
+    reader = StateReader(
+        topics, (JOINTS, BODY), lambda _: moving.append(reader.read([0.0] * 5, [0.0] * 5)), 10
+    )
+    for joints, body in ((False, False), (True, False), (False, True), (True, True)):
+        for codec in (board(joints)[0], board(body)[1]):
+            codec.write([0.0] * 5, [0.0] * 5)
+            topics.callbacks[codec.topic](copy.deepcopy(codec.message))
+    assert moving == [False, False, False, True]
