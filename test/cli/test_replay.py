@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.command import identifying, replaying
+from nh_control.discrete.plant import advance, convert, with_external
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs import launcher, stored
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
@@ -19,9 +22,10 @@ from nh_control.runs.launcher import Options
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
-from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
+GUST = "base_link:gust:1,0,0,start=0.1,duration=0.2"
 
 
 @pytest.mark.parametrize("stopped, code", [("", 0), ("it differs from step 7 on", 1)])
@@ -66,7 +70,7 @@ def test_nothing_is_identified_from_stamps_of_another_clock(simulated_stamps, ca
 def run():
     """An experiment with another plant and wind, and what a recorder would have of it."""
     scenario = scenarios.get("snakeboard")
-    options = PlantOptions("", 2, {"m": 1.05}, (disturbance.parse("base_link:gust:1,0,0"),))
+    options = PlantOptions("", 2, {"m": 1.05}, (disturbance.parse(GUST),))
     experiment = Experiment.make(scenario, options=options, duration_s=STEPS * scenario.step_s)
     states = []
     x, model = experiment.x0, experiment.model
@@ -156,3 +160,130 @@ def test_the_topics_of_a_recording_are_those_nearest_to_the_root():
     assert found("/arm/reference/odom", "/arm/odom") == {"/arm/odom": "odom"}
     with pytest.raises(RecordingError, match="several robots: /a/odom, /b/odom"):
         found("/a/odom", "/b/odom")
+
+
+def test_commands_act_as_far_as_actuators_can(run):
+    experiment, recording = run
+    inputs, limits = recording.inputs.copy(), experiment.tracker.limits
+    inputs[5] = limits[:, 1] + 1.0
+    far = replay(experiment, replace(recording, inputs=inputs))
+    inputs[5] = limits[:, 1]
+    assert far.largest == replay(experiment, replace(recording, inputs=inputs)).largest > 1e-6
+
+
+def test_a_replay_ends_where_a_step_cannot_be_made(run, monkeypatch):
+    experiment, recording = run
+    calls = []
+
+    def failing(plant, x, u, substeps):
+        calls.append(substeps)
+        if len(calls) == 11:
+            raise StepFailed("board", 0.01, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
+        return advance(plant, x, u, substeps)
+
+    monkeypatch.setattr("nh_control.runs.replay.advance", failing)
+    ended = replay(experiment, recording)
+    assert "at step 10" in ended.stopped and "no luck" in ended.stopped
+    assert ended.steps.tolist() == list(range(11)) and ended.largest < 1e-12
+
+
+def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
+    """The run turned about, so that its heading, which falls, passes -pi."""
+    experiment, recording = run
+    model, plant = experiment.model, experiment.plant
+    q, v = recording.q[0].copy(), model.velocity(experiment.x0)
+    q[2] = 0.005 - np.pi
+    turned = replace(experiment, x0=model.measured_state(q, v))
+    decoder, told = StateDecoder(experiment.scenario, model.system.space), []
+    x = convert(turned.x0, model, plant)
+    for k in range(STEPS + 1):
+        told.append(decoder.carried(None, plant.configuration(x), plant.velocity(x)))
+        if k < STEPS:
+            u = with_external(plant, recording.inputs[k], turned.external(k))
+            x = advance(plant, x, u, 2)[1]
+    q, v = (np.array(column) for column in zip(*told))
+    assert np.abs(np.diff(q[:, 2])).max() > 6.0  # as messages have it
+    q[:, 2] = np.unwrap(q[:, 2])
+    assert replay(turned, replace(recording, q=q, v=v)).largest == 0.0
+
+
+# --- parameters of nodes and runs that were stored -----------------------------------------------
+
+
+def whole(**changes):
+    """What of an experiment becomes parameters, every number another one."""
+    scenario = scenarios.get("snakeboard")
+    options = PlantOptions(
+        "rdp_cay", 4, {"m": 1.05, "lengths": (0.5, 0.75)}, (disturbance.parse(GUST),),
+        (fault.parse("noise=0.1"),),
+    )  # fmt: skip
+    given = {
+        "scenario": scenario,
+        "model": SimpleNamespace(h=0.25),
+        "plant": SimpleNamespace(h=0.125),
+        "tracker": SimpleNamespace(reference=SimpleNamespace(name="forward")),
+        "integrator": "rdp_exp",
+        "integral": True,
+        "options": options,
+        "perturbation": replace(scenario.perturbation, heading=0.3, seed=4),
+        "steps": 6,
+    }
+    return SimpleNamespace(**{**given, **changes})
+
+
+def test_nodes_are_given_all_that_was_asked_for(tmp_path):
+    perturb = {"position": 0.1, "heading": 0.3, "momentum": 0.0, "seed": 4}
+    told = launcher.parameters(whole(), Options(2, True), tmp_path)
+    gust = "base_link:gust:1.0,0.0,0.0,start=0.1,duration=0.2"
+    truth = {name.partition(":")[0] for name in told.pop("topics")}
+    assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= truth
+    assert perturb.keys() == told["perturb"].keys() and told.pop("perturb")["heading"] == 0.3
+    assert told == {
+        "scenario": "snakeboard", "reference": "forward", "integrator": "rdp_exp", "step_s": 0.25,
+        "plant": {
+            "integrator": "rdp_cay", "substeps": 4,
+            "parameters": {"m": 1.05, "lengths": [0.5, 0.75]},
+        },
+        "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
+        "lockstep": True, "duration_s": 1.5, "on_finish": "exit", "integral": True,
+        "output": str(tmp_path / "recording"), "wait_for": ["recorder"],
+    }  # fmt: skip
+    plain = launcher.parameters(
+        whole(options=PlantOptions(), integral=False), Options(record=False), tmp_path
+    )
+    assert not {"output", "wait_for", "topics", "disturb", "fault"} & plain.keys()
+    assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
+    assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
+    assert "topics" not in launcher.parameters(whole(), Options(record=False), tmp_path)
+    assert "topics" not in launcher.parameters(whole(options=PlantOptions()), Options(), tmp_path)
+
+
+def test_a_stored_run_is_the_one_that_the_nodes_were_given(tmp_path, monkeypatch):
+    found, made = [], []
+    own = whole()
+
+    def get(*origin):
+        found.append(origin)
+        return own.scenario
+
+    monkeypatch.setattr(stored.scenarios, "get", get)
+    monkeypatch.setattr(Experiment, "make", lambda *given: made.append(given))
+    given = launcher.parameters(own, Options(2, True), tmp_path)
+    given |= {"scenario": "urdf", "urdf": "arm.urdf", "base": "floating"}
+    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
+    assert stored.is_run(tmp_path) and not stored.is_run(tmp_path / "recording")
+    run = stored.load(tmp_path)
+    assert run.lockstep and run.faults == ("positions:noise=0.1",)
+    assert found == [("urdf", "arm.urdf", "floating")]
+    (scenario, reference, integrator, step_s, options, perturbation, integral, duration_s) = made[
+        0
+    ]
+    assert (reference, integrator, step_s) == ("forward", "rdp_exp", 0.25)
+    assert (integral, duration_s, perturbation) == (True, 1.5, own.perturbation)
+    assert options == replace(own.options, faults=())
+
+
+def test_a_recording_is_in_the_folder_of_its_run_or_is_it(tmp_path):
+    assert stored.recording(tmp_path) == tmp_path
+    (tmp_path / "recording").mkdir()
+    assert stored.recording(tmp_path) == tmp_path / "recording"

@@ -1,0 +1,358 @@
+"""What commands tell: numbers in tables and JSON, of replays, identifications, comparisons and
+scenarios; without a run.
+"""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nh_control.cli import main
+from nh_control.command import arguments, comparing, identifying, listing, replaying, running
+from nh_control.command.usage import UsageError
+from nh_control.control.identification import Identification
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import INTEGRATORS
+from nh_control.runs import output, recording
+from nh_control.runs.comparison import Drift, MethodRow, WorkPoint
+from nh_control.runs.measurements import Measurements
+from nh_control.runs.replay import Replay
+
+
+def words(text):
+    """The lines of a text with single spaces, without empty ones."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+class Made(Exception):
+    """Ends a call with what it was given."""
+
+
+# --- replay --------------------------------------------------------------------------------------
+
+
+def replayed(monkeypatch, lockstep, difference, stopped=""):
+    """Summary of a replay of two steps with that difference in the second one."""
+    space = SimpleNamespace(names=("x", "y"), velocity_names=("x_dot", "y_dot"))
+    e = SimpleNamespace(
+        scenario=SimpleNamespace(name="arm"),
+        plant="the plant",
+        model=SimpleNamespace(system=SimpleNamespace(space=space)),
+        tracker=SimpleNamespace(reference=SimpleNamespace(name="way")),
+    )
+    rows = np.zeros((3, 2))
+    rows[2] = difference, 0.25 * difference
+    outcome = Replay(np.arange(3), rows, 2 * rows, stopped)
+    monkeypatch.setattr(recording, "read", lambda *_: SimpleNamespace(missing=4, held=5))
+    monkeypatch.setattr("nh_control.runs.replay.replay", lambda *_: outcome)
+    run = SimpleNamespace(experiment=e, faults=(), lockstep=lockstep)
+    return replaying._of_run(SimpleNamespace(run="folder"), run)
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_replay_of_a_lock_step_run_that_differs_is_stopped_by_it(lockstep, monkeypatch):
+    summary = replayed(monkeypatch, lockstep, 0.5)
+    stopped = summary.pop("stopped")
+    assert ("differs from step 2 on" in stopped) if lockstep else stopped == ""
+    assert summary == {
+        "scenario": "arm",
+        "plant": "the plant",
+        "reference": "way",
+        "lockstep": lockstep,
+        "steps": 2,
+        "states_missing": 4,
+        "commands_missing": 5,
+        "largest_difference": 1.0,
+        "first_step_with_difference": 2,
+        "differences": {"x": 0.5, "y": 0.125, "x_dot": 1.0, "y_dot": 0.25},
+    }
+    assert replayed(monkeypatch, lockstep, 0.0)["stopped"] == ""
+    assert replayed(monkeypatch, lockstep, 0.0, "failed")["stopped"] == "failed"
+
+
+def test_what_is_shown_of_a_summary(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    replaying.show(
+        {"states_missing": 0, "largest_difference": 0.0, "differences": {"x": 0.5, "y": 1.25},
+         "stopped": "", "first": None, "lockstep": False}
+    )  # fmt: skip
+    assert words(capsys.readouterr().out) == [
+        "states missing 0", "largest difference 0", "differences x 0.5, y 1.25", "lockstep False",
+    ]  # fmt: skip
+
+
+def test_first_and_largest_differences_are_of_configurations_and_velocities():
+    zero, rows = np.zeros((3, 1)), np.array([[0.0], [0.0], [2.0]])
+    steps = np.array([4, 6, 9])
+    assert Replay(steps, rows, zero).first == Replay(steps, zero, rows).first == 9
+    assert Replay(steps, rows, zero).largest == Replay(steps, zero, rows).largest == 2.0
+    assert Replay(steps, zero, zero).first is None
+
+
+# --- identify ------------------------------------------------------------------------------------
+
+FOUND = Identification(
+    ("m",), np.array([1.0]), np.array([1.25]), np.array([[0.0625]]), 0.5, 0.25, 80, 0.125,
+    (0.02, 0.001),
+)  # fmt: skip
+
+
+def test_what_was_identified_is_told(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert identifying._summary("arm", FOUND) == {
+        "model": "arm",
+        "parameters": {"m": {"start": 1.0, "value": 1.25, "deviation": 0.25}},
+        "covariance": [[0.0625]],
+        "delay_s": {"value": 0.02, "deviation": 0.001},
+        "residual_rms_before": 0.5,
+        "residual_rms": 0.25,
+        "residuals": 80,
+        "residual_correlation": 0.125,
+    }
+    identifying._show("arm", FOUND)
+    assert words(capsys.readouterr().out) == [
+        "arm",
+        "parameter start estimate standard deviation",
+        "m 1 1.25 0.25",
+        "residuals of 80 numbers: root mean square 0.5 -> 0.25 (m, rad), correlation of one with "
+        "the next 0.12",
+        "commands act 20 +- 1 ms after their recording",
+    ]
+
+
+class Space:
+    """A line."""
+
+    origin = np.zeros(1)
+
+    @staticmethod
+    def velocity(q0, q1):
+        return q1 - q0
+
+
+MODEL = SimpleNamespace(
+    h=0.1,
+    system=SimpleNamespace(space=Space),
+    state_space=SimpleNamespace(origin=np.zeros(2)),
+    idle=lambda x: np.zeros(1),
+)
+
+
+def test_pieces_of_a_run_have_the_inputs_of_all_steps_between_known_states(monkeypatch):
+    known = (0, 1, 3, 4, 5)
+    run = SimpleNamespace(
+        q=np.arange(6.0)[:, None], inputs=10 + np.arange(5.0)[:, None], known=known
+    )
+    monkeypatch.setattr(recording, "read", lambda *_: run)
+    e = SimpleNamespace(scenario=None, model=MODEL)
+    args = SimpleNamespace(run="folder", segment=10.0)
+    (piece,) = identifying._of_run(args, SimpleNamespace(experiment=e))
+    assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
+    assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
+        [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
+    ]  # fmt: skip
+    short = SimpleNamespace(run="folder", segment=0.3)
+    assert len(identifying._of_run(short, SimpleNamespace(experiment=e))) == 1
+
+
+def robot(sent):
+    """Measurements every 10 ms, with commands at these times in ms."""
+    times, q = np.arange(10) * 10**7, np.arange(10.0)[:, None]
+    sent = np.array(sent) * 10**6
+    u = 1 + np.arange(float(len(sent)))[:, None]
+    return Measurements(times, times, q, q, np.ones(10, dtype=bool), u, sent, sent)
+
+
+def test_of_a_robot_only_the_time_of_its_commands_counts():
+    (piece,) = identifying.of_robot(MODEL, robot([25, 75]), 1.0, 0.0)
+    assert piece.q.ravel().tolist() == [3, 4, 5, 6, 7] and len(piece.inputs) == 4
+    assert all(inputs == [(np.array([1.0]), pytest.approx(0.01))] for inputs in piece.inputs)
+    with pytest.raises(ValueError, match="2 of 10 states lie between the first command"):
+        identifying.of_robot(MODEL, robot([25, 45]), 1.0, 0.0)
+    (all_,) = identifying.of_robot(MODEL, robot([]), 1.0, 0.0)
+    assert len(all_.q) == 10
+
+
+def test_options_of_identify():
+    args = arguments.parse(["identify", "folder"])
+    assert (args.segment, args.actuation, args.parameter, args.base) == (0.5, None, [], "fixed")
+    assert identifying.LEAST == 3
+    for text in ("0", "-1", "inf"):
+        assert main(["identify", "folder", "--segment", text]) == 2
+
+
+@pytest.mark.parametrize("actuation", [0.0, 0.03, None])
+def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
+    given = []
+    monkeypatch.setattr(identifying, "stored_run", lambda args: None)
+    monkeypatch.setattr(identifying, "measured", lambda args: ("arm", MODEL, "states"))
+    monkeypatch.setattr(identifying, "of_robot", lambda *all_: given.append(all_) or "pieces")
+    args = SimpleNamespace(segment=0.7, actuation=actuation)
+    model, pieces = identifying._pieces(args)
+    if actuation is None:
+        assert pieces(0.05) == "pieces" and given == [(MODEL, "states", 0.7, 0.05)]
+    else:
+        assert pieces == "pieces" and given == [(MODEL, "states", 0.7, actuation)]
+
+
+# --- integrators and compare ---------------------------------------------------------------------
+
+
+def test_what_is_measured_of_an_integrator_has_its_column():
+    one = INTEGRATORS["rdp_exp"]
+    values = comparing._values(MethodRow(one, "no", 4, 7, 1.23456), measured=True)
+    assert values == {
+        "name": "rdp_exp",
+        "order": one.order,
+        "kind": "implicit",
+        "symmetric": one.symmetric,
+        "preserves": ", ".join(one.preserves),
+        "state": 4,
+        "unknowns": 7,
+        "us_per_step": 1.23,
+        "refused": "no",
+        "source": one.source,
+    }
+    explicit = next(one for one in INTEGRATORS.values() if one.explicit)
+    assert comparing._values(MethodRow(explicit), measured=False)["kind"] == "explicit"
+    assert any(len(one.preserves) > 1 for one in INTEGRATORS.values())
+
+
+COMPARED = SimpleNamespace(
+    motion=SimpleNamespace(
+        system=SimpleNamespace(name="bowl"),
+        duration=2.0,
+        intervals=3,
+        **{name: np.array([[float(i)]]) for i, name in enumerate("qvu")},
+    ),
+    uncertainty=1e-12,
+    step_s=0.05,
+    work={
+        "good": (WorkPoint(8, 1e-3, 1e-5), WorkPoint(16, 2e-3, 1e-7)),
+        "bad": (WorkPoint(8, 5e-3, 1.0),),
+    },
+    drifts={"good": Drift(np.arange(2), np.array([0.5, -2.0]), np.array([0.25, 0.125]))},
+    refused={"odd": "symmetry"},
+)
+
+
+def test_what_was_compared_is_told_in_numbers_and_words(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    numbers = comparing._numbers(COMPARED)
+    assert numbers["motion"] == {"q": [[0.0]], "v": [[1.0]], "u": [[2.0]], "duration_s": 2.0}
+    assert numbers["work"]["good"][1] == {"setting": 16, "seconds": 2e-3, "error": 1e-7}
+    assert (numbers["energy_step_s"], numbers["uncertainty"]) == (0.05, 1e-12)
+    assert numbers["largest_energy_error"] == {"good": 2.0}
+    assert numbers["largest_constraint"] == {"good": 0.25}
+    assert numbers["refused"] == {"odd": "symmetry"} and numbers["system"] == "bowl"
+    comparing._print_times(COMPARED)
+    assert words(capsys.readouterr().out)[1:] == [
+        "good 1.000 2.000 - - 2.0e+00", "bad - - - - -", "odd: symmetry",
+    ]  # fmt: skip
+
+
+def test_options_of_compare_reach_the_comparison(monkeypatch):
+    from nh_control.runs import comparison, motion
+
+    asked = []
+
+    def motion_of(scenario, *given):
+        asked.append(given)
+        return "motion"
+
+    def made(*given, **_):
+        raise Made(*given)
+
+    monkeypatch.setattr(motion, "motion_of", motion_of)
+    monkeypatch.setattr(output, "folder", lambda *given: asked.append(given))
+    monkeypatch.setattr(comparison, "compare", made)
+    monkeypatch.setattr(comparison, "method_table", made)
+    with pytest.raises(Made) as compared:
+        main(["compare", "snakeboard", "--duration", "3", "--reference", "forward", "--step",
+              "0.07", "--methods", "midpoint", "--output", "out", "--overwrite"])  # fmt: skip
+    assert asked == [(3.0, "forward"), ("snakeboard-comparison", "out", True)]
+    moved, chosen, step = compared.value.args
+    assert (moved, list(chosen), step) == ("motion", ["midpoint"], 0.07)
+    with pytest.raises(Made) as table:
+        main(["integrators", "snakeboard", "--step", "0.07"])
+    assert table.value.args[1:] == ("motion", 0.07)
+
+
+# --- list ----------------------------------------------------------------------------------------
+
+
+def test_a_scenario_is_explained_with_all_that_can_be_chosen():
+    scenario = running.find("snakeboard")
+    told = listing.explained(scenario)
+    assert (told["scenario"], told["step_s"], told["file"]) == (
+        "snakeboard", scenario.step_s, None,
+    )  # fmt: skip
+    assert [one["name"] for one in told["initial_error"]] == [
+        "position", "heading", "momentum", "seed",
+    ]  # fmt: skip
+    (rotor, _) = told["inputs"]
+    assert rotor == {"name": "rotor_torque", "lower": -20.0, "upper": 20.0, "unit": "N m"}
+    mass = next(one for one in told["parameters"] if one["name"] == "m")
+    assert mass["bound"] == "> 0" and mass["unit"] == "kg"
+    targets = {one["name"]: one["values"] for one in told["disturbances"]["targets"]}
+    assert list(targets["psi"].values()) == ["N m"] and len(targets["base_link"]) > 1
+    gust = told["disturbances"]["kinds"]["gust"]["values"]
+    assert [one["name"] for one in gust] == ["start", "duration"]
+    kinds = told["faults"]["kinds"]
+    assert kinds["delay"]["default_target"] == "measurements"
+    assert kinds["lag"]["default_target"] == "commands"
+    assert "." not in kinds["lag"]["description"][-1:]
+    assert told["faults"]["targets"][:4] == [
+        "measurements", "positions", "velocities", "commands",
+    ]  # fmt: skip
+    space, told = scenario.model().system.space, told["faults"]["targets"]
+    assert {*space.tangent_names, *space.velocity_names, "rotor_torque"} <= set(told)
+    assert "x" not in told  # what is measured of a place is in the axes of the board
+
+
+def test_the_overview_says_defaults_steps_and_limits(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    listing._overview(
+        {
+            "arm": {
+                "title": "An arm",
+                "references": ["up", "down"],
+                "integrators": ["midpoint"],
+                "step_s": 0.025,
+                "parameters": {"m": 1.5, "lengths": (0.5, 0.25)},
+                "actuators": {"torque": (-2.0, 3.0, "N m"), "pull": (0.0, np.inf, "")},
+            }
+        }
+    )
+    assert words(capsys.readouterr().out) == [
+        "arm: An arm",
+        "references up (default), down",
+        "integrators midpoint (default)",
+        "step 0.025 s",
+        "parameters m = 1.5, lengths = 0.5,0.25",
+        "actuator torque, -2 ... 3 N m",
+        "actuator pull, 0 ... inf",
+    ]
+
+
+def test_what_cannot_be_loaded_is_told_after_the_others(monkeypatch, capsys):
+    monkeypatch.setattr(listing, "_all", lambda: ([], [UsageError("broken")]))
+    assert main(["list", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {} and err == "nh_control: error: broken\n"
+
+
+def test_moved_coordinates_are_inputs_too():
+    system = SimpleNamespace(
+        inputs=("force",),
+        prescribed=("height",),
+        input_bounds=np.array([[-1.0, 1.0], [0.0, 2.0]]),
+        input_units=("N",),
+        nu=1,
+        space=Rn("height"),
+    )
+    scenario = SimpleNamespace(body=None, joints=[SimpleNamespace(coordinate="height", unit="m")])
+    assert listing._actuators(scenario, system) == {
+        "force": (-1.0, 1.0, "N"), "height": (0.0, 2.0, "m"),
+    }  # fmt: skip
