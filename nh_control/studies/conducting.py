@@ -79,15 +79,17 @@ class _Tasks:
         self._indices, self._size = indices, 1
         self._runs = 0
         self._suspects: deque[int] = deque()
+        self._suspected = False  # whether the last task was one of these
         self._losses: Counter[int] = Counter()
 
     def room(self, workers: int) -> int:
         """How many tasks may be in hand."""
-        return 1 if self._suspects else AHEAD * workers
+        return 1 if self._suspects or self._suspected else AHEAD * workers
 
     def next(self) -> list[int]:
         """The next task, empty at the end."""
-        if self._suspects:
+        self._suspected = bool(self._suspects)
+        if self._suspected:
             return [self._suspects.popleft()]
         return list(islice(self._indices, self._size))
 

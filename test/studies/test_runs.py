@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,6 +235,24 @@ def test_a_worker_that_dies_once_is_no_failure(tmp_path, trap):
     assert complete and columns["run"].tolist() == list(range(40))
     assert set(columns["failure"]) == {""}
     assert [7] in workers.tasks, "made again by itself"
+
+
+def test_a_run_is_given_up_when_it_ends_its_process_twice_alone(tmp_path, trap):
+    columns, complete = conducted(trap(), tmp_path / "out", Dying({7}, times=2))
+    assert complete and set(columns["failure"]) == {""}
+    columns, _ = conducted(trap(), tmp_path / "again", Dying({7}, times=3))
+    assert np.flatnonzero(columns["failure"] != "").tolist() == [7]
+
+
+def test_what_keeps_workers_from_any_run_is_raised(trap):
+    class Broken(InProcess):
+        def submit(self, study, indices):
+            future = Future()
+            future.set_exception(OSError("no memory"))
+            return future
+
+    with pytest.raises(OSError, match="no memory"):
+        list(results(trap(), iter([0, 1]), Broken(), lambda: False))
 
 
 def test_workers_that_die_of_the_first_run_end_the_study_and_say_so(trap):
