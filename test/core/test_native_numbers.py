@@ -179,6 +179,7 @@ class Stepping:
         arrays["x"][:] = AT
         places = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays.values()))
         self._spoil(place, call, entry, value)
+        self.info = arrays["info"]
         return self._step(places), arrays["z"], arrays["x1"]
 
     def interpreted(self, place=-1, call=1, entry=0, value=0.0):
@@ -204,6 +205,7 @@ class Stepping:
                 )
             if result.status not in (newton.STALLED, newton.EXHAUSTED):
                 break
+        self.result = result
         return result.status, z
 
 
@@ -252,6 +254,20 @@ def test_a_step_with_a_number_that_is_none_is_right_or_fails(stepping, root, fau
         assert twin == status
         if status == newton.CONVERGED:
             np.testing.assert_allclose(other, z, rtol=1e-12)
+
+
+@NEEDS_COMPILER
+def test_a_step_says_how_far_it_came(stepping):
+    """Iterations, the relative error and the largest residual, as newton.py does."""
+    singular = PLACES.index("first Jacobian"), 1, 1, -22.0
+    for fault, status in ((singular, newton.SINGULAR), ((), newton.CONVERGED)):
+        assert stepping.native(*fault)[0] == stepping.interpreted(*fault)[0] == status
+        result = stepping.result
+        assert stepping.info[0] == result.iterations
+        found = stepping.info[1:]
+        np.testing.assert_allclose(found, [result.error, result.residual], rtol=1e-9, atol=1e-13)
+        if status == newton.SINGULAR:
+            assert (result.iterations, result.error, result.residual) == (0, 1.0, AT[0])
 
 
 @NEEDS_COMPILER
