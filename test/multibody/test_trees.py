@@ -105,6 +105,13 @@ def test_numbers_too_large_to_calculate_with_have_no_velocity():
         dsys.velocity(x)
 
 
+@pytest.mark.parametrize("kinds, h, most", [([0] * 12, 1e-4, 3), ([5, 0, 2, 1], 0.01, 4)])
+def test_the_first_correction_with_the_mass_matrix_leads_close_to_the_end(kinds, h, most):
+    rng = np.random.default_rng(1)
+    dsys = midpoint(random_tree(kinds, rng).system, h)
+    assert dsys.newton_iterations(*random_motion(dsys, rng)) <= most
+
+
 def test_what_the_kernel_does_not_know_is_generated():
     rods = [revolute("a"), revolute("b", "a")]
     follower = revolute("c", "b", mimic=Mimic("a"))
