@@ -270,11 +270,10 @@ def test_what_a_joint_does_not_say_is_as_the_format_has_it():
 
 
 def test_joints_come_in_the_order_of_the_file_each_after_that_of_its_parent():
-    arms = [joint(f"{a}{i}", "continuous", p, f"{a}{i}") for a in "xy" for i, p in
-            ((1, "base"), (2, f"{a}1"), (3, f"{a}2"))]  # fmt: skip
-    links = [link(f"{a}{i}") for a in "yx" for i in (3, 2, 1)]
-    model = load_urdf(robot(link("base", ""), *links, *arms))
-    assert model.space.names == ("x1", "x2", "x3", "y1", "y2", "y3")
+    parents = {"x": "base", "x1": "x", "x2": "x", "x3": "x1", "y": "base", "y1": "y", "y2": "y"}
+    joints = [joint(child, "continuous", parent, child) for child, parent in parents.items()]
+    model = load_urdf(robot(link("base", ""), *map(link, reversed(parents)), *joints))
+    assert model.space.names == ("x", "x1", "x3", "x2", "y", "y1", "y2")
 
 
 def test_a_file_is_read_as_utf_8(tmp_path):

@@ -7,10 +7,9 @@ import pytest
 from payload_cases import model, parameters, random_motion
 from scipy.integrate import solve_ivp
 
-from nh_control.systems import link_tensions
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.systems import link_tensions, quadrotor_payload
 from nh_control.systems import quadrotor_payload_continuous as continuous
-
-pytestmark = pytest.mark.slow
 
 T = 0.32
 STEPS = (16, 32, 64, 128)
@@ -74,6 +73,7 @@ def exact(p, phase, thrust, torque, wind, times):
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("controlled", [False, True], ids=["free", "controlled"])
 def test_variational_integrator_converges_with_order_two_in_every_component(n, controlled):
@@ -128,6 +128,24 @@ def test_without_a_force_on_the_payload_there_is_none():
     )
 
 
+def test_tensions_are_what_the_equations_of_motion_leave():
+    """`m_y (y'' + g e3) = sum tension_i q_i + wind` with y'' of the Lagrangian's equations, and
+    wind on the payload and on every quadrotor.
+    """
+    rng, p = np.random.default_rng(5), parameters(2)
+    q, v = random_motion(2, rng)
+    u = np.concatenate([rng.uniform(5, 15, 8), rng.normal(size=9)])
+    acceleration = ContinuousSystem(quadrotor_payload(p, wind=True)).acceleration(q, v, u)[:3]
+    needed = p.payload_mass * (acceleration + [0, 0, p.g]) - u[8:11]
+    tensions = link_tensions(p, q, v, u)
+    np.testing.assert_allclose(tensions @ q[11:].reshape(2, 3), needed, rtol=0, atol=1e-12)
+    still = ContinuousSystem(quadrotor_payload(p)).acceleration(q, v, u[:8])[:3]
+    needed = p.payload_mass * (still + [0, 0, p.g])
+    tensions = link_tensions(p, q, v, u[:8])
+    np.testing.assert_allclose(tensions @ q[11:].reshape(2, 3), needed, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tensions_are_the_forces_that_accelerate_the_payload(n):
     """`m_y (y'' + g e3) = sum tension_i q_i + wind`, with y'' by differences of the variational
