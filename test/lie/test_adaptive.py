@@ -184,17 +184,17 @@ def test_a_million_steps_stay_on_the_manifold():
     assert abs(np.linalg.norm(run.y[:4], axis=0) - 1).max() < 5e-16
 
 
-@pytest.mark.parametrize("method", ["rkmk853", "cf43"])
-def test_the_python_loop_takes_the_same_steps(method, monkeypatch):
-    hit = None if method == "rkmk853" else lambda t, x: x[1] - 0.02  # noqa: E731
+@pytest.mark.parametrize("method, end", [("rkmk853", 0.3), ("cf43", 0.3), ("cf43", -0.2)])
+def test_the_python_loop_takes_the_same_steps(method, end, monkeypatch):
+    hit = None if method == "rkmk853" or end < 0 else lambda t, x: x[1] - 0.02  # noqa: E731
     b = AdaptiveIntegrator(top(), method, events=hit).solve(
-        (0, 0.3), start(), rtol=1e-7, dense_output=True
+        (0, end), start(), rtol=1e-7, dense_output=True
     )
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     a = AdaptiveIntegrator(top(), method, events=hit).solve(
-        (0, 0.3), start(), rtol=1e-7, dense_output=True
+        (0, end), start(), rtol=1e-7, dense_output=True
     )
-    times = np.linspace(0, 0.3, 7)
+    times = np.linspace(0, end, 7)
     assert (a.naccepted, a.nrejected, a.nfev) == (b.naccepted, b.nrejected, b.nfev)
     assert np.allclose(a.t, b.t, rtol=1e-12) and np.allclose(a.y, b.y, rtol=0, atol=1e-13)
     assert np.allclose(a.sol(times), b.sol(times), rtol=0, atol=1e-13)
