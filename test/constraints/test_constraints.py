@@ -18,6 +18,7 @@ from nh_control.mechanics.constraints import (
     satisfy_constraints,
 )
 from nh_control.mechanics.system import System
+from nh_control.numerics import compiled
 
 
 @given(st.floats(0.05, 20.0), st.floats(-np.pi, np.pi))
@@ -38,6 +39,30 @@ def test_named_and_prescribed_coordinates_keep_their_values():
         0.5 + named[4], abs=1e-12
     )
     assert np.abs(named[3:] - q[3:]).min() > 0
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("make", [rod, sling, lamp], ids=lambda make: make.__name__)
+def test_constraint_impulses_change_a_momentum_and_nothing_that_moves(make, native, monkeypatch):
+    """`p = M v + Dh^T mu`: mu is read as it was given, the velocity does not depend on it."""
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    system, rng = make(), np.random.default_rng(6)
+    dsys = midpoint(system, 0.01)
+    q = system.space.retract(system.space.origin, rng.normal(size=system.space.nv))
+    x = dsys.measured_state(q, rng.normal(size=system.space.nw))
+    v, held = dsys.velocity(x), len(system.prescribed)
+    for mu in (np.zeros(system.n_holonomic), rng.normal(size=system.n_holonomic)):
+        other = dsys.with_constraint_impulses(x, mu)
+        np.testing.assert_allclose(dsys.constraint_impulses(other), mu, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(dsys.velocity(other), v, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(other[: len(q)], q)
+        np.testing.assert_array_equal(other[len(x) - held :], x[len(x) - held :])
+        assert np.abs(other - x).max() > 0.1
+    same = dsys.with_constraint_impulses(x, dsys.constraint_impulses(x))
+    np.testing.assert_allclose(same, x, rtol=0, atol=1e-12)
+    _, slope = constraint(system, q)
+    np.testing.assert_allclose(slope @ v, 0, atol=1e-12)
 
 
 def test_prescribed_coordinates_may_be_freed():
