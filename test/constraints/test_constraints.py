@@ -65,6 +65,17 @@ def test_constraint_impulses_change_a_momentum_and_nothing_that_moves(make, nati
     np.testing.assert_allclose(slope @ v, 0, atol=1e-12)
 
 
+def test_a_residual_counts_beside_the_size_of_the_configuration():
+    far = midpoint(rod(length=1e6), 0.01)
+    q = 1e6 * np.array([np.cos(0.3), np.sin(0.3)])
+    for off, accepted in ((1.0 + 1e-15, True), (1.0 + 1e-10, False)):
+        if accepted:
+            assert far.state(off * q, [0.0, 0.0])[0] == off * q[0]
+        else:
+            with pytest.raises(NotConsistent, match="does not satisfy the constraints"):
+                far.state(off * q, [0.0, 0.0])
+
+
 def test_prescribed_coordinates_may_be_freed():
     q = np.array([0.3, -0.2, 0.1, 0.5, 0.2])
     freed = satisfy_constraints(sling(), q, [])

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control.geometry.rotations import SO3
+from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
@@ -350,6 +350,19 @@ def test_dependent_velocities_are_never_prescribed_ones():
     assert system.elimination.dependent == (1,) and system.elimination.independent == [0]
     c = system.value(system.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3))
     np.testing.assert_allclose(c[:, 0], [0.0, 13.5, 3.0])
+
+
+def test_momenta_beside_a_sphere_are_stored_without_the_dependent_ones():
+    """Velocities of the link are stored in three numbers, its local coordinates are two."""
+    system = System(
+        "cart with a link",
+        Product(S2("link_"), Rn("x", "y")),
+        lambda q, v: ca.sumsqr(v) / 2,
+        velocity_constraint=lambda q: ca.horzcat(0, 0, 0, 2, 1),
+    )
+    assert system.elimination.dependent == (2,) and system.elimination.dropped == (3,)
+    momenta = "rho_link_x", "rho_link_y", "rho_link_z", "rho_y"
+    assert system.state_space.names == (*system.space.names, *momenta)
 
 
 def test_a_system_says_what_it_is():

@@ -11,6 +11,7 @@ from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.constraints import NotConsistent
 from nh_control.mechanics.system import System
+from nh_control.multibody import Body, Multibody, spherical
 
 H = 0.1
 INERTIA = ca.DM([1.0, 2.0, 3.0])
@@ -70,6 +71,24 @@ def test_few_digits_are_normalized(body):
     np.testing.assert_allclose(found, x, atol=1e-15)
     written = np.array([*QUARTER, *x[4:]])
     np.testing.assert_allclose(body.step(written)[:4], body.step(x)[:4], atol=1e-3)
+
+
+@pytest.mark.parametrize("tree", [True, False])
+def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree):
+    if tree:
+        frames, parts = [spherical("r")], [Body("r", 1.0, inertia=(1.0, 1.5, 2.0))]
+        body = midpoint(Multibody("ball", frames, parts).system, H)
+    for length in (1 - 0.9e-3, 1 + 0.9e-3):
+        written = [length, 0.0, 0.0, 0.0]
+        assert body.state(written, np.zeros(3))[0] == 1.0
+        assert body.step([*written, 0.1, 0.0, 0.0])[0] == pytest.approx(1.0, abs=1e-4)
+    for length in (1 - 1.1e-3, 1 + 1.1e-3):
+        for refused in (
+            lambda q: body.state(q, np.zeros(3)),
+            lambda q: body.step([*q, 0.1, 0.0, 0.0]),
+        ):
+            with pytest.raises(ValueError, match="lie on its manifold"):
+                refused([length, 0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("v", [[np.nan, 0.0, 0.0], [0.0, np.inf, 0.0], [1.0, 0.0]])

@@ -259,6 +259,45 @@ def test_derivatives_of_held_joints_of_several_coordinates_by_differences(kinds,
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-3)
 
 
+def closed_chain(rng):
+    """A chain with a planar joint to the ground in its middle and a universal one at its end, and
+    a configuration where it is closed.
+    """
+    frames = [
+        make(f"b{i}", f"b{i - 1}" if i else "world", rng.normal(size=3), at=rng.normal(size=3) / 3)
+        for i, make in enumerate([revolute, revolute, prismatic] * 3)
+    ]
+    bodies = [Body(frame.name, 1.0, rng.normal(size=3) / 5, (0.1, 0.12, 0.15)) for frame in frames]
+    chain = Multibody("chain", frames, bodies)
+    q = rng.normal(size=len(frames))
+    held = []
+    for kind, frame in (("planar", "b3"), ("universal", "b8")):
+        b = Point(frame, rng.normal(size=3) / 3)
+        ways = {"axis": rng.normal(size=3), "second_axis": rng.normal(size=3)}
+        ends = Point("world", chain.point(q, b)), b
+        turned = chain.pose(q, frame).rotation
+        held.append(JointConstraint(kind, kind, *ends, rotation=turned, **ways))
+    return replace(chain, constraints=held), q
+
+
+def test_joints_that_close_loops_hold_along_their_slopes():
+    """The kernel's Dh is the model's, and what follows from it are differences of steps."""
+    rng = np.random.default_rng(8)
+    model, q = closed_chain(rng)
+    dsys, system = midpoint(model.system, 0.005), model.system
+    assert isinstance(dsys._engine, TreeEngine)
+    x, u = motion(dsys, q, rng)
+    (r_z,) = dsys._engine.jacobians(dsys._run(dsys._engine.linearize, x, u))
+    before, after = (
+        system.value(system.holonomic_slope(system.symbols[0]), at[: len(q)])
+        for at in (x, dsys.step(x, u))
+    )
+    n, size = len(q), np.abs(before).max()
+    np.testing.assert_allclose(-r_z[:n, n:].T, before, rtol=0, atol=1e-13 * size)
+    np.testing.assert_allclose(r_z[n:, :n] / dsys.h, after, rtol=0, atol=1e-12 * size)
+    assert_derivatives(dsys, x, u, rng, 1e-4)
+
+
 def test_a_mass_on_two_slides_stays_on_its_rod():
     """Though all equations but the rod's are linear, and met by the first correction."""
     frames = [prismatic("across", axis="x"), prismatic("up", "across", "z")]

@@ -45,7 +45,7 @@ TESTS = {
         "multibody/test_tree_parameters.py",
     ],
     "adaptive": ["lie/test_adaptive.py", "lie/test_adaptive_events.py"],
-    "closed_loop": ["control/test_rollout.py", "core/test_states.py"],
+    "closed_loop": ["control/test_closed_loops.py", "control/test_rollout.py"],
     "simulate": ["core/test_trajectories.py", "core/test_composition.py"],
     "numerics": ["core/test_native_numbers.py", "core/test_newton.py", "core/test_derivatives.py"],
 }
