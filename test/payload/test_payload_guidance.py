@@ -1,5 +1,6 @@
 """Goals and trajectories given in flight: the references that come of them, and the refusals."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -220,7 +221,8 @@ def planned(monkeypatch):
 
 
 def test_a_leg_goes_on_from_the_one_before_in_its_state_name_and_formation(planned):
-    pilot, old = guidance(formation=Formation(0.3)), reference_along_the_line(2)
+    old = replace(reference_along_the_line(2), name="along a line")
+    pilot = Guidance(model(2), old, LINE, Formation(0.3))
     new = pilot.along(MIDWAY, [2.0, 4.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
     (path, formation, name, start) = planned[0]
     np.testing.assert_allclose(path.jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
