@@ -325,8 +325,9 @@ def test_gusts_end_with_the_run_and_are_named_once(towed):
     assert named[0] == ["gust on x", "gust on y"] and not {"gust on x"} & set(named[1])
 
 
-def test_errors_of_momenta_begin_after_the_configuration_s():
-    """On a sphere, whose points have one number more than its tangents."""
+@pytest.fixture(scope="module")
+def rolled():
+    """A point on a sphere, which has one number more than its tangents."""
     ball = nh.System(
         name="ball",
         space=nh.S2("link"),
@@ -345,13 +346,36 @@ def test_errors_of_momenta_begin_after_the_configuration_s():
         weights=(np.eye(4), np.eye(1), np.eye(4)),
         step_s=0.05,
     )
-    found = ran(scenario, perturbation=Displacement(0.1, 0.5))
-    whole, parts = common.error(found).axes
+    return ran(scenario, perturbation=Displacement(0.1, 0.5))
+
+
+def test_errors_of_momenta_begin_after_the_configuration_s(rolled):
+    whole, parts = common.error(rolled).axes
     (momenta,) = [c for c in parts.lines if c.get_label().startswith("momenta")]
-    np.testing.assert_allclose(
-        momenta.get_ydata(), np.linalg.norm(found.loop.errors[:, 2:], axis=1)
-    )
-    assert whole.get_ylim()[0] >= 1e-9 * found.configuration_error().max() * 0.99
+    expected = np.linalg.norm(rolled.loop.errors[:, 2:], axis=1)
+    np.testing.assert_allclose(momenta.get_ydata(), expected)
+
+
+def test_errors_are_drawn_over_nine_decades(rolled):
+    errors = rolled.loop.errors.copy()
+    errors[3] = 1e-30
+    found = replace(rolled, loop=replace(rolled.loop, errors=errors))
+    largest = found.configuration_error().max()
+    for panel in common.error(found).axes:
+        assert panel.get_ylim()[0] == pytest.approx(1e-9 * largest)
+
+
+@pytest.mark.parametrize("size", [1e-16, 1e-10])
+def test_distances_from_the_manifold_are_drawn_beside_what_is_accepted(rolled, size, monkeypatch):
+    residual = size * np.arange(1.0, 12.0)
+    monkeypatch.setattr(Result, "manifold_residual", residual)
+    energy, panel = common.energy(rolled).axes
+    points, accepted = panel.lines
+    np.testing.assert_array_equal(points.get_data(), [rolled.loop.trajectory.times, residual])
+    assert accepted.get_ydata()[0] == 1e-14
+    assert [text.get_text() for text in panel.texts] == ["accepted: 1e-14"]
+    assert panel.get_ylim() == pytest.approx((1e-18, 10 * max(1e-14, residual.max())))
+    assert (panel.get_ylabel(), energy.get_ylabel()) == ("distance from manifold", "energy (J)")
 
 
 # --- on the ground -------------------------------------------------------------------------------

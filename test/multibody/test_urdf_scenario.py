@@ -40,10 +40,14 @@ def test_the_plant_may_be_heavier_than_its_file():
     assert scenario.parameters.mass_scale == 1.0
 
 
-def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends():
-    model = scenarios.from_urdf(TEXT.replace('lower="-2.8"', 'lower="0.4"')).model()
-    reference = scenarios.from_urdf(TEXT.replace('lower="-2.8"', 'lower="0.4"')).reference(model)
-    np.testing.assert_allclose(reference.states[0][:2], [0.0, 0.4], atol=1e-12)
+@pytest.mark.parametrize(
+    ("end", "angle"),
+    [(('lower="-2.8"', 'lower="0.4"'), 0.4), (('upper="2.8"', 'upper="-0.4"'), -0.4)],
+)
+def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends(end, angle):
+    scenario = scenarios.from_urdf(TEXT.replace(*end))
+    reference = scenario.reference(scenario.model())
+    np.testing.assert_allclose(reference.states[0][:2], [0.0, angle], atol=1e-12)
     assert np.abs(reference.inputs[0]).max() > 0.1
 
 

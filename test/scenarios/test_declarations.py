@@ -92,6 +92,11 @@ def test_a_model_has_the_step_and_the_integrator_that_are_asked_for():
     usable = SLED.usable_integrators(model.system)
     assert list(usable)[:2] == ["mine", "midpoint"] and usable["midpoint"] is midpoint
     assert set(usable) > set(INTEGRATORS.fitting(model.system))
+    own = {"midpoint": SLED.integrators["mine"]}
+    assert (
+        replace(SLED, integrators=own).usable_integrators(model.system)["midpoint"]
+        is own["midpoint"]
+    )
 
 
 def test_a_plant_differs_as_its_options_say():
