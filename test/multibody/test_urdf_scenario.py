@@ -7,6 +7,7 @@ from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.multibody import UrdfError
+from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.joints import JointPerturbation
@@ -49,6 +50,39 @@ def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends(end, angle):
     reference = scenario.reference(scenario.model())
     np.testing.assert_allclose(reference.states[0][:2], [0.0, angle], atol=1e-12)
     assert np.abs(reference.inputs[0]).max() > 0.1
+
+
+def test_weights_are_bryson_s_of_errors_rates_and_efforts(monkeypatch):
+    """0.1 rad, 1 rad/s and the largest effort, or 10 N m where it has no limit, count 1 each."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    scenario = scenarios.from_urdf(TEXT.replace('effort="10"', 'effort="inf"'))
+    Q, R, Qf = scenario.weights
+    np.testing.assert_allclose(R, np.diag([1 / 20**2, 1 / 10**2]))
+    np.testing.assert_allclose(Q[:2, :2], 100 * np.eye(2))
+    assert Qf is None and not Q[:2, 2:].any()
+    model = scenario.model()
+    v = np.array([0.3, -0.7])
+    momenta = model.state([0.0, 0.0], v)[2:]
+    assert momenta @ Q[2:, 2:] @ momenta == pytest.approx(v @ v)
+    free = scenarios.from_urdf(PASSIVE, "floating")
+    assert free.weights[2] is free.weights[0]
+
+
+def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two():
+    assert scenarios.get("urdf").reference(scenarios.get("urdf").model()).duration == 10.0
+    free = scenarios.from_urdf(PASSIVE)
+    assert free.reference(free.model()).duration == pytest.approx(2.0)
+
+
+def test_a_robot_with_too_few_actuators_is_held_where_it_rests(monkeypatch):
+    """Where its ranges let it begin it would not."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    text = TEXT.replace('effort="10"', 'effort="0"').replace('lower="-2.8"', 'lower="0.4"')
+    scenario = scenarios.from_urdf(text)
+    model = scenario.model()
+    x, u = scenario.reference(model).states[0], scenario.reference(model).inputs[0]
+    assert model.nu == 1 and abs(x[1] - 0.4) > 0.01
+    np.testing.assert_allclose(model.local(x, model.step(x, u)), 0, atol=1e-9)
 
 
 def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():

@@ -100,7 +100,7 @@ def test_slews_end_at_rest_where_they_are_to_end_within_their_share_of_the_torqu
         dsys = nominal.with_step(h)
         reference = SATELLITE.reference(dsys, name)
         used = np.abs(reference.inputs).max() / dsys.system.parameters.torque_limit
-        assert 0.97 * SHARE < used < SHARE
+        assert 0.97 * SHARE < used < SHARE == 0.5  # the other half is for feedback
         assert np.abs(dsys.velocity(reference.states[-1])).max() < 1e-11
         assert np.abs(total_momentum(reference.states)).max() < 1e-13
         missed.append(angle(wanted, reference.states[-1][:4]))
