@@ -383,9 +383,8 @@ def test_distances_from_the_manifold_are_drawn_beside_what_is_accepted(rolled, s
 
 def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
     """A sled that goes forth along its heading and back, with a rope and an outline."""
-    x = np.r_[np.linspace(0, 1, 26), np.linspace(1, 0.4, 25)]
+    x = np.r_[np.linspace(0, 1, 26), np.linspace(1, 0.9, 25)]
     states = np.zeros((51, 8))
-    states[:, 0] = 1.2  # not the heading
     states[:, 2], states[:, 3], states[:, 4] = np.pi / 2, 3.0, x
 
     def poses(p, q):

@@ -52,6 +52,45 @@ def test_a_robot_whose_ranges_leave_zero_out_starts_at_their_ends(end, angle):
     assert np.abs(reference.inputs[0]).max() > 0.1
 
 
+CRANE = """<robot name="crane"><link name="base"/>
+<link name="a"><inertial><mass value="2"/>
+<inertia ixx="0.03" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.02"/></inertial></link>
+<link name="b"><inertial><mass value="1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+<joint name="yaw" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+<limit effort="50" velocity="5"/></joint>
+<joint name="slide" type="prismatic"><parent link="a"/><child link="b"/><origin xyz="0.4 0 0"/>
+<axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
+
+
+def test_what_slides_is_in_meters_and_what_moves_can_be_pushed(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    scenario = scenarios.from_urdf(CRANE)
+    assert [(joint.name, joint.unit) for joint in scenario.joints] == [
+        ("yaw", "rad"),
+        ("slide", "m"),
+    ]
+    model = scenario.model()
+    x = model.state([0.1, 0.05], [0.2, 0.3])
+    moved = scenario.perturb(model, x, JointPerturbation(position=0.01, angle=0.2))
+    np.testing.assert_allclose(moved - x, [0.2, 0.01, 0.0, 0.0], atol=1e-12)
+    targets = scenario.targets(model.system)
+    assert [name for name, one in targets.items() if one.n == 6] == ["a", "b"]
+    assert model.h == 0.005
+
+
+def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
+    (tmp_path / "robot.urdf").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    scenario = scenarios.from_urdf("robot.urdf", "floating")
+    assert scenario.origin == {
+        "scenario": "urdf",
+        "urdf": str(tmp_path / "robot.urdf"),
+        "base": "floating",
+    }
+    assert scenarios.get("urdf").origin == {"scenario": "urdf", "base": "fixed"}
+
+
 def test_weights_are_bryson_s_of_errors_rates_and_efforts(monkeypatch):
     """0.1 rad, 1 rad/s and the largest effort, or 10 N m where it has no limit, count 1 each."""
     monkeypatch.setattr(compiled, "compiler", lambda: None)
@@ -68,7 +107,8 @@ def test_weights_are_bryson_s_of_errors_rates_and_efforts(monkeypatch):
     assert free.weights[2] is free.weights[0]
 
 
-def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two():
+def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
     assert scenarios.get("urdf").reference(scenarios.get("urdf").model()).duration == 10.0
     free = scenarios.from_urdf(PASSIVE)
     assert free.reference(free.model()).duration == pytest.approx(2.0)

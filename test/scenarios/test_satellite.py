@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -188,6 +189,23 @@ def test_bodies_and_back_and_margins():
     assert isinstance(body, BodyState)
     fast = np.r_[np.zeros(3), -501.0, 500.0, 100.0, -20.0]
     np.testing.assert_allclose(margins(NOMINAL, q, fast, None, {}), [-1, 0, 400, 480])
+
+
+def test_an_attitude_of_few_digits_is_normalized_and_a_torque_is_in_the_world_s_axes():
+    still = np.zeros(3)
+    body = BodyState("satellite", "odom", still, np.array([1.0, 1, 1, 1]), still, np.ones(3))
+    attitude, _ = from_bodies([body])
+    assert np.linalg.norm(attitude) == pytest.approx(1.0, rel=1e-15)
+    system = SATELLITE.make_system(SATELLITE.parameters)
+    rng = np.random.default_rng(2)
+    q = np.r_[0.1, 0.7, -0.5, 0.5, np.zeros(system.space.nq - 4)]
+    q /= np.linalg.norm(q)
+    v, push = rng.normal(size=system.space.nw), rng.normal(size=6)
+    target = SATELLITE.targets(system)["satellite"]
+    force = target.force(ca.SX(q), ca.SX(v), ca.SX(push), system.parameters)
+    assert np.asarray(ca.evalf(force))[:, 0] @ v == pytest.approx(
+        push[3:] @ quat2mat(q[:4]) @ v[:3]
+    )
 
 
 def test_axles_are_spread_evenly_and_too_few_wheels_are_refused():
