@@ -41,10 +41,11 @@ typedef struct {
 } Body;
 
 /* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its
- * own dz. With index 1: of the momentum after the step. `by_q`: of a change of the coordinate at the start. */
+ * own dz. `column_in`, `row_in`: on wrenches and motions of the parent. With index 1: of the momentum after the step. `by_q`: of a change of the coordinate at the start. */
 typedef struct {
-    v4 phi[3], column[3], row[3], left[3], row1[3], left1[3], phi_q[3], column_q[3];
+    v4 phi[3], column[3], row[3], left[3], column_in[3], row_in[3];
     double pivot, slope1, source, source1;
+    v4 row1[3], left1[3], phi_q[3], column_q[3];
 } Row;
 
 /* Joints of several coordinates: what the generated functions return, in the body's axes, and small matrices. */

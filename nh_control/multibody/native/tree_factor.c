@@ -2,6 +2,9 @@
  * and row,
  *   pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,   G_parent += F^T (H - column row / pivot) F,   F: motion of the parent -> of the body. */
 
+/* A number that is written into a vector in memory would hold up the reading of the whole vector. */
+static const v4 UNITS[3] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+
 /* H of a body alone; those of its children are added to it. */
 INLINE void own_inertia(const Joint *j, Body *b)
 {
@@ -14,8 +17,7 @@ INLINE void own_inertia(const Joint *j, Body *b)
         b->H[3 + i][1] = J[0][i] * b->column[0] + J[1][i] * b->column[1] + J[2][i] * b->column[2];
         b->H[3 + i][2] = lever[i];
         b->H[6 + i][1] = -lever[i];
-        b->H[6 + i][2] = zero;
-        b->H[6 + i][2][i] = j->mass;
+        b->H[6 + i][2] = j->mass * UNITS[i];
     }
     b->carried = c;
 }
@@ -24,10 +26,7 @@ INLINE void own_inertia(const Joint *j, Body *b)
 INLINE void add_weight(v4 g, Body *b)
 {
     const double along = dot(b->carried, g);
-    for (int i = 0; i < 3; ++i) {
-        b->H[i][0] += g[i] * b->carried;
-        b->H[i][0][i] -= along;
-    }
+    for (int i = 0; i < 3; ++i) b->H[i][0] += g[i] * b->carried - along * UNITS[i];
 }
 
 /* H of a body, which has begun with its own. */
@@ -49,10 +48,15 @@ INLINE void free_row(const Body *b, const Row *o, int n, int i, int part, v4 *h)
 }
 
 /* Adds F^T (H - column row) F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from `part` on. */
-INLINE void pass_inward(const Joint *j, const Body *b, const Row *o, int n, Body *parent, int part)
+INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *parent, int part)
 {
     const v4 p = b->p;
     v4 f[3][3], h[3];
+    for (int l = 0; l < n; ++l)
+        for (int c = 0; c < 3; ++c) {
+            o[l].column_in[c] = c == 1 ? o[l].column[1] + cross(p, o[l].column[2]) : o[l].column[c];
+            o[l].row_in[c] = c == 1 ? o[l].row[1] + cross(p, o[l].row[2]) : o[l].row[c];
+        }
     for (int i = 0; i < 3; ++i) {
         free_row(b, o, n, 6 + i, part, f[i]);
         for (int c = part; c < 3; ++c) parent->H[6 + i][c] += f[i][c];
@@ -198,37 +202,33 @@ static int factor_slopes(const Tree *t) { return factor_with(t, 1, 0); }
 /* dz = -r_z^{-1} r. */
 static void solve(const Tree *t, const double *r, double *dz)
 {
-    for (int i = 0; i < t->n; ++i)
-        for (int c = 0; c < 3; ++c) t->bodies[i].c[c] = vec(0, 0, 0);
+    const v4 none[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+    for (int i = 0; i < t->n; ++i) memcpy(t->bodies[i].c, none, sizeof none);
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
-        const int v = (int)j->v, n = (int)j->size;
+        const int v = (int)j->v, n = j->prescribed ? 0 : (int)j->size;
         if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
-        v4 m[3] = {b->c[0], b->c[1], b->c[2]};
-        if (!j->prescribed) {
-            if (n == 1) dz[v] = r[v] / o->pivot;
-            else solve_wide(t->wides + (int)j->wide, n, r + v, dz + v);
-            for (int l = 0; l < n; ++l) {
-                dz[v + l] += dot9(o[l].left, b->c);
-                for (int c = 0; c < 3; ++c) m[c] -= dz[v + l] * o[l].column[c];
-            }
-        }
-        if (j->parent >= 0) add_in(b, m, t->bodies[(int)j->parent].c);
+        if (n == 1) dz[v] = r[v] / o->pivot;
+        else if (n > 1) solve_wide(t->wides + (int)j->wide, n, r + v, dz + v);
+        for (int l = 0; l < n; ++l) dz[v + l] += dot9(o[l].left, b->c);
+        if (j->parent < 0) continue;
+        v4 *c = t->bodies[(int)j->parent].c;
+        add_in(b, b->c, c);
+        for (int l = 0; l < n; ++l)
+            for (int k = 0; k < 3; ++k) c[k] -= dz[v + l] * o[l].column_in[k];
     }
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
-        const int v = (int)j->v, n = (int)j->size;
+        const int v = (int)j->v, n = j->prescribed ? 0 : (int)j->size;
         if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
-        v4 x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
-        if (j->parent >= 0) move_out(b, t->bodies[(int)j->parent].x, x);
-        memcpy(b->x, x, sizeof x);
-        if (j->prescribed) continue;
+        const v4 *x = j->parent < 0 ? none : t->bodies[(int)j->parent].x;
+        move_out(b, x, b->x);
         for (int l = 0; l < n; ++l) {
-            dz[v + l] = -(dz[v + l] + dot9(o[l].row, x));
+            dz[v + l] = -(dz[v + l] + (j->parent < 0 ? 0.0 : dot9(o[l].row_in, x)));
             for (int c = 0; c < 3; ++c) b->x[c] += dz[v + l] * o[l].phi[c];
         }
     }

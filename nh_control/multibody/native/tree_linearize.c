@@ -293,6 +293,7 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     const int status = step(a);
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
+    if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
     return derivatives(&t, n_variables(&t), a[AB], a[DZ]);
 }
 
@@ -303,6 +304,7 @@ int tree_linearize_wide(int (*step)(double *const *), double *const *a)
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
     const int nw = n_variables(&t) + n;
+    if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
     if (derivatives(&t, nw, a[AB], a[DZ])) return SINGULAR;
     columns_by_parameters(&t, (const Slope *)a[SLOPES], n - 1, nw - n, nw, a[AB], a[DZ]);
     columns(&t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, a[AB], a[DZ]);

@@ -8,20 +8,20 @@ INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
 static double relative_error(int n, const double *r, const double *size)
 {
-    double worst = 0.0;
+    double worst = 0.0, total = 0.0;
     for (int i = 0; i < n; ++i) {
         const double error = fabs(r[i]) / larger_of(size[i], 1e-300);
-        if (!(error <= worst)) worst = error; /* NaN is kept */
-        if (isnan(worst)) return worst;
+        worst = larger_of(error, worst);
+        total += error;
     }
-    return worst;
+    return isnan(total) ? total : worst;
 }
 
 /* Whether the correction after a step s dz from z to t->trial, with the factors of that step, is smaller than dz. */
 static int natural(const Tree *t, const double *z, double s)
 {
-    double *after = t->low, least = 0.0;
     const int n = t->nz + t->m;
+    double after[n + 1], least = 0.0;
     whole_solve(t, t->r, after);
     for (int i = 0; i < n; ++i) {
         t->weights[i] = fmax(fabs(z[i]), fabs(t->trial[i]));
@@ -130,7 +130,11 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
     return status;
 }
 
-/* Configuration and momenta after the step with the unknowns of the last residual. */
+/* Whether the last correction is one of round-off, for which a step takes no other residual. */
+static int settled(const Tree *t, const double *info) { return !t->m && info[1] <= TARGET; }
+
+/* Configuration and momenta after the step with the unknowns in t->at. What is left of r where it was taken last, which the last correction takes away, goes to the momenta: r + rho1 changes with the
+ * unknowns by h times less than rho1. */
 static void readout(const Tree *t, double *x1)
 {
     double *rho1 = x1 + t->nq;
@@ -138,9 +142,9 @@ static void readout(const Tree *t, double *x1)
         const Joint *j = t->joints + i;
         const int v = (int)j->v, q = (int)j->q, n = (int)j->size;
         if (j->kind < MANIFOLD) {
-            const double rate = t->bodies[i].rate;
+            const double rate = rate_of(t, j, t->at);
             x1[q] = j->prescribed ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
-            rho1[v] = j->prescribed ? rate : t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
+            rho1[v] = j->prescribed ? rate : t->r[v] + t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
             continue;
         }
         Wide *w = t->wides + (int)j->wide;
@@ -148,7 +152,7 @@ static void readout(const Tree *t, double *x1)
         memcpy(x1 + q, w->end, sizeof(double) * (int)j->stored);
         for (int l = 0; l < n; ++l) {
             const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
-            rho1[v + l] = t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
+            rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
         }
     }
 }
@@ -257,7 +261,8 @@ int nh_step(double *const *a)
     if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = grow(&t, z, a[INFO]);
     if (status != CONVERGED) return status;
-    whole_residual(&t, z, 0.0);
+    if (settled(&t, a[INFO])) memcpy(t.at, z, sizeof(double) * t.nz);
+    else whole_residual(&t, z, 0.0);
     readout(&t, a[X1]);
     if (!all_finite(a[X1], N_X)) return NOT_FINITE;
     return on_manifold(&t) ? CONVERGED : OUTSIDE;
