@@ -15,9 +15,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from node_processes import reserved_domain  # noqa: E402
+from dds_domains import reserved_domain  # noqa: E402
 from test_launch_runs import Launch, kill_at_random  # noqa: E402
 
 

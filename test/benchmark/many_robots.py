@@ -17,14 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
+from dds_domains import reserved_domain  # noqa: E402
 from node_processes import Nodes  # noqa: E402
 from probe import Probe  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from test_nodes_robots import SCENARIO, H, Robot, expected, start  # noqa: E402
 
-DOMAIN = 1 + os.getpid() % 100
 READY_S = 600.0
 """Until all have begun."""
 
@@ -80,8 +81,8 @@ def main() -> None:
     """Run and print."""
     given = [int(text) for text in sys.argv[1:]]
     count, seconds = (*given, *(10, 5)[len(given) :])
-    with tempfile.TemporaryDirectory() as folder:
-        nodes, probe = Nodes(DOMAIN, Path(folder)), Probe(DOMAIN)
+    with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
+        nodes, probe = Nodes(domain, Path(folder)), Probe(domain)
         try:
             rows = run(nodes, probe, count, round(seconds / H))
         finally:

@@ -26,9 +26,11 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from node_processes import NodeProcess, Nodes, reserved_domain  # noqa: E402
+from dds_domains import reserved_domain  # noqa: E402
+from node_processes import NodeProcess, Nodes  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402

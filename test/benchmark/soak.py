@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
-from node_processes import NodeProcess, Nodes, reserved_domain  # noqa: E402
+from dds_domains import reserved_domain  # noqa: E402
+from node_processes import NodeProcess, Nodes  # noqa: E402
 
 SIMULATED_S, SAMPLE_S = 3600.0, 1.0
 WARM_UP = 0.5

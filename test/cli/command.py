@@ -3,14 +3,19 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+
+from dds_domains import reserved_domain
 
 ROOT = Path(__file__).parents[2]
 MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
 WITHOUT_ROS = (
     "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
 )
-DOMAIN = str(1 + os.getpid() % 100)
+_process = ExitStack()
+DOMAIN = str(_process.enter_context(reserved_domain()))
+"""Reserved as long as this process is."""
 
 
 def environment(**changes):

@@ -8,13 +8,12 @@ import types
 from contextlib import contextmanager
 
 import rclpy
+from dds_domains import NOBODYS
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from nh_control.ros.messages import conversions
-
-DOMAIN = 101
 
 
 class Publisher:
@@ -185,7 +184,7 @@ class Ended:
 def benches():
     """Makes benches: f(name, namespace="", **parameters); all end."""
     context, made = Context(), []
-    rclpy.init(context=context, domain_id=DOMAIN)
+    rclpy.init(context=context, domain_id=NOBODYS)
 
     def make(name, namespace="", **parameters):
         made.append(Bench(name, context, namespace, **parameters))

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def domain():
     """A DDS domain that no other test on this machine uses."""
-    from node_processes import reserved_domain
+    from dds_domains import reserved_domain
 
     with reserved_domain() as number:
         yield number

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nh_control
 
 ROOT = Path(nh_control.__file__).parents[1]
-DOMAINS = range(1, 102)
-
-
-@contextmanager
-def reserved_domain() -> Iterator[int]:
-    """A DDS domain that nobody else on this machine has reserved: whoever listens on the TCP port
-    of the number of its first UDP port has it.
-    """
-    for number in random.sample(DOMAINS, len(DOMAINS)):
-        with socket.socket() as reserved:
-            try:
-                reserved.bind(("127.0.0.1", 7400 + 250 * number))
-            except OSError:
-                continue
-            reserved.listen()
-            yield number
-            return
-    raise RuntimeError("no DDS domain is free: 101 others run on this machine")
 
 
 class NodeProcess:

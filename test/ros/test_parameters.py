@@ -147,10 +147,11 @@ def test_several_numbers_may_have_a_least_value():
 
 def test_empty_lists_are_lists_of_strings():
     import rclpy
+    from dds_domains import NOBODYS
     from rclpy.context import Context
 
     context = Context()
-    rclpy.init(context=context, domain_id=101)
+    rclpy.init(context=context, domain_id=NOBODYS)
     try:
         options = {"context": context, "automatically_declare_parameters_from_overrides": True}
         overrides = [

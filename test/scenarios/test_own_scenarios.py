@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dds_domains import reserved_domain
 from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
@@ -190,15 +191,16 @@ def run_as_nodes(scenario, name, tmp_path, **changes):
             None, [*changes.values(), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
         )
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    with reserved_domain() as domain:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": str(domain)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
