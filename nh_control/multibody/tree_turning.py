@@ -69,15 +69,18 @@ class TurningJointFunctions(JointFunctions):
         at = self._q[4:] + self._h / 2 * self._z[3:] if self._moves else ca.SX(3, 1)
         return [self._turn, at, ca.vertcat(self._z[:3], self._linear)]
 
-    def _with(self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, speed: ca.SX) -> Changes:
+    def _with(
+        self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, way: float | ca.SX
+    ) -> Changes:
         """Changes from the turns (3, 3) of the middle, the rates' (3, 3), and those of the
-        position and of the linear velocity along themselves.
+        position and of the way h v along themselves. All divide by h, which is not the same as a
+        product with 1 / h: momenta would be lost at every step.
         """
         if not self._moves:
             return ca.vertcat(turns, ca.SX(3, 3)), ca.vertcat(rates, ca.SX(3, 3))
         back, lever = self._turn.T, quaternion.hat(self._linear) @ turns
         Z = ca.diagcat(turns, shift * back)
-        return Z, ca.blockcat([[rates, ca.SX(3, 3)], [lever, speed * back]])
+        return Z, ca.blockcat([[rates, ca.SX(3, 3)], [lever, way * back / self._h]])
 
     @cached_property
     def _turns(self) -> tuple[ca.SX, ca.SX]:
@@ -93,11 +96,11 @@ class TurningJointFunctions(JointFunctions):
 
     @cached_property
     def _before(self) -> Changes:
-        return self._with(self._turns[0], self._rates[0], 0.5, -1 / self._h)
+        return self._with(self._turns[0], self._rates[0], 0.5, -1)
 
     @cached_property
     def _after(self) -> Changes:
-        return self._with(self._turns[1], self._rates[1], 0.5, 1 / self._h)
+        return self._with(self._turns[1], self._rates[1], 0.5, 1)
 
     @cached_property
     def _end_turns(self) -> ca.SX:
@@ -109,11 +112,11 @@ class TurningJointFunctions(JointFunctions):
     @cached_property
     def _along(self) -> Changes:
         turns = self._turns[1] @ self._end_turns
-        return self._with(turns, ca.SX.eye(3), self._h / 2, ca.SX(1))
+        return self._with(turns, ca.SX.eye(3), self._h / 2, self._h)
 
     @cached_property
     def _from_start(self) -> Changes:
-        return self._with(self._half.T, ca.SX(3, 3), 1.0, ca.SX(0))
+        return self._with(self._half.T, ca.SX(3, 3), 1.0, 0)
 
     def _bends(self) -> list[ca.SX]:
         mu, b, h = self._mu, self._b, self._h
