@@ -2,13 +2,13 @@
 has everything that nodes publish.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from pendulum_nodes import PENDULUM
 
-from nh_control import Trajectory
-from nh_control.scenarios import BodyState, MonitoredOutput
+from nh_control import Trajectory, scenarios
+from nh_control.scenarios import BodyState, MonitoredOutput, Scenario, finding
 
 STEPS = 20
 TORQUE = 0.25
@@ -51,8 +51,16 @@ def loads(p, q, v, u, external):
     return np.array([u[0], sum(np.sum(force) for force in external.values())])
 
 
+class Alone(Scenario):
+    """A scenario that has its own integrators alone, and so need not look which others fit."""
+
+    def usable_integrators(self, system):
+        """Its own."""
+        return self.integrators
+
+
 BOB = replace(
-    PENDULUM,
+    Alone(**{part.name: getattr(PENDULUM, part.name) for part in fields(PENDULUM) if part.init}),
     name="bob",
     title="Bob",
     references={"pushed": pushed, "hanging": hanging},
@@ -62,3 +70,9 @@ BOB = replace(
         "load", ("torque", "wind"), "N m", loads, minimum=-1.0, warning="a load that is too low"
     ),
 )
+
+
+def put_up(monkeypatch, scenario=BOB):
+    """Have nodes find the scenario, and look for no others."""
+    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    monkeypatch.setattr(finding, "installed", dict)

@@ -9,11 +9,10 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, STEPS, TORQUE, pushed  # noqa: E402
+from bob import BOB, STEPS, TORQUE, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import Pose, Twist  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from nh_control import scenarios  # noqa: E402
 from nh_control.ros.loop.simulation_loop import Mode  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.plant_control import Steps  # noqa: E402
@@ -86,7 +85,7 @@ class Running:
 @pytest.fixture
 def plants(monkeypatch):
     """Makes plants: f(**parameters)."""
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    put_up(monkeypatch)
     monkeypatch.setitem(sys.modules, STANDARD, NotInstalled())
     with benches() as make:
         yield lambda *namespace, **parameters: Running(make, *namespace, **parameters)

@@ -9,11 +9,10 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 reader = pytest.importorskip("rosbags.rosbag2", reason="needs the extra 'ros'")
 
 from bench import Desk, benches  # noqa: E402
-from bob import BOB  # noqa: E402
+from bob import BOB, put_up  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from nh_control import scenarios  # noqa: E402
 from nh_control.ros.nodes import recorder  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
 from nh_control.runs.topics import recorded, states  # noqa: E402
@@ -22,7 +21,7 @@ from nh_control.runs.topics import recorded, states  # noqa: E402
 @pytest.fixture
 def recorders(monkeypatch, tmp_path):
     """Makes recorders: f(**parameters) -> node, inbox, recorder."""
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    put_up(monkeypatch)
     monkeypatch.setitem(sys.modules, "tf2_msgs", None)
     monkeypatch.setenv("HOME", str(tmp_path))
     with benches() as make:

@@ -8,10 +8,9 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
-from bob import BOB  # noqa: E402
+from bob import BOB, put_up  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import shadow  # noqa: E402
@@ -59,7 +58,7 @@ class Watching:
 @pytest.fixture
 def shadows(monkeypatch):
     """Makes shadows: f(**parameters)."""
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    put_up(monkeypatch)
     with benches() as make:
         yield lambda **parameters: Watching(make, monkeypatch, **parameters)
 

@@ -462,6 +462,14 @@ def test_a_jump_of_time_disarms_and_measurements_count_anew():
     assert robot.tracker.start_ns == 101 * H_NS and robot.arming.armed
 
 
+def test_a_jump_of_time_is_one_where_nothing_is_armed_as_well():
+    robot, reset = Hardware(), []
+    robot.tracker.reset = lambda: reset.append(robot.tracker.last_ns)
+    for k in (500, 100):
+        robot.state(k, 0.1)
+    assert reset == [500 * H_NS]
+
+
 def test_time_that_jumps_ahead_disarms():
     robot = armed()
     robot.state(0, 0.1)

@@ -12,14 +12,13 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, STEPS, hanging, pushed  # noqa: E402
+from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
 from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
     MultiDOFJointTrajectoryPoint,
 )
 
-from nh_control import scenarios  # noqa: E402
 from nh_control.ros.loop.after_disarming import Kind  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
@@ -81,7 +80,7 @@ class Answering:
 @pytest.fixture
 def trackers(monkeypatch):
     """Makes trackers: f(**parameters), of the scenario or with other parts of it."""
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", BOB)
+    put_up(monkeypatch)
     with benches() as make:
         yield lambda *namespace, **parameters: Answering(make, *namespace, **parameters)
 
@@ -125,7 +124,7 @@ def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
 
 def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, monkeypatch):
     scenario = replace(BOB, references={"hanging": hanging}, hold=True, weights=HELD)
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    put_up(monkeypatch, scenario)
     robot = trackers()
     expected = scenario.tracker(MODEL, hanging(MODEL), False)
     robot.state(len(hanging(MODEL)) + 5, 0.1)
@@ -366,7 +365,7 @@ def guided(trackers, monkeypatch):
     """A tracker that follows goals, and its guidance."""
     planner = Planner()
     scenario = replace(BOB, guidance=lambda dsys, reference: planner)
-    monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
+    put_up(monkeypatch, scenario)
     robot = trackers()
     yield robot, planner
     robot.made.close()
