@@ -14,7 +14,7 @@ from rclpy import time as ros_time  # noqa: E402
 from rclpy.clock import ROSClock  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
-from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
 from nh_control.ros.loop import joining  # noqa: E402
 from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
@@ -383,13 +383,75 @@ def test_velocities_that_are_not_measured_are_made_of_what_was_commanded():
     assert plant.report.last[1].error == pytest.approx(before.command(4, measured).error, abs=1e-6)
 
 
+class Encoders(Simulated):
+    """That of a plant without velocities; `rate` is what is made of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.codecs = codecs(SCENARIO, self.dsys, velocities=False)
+
+    @property
+    def rate(self):
+        """The momentum's error against that of the pendulum that hangs."""
+        return self.report.last[1].error[1]
+
+
+def test_no_velocity_is_made_of_positions_of_two_runs():
+    plant = Encoders()
+    plant.start(0)
+    for k in range(3):
+        plant.state(k, 0.1 * k)
+    assert plant.rate != 0.0
+    plant.start(10)
+    plant.state(13, 0.5)  # step 3 of the next run
+    assert plant.sent[-1][1] == 3 and plant.rate == 0.0
+
+
+def test_nothing_is_known_of_earlier_steps_after_one_that_could_not_be_followed():
+    plant, joined = Encoders(), [True, False, True]
+
+    def require(k, x):
+        if not joined.pop(0):
+            raise ValueError("no")
+
+    plant.made._joining.require = require
+    plant.start(0)
+    for k in range(3):
+        plant.state(k, 0.1 * k)
+    assert [k for _, k, _ in plant.sent] == [0, 2] and plant.rate == 0.0
+
+
+def test_what_a_state_taught_is_forgotten_where_it_was_another_one():
+    plant = Simulated(integral=True)
+    plant.start(0)
+    for k in range(3):
+        plant.state(k, 0.05 * k)
+    assert plant.learned.any()
+    plant.state(2, 0.15)
+    assert not plant.learned.any()
+
+
+def test_a_new_run_begins_with_the_first_leg():
+    plant = Simulated()
+    plant.start(0)
+    first = plant.sequence.leg(0).tracker
+    for k in (1, 6, 10):
+        plant.state(k)
+        plant.sequence.add(ReferenceLeg(k + 4, first))
+    plant.state(0, 0.1)
+    assert plant.sent[-1][1] == 0 and plant.sequence.leg(20).start == 0
+
+
 def waits(monkeypatch, plant):
     """How long it waits for listeners, by a clock that sleep alone moves."""
     now = [10.0]
+
+    def sleep(seconds):
+        now[0] += seconds
+        assert now[0] < 20.0
+
     stand_in = types.SimpleNamespace(
-        monotonic=lambda: now[0],
-        sleep=lambda s: now.__setitem__(0, now[0] + s),
-        perf_counter=lambda: 0.0,
+        monotonic=lambda: now[0], sleep=sleep, perf_counter=lambda: 0.0
     )
     monkeypatch.setattr(simulation_interface, "time", stand_in)
     return lambda: now[0] - 10.0
