@@ -119,6 +119,28 @@ def test_time_comes_before_the_state_of_the_same_time(plants):
     assert start.quality.durability.name == "TRANSIENT_LOCAL" and start.waits == [0.2]
 
 
+def test_messages_are_kept_for_subscribers_that_are_slow_to_take_them(plants):
+    run = plants()
+    for topic in (JOINT, TRUTH, "clock", "multi_dof_joint_states"):
+        assert run.node.made[topic].quality == 1000
+    assert next(iter(run.node.made)) == "reference_start"  # found before the states
+    assert set(run.node.served) == {
+        f"~/{name}"
+        for name in ("pause", "step", "reset", "reset_state", "save_state", "load_state")
+    }
+
+
+def test_its_start_says_what_runs_and_how_fast(plants):
+    said = lambda run: [text for _, text in run.node.logged if text.startswith("plant: ")]  # noqa: E731
+    assert said(plants(speed_factor=2.0))[0].endswith("20 commands, 2 x real time, lock-step")
+    (text,) = said(plants(speed_factor=1.0, lockstep=False, on_finish="continue"))
+    assert text.endswith("reference 'pushed'; commands without end, 1 x real time")
+    for lockstep in (True, False):
+        run = plants(lockstep=lockstep)
+        warned = any("commands come too late" in text for _, text in run.node.logged)
+        assert warned is not lockstep
+
+
 @pytest.mark.parametrize(
     ("parameters", "last"),
     [

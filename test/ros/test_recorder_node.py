@@ -39,6 +39,7 @@ def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(r
     assert set(desk.subscribed) == set(recorded(BOB))
     assert list(desk.subscribed)[-2:] == list(states(BOB))
     assert all(subscription.raw for subscription in desk.subscribed.values())
+    assert {subscription.qos.depth for subscription in desk.subscribed.values()} == {5000}
     latched = [
         topic
         for topic, subscription in desk.subscribed.items()
@@ -70,6 +71,7 @@ def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path
     desk.on_serve = lambda: late.pop(0)() if late else None
     made.close()
     assert ("info", f"recorded 2 messages to {tmp_path / 'run'}") in node.logged
+    assert len(list((tmp_path / "run").glob("*.mcap"))) == 1
     with reader.Reader(tmp_path / "run") as run:
         found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
         offered = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in run.connections}

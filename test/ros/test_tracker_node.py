@@ -112,6 +112,17 @@ def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_com
     assert pose.x == pytest.approx(np.sin(target.position[0]))
 
 
+def test_commands_are_kept_for_recorders_and_say_for_what_they_are(trackers):
+    robot = trackers()
+    assert robot.node.made["joint_commands"].quality == 1000
+    assert robot.node.made["controller_state/error"].quality == 1000
+    assert {"goal", "trajectory"}.isdisjoint(robot.desk.subscribed)  # without a guidance
+    (text,) = (text for _, text in robot.node.logged if text.startswith("model: "))
+    assert text.endswith("reference 'pushed', 20 steps")
+    text = trackers(source="hardware").node.logged[-1][1]
+    assert text.endswith("20 steps; for hardware")
+
+
 def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
     robot = trackers()
     robot.state(STEPS - 1)
@@ -478,6 +489,7 @@ def test_a_goal_that_is_replaced_or_forgotten_while_it_is_planned_is_told(guided
 
 def test_a_goal_that_is_none_is_refused_at_once(guided):
     robot, planner = guided
+    assert {"goal", "trajectory"} <= set(robot.desk.subscribed)
     robot.state(2)
     pursuer = Pursuer()
     ask(robot, np.nan, pursuer)
