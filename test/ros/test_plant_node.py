@@ -13,6 +13,7 @@ from bob import BOB, STEPS, TORQUE, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import Pose, Twist  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from nh_control.ros.loop import plant_report, simulation_loop  # noqa: E402
 from nh_control.ros.loop.simulation_loop import Mode  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.plant_control import Steps  # noqa: E402
@@ -84,8 +85,10 @@ class Running:
 
 @pytest.fixture
 def plants(monkeypatch):
-    """Makes plants: f(**parameters)."""
+    """Makes plants: f(**parameters), in no hurry on a busy machine."""
     put_up(monkeypatch)
+    monkeypatch.setattr(simulation_loop, "REPUBLISH_S", 1e6)
+    monkeypatch.setattr(plant_report, "AWAIT_WARNING_S", 1e6)
     monkeypatch.setitem(sys.modules, STANDARD, NotInstalled())
     with benches() as make:
         yield lambda *namespace, **parameters: Running(make, *namespace, **parameters)
