@@ -361,6 +361,8 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
     assert not answer.successful
     (answer,) = node.set_parameters([Parameter("speed_factor", value=-1.0)])
     assert not answer.successful and parameters["speed_factor"] == 1.0
+    (answer,) = node.set_parameters([Parameter("fallback", value="never")])
+    assert not answer.successful and "one of hold, zero, damp, stop" in answer.reason
     (answer,) = node.set_parameters([Parameter("fault", value=["", "delay=1"])])
     assert answer.successful and parameters["fault"] == ["delay=1"]
 

@@ -1,5 +1,6 @@
 """What the shadow node hears and publishes, of a simulation and of hardware, without a network."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import shadow  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.scenarios import Joint  # noqa: E402
 
 H_NS = 10**7
 MODEL = BOB.model()
@@ -103,6 +105,15 @@ def test_commands_may_be_forces_of_joints_and_others_are_counted(shadows):
     ((_, values),) = watch.residuals()
     assert np.abs(values).max() < 1e-9
     assert watch.report()[2]["commands_refused"] == "3"
+
+
+def test_forces_of_a_joint_that_turns_the_other_way_have_the_other_sign(shadows, monkeypatch):
+    put_up(monkeypatch, replace(BOB, joints=(Joint("pivot", "theta", sign=-1.0),)))
+    watch, taken = shadows(), []
+    watch.made._shadow.command = lambda u, acts, stamp: taken.append(list(u))
+    watch.command(2.0, 0, ["pivot"])
+    watch.command(2.0, 0, ["torque"])
+    assert taken == [[-2.0], [2.0]]
 
 
 def test_a_plant_that_starts_again_is_no_surprise(shadows):

@@ -379,7 +379,7 @@ def guided(trackers, monkeypatch):
     put_up(monkeypatch, scenario)
     robot = trackers()
     yield robot, planner
-    robot.made.close()
+    robot.made._goals.close()
 
 
 class Pursuer:
@@ -499,6 +499,20 @@ def test_a_goal_that_is_none_is_refused_at_once(guided):
     assert robot.report()[2]["goals_refused"] == "2"
     warnings = [text for level, text in robot.node.logged if level == "warning"]
     assert len(warnings) == 2 and warnings[0].startswith("goal refused: position")
+
+
+def test_at_the_end_nothing_is_planned_or_changed_any_more(guided):
+    robot, planner = guided
+    robot.state(2)
+    before, closed = robot.gains, []
+    robot.made._actions.close = lambda: closed.append(True)
+    robot.made.close()
+    with pytest.raises(RuntimeError, match="shutdown"):
+        ask(robot, 0.5)
+    assert planner.asked == [] and closed == [True]
+    robot.set("weights.theta", 100.0)
+    robot.state(3)
+    assert np.abs(robot.gains - before).max() < 0.1 * np.abs(before).max()
 
 
 def test_progress_is_where_the_body_is_and_should_be(guided):
