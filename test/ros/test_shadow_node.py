@@ -128,6 +128,7 @@ def test_a_plant_that_starts_again_is_no_surprise(shadows):
 
 def test_the_answer_to_a_state_is_awaited_for_a_while(shadows, monkeypatch):
     watch, states = shadows(), motion(3)
+    watch.now += 10.0  # nothing has come for long
     watch.state(0, states[0])
     watch.command(0.0, 0)
     watch.state(1, states[1])
@@ -217,10 +218,12 @@ def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
 
 def test_time_of_hardware_that_goes_back_is_told(shadows):
     watch, (x, *_) = shadows(source="hardware"), motion(1)
+    reset, forget = [], watch.made._shadow.reset
+    watch.made._shadow.reset = lambda: (reset.append(True), forget())
     watch.state(500, x)
     watch.state(300, x)
     level, text, _ = watch.report()
-    assert level == 1 and "jumped back by 2 s" in text
+    assert level == 1 and "jumped back by 2 s" in text and reset == [True]
 
 
 @pytest.mark.parametrize("given", [{"integrator": "guess"}, {"plant.parameters.m": -1.0}])

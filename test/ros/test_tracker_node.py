@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
     MultiDOFJointTrajectoryPoint,
@@ -67,8 +68,6 @@ class Answering:
 
     def set(self, name, value):
         """Set a parameter."""
-        from rclpy.parameter import Parameter
-
         return self.node.set_parameters([Parameter(name, value=value)])[0]
 
     def report(self):
@@ -239,6 +238,26 @@ def test_weights_are_parameters_that_change_the_gains(trackers):
     assert given.set("reference", "hanging").successful
     given.state(5)
     assert np.abs(given.gains - before).max() > 0.1 * np.abs(before).max()
+
+
+def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
+    robot = trackers()
+    robot.state(5)
+    assert robot.set("reference", "hanging").successful  # from step 6 on
+    assert robot.set("weights.theta", 100.0).successful
+    robot.state(5, 0.2)  # the leg before it is followed still
+    present = BOB.tracker(MODEL, REFERENCE, False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    assert np.abs(robot.gains - present.gains.K[5]).max() < 1e-12
+    both = trackers()
+    both.state(5)
+    given = {"reference": "hanging", "weights.theta": 100.0}
+    answer = both.node.set_parameters_atomically(
+        [Parameter(name, value=value) for name, value in given.items()]
+    )
+    assert answer.successful
+    both.state(6)
+    wanted = BOB.tracker(MODEL, hanging(MODEL), False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    assert np.abs(both.gains - wanted.gains.K[0]).max() < 1e-12
 
 
 def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
