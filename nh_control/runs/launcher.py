@@ -175,13 +175,14 @@ def _monitor(nodes: dict[str, _Node], running: Callable[[], None]) -> None:
     """Until the plant has ended well; raises NodeFailed."""
     up = False
     while True:
-        for name, node in nodes.items():
-            code = node.process.poll()
+        codes = {name: node.process.poll() for name, node in nodes.items()}
+        for name, code in codes.items():
+            node = nodes[name]
             if code == STEP_FAILED:
                 raise NodeFailed(f"the {name} could not make a step", node.log, node.tail())
             if code is not None and (code or name != "plant"):
                 raise NodeFailed(f"the {name} ended with exit code {code}", node.log, node.tail())
-        if nodes["plant"].process.poll() is not None:
+        if codes["plant"] is not None:
             return
         up = up or all(
             node.log.stat().st_size for name, node in nodes.items() if name != "display"

@@ -161,3 +161,37 @@ def test_the_first_command_of_every_reason_is_kept_for_the_log():
     offer(g, 5)
     offer(g, 5, (9.0, 9.0))
     assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]
+
+
+def test_a_validator_is_strict_holds_nothing_and_wants_an_answer_to_each_state_unless_told():
+    g = CommandValidator(NAMES, LIMITS, CLOCK)
+    assert offer(g, 5, stamp=0) is Rejection.LATE
+    assert offer(g, 4) is None and g.take(4) == (0.5, 2.0) and g.take(5) == (0.0, 0.0)
+
+
+def test_a_repetition_is_of_what_was_said_not_of_what_was_applied():
+    g = validator()
+    assert offer(g, 0, (7.0, 0.0)) is None and g.take(0) == (1.0, 0.0)
+    assert offer(g, 0, (7.0, 0.0)) is None and g.accepted == 1
+    assert offer(g, 0, (1.0, 0.0)) is Rejection.DUPLICATE
+
+
+def test_what_is_held_is_forgotten_with_the_run():
+    g = validator(fallback="hold")
+    offer(g, 5)
+    g.clear()
+    assert g.take(0) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("fallback", ["zero", "hold", "damp"])
+def test_no_force_is_what_the_plant_says(fallback):
+    """Where coordinates are moved at will it is not 0."""
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, fallback, idle=lambda: [3.0, 4.0])
+    assert g.take(0) == (3.0, 4.0)
+
+
+def test_clocks_are_the_same_up_to_some_days():
+    """A stamp of a state that will be in a week is of the future; one of a year is another's."""
+    day = 24 * 3600 * 10**9
+    assert offer(validator(strict=False), 5, stamp=7 * day) is Rejection.FUTURE
+    assert offer(validator(strict=False), 5, stamp=365 * day) is None

@@ -195,6 +195,21 @@ def test_a_command_is_for_the_time_at_which_it_acts(cart, spied, compensate):
     assert found.age_s == pytest.approx(0.8 * dsys.h)
 
 
+def test_a_state_that_seems_to_come_from_the_future_is_as_old_as_its_answer_takes(cart, spied):
+    dsys, _ = cart
+    hardware, answer = spied(Timing(actuation_s=2.1 * dsys.h, compensate=True))
+    hardware.start(0)
+    assert answer(10 * dsys.h, after_s=-1.4 * dsys.h).step == 12
+
+
+def test_after_a_stop_another_reference_has_been_forgotten(cart, spied):
+    hardware, _ = spied()
+    reset = []
+    hardware.sequence.reset = lambda: reset.append(True)
+    hardware.stop(0)
+    assert reset == [True]
+
+
 def test_where_the_model_cannot_foresee_the_state_it_is_taken_as_it_was(cart, spied, monkeypatch):
     def fail(*_):
         raise FAILED

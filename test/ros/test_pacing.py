@@ -86,3 +86,28 @@ def test_seconds_in_floating_point_are_the_step_s_stamp(h):
 def test_steps_shorter_than_the_tolerance_keep_their_stamps_apart():
     clock = StepClock(1e-6)
     assert clock.step(5_000) == 5 and clock.step(5_400) is None
+
+
+def test_a_stamp_is_that_of_a_step_up_to_a_microsecond():
+    assert [StepClock(0.01).step(10_000_000 + ns) for ns in (-1000, 999, 1000)] == [1, 1, 1]
+
+
+def test_statistics_are_of_the_last_ten_thousand_steps_and_the_largest_of_all(clock):
+    """Lateness of 0.1 us, 0.2 us, ... after one of 9 ms."""
+    pacer = Pacer(0.01, clock=clock)
+    for late in (9e-3, *(1e-7 * k for k in range(1, 10_001))):
+        clock.now = pacer._deadline + late
+        pacer.tick()
+    found = pacer.statistics()
+    assert found.jitter_max_s == pytest.approx(9e-3) and found.missed == 0
+    assert found.jitter_mean_s == pytest.approx(500.05e-6)
+    shares = [found.jitter_p50_s, found.jitter_p90_s, found.jitter_p99_s]
+    assert shares == pytest.approx([500.05e-6, 900.01e-6, 990.001e-6])
+
+
+def test_a_pacer_keeps_real_time_unless_told(clock):
+    pacer = Pacer(0.25, clock=clock)
+    assert pacer.speed_factor == 1.0 and pacer.remaining_s() == pytest.approx(0.25)
+    clock.now += 0.2
+    pacer.set_speed(2.0)
+    assert pacer.remaining_s() == pytest.approx(0.125)

@@ -1,6 +1,7 @@
 """A plant's state in a file: the same again, or another by name, and what is refused."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -93,4 +94,23 @@ def test_what_is_no_object_is_refused(board, saved, text):
     _, file = saved
     file.write_text(text)
     with pytest.raises(ValueError, match="state.json"):
+        SavedState.read(file, board)
+
+
+def test_a_state_is_kept_and_restored_with_its_step_and_its_reference():
+    plant, placed = SimpleNamespace(state=np.ones(8), step=7), []
+    loop = SimpleNamespace(plant=plant, origin=3, place=lambda *given: placed.append(given))
+    kept = SavedState.of(loop)
+    assert (kept.step, kept.origin) == (7, 3) and np.array_equal(kept.state, np.ones(8))
+    plant.step, loop.origin = 90, 80
+    kept.restore(loop)
+    ((state, step, origin),) = placed
+    assert (step, origin) == (7, 3) and np.array_equal(state, np.ones(8))
+
+
+def test_a_file_has_no_coordinate_that_there_is_not(board, saved):
+    _, file = saved
+    more = json.loads(file.read_text())["configuration"] | {"z": 4.0}
+    changed(file, state=None, configuration=more)
+    with pytest.raises(ValueError, match="'configuration' with psi, phi"):
         SavedState.read(file, board)

@@ -356,6 +356,12 @@ def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
     )
     monitor = OutputMonitor(monitor, 1.0)
     assert monitor.report() == ({}, "")
+    monitor.observe(3, np.ones(2), np.zeros(1), np.zeros(2), {})
+    monitor.observe(
+        0, np.zeros(2), np.zeros(1), np.zeros(2), {}
+    )  # after a reset: no step was made
+    assert monitor.report()[1] == "1 steps with a loose grip (left, right)"
+    monitor = OutputMonitor(monitor._monitor, 1.0)
     for step, q in enumerate([(9.0, 9.0), (4.0, 3.0), (4.0, 3.0), (0.5, 2.0), (5.0, 6.0)]):
         monitor.observe(step, np.array(q), np.zeros(1), np.zeros(2), {})
     values, warning = monitor.report()

@@ -1,0 +1,171 @@
+"""Nodes of a run as processes that are pretended: who is started, watched and ended, in what
+order, and what is said of one that ends too soon.
+"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from nh_control.runs import launcher
+from nh_control.runs.launcher import NodeFailed, Options, RosMissing
+from nh_control.runs.node_process import PARENT, STEP_FAILED
+
+
+class Process:
+    """A process that ends with the `codes`, one a time it is asked, and by a signal it `obeys`."""
+
+    def __init__(self, name, codes, obeys, signals):
+        self.name, self.codes, self.obeys, self.signals = name, codes, obeys, signals
+
+    def poll(self):
+        """The next code, the last one again and again."""
+        return self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+
+    def send_signal(self, number):
+        """Remembered."""
+        self.signals.append((self.name, signal.Signals(number).name))
+        if number == self.obeys:
+            self.codes = [0]
+
+
+class Nodes:
+    """Nodes by their codes; what they say is in their logs."""
+
+    def __init__(self, folder, obeys=signal.SIGINT, **codes):
+        self.signals, self.by_name = [], {}
+        for name, given in codes.items():
+            log = folder / f"{name}.log"
+            log.write_text("up\n")
+            process = Process(name, given, obeys, self.signals)
+            self.by_name[name] = SimpleNamespace(
+                process=process,
+                log=log,
+                tail=lambda: "the tail",
+                ended_by=lambda deadline, process=process: process.codes == [0],
+            )
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Nobody waits."""
+    monkeypatch.setattr(launcher.time, "sleep", lambda seconds: None)
+
+
+def test_a_run_is_over_when_the_plant_has_ended_well(tmp_path):
+    nodes, told = Nodes(tmp_path, plant=[None, None, None, 0], tracker=[None]), []
+    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert told
+
+
+def test_it_runs_once_all_but_the_display_have_said_something(tmp_path):
+    codes = {"plant": [None, None, None, None, 0], "tracker": [None], "display": [None]}
+    nodes, told = Nodes(tmp_path, **codes), []
+    nodes.by_name["display"].log.write_text("")
+    nodes.by_name["tracker"].log.write_text("")
+    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert not told
+    nodes = Nodes(tmp_path, **{**codes, "plant": [None, None, None, None, 0]})
+    nodes.by_name["display"].log.write_text("")
+    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert told
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        ({"plant": [None], "tracker": [None, 0]}, "the tracker ended with exit code 0"),
+        ({"plant": [None], "tracker": [None, 2]}, "the tracker ended with exit code 2"),
+        ({"plant": [None, 1], "tracker": [None]}, "the plant ended with exit code 1"),
+        ({"plant": [STEP_FAILED], "tracker": [None]}, "the plant could not make a step"),
+    ],
+)
+def test_a_node_that_ends_too_soon_is_named_with_the_end_of_its_log(codes, reason, tmp_path):
+    with pytest.raises(NodeFailed) as failed:
+        launcher._monitor(Nodes(tmp_path, **codes).by_name, lambda: None)
+    assert failed.value.reason == reason
+    assert str(failed.value).startswith(f"{reason}; the end of {tmp_path}")
+    assert str(failed.value).endswith(":\nthe tail")
+
+
+def test_the_recorder_ends_after_the_others(tmp_path):
+    nodes = Nodes(tmp_path, recorder=[None], plant=[None], tracker=[None])
+    before = signal.getsignal(signal.SIGINT)
+    launcher._end(nodes.by_name)
+    assert sorted(nodes.signals[:2]) == [("plant", "SIGINT"), ("tracker", "SIGINT")]
+    assert nodes.signals[2:] == [("recorder", "SIGINT")]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_who_does_not_end_is_told_more_loudly(tmp_path):
+    nodes = Nodes(tmp_path, obeys=signal.SIGKILL, plant=[None])
+    launcher._end(nodes.by_name)
+    assert [name for _, name in nodes.signals] == ["SIGINT", "SIGTERM", "SIGKILL"]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (Options(), ["recorder", "plant", "tracker"]),
+        (Options(display=True), ["recorder", "plant", "tracker", "display"]),
+        (Options(record=False), ["plant", "tracker"]),
+    ],
+)
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_nodes_of_a_run_are_started_watched_and_ended(
+    options, names, ended, monkeypatch, tmp_path
+):
+    started, over = [], []
+
+    def watch(nodes, running):
+        assert list(nodes) == names
+        if not ended:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(launcher, "parameters", lambda *_: {"scenario": "arm"})
+    monkeypatch.setattr(launcher, "_Node", lambda *given: started.append(given))
+    monkeypatch.setattr(launcher, "_monitor", watch)
+    monkeypatch.setattr(launcher, "_end", lambda nodes: over.append(list(nodes)))
+    before = signal.getsignal(signal.SIGTERM)
+    assert launcher.run(None, options, tmp_path) is ended
+    file = tmp_path / "parameters.yaml"
+    assert started == [(name, file, tmp_path / "logs") for name in names] and over == [names]
+    assert yaml.safe_load(file.read_text()) == {"/**": {"ros__parameters": {"scenario": "arm"}}}
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_node_is_a_process_of_its_own_with_a_log(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **how: seen.append((command, how)) or "process"
+    )
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
+    node = launcher._Node("plant", tmp_path / "p.yaml", tmp_path / "logs")
+    ((command, how),) = seen
+    assert command[3:5] == ["plant", "--ros-args"] and command[-1] == str(tmp_path / "p.yaml")
+    assert how["start_new_session"] and how["env"][PARENT] == str(os.getpid())
+    assert how["env"]["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"  # the user's own
+    assert how["stdout"] is how["stderr"] and node.log == tmp_path / "logs" / "plant.log"
+    monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE")
+    launcher._Node("plant", tmp_path / "p.yaml", tmp_path / "logs")
+    assert seen[1][1]["env"]["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+    assert node.tail() == "    (empty)"
+    node.log.write_text("\n".join(map(str, range(40))))
+    assert node.tail() == "\n".join(f"    {k}" for k in range(25, 40))
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_what_is_missing_is_named_and_a_recorder_only_where_there_is_one(record, monkeypatch):
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "rosbags" else name
+    )
+    if not record:
+        launcher.require_ros(record=False)
+        return
+    for ask in (launcher.require_ros, lambda: launcher.require_ros(record=True)):
+        with pytest.raises(RosMissing, match="cannot import rosbags"):
+            ask()
