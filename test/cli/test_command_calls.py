@@ -307,3 +307,31 @@ def test_json_has_the_summary_the_folder_and_the_files(monkeypatch, capsys, tmp_
     running._report(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
     told = json.loads(capsys.readouterr().out)
     assert told == {"steps": 3, "output": str(tmp_path), "files": {"results": "r.npz"}}
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        (True, ("", "")),
+        (False, ("interrupted", "")),
+        (launcher.NodeFailed("the plant ended", "plant.log", "tail"), None),
+    ],
+)
+def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp_path):
+    def run(*_):
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    def recorded(experiment, folder, wall_s, stopped, error):
+        raise Made(stopped, error)
+
+    monkeypatch.setattr(launcher, "require_ros", lambda record: None)
+    monkeypatch.setattr(launcher, "run", run)
+    model = SimpleNamespace(h=0.1)
+    monkeypatch.setattr(running, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model))
+    monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(running, "_recorded", recorded)
+    with pytest.raises(Made) as made:
+        main(["run", "pendulum_swing_up"])
+    assert made.value.args == (expected or ("the plant ended", str(ended)))

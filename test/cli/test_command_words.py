@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from nh_control.cli import main
-from nh_control.command import arguments, comparing, identifying, listing, replaying, running
+from nh_control.command import (
+    arguments,
+    comparing,
+    identifying,
+    listing,
+    replaying,
+    running,
+    studying,
+)
 from nh_control.command.usage import UsageError
 from nh_control.control.identification import Identification
 from nh_control.geometry.spaces import Rn
@@ -88,6 +96,61 @@ def test_first_and_largest_differences_are_of_configurations_and_velocities():
     assert Replay(steps, rows, zero).first == Replay(steps, zero, rows).first == 9
     assert Replay(steps, rows, zero).largest == Replay(steps, zero, rows).largest == 2.0
     assert Replay(steps, zero, zero).first is None
+
+
+def test_what_a_robot_s_replay_says(monkeypatch):
+    """Of three states, one of which was refused; one answer has no recorded command beside it."""
+    from nh_control.ros.loop import hardware_estimate, hardware_tracker, tracker_replay
+
+    space = SimpleNamespace(nv=1)
+    model = SimpleNamespace(
+        inputs=("a", "b"),
+        system=SimpleNamespace(space=space),
+        state_space=SimpleNamespace(tangent_names=("x", "p_x")),
+    )
+    scenario = SimpleNamespace(
+        name="arm",
+        reference=lambda model, name: SimpleNamespace(name=name),
+        tracker=lambda model, reference: None,
+    )
+    answers = [
+        SimpleNamespace(command=SimpleNamespace(u=np.array(u), error=np.array(error)))
+        for u, error in (([1.0, 2.0], [0.5, 9]), ([0.0, 0.0], [-1.5, 9]), ([3.0, 0.0], [0.0, 9]))
+    ]
+    told = np.array([[2.0, 0.0], [np.nan, np.nan], [0.0, 0.0]])
+    outcome = tracker_replay.TrackerReplay(answers, told, ["early", "too old"])
+    asked = []
+    monkeypatch.setattr(tracker_replay, "replay", lambda *_: outcome)
+    monkeypatch.setattr(
+        hardware_tracker,
+        "HardwareTracker",
+        lambda sequence, estimate, timing: asked.append(timing),
+    )
+    monkeypatch.setattr(
+        "nh_control.control.reference_sequence.ReferenceSequence", lambda tracker: None
+    )
+    monkeypatch.setattr(
+        hardware_estimate, "FilteredState", lambda model, *numbers: asked.append(numbers)
+    )
+    monkeypatch.setattr(hardware_estimate, "MeasuredState", lambda model: asked.append("measured"))
+    states = type("States", (), {"u": np.zeros((7, 2)), "__len__": lambda self: 5})()
+    monkeypatch.setattr(replaying, "measured", lambda args: (scenario, model, states))
+    summary = replaying._of_robot(
+        SimpleNamespace(reference="way", estimator="kalman", no_compensation=False, run="folder")
+    )
+    assert asked == [(1e-3, 1.0), hardware_tracker.Timing(compensate=True)]
+    assert summary.pop("model") == str(model)
+    assert summary == {
+        "scenario": "arm", "reference": "way", "states": 5, "states_refused": 2,
+        "last_refusal": "too old", "commands_recorded": 7, "commands_compared": 2,
+        "differences": {"a": 3.0, "b": 2.0},
+        "differences_rms": {"a": pytest.approx(5**0.5), "b": pytest.approx(2**0.5)},
+        "largest_error": {"x": 1.5}, "stopped": "",
+    }  # fmt: skip
+    replaying._of_robot(
+        SimpleNamespace(reference="way", estimator="none", no_compensation=True, run="folder")
+    )
+    assert asked[2:] == ["measured", hardware_tracker.Timing(compensate=False)]
 
 
 # --- identify ------------------------------------------------------------------------------------
@@ -356,3 +419,49 @@ def test_moved_coordinates_are_inputs_too():
     assert listing._actuators(scenario, system) == {
         "force": (-1.0, 1.0, "N"), "height": (0.0, 2.0, "m"),
     }  # fmt: skip
+
+
+# --- study ---------------------------------------------------------------------------------------
+
+
+def test_a_study_has_the_workers_that_are_asked_for(monkeypatch):
+    from nh_control import studies
+
+    monkeypatch.setattr(studies, "Cluster", lambda *given: ("cluster", *given))
+    monkeypatch.setattr(studies, "Processes", lambda *given: ("processes", *given))
+    asked = [SimpleNamespace(scheduler=address, workers=3) for address in ("", "local")]
+    assert [studying._workers(args) for args in asked] == [
+        ("processes", 3), ("cluster", "local", 3),
+    ]  # fmt: skip
+
+
+def test_options_are_said_besides_what_a_file_says(tmp_path):
+    args = arguments.parse(["study", "x.yml", "--vary", "m=1,2", "--set", "step=0.1"])
+    data = {
+        "scenario": "arm",
+        "vary": {"l": "1:2", "m": "3"},
+        "set": {"duration": "1"},
+        "seed": "4",
+    }
+    assert studying._merged(data, args) == {
+        "scenario": "arm", "seed": "4", "vary": {"l": "1:2", "m": "1,2"},
+        "set": {"duration": "1", "step": "0.1"},
+    }  # fmt: skip
+    file = tmp_path / "swing.yml"
+    file.write_text("scenario: pendulum_swing_up\nvary: {m: '1,2'}\n")
+    study, folder = studying._study(arguments.parse(["study", str(file)]))
+    assert study.total == 2 and folder is None
+
+
+@pytest.mark.parametrize("parquet", [True, False])
+def test_a_study_is_written_as_parquet_where_it_is_asked_for(parquet, monkeypatch, tmp_path):
+    monkeypatch.setattr("nh_control.studies.statistics.statistics", lambda *_: {"runs": 1})
+    store = SimpleNamespace(
+        columns=lambda: {"run": []}, study=None, folder=tmp_path,
+        write_parquet=lambda: tmp_path / "runs.parquet",
+    )  # fmt: skip
+    args = SimpleNamespace(parquet=parquet, no_plots=False)
+    progress = SimpleNamespace(phase=lambda text: None)
+    numbers, files = studying._saved(store, args, progress)
+    assert numbers == {"runs": 1} and ("parquet" in files) == parquet
+    assert json.loads((tmp_path / output.STATISTICS).read_text()) == numbers

@@ -612,3 +612,28 @@ def test_measurements_are_kept_as_they_were(cart):
     q[:] = v[:] = 9.0
     (residual,) = shadow.settle()
     assert np.abs(residual.values).max() < 1e-9
+
+
+def test_a_shadow_waits_for_one_measurement_more_unless_it_is_told(cart):
+    dsys, _ = cart
+    shadow = Shadow(dsys, MeasuredState(dsys))
+    assert [len(shadow.measured(k * S // 100, *REST)) for k in range(4)] == [0, 0, 1, 1]
+
+
+def test_commands_that_come_out_of_order_are_known_up_to_the_newest(cart):
+    dsys, _ = cart
+    shadow = Shadow(dsys, MeasuredState(dsys), patience=9, answering=True)
+    shadow.measured(0, *REST)
+    shadow.measured(S // 100, *REST)
+    for k in (0, 1, 0):
+        shadow.command([0.0], k * S // 100, k * S // 100)
+    assert len(shadow.measured(2 * S // 100, *REST)) == 2
+
+
+def test_what_a_shadow_estimated_is_forgotten_with_a_reset(cart):
+    dsys, _ = cart
+    Spy.forgotten, Spy.trouble = 0, None
+    shadow = Shadow(dsys, Spy(dsys))
+    before = Spy.forgotten
+    shadow.reset()
+    assert Spy.forgotten == before + 1
