@@ -206,6 +206,24 @@ def test_arrays_are_saved_under_their_names(tmp_path):
     assert set(saved.files) == {*expected, "state_names", "error_names", "input_names"}
 
 
+def test_names_of_states_and_of_errors_are_their_own(tmp_path):
+    """On manifolds they differ."""
+    model = SimpleNamespace(
+        state_names=("w", "x"), state_space=SimpleNamespace(tangent_names=("turn",)), inputs=("u",)
+    )
+    run = Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)))
+    none = np.zeros(1)
+    loop = SimpleNamespace(
+        trajectory=run, errors=none, saturated=none, energy=none, constraint=none
+    )
+    found = Result(SimpleNamespace(model=model), loop, None, 0.0)
+    found.__dict__.update(targets=none, feedforward=none)
+    found.save(tmp_path / "run.npz")
+    saved = np.load(tmp_path / "run.npz")
+    assert saved["state_names"].tolist() == ["w", "x"]
+    assert saved["error_names"].tolist() == ["turn"] and saved["input_names"].tolist() == ["u"]
+
+
 # --- summaries -----------------------------------------------------------------------------------
 
 

@@ -298,3 +298,15 @@ def test_a_folder_is_there_new_and_empty_or_refused(tmp_path, monkeypatch):
         output.folder("board", "new/deep")
     output.folder("board", "new/deep", overwrite=True)
     assert [path.name for path in (tmp_path / "new/deep").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("name", ["recording", "logs"])
+def test_overwriting_leaves_a_folder_that_holds_something_else(name, tmp_path):
+    (tmp_path / name).mkdir()
+    for file in ("run.mcap", "plant.log", "thesis.txt"):
+        (tmp_path / name / file).write_text("mine")
+    (tmp_path / output.PARAMETERS).touch()
+    output.folder("board", str(tmp_path), overwrite=True)
+    assert (tmp_path / name / "thesis.txt").exists() and not (
+        tmp_path / output.PARAMETERS
+    ).exists()
