@@ -236,11 +236,13 @@ def test_sums_do_not_depend_on_a_library():
 def test_energies_are_those_of_single_states(name):
     dsys = made(name).plant
     rng = np.random.default_rng(1)
-    x = dsys.state_space.retract(
-        dsys.state(dsys.system.nominal_configuration, np.zeros(dsys.system.space.nw)),
-        0.01 * rng.normal(size=dsys.ndx),
+    still = dsys.state(dsys.system.nominal_configuration, np.zeros(dsys.system.space.nw))
+    x, other = (
+        dsys.state_space.retract(still, 0.01 * rng.normal(size=dsys.ndx)) for _ in range(2)
     )
     (m, b, basis, c) = dsys._motion._inertia(x)
     v = (basis @ np.linalg.solve(m, b) + c)[:, 0]
     np.testing.assert_allclose(dsys.velocity(x), v, rtol=0, atol=1e-11 * np.abs(v).max())
-    np.testing.assert_array_equal(dsys.energies([x, x]), [dsys.energy(x)] * 2)
+    each = [dsys.energy(state) for state in (x, other, x)]
+    np.testing.assert_array_equal(dsys.energies([x, other, x]), each)
+    assert each[0] != each[1]

@@ -152,6 +152,22 @@ def test_wrong_parts_are_refused(make, words):
     assert all(word in str(error.value) for word in words), error.value
 
 
+def test_only_the_velocities_that_move_no_mass_together_are_named():
+    frames = [
+        revolute("wheel"),
+        revolute("upper", axis="y"),
+        revolute("again", "upper", axis="y"),
+        fixed("hand", "again", at=(0, 0, -1.0)),
+    ]
+    bodies = [Body("hand", 1.0), Body("wheel", 50.0, inertia=(1.0, 1.0, 1.0))]
+    message = (
+        r"singular: the velocities \['upper_dot', 'again_dot'\] of the frames 'upper', 'again' "
+        "together move no mass"
+    )
+    with pytest.raises(ValueError, match=message):
+        _ = arm(frames=frames, bodies=bodies).system
+
+
 def test_a_frame_that_does_not_move_leaves_its_name_to_a_coordinate():
     frames = [fixed("upper"), revolute("hand", "upper", axis="y", coordinate="upper")]
     assert arm(frames=frames, bodies=[Body("hand", 1.0, center=(0, 0, -1))]).space.names == (

@@ -40,12 +40,10 @@ POINTERS = re.compile(r"\*\w+ = |v8 ?\(\*")
 """Declarations of places in memory: what is wrong there ends the process at once."""
 TESTS = {
     "multibody": [
-        "multibody/test_trees.py",
-        "multibody/test_tree_constraints.py",
-        "multibody/test_tree_parameters.py",
+        *(f"multibody/test_tree{part}.py" for part in ("s", "_constraints", "_parameters"))
     ],
     "adaptive": ["lie/test_adaptive.py", "lie/test_adaptive_events.py"],
-    "closed_loop": ["control/test_closed_loops.py", "control/test_rollout.py"],
+    "closed_loop": ["control/test_rollout.py", "core/test_structure.py"],
     "simulate": ["core/test_trajectories.py", "core/test_composition.py"],
     "numerics": ["core/test_native_numbers.py", "core/test_newton.py", "core/test_derivatives.py"],
 }
@@ -53,8 +51,6 @@ TESTS = {
 
 
 class Fault(NamedTuple):
-    """One change of a line."""
-
     path: Path
     line: int
     start: int
