@@ -43,7 +43,7 @@ TESTS = {
         *(f"multibody/test_tree{part}.py" for part in ("s", "_constraints", "_parameters"))
     ],
     "adaptive": ["lie/test_adaptive.py", "lie/test_adaptive_events.py"],
-    "closed_loop": ["control/test_rollout.py", "core/test_structure.py"],
+    "closed_loop": ["control/test_closed_loops.py", "core/test_structure.py"],
     "simulate": ["core/test_trajectories.py", "core/test_composition.py"],
     "numerics": ["core/test_native_numbers.py", "core/test_newton.py", "core/test_derivatives.py"],
 }
