@@ -102,9 +102,10 @@ def judge(fault: Fault) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("numbers", type=int, nargs="*", help="of the faults to judge, all without")
+    parser.add_argument("numbers", type=int, nargs="*", help="of the faults to judge; all without")
+    wanted = parser.parse_args().numbers
     for number, fault in enumerate(sample()):
-        if number in (parser.parse_args().numbers or [number]):
+        if not wanted or number in wanted:
             change = f"`{fault.was.strip()}` -> `{fault.now.strip()}`"
             print(number, f"{fault.path}:{fault.line}", change, judge(fault), flush=True)
 
