@@ -26,7 +26,9 @@ from nh_control.figures import (
 from nh_control.figures import path as paths
 from nh_control.integrators import midpoint
 from nh_control.numerics import compiled
+from nh_control.runs.comparison import Drift
 from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.motion import Motion
 from nh_control.scenarios import Body, BodyState, Displacement, Joint, PlantOptions, Scenario
 from nh_control.scenarios import disturbance as disturbances
 from nh_control.scenarios.visual_model import Arrow, Cable, Pose, Shape, VisualModel
@@ -467,3 +469,17 @@ def test_looks_of_methods_differ_also_where_there_are_more_than_colors():
     solvers = [comparison._look(name, 0, markers=False) for name in comparison.SCIPY]
     assert len({one["color"] for one in solvers}) == len(solvers)
     assert {one["linestyle"] for one in solvers} == {"--"}
+
+
+def test_holonomic_constraints_are_drawn_as_velocity_constraints_are():
+    rope = nh.System(
+        name="rope",
+        space=nh.Rn("x", "y"),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2,
+        holonomic_constraint=lambda q: ca.sumsqr(q) - 1,
+    )
+    motion = Motion(rope, np.array([1.0, 0.0]), np.zeros(2), 1.0, np.zeros(0))
+    drift = Drift(np.arange(3.0), np.ones(3), np.array([1e-9, 2e-9, 3e-9]))
+    found = comparison.Comparison(motion, 1e-9, 0.01, {}, {"midpoint": drift}, {})
+    _, panel = comparison.energy(found).axes
+    np.testing.assert_array_equal(panel.lines[0].get_ydata(), drift.constraint)

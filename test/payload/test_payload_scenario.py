@@ -84,9 +84,69 @@ def test_heading_turns_the_quadrotors_and_momentum_scales_the_momenta():
     np.testing.assert_allclose(dsys.velocity(moved), 1.2 * v, atol=1e-12)
 
 
-def test_perturbations_a_system_cannot_have_are_refused(nominal, hover):
-    with pytest.raises(ValueError, match="tilt must be below half a turn"):
-        SCENARIO.perturb(nominal, hover.states[0], PayloadPerturbation(tilt=3.2))
+def test_what_a_quadrotor_moves_along_its_link_is_no_rate_of_the_link():
+    """Measured bodies are not as far from each other as the cables are long."""
+    q, v = random_motion(2, np.random.default_rng(4))
+    payload, *quads = to_bodies(parameters(2), q, v)
+    apart = [
+        replace(
+            quad,
+            position=payload.position + 1.1 * (quad.position - payload.position),
+            linear_velocity=quad.linear_velocity + 3.0 * (quad.position - payload.position),
+        )
+        for quad in quads
+    ]
+    again, speed = from_bodies((payload, *apart))
+    links, rates = again[-6:].reshape(2, 3), speed[-6:].reshape(2, 3)
+    np.testing.assert_allclose(links, q[-6:].reshape(2, 3), atol=1e-12)
+    np.testing.assert_allclose(rates, v[-6:].reshape(2, 3) / 1.1, atol=1e-12)
+
+
+def test_tensions_know_of_all_that_pushes_from_outside():
+    """A force on a link's coordinate is the couple across it that has the same power."""
+    p, rng = parameters(2), np.random.default_rng(5)
+    q, v = random_motion(2, rng)
+    u = rng.normal(size=8)
+
+    def found(**external):
+        return tensions(p, q, v, u, {name: np.array(f) for name, f in external.items()})
+
+    free = found()
+    np.testing.assert_allclose(found(payload_y=[0.7]), found(payload=[0.0, 0.7, 0.0]))
+    np.testing.assert_allclose(
+        found(quad2=[0.1, 0.2, 0.3, 9.0, 9.0, 9.0]) - free, found(quad2=[0.1, 0.2, 0.3]) - free
+    )
+    assert np.abs(found(quad1=[0.1, 0.2, 0.3]) - found(quad2=[0.1, 0.2, 0.3])).max() > 1e-3
+    link = q[-3:]
+    couple = np.array([0.0, 0.0, 0.7 / p.lengths[1]])
+    couple -= link * (link @ couple)
+    np.testing.assert_allclose(found(link2_z=[0.7]), found(quad2=couple, payload=-couple))
+
+
+def test_seeds_draw_from_all_around_and_both_signs():
+    """Tilts and swings of both quadrotors in every quadrant, headings and momenta both ways."""
+    dsys = model(2)
+    x = dsys.state(
+        np.r_[0, 0, 1, np.tile([1.0, 0, 0, 0], 2), np.tile([0.0, 0, 1], 2)], np.ones(15)
+    )
+    size = dict(heading=0.1, tilt=0.1, swing=0.1, momentum=0.1)
+    moved = [perturbed(dsys, x, PayloadPerturbation(seed=seed, **size)) for seed in range(24)]
+    changes = np.array([dsys.local(x, one) for one in moved])
+    tilts, headings = changes[:, 3:9].reshape(-1, 2, 3)[..., :2], changes[:, [5, 8]]
+    links = np.array([one[11:17].reshape(2, 3)[:, :2] for one in moved])
+    for directions in (tilts, links):
+        for one in directions.transpose(1, 0, 2):
+            assert {tuple(np.sign(d)) for d in one} == {(-1, -1), (-1, 1), (1, -1), (1, 1)}
+    momenta = changes[:, 13:16]
+    for drawn in (*headings.T, *momenta.T):
+        assert drawn.min() < 0 < drawn.max()
+
+
+@pytest.mark.parametrize("name", ["tilt", "swing", "heading"])
+def test_perturbations_a_system_cannot_have_are_refused(nominal, hover, name):
+    for angle in (3.2, -3.2):
+        with pytest.raises(ValueError, match=f"{name} must be below half a turn"):
+            SCENARIO.perturb(nominal, hover.states[0], PayloadPerturbation(**{name: angle}))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

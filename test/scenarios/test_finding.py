@@ -3,6 +3,7 @@ name file and line.
 """
 
 import re
+import sys
 from textwrap import dedent
 
 import pytest
@@ -25,6 +26,23 @@ def test_a_file_is_found_with_and_without_the_name_in_it(name):
 def test_a_relative_path_reaches_nodes_in_another_folder_as_an_absolute_one(tmp_path, monkeypatch):
     monkeypatch.chdir(CART.parent)
     assert scenarios.get(CART.name).origin["scenario"].startswith(str(CART))
+
+
+def test_a_file_at_home_is_found_and_its_folder_is_not_left_on_the_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / CART.name).write_text(CART.read_text())
+    before = list(sys.path)
+    assert scenarios.get(f"~/{CART.name}").file == str(tmp_path / CART.name)
+    assert sys.path == before
+
+
+def test_of_a_file_that_fails_nothing_is_left(tmp_path):
+    file = tmp_path / "failing_robot.py"
+    file.write_text("1 / 0\n")
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        scenarios.get(str(file))
+    assert not [name for name in sys.modules if "failing_robot" in name]
+    assert str(tmp_path) not in sys.path
 
 
 def test_a_changed_file_is_read_anew_and_two_files_of_one_name_are_two(tmp_path):

@@ -108,6 +108,22 @@ def test_slews_end_at_rest_where_they_are_to_end_within_their_share_of_the_torqu
     assert missed[0] < 2e-5 and missed[0] < 0.3 * missed[1] + 1e-12
 
 
+def test_after_every_slew_it_rests_and_a_stare_lasts_half_a_minute(nominal):
+    turns = (Slew((0.0, 1.0, 0.0), 0.4), Slew((1.0, 0.0, 1.0), -0.5))
+    once, twice = (maneuver(nominal, turns[:n], wheel_rate=50.0) for n in (1, 2))
+    still = round(4.0 / nominal.h)
+    for end in (len(once), len(twice)):
+        attitudes = twice.states[end - still : end + 1, :4]
+        assert np.ptp(attitudes, axis=0).max() < 1e-5
+        assert np.abs(nominal.velocity(twice.states[end - 5])[:3]).max() < 1e-4
+        before = twice.states[end - still - 50 : end - still, :4]
+        assert np.ptp(before, axis=0).max() > 3e-3
+    wanted = qmult(axangle2quat(turns[0].axis, 0.4), axangle2quat(turns[1].axis, -0.5))
+    assert angle(wanted, twice.states[-1, :4]) < 1e-3
+    stare = SATELLITE.reference(nominal, "stare")
+    assert stare.duration == 30.0 and not np.ptp(stare.states, axis=0).any()
+
+
 def test_a_slew_is_about_its_axis_all_the_way(nominal):
     axis = np.array([2.0, -1.0, 0.5])
     reference = maneuver(nominal, [Slew(tuple(axis), -1.0)])
@@ -174,8 +190,9 @@ def test_perturbation_has_the_sizes_it_names(nominal, seed):
     np.testing.assert_allclose(change[3:], 0, atol=1e-10)
     turn = qmult(qconjugate(x[:4]), moved[:4])[1:]
     np.testing.assert_allclose(np.cross(turn, change[:3]), 0, atol=1e-12)
-    with pytest.raises(ValueError, match="below half a turn"):
-        perturbed(nominal, x, SatellitePerturbation(attitude=np.pi))
+    for half in (np.pi, -np.pi):
+        with pytest.raises(ValueError, match="below half a turn"):
+            perturbed(nominal, x, SatellitePerturbation(attitude=half))
 
 
 def test_bodies_and_back_and_margins():
