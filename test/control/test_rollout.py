@@ -199,6 +199,11 @@ def test_a_run_that_fails_ends_and_the_others_go_on(controlled, monkeypatch):
     rows = 9 // some.every
     assert np.isnan(some.states[1, rows + 1 :]).all() and np.isfinite(some.states[1, rows]).all()
     assert some.steps[1] == 9
+    if not controlled:
+        held = nh.rollout(dsys, starts, np.zeros((5, 1)), every=4)
+        assert held.steps[1] == held.failures[1].step == 9 and (held.steps[[0, 2]] == 20).all()
+        np.testing.assert_array_equal(held.states[1, :3], runs.states[1, :12:4])
+        assert np.isnan(held.states[1, 3:]).all() and np.isnan(held.inputs[1, 2:]).all()
 
 
 def test_parameters_that_a_system_refuses_fail_their_run(cart, tracker, starts):

@@ -23,6 +23,8 @@ from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint 
 from nh_control.integrators.composition import composition, fractions  # noqa: E402
 from nh_control.integrators.registry import Integrator  # noqa: E402
 from nh_control.numerics import compiled  # noqa: E402
+from nh_control.systems.cart_pole import cart_pole  # noqa: E402
+from nh_control.systems.pendulum import pendulum  # noqa: E402
 
 KNOWN = [(4, 3), (4, 5), (6, 7), (6, 9), (8, 15), (8, 17)]
 NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
@@ -46,6 +48,29 @@ def test_fractions_are_symmetric_and_their_odd_powers_cancel(order, substeps):
     assert len(g) == substeps and np.array_equal(g, g[::-1])
     sums = [np.sum(g**k) for k in range(1, order, 2)]
     np.testing.assert_allclose(sums, [1.0] + [0.0] * (len(sums) - 1), rtol=0, atol=4e-15)
+
+
+@pytest.mark.parametrize("order, substeps", [(4, 5), (6, 9), (8, 17)])
+def test_the_number_of_substeps_is_that_of_the_smaller_error(order, substeps, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    made = composition(INTEGRATORS["midpoint"], order)
+    assert len(made.make(pendulum(), 0.1).method.substeps) == substeps
+    assert (made.name, made.order) == (f"midpoint_order{order}", order)
+
+
+def test_the_condition_of_a_composition_is_that_of_its_worst_substep(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    base, u = INTEGRATORS["midpoint"].make(cart_pole(), 0.3), [1.0]
+    x = base.state([0.0, 1.0], [0.5, -6.0])
+    first, second = base.with_step(0.06), base.with_step(0.24)
+    ones = first.conditioning(x, u), second.conditioning(first.step(x, u), u)
+    both = base.composed((0.2, 0.8), "both").conditioning(x, u)
+    other = base.composed((0.8, 0.2), "other").conditioning(x, u)
+    assert both.jacobian == pytest.approx(max(one.jacobian for one in ones), rel=1e-6)
+    swapped = second.conditioning(x, u), first.conditioning(second.step(x, u), u)
+    assert other.jacobian == pytest.approx(max(one.jacobian for one in swapped), rel=1e-6)
+    worse = [pair[1].jacobian > pair[0].jacobian for pair in (ones, swapped)]
+    assert any(worse)  # not always the first one
 
 
 def test_fractions_for_a_base_of_higher_order():

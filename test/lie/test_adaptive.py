@@ -386,3 +386,14 @@ def test_values_that_do_not_fit_are_refused(change, words):
     arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start(), **change}
     with pytest.raises(ValueError, match=words):
         nh.solve_ivp(**arguments)
+
+
+def test_curves_of_what_depends_on_time_have_no_time_in_them_and_calm_runs_reject_nothing():
+    run = nh.solve_ivp(
+        (LINE, lambda t, x: [x[1], ca.cos(t)]), (0, 1), [0.0, 0.0], dense_output=True
+    )
+    assert run.sol(0.3).shape == (2,) and run.sol([0.3, 0.5]).shape == (2, 2)
+    np.testing.assert_allclose(run.sol(run.t), run.y, atol=1e-12)
+    np.testing.assert_allclose(run.y[:, -1], [1 - np.cos(1), np.sin(1)], atol=1e-6)
+    calm = nh.solve_ivp((LINE, lambda t, x: [x[1], 0]), (0, 1), [0.0, 1.0], first_step=0.1)
+    assert calm.nrejected == 0 and calm.naccepted == len(calm.t) - 1

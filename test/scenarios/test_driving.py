@@ -7,8 +7,8 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Constant, Disturbance, PlantOptions
-from nh_control.scenarios.driving import figure_eight, slalom, steered
+from nh_control.scenarios import Constant, Disturbance, PlanarPerturbation, PlantOptions
+from nh_control.scenarios.driving import figure_eight, perturbed, slalom, steered
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [(name, one) for name in NAMES for one in scenarios.get(name).references]
@@ -240,3 +240,17 @@ def test_a_push_from_outside_is_withstood(name):
         for on in (False, True)
     )
     assert 1e-4 < integral.max() < plain.max()
+
+
+def test_seeds_draw_directions_from_all_around_and_both_signs():
+    dsys = model("differential_drive")
+    x = dsys.state([0.0, 0.0, 0.3, 1.0, 2.0], [4.0, 6.0, 0.5, 0.4, 0.0])
+    errors = [PlanarPerturbation(0.1, 0.2, 0.3, seed) for seed in range(16)]
+    moved = np.array([dsys.local(x, perturbed(dsys, x, error)) for error in errors])
+    np.testing.assert_allclose(np.hypot(*moved[:, 3:5].T), 0.1)
+    np.testing.assert_allclose(np.abs(moved[:, 2]), 0.2)
+    np.testing.assert_allclose(np.abs(moved[:, 5:]), np.abs(0.3 * x[5:]) * np.ones((16, 1)))
+    assert len({tuple(np.sign(one)) for one in moved[:, 3:5]}) == 4
+    for column in moved[:, [2, 5, 6]].T:
+        assert column.min() < 0 < column.max()
+    assert not moved[:, :2].any()

@@ -36,6 +36,18 @@ def test_a_file_at_home_is_found_and_its_folder_is_not_left_on_the_path(tmp_path
     assert sys.path == before
 
 
+def test_an_error_shows_the_line_as_it_is_now_and_where_a_broken_import_stands(tmp_path):
+    file = tmp_path / "robot_in_work.py"
+    for text in ("first = 1 / 0", "second = 2 / 0  # longer"):
+        file.write_text(f"{text}\n")
+        with pytest.raises(UserCodeError, match=rf"robot_in_work.py, line 1:\s+{re.escape(text)}"):
+            scenarios.get(str(file))
+    (tmp_path / "broken_part.py").write_text("a = 1\nb = (\n")
+    file.write_text("# comment\n\nimport broken_part\n")
+    with pytest.raises(UserCodeError, match=r"robot_in_work.py, line 3:\s+import broken_part"):
+        scenarios.get(str(file))
+
+
 def test_of_a_file_that_fails_nothing_is_left(tmp_path):
     file = tmp_path / "failing_robot.py"
     file.write_text("1 / 0\n")
