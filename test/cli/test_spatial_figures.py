@@ -86,5 +86,8 @@ def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
         seen = scene(turned.experiment, turned.loop.trajectory.states[k])
         for axis, _ in seen.axes:
             assert np.abs(drawn_lines - axis[1]).max(axis=1).min() < 1e-12
+        wanted = scene(turned.experiment, turned.targets[k]).solids[-1].faces[0]
+        ghosts = np.vstack(axes.collections[0]._segments3d)
+        assert max(np.abs(ghosts - point).max(axis=1).min() for point in wanted) < 1e-12
     legend = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert legend == ["tracked", "reference"]

@@ -21,7 +21,7 @@ from nh_control.mechanics import lagrangian  # noqa: E402
 from nh_control.mechanics.parameters import Parameters, parameter  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.numerics import compiled  # noqa: E402
-from nh_control.systems import snakeboard  # noqa: E402
+from nh_control.systems import PendulumParameters, pendulum, snakeboard  # noqa: E402
 
 H = 0.05
 SPACING = 0.01
@@ -207,3 +207,21 @@ def test_derivatives_by_unknown_parameters_are_refused():
         dsys.linearize([0.1, 0.2], (), parameters=("mass",))
     with pytest.raises(ValueError, match="step h must be positive"):
         dsys.with_step(0.0)
+
+
+def test_derivatives_by_parameters_are_those_at_the_present_ones(monkeypatch):
+    """Also after they were asked for at others."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    x, u = [0.4, -0.3], [0.2]
+    swing = midpoint(pendulum(), 0.1)
+    swing.linearize(x, u, ("m", "h"))
+    for other, fresh in (
+        (swing.with_step(0.05), midpoint(pendulum(), 0.05)),
+        (swing.with_parameters(m=2.0), midpoint(pendulum(PendulumParameters(m=2.0)), 0.1)),
+    ):
+        for _ in range(2):
+            found, wanted = (one.linearize(x, u, ("m", "h")) for one in (other, fresh))
+            np.testing.assert_allclose(found.P, wanted.P, rtol=1e-12)
+            np.testing.assert_allclose(found.A, wanted.A, rtol=1e-12)
+            np.testing.assert_array_equal(found.x1, other.step(x, u))
+        assert not np.allclose(found.P, swing.linearize(x, u, ("m", "h")).P)
