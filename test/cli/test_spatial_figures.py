@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
 from nh_control.figures import spatial, style, turning
@@ -31,6 +32,10 @@ def test_of_bodies_in_space_is_shown_what_moves(turned):
     rates = bodies_of(turned.experiment, turned.loop.trajectory.states[-1])[0]
     ends = [curve.get_ydata()[-1] for curve in drawn.axes[1].lines[::2]]
     np.testing.assert_array_equal(ends, rates.angular_velocity_body)
+    ends = [curve.get_ydata()[-1] for curve in drawn.axes[0].lines[::2]]
+    axis = quat2mat(rates.quaternion_wxyz) @ [0.0, 0.0, 1.0]
+    np.testing.assert_allclose(ends, axis, atol=1e-15)
+    assert np.abs(axis - quat2mat(rates.quaternion_wxyz)[2]).max() > 0.1  # no symmetric turn
 
 
 def test_a_path_in_space_has_the_system_in_front_of_its_track(turned):

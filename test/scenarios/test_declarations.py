@@ -10,6 +10,7 @@ import pytest
 from transforms3d.quaternions import quat2mat
 
 import nh_control as nh
+from nh_control.discrete.plant import convert
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.numerics import compiled
 from nh_control.scenarios import (
@@ -121,6 +122,16 @@ def test_a_plant_differs_as_its_options_say():
     for substeps in (0, -1, 1.5):
         with pytest.raises(ValueError, match="substeps must be an integer >= 1"):
             PlantOptions(substeps=substeps)
+
+
+def test_the_same_motion_of_a_heavier_plant_has_another_momentum():
+    model = SLED.model()
+    heavy = SLED.plant(model, PlantOptions(parameters={"m": 3.0}))
+    x = model.state([0.5, 0.1], [2.0, -1.0])
+    assert convert(x, model, model) is x
+    there = convert(x, model, heavy)
+    np.testing.assert_allclose(there, [0.5, 0.1, 6.0, -3.0], rtol=1e-12)
+    np.testing.assert_allclose(convert(there, heavy, model), x, rtol=1e-12)
 
 
 def test_a_reference_has_the_name_that_is_asked_for_the_first_if_none_is():
