@@ -2,6 +2,8 @@
 not slip along their axles, and there is a picture of every system.
 """
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -90,8 +92,20 @@ def test_portraits(name):
         assert points[:, 2].min() >= -1e-9
 
 
+def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
+    asked = []
+    racer = replace(
+        portraits.PORTRAITS["roller racer"], steps=4, inputs=lambda t: asked.append(t) or [0.5]
+    )
+    system, configurations = racer.configurations()
+    np.testing.assert_allclose(asked, racer.h * np.array([0.5, 1.5, 2.5, 3.5]))
+    still = replace(racer, inputs=None).configurations()[1]
+    assert configurations.shape == (5, system.space.nq)
+    assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
+
+
 def test_all_portraits_stand_on_one_sheet():
     figure = portraits.sheet()
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, Figure) and figure.get_size_inches().tolist() == [13.0, 5.0]
     assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
     assert all(axes.collections and axes.lines for axes in figure.axes)
