@@ -132,6 +132,31 @@ def test_joints_of_vehicles_turn_by_their_coordinates():
     np.testing.assert_allclose(front, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [
+        ("snakeboard", [0.0, 0.0, 1.0]),
+        ("differential_drive", [0.0, 1.0, 0.0]),
+        ("rolling_disk", [0.0, 1.0, 0.0]),
+        ("satellite", [0.0, 0.0, 1.0]),
+    ],
+)
+def test_joints_turn_the_frames_that_they_are_called_after(name, axis):
+    """By their coordinates, with their signs, as their names say to those who command them."""
+    scenario = scenarios.get(name)
+    space = scenario.make_system(scenario.parameters).space
+    visual = scenario.visual_model()
+    for joint in scenario.joints:
+        q = space.origin.copy()
+        q[space.names.index(joint.coordinate)] += 0.3
+        still, moved = (visual.poses(scenario.parameters, at) for at in (space.origin, q))
+        frame = joint.name.removesuffix("_joint")
+        turned = turned_about(axis, still[frame], moved[frame])
+        assert turned == pytest.approx(0.3 * joint.sign), joint.name
+    car = {joint.name: joint.coordinate for joint in scenarios.get("car").joints}
+    assert car == {"rear_wheels_joint": "wheel", "steering_joint": "delta"}
+
+
 def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
     """On top of each wheel the rim is twice as fast as the axle, forwards."""
     p, step = systems.CarParameters(), 1e-6
