@@ -86,7 +86,7 @@ def test_launch_starts_executables_that_exist():
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
     assert set(started) == {"plant", "tracker", "display", "shadow"}
     for executable in started:
-        assert f'"{executable} = nh_control.ros.nodes.start:{executable}"' in setup
+        assert f'"{executable}": "nh_control.ros.nodes.start:{executable}"' in setup
 
 
 class Started(dict):
