@@ -160,6 +160,12 @@ def test_a_run_is_as_long_as_asked_for(plants, parameters, last):
         assert run.run().stamps()[-1] == last and run.ended.requests == []
 
 
+def test_the_step_of_the_model_is_the_parameter_s(plants):
+    run = plants(step_s=0.02, duration_s=0.1)
+    assert run.loop.options.last_step == 5 and run.loop.pacer.period_s == 0.02
+    assert run.loop.plant.dsys.h == 0.02
+
+
 def test_the_end_of_a_run_ends_the_process_only_if_asked_to(plants):
     assert plants(on_finish="stay", duration_s=0.02).run().ended.requests == []
     run = plants(on_finish="exit", duration_s=0.03)
@@ -389,7 +395,13 @@ def test_wind_and_faults_are_the_plant_s_alone(plants):
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("reference", "flying"), ("fault", ["nonsense"]), ("disturb", ["nobody:gust:1"])],
+    [
+        ("reference", "flying"),
+        ("integrator", "guess"),
+        ("plant.integrator", "guess"),
+        ("fault", ["nonsense"]),
+        ("disturb", ["nobody:gust:1"]),
+    ],
 )
 def test_what_is_not_there_is_a_wrong_use(plants, parameter, value):
     with pytest.raises(UsageError):
