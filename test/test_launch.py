@@ -788,3 +788,25 @@ def test_an_interrupt_is_left_to_launch_unless_somebody_else_has_taken_it():
         assert signal.getsignal(signal.SIGINT) is own
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_the_end_of_plant_or_tracker_ends_the_launch_and_that_of_what_watches_does_not(
+    launched, exits
+):
+    _, ended = exits
+    actions = launched(shadow="true")
+    ends = {name: len(ended(actions[name])) for name in ("display", "shadow", "plant", "tracker")}
+    assert ends == {"display": 0, "shadow": 0, "plant": 1, "tracker": 1}
+
+
+def test_arguments_have_the_choices_and_types_of_their_parameters():
+    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
+    from nh_control.ros import arguments
+    from nh_control.ros.runtime.declared import ALL
+
+    offered = (*arguments.robot(), *arguments.of_all(), *arguments.of_hardware())
+    for argument in offered:
+        spec = ALL[argument.parameter]
+        assert argument.kind is type(spec.default), argument.name
+        choices = arguments.BOOL if argument.kind is bool else spec.choices or None
+        assert set(argument.choices or ()) == set(choices or ()), argument.name
