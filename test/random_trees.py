@@ -1,5 +1,7 @@
 """Random trees, by the linear-time kernel and by generated equations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from differences import jacobian
@@ -10,6 +12,7 @@ from nh_control.multibody import (
     JointDamper,
     JointInput,
     JointSpring,
+    Mimic,
     Multibody,
     fixed,
     floating,
@@ -64,6 +67,22 @@ def random_tree(kinds, rng, prescribed=()):
             frames.append(JOINTS[kind](name, parent, **placed))
         bodies.append(body(name, rng))
     return Multibody("tree", frames, bodies, elements, inputs, prescribed=prescribed)
+
+
+def with_followers(model, count, rng):
+    """The model with joints that follow some of its coordinates, each of which carries a joint of
+    its own.
+    """
+    frames, bodies = list(model.frames), list(model.bodies)
+    for k in range(count):
+        parent = rng.choice(["world", *(frame.name for frame in frames)])
+        mimic = Mimic(str(rng.choice(model.tree.scalars)), rng.normal(), rng.normal())
+        placed = {"at": rng.normal(size=3) / 3, "rotation": rotation(rng)}
+        make = SCALAR[rng.integers(2)]
+        frames.append(make(f"m{k}", str(parent), rng.normal(size=3), mimic=mimic, **placed))
+        frames.append(revolute(f"c{k}", f"m{k}", rng.normal(size=3), at=rng.normal(size=3) / 3))
+        bodies += [body(f"m{k}", rng), body(f"c{k}", rng)]
+    return replace(model, frames=frames, bodies=bodies)
 
 
 def both_ways(model, h=0.02, forcing="symmetric"):

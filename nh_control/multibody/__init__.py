@@ -20,11 +20,12 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps trees of all joints but those that follow others, with gravity, springs, dampers
-and inputs on joints, with prescribed coordinates and with constraints, in time linear in the
+`midpoint` steps trees of all joints with gravity, springs, dampers and inputs on joints, with
+prescribed coordinates, and with joints that follow others or constraints, in time linear in the
 bodies, by one compiled kernel that reads the model as numbers: nothing is generated, and A and B
-are exact. Constraints add a dense system of their multipliers. With springs, dampers and wrenches
-between points, or without a compiler, the same step is generated from the Lagrangian; second
+are exact. Constraints add a dense system of their multipliers, followers one of the coordinates
+that they share. With springs, dampers and wrenches between points, with both followers and
+constraints, or without a compiler, the same step is generated from the Lagrangian; second
 derivatives always are, and of systems with constraints those by parameters and h, too.
 
 The same in maximal coordinates, every body free on a configuration space of its own, the joints

@@ -138,8 +138,8 @@ class Multibody:
         self, system: System, method: Method, generated: Callable[[], Engine]
     ) -> Engine | None:
         """The engine in linear time for the midpoint rule on this model's own `system`, where the
-        kernel knows all parts and there is a compiler: trees of all joints but those that follow
-        others, with gravity, springs, dampers and inputs on joints, prescribed coordinates, and
+        kernel knows all parts and there is a compiler: trees of all joints with gravity, springs,
+        dampers and inputs on joints, prescribed coordinates, and joints that follow others or
         this package's constraints.
         """
         own = self._wrote(system) and not (system.velocity_constraint or system.domain)
@@ -207,13 +207,12 @@ class Multibody:
     @cached_property
     def _moves_its_own(self) -> bool:
         """Whether every joint alone gives kinetic energy to what moves with its own frame, so that
-        by induction from the root the mass matrix is regular; False says nothing.
+        by induction from the root the mass matrix is regular, also where joints follow others;
+        False says nothing.
         """
         free = (f for f in self.frames if not (f.is_fixed or f.coordinate in self.prescribed))
         parts = {part.frame: part for part in self.masses}
-        return not any(frame.mimic for frame in self.frames) and all(
-            frame.name in parts and moves_mass(frame, parts[frame.name]) for frame in free
-        )
+        return all(frame.name in parts and moves_mass(frame, parts[frame.name]) for frame in free)
 
     @property
     def _own_force(self) -> Callable[..., ca.SX] | None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody.bodies import RigidMass
 from nh_control.multibody.elements import JointDamper, JointInput, JointSpring
@@ -15,6 +16,7 @@ from nh_control.multibody.frames import (
     Floating,
     Frame,
     Joint,
+    Mimic,
     Planar,
     Prismatic,
     Revolute,
@@ -34,10 +36,11 @@ FREE = {Revolute: [2], Prismatic: [5], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
 """Components of a twist in the kernel's axes that a joint leaves free, of others all."""
 REGULAR = 1e-9
 """Part of the other inertias that counts as some."""
-IDLE = 2
-"""In the place of 1 for a joint that is prescribed: it carries nothing."""
-UNUSED = 0.0
-"""So that vectors begin where registers like it."""
+OWN, PRESCRIBED = 0, 1
+"""How the coordinate of a joint moves."""
+FOLLOWS, SHARED, IDLE = -2, -1, 2
+"""The same where the joint follows another that is free, is free and followed, is prescribed and
+carries nothing."""
 SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
 
 
@@ -45,8 +48,8 @@ def not_a_tree(model: Multibody) -> str:
     """What of a model the kernel does not know, "" if it knows all."""
     if unknown := unknown_constraint(model):
         return f"a {unknown}"
-    if any(frame.mimic for frame in model.frames):
-        return "joints that follow others"
+    if model.constraints and any(frame.mimic for frame in model.frames):
+        return "joints that follow others, with constraints"
     for part in (*model.elements, *model.inputs):
         # what a subclass of these does, the kernel does not know
         if not (
@@ -96,6 +99,18 @@ class TreeData:
         """Number of joints of several coordinates."""
         return sum(not _is_scalar(frame) for frame in self.frames)
 
+    @cached_property
+    def followers(self) -> dict[str, int]:
+        """Frames whose joints follow those of others, with their places among these."""
+        names = (frame.name for frame in self.frames if frame.mimic)
+        return {name: place for place, name in enumerate(names)}
+
+    @cached_property
+    def leaders(self) -> set[str]:
+        """Coordinates that several joints share and that are not prescribed."""
+        shared = {frame.mimic.coordinate for frame in self.frames if frame.mimic}
+        return shared - {*self.model.prescribed}
+
     def packed(self, left: float, n_p: int) -> np.ndarray:
         """What `native/tree.c` declares, `left` the part of the forces at the start of a step,
         `n_p` the number of parameters with the step.
@@ -103,7 +118,10 @@ class TreeData:
         model, space = self.model, self.model.space
         nu, held = len(model.inputs), len(model.prescribed)
         counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu + held)
-        header = [*counts, self.n_wide, left, len(self.rows), *3 * (UNUSED,), *model.gravity, 0.0]
+        springs = (e for e in model.elements if isinstance(e, JointSpring))
+        at_zero = sum(spring.stiffness * spring.rest**2 for spring in springs)
+        shared = len(self.leaders), len(self.followers), at_zero
+        header = [*counts, self.n_wide, left, len(self.rows), *shared, *model.gravity, 0.0]
         inputs = (entry for entry in model.inputs if isinstance(entry, JointInput))
         actuated = [model.tree.place(entry.coordinate)[1] for entry in inputs]
         rows = (row.packed() for row in self.rows)
@@ -113,24 +131,31 @@ class TreeData:
         tree, index, turned = self.model.tree, self._index, self.axes
         masses = {part.frame: part for part in self.model.masses}
         springs, weights = self._coefficients(), self._weights()
-        held, idle = self._held(), self._idle()
+        held, ways = self._held(), self._ways()
         joints, wide = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]
-            q, v = tree.places(frame.coordinate)
+            mimic = frame.mimic or Mimic(frame.coordinate)
+            q, v = tree.places(mimic.coordinate)
+            own_v = tree.space.nv + self.followers[frame.name] if frame.mimic else v.start
             own, toward = turned[frame.name], turned[parent].T
             mass, first, inertia = _moments(masses.get(frame.name), own)
             placed = toward @ rotation @ np.array(frame.rotation) @ own
             numbers = [
-                *(index.get(parent, -1), self._kind(frame.joint), q.start, v.start),
-                *(v.stop - v.start, q.stop - q.start),
+                *(index.get(parent, -1), self._kind(frame.joint), q.start, own_v),
+                *(v.stop - v.start, v.start),
                 isinstance(frame.joint, (Spherical, Floating)),
-                IDLE if frame.name in idle else frame.coordinate in self.model.prescribed,
+                ways[frame.name],
                 *(wide, mass, weights[frame.name]),
-                *springs.get(frame.coordinate, np.zeros(4)),
+                *(np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))),
+                mimic.ratio,
                 frame.name in held,
             ]
             position = toward @ (at + rotation @ frame.at)
+            if isinstance(frame.joint, Revolute):
+                placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
+            else:
+                position = position + mimic.offset * placed[:, 2]
             vectors = map(_padded, (placed.T, position, first, inertia))
             joints.append(np.concatenate([numbers, *vectors]))
             wide += not _is_scalar(frame)
@@ -151,15 +176,25 @@ class TreeData:
                     frame = self.model.tree.anchors[self.frames[self._index[frame]].parent][0]
         return held
 
-    def _idle(self) -> set[str]:
-        """Frames with a prescribed coordinate that carry no mass and only such frames."""
+    def _ways(self) -> dict[str, int]:
+        """How the coordinates of all joints move: those that are prescribed are idle if they carry
+        no mass and only such frames.
+        """
         massive = {part.frame for part in self.model.masses}
         busy: set[str] = set()
+        ways = {frame.name: self._way(frame) for frame in self.frames}
         for frame in reversed(self.frames):
-            prescribed = frame.coordinate in self.model.prescribed
-            if frame.name in massive or frame.name in busy or not prescribed:
+            if {frame.name} & (massive | busy) or ways[frame.name] != PRESCRIBED:
                 busy |= {frame.name, self.model.tree.anchors[frame.parent][0]}
-        return {frame.name for frame in self.frames} - busy
+        return ways | {name: IDLE for name in ways if name not in busy}
+
+    def _way(self, frame: Frame) -> int:
+        coordinate = frame.mimic.coordinate if frame.mimic else frame.coordinate
+        if coordinate in self.model.prescribed:
+            return PRESCRIBED
+        if frame.mimic:
+            return FOLLOWS
+        return SHARED if coordinate in self.leaders else OWN
 
     def _weights(self) -> dict[str, float]:
         """Mass of all that every frame carries."""
@@ -172,19 +207,17 @@ class TreeData:
         return weights
 
     def _coefficients(self) -> dict[str, np.ndarray]:
-        """Stiffness, stiffness times rest, damping, and stiffness times the square of rest of the
-        coordinates that have some.
-        """
+        """Stiffness, stiffness times rest, and damping of the coordinates that have some."""
         found: dict[str, np.ndarray] = {}
         for element in self.model.elements:
-            new = np.zeros(4)
+            new = np.zeros(3)
             if isinstance(element, JointSpring):
-                new[[0, 1, 3]] = element.stiffness * element.rest ** np.arange(3)
+                new[:2] = element.stiffness, element.stiffness * element.rest
             elif isinstance(element, JointDamper):
                 new[2] = element.damping
             else:
                 continue
-            found[element.coordinate] = found.get(element.coordinate, np.zeros(4)) + new
+            found[element.coordinate] = found.get(element.coordinate, np.zeros(3)) + new
         return found
 
     def _kind(self, joint: Joint) -> int:

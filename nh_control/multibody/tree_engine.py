@@ -38,6 +38,7 @@ FILES = (
     "tree_wide",
     "tree_sweep",
     "tree_factor",
+    "tree_shared",
     "tree_lanes",
     "tree_constraints",
     "tree_newton",
@@ -79,8 +80,8 @@ class TreeEngine(Engine):
         nx, ndx = system.state_space.nq, system.state_space.nv
         nu = system.nu + len(system.prescribed)
         room = library["tree_memory"](
-            *(len(data.frames), system.space.nq, self._nv),
-            *(data.n_wide, system.n_holonomic),
+            *(len(data.frames), system.space.nq, self._nv + len(data.followers)),
+            *(data.n_wide, system.n_holonomic, len(data.leaders)),
         )
         parameters = data.model.numbers.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1

@@ -75,7 +75,8 @@ class TreeSlopes:
 
     @cached_property
     def _coordinates(self) -> dict[str, int]:
-        return {frame.coordinate: i for i, frame in enumerate(self._data.frames)}
+        frames = enumerate(self._data.frames)
+        return {frame.coordinate: i for i, frame in frames if not frame.mimic}
 
     def _by_body(self, body: Body, field: str) -> Iterator[list[Slope]]:
         anchor, _, rotation = self.at.tree.anchors[body.frame]

@@ -16,7 +16,7 @@ from random_trees import (
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import Body, Mimic, Multibody, Spring, floating, revolute, spherical
+from nh_control.multibody import Body, Multibody, Spring, floating, revolute, spherical
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
@@ -114,13 +114,9 @@ def test_the_first_correction_with_the_mass_matrix_leads_close_to_the_end(kinds,
 
 def test_what_the_kernel_does_not_know_is_generated():
     rods = [revolute("a"), revolute("b", "a")]
-    follower = revolute("c", "b", mimic=Mimic("a"))
     bodies = [body(name, np.random.default_rng(0)) for name in "ab"]
-    for model in (
-        Multibody("spring", rods, bodies, [Spring("b", "world", 1.0, 0.1)]),
-        Multibody("follower", [*rods, follower], bodies),
-    ):
-        assert not isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
+    model = Multibody("spring", rods, bodies, [Spring("b", "world", 1.0, 0.1)])
+    assert not isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
 
 
 def test_a_failed_step_says_how_singular_it_is():

@@ -19,12 +19,13 @@ typedef long long places __attribute__((vector_size(32)));
 #define SHUFFLE(a, i, j, k, l) MIX(a, a, i, j, k, l)
 
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
-enum { IDLE = 2 };                       /* in the place of `prescribed`: it is, and the joint carries no mass */
+enum { FOLLOWS = -2, SHARED, IDLE = 2 }; /* in the place of `prescribed`: the joint follows another that is not, it is followed, it is prescribed and carries no mass */
 enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
 
-/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates and `stored` numbers of them, whether these begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest, `held`: times its square; `held_by`: whether constraints hold it. */
+/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates, and a number more if they begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest; `held_by`: whether constraints hold it.
+ * A joint that follows another moves by `ratio` times that one's coordinate, whose rate is number `lead`, of others `v`; its own `v` counts on from nv. */
 typedef struct {
-    double parent, kind, q, v, size, stored, turns, prescribed, wide, mass, weight, stiffness, pull, damping, held, held_by;
+    double parent, kind, q, v, size, lead, turns, prescribed, wide, mass, weight, stiffness, pull, damping, ratio, held_by;
     v4 column[3], p; /* placement: columns of the rotation, position */
     v4 first;                /* mass times center */
     v4 inertia[3];           /* rows of the inertia about the frame's origin */
@@ -37,7 +38,7 @@ typedef struct {
     v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
     v4 H[9][3], c[3], x[3], carried;
-    double torque, moment, force, rate, begun, unused[3];
+    double torque, moment, force, rate, begun, depth, unused[2];
 } Body;
 
 /* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its
@@ -85,12 +86,12 @@ typedef struct {
 } Functions;
 
 typedef struct {
-    double n, nq, nv, nz, np, nu, wides, left, m, unused[3]; /* after it: `n` joints, `actuated` coordinates of the forces, `m` constraints, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start */
+    double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held; /* after it: `n` joints, `actuated` coordinates of the forces, `m` constraints, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start; leaders: joints that others follow; held: stiffness times the square of rest of all springs */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu, m;
+    int n, nq, nv, nz, nu, m, leaders, all; /* all: rates of all joints, with those that follow others */
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
     const Joint *joints;
@@ -106,7 +107,8 @@ typedef struct {
     Twist *motions;
     Node *nodes;
     double *end, *G0, *sizes, *G1, *Y, *schur, *ab, *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its terms, Dh after it, Y, the small matrix; derivatives by multipliers */
-    int *order;
+    double *Y_shared, *shared, *met, *by_shared, *ab_shared; /* of joints that others follow (tree_shared.c) */
+    int *order, *lead, *shared_order;
 } Tree;
 
 #define TREE_OF(a) ((const Header *)(a)[TREE])
@@ -127,10 +129,13 @@ enum { LINE = 64 };
 
 static double *next_line(const void *m) { return (double *)(((size_t)m + LINE - 1) / LINE * LINE); }
 
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates, joints of several coordinates, constraints. */
-long long tree_memory(int n, int nq, int nv, int wides, int m)
+/* Doubles that joints that others follow need; `all`: rates of all joints. */
+static size_t shared_memory(size_t all, size_t leaders) { return leaders ? leaders * (4 * all + leaders + 2) + all : 0; }
+
+/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints of several coordinates, constraints, joints that others follow. */
+long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders)
 {
-    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
+    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */
@@ -151,10 +156,24 @@ static double *constraint_room(Tree *t, int wides, double *m)
     return m + t->m;
 }
 
+/* The same of joints that others follow. */
+static double *shared_room(Tree *t, double *m)
+{
+    const size_t rows = (size_t)t->leaders * t->all;
+    double **const arrays[] = {&t->Y_shared, &t->by_shared, &t->ab_shared, &t->shared, &t->met};
+    const size_t sizes[] = {rows, rows, 2 * rows, (size_t)t->leaders * t->leaders, t->all};
+    for (int i = 0; i < 5; m += sizes[i++]) *arrays[i] = m;
+    t->lead = (int *)m;
+    t->shared_order = t->lead + t->leaders;
+    for (int i = 0, a = 0; i < t->n; ++i)
+        if (t->joints[i].prescribed == SHARED) t->lead[a++] = (int)t->joints[i].v;
+    return m + 2 * t->leaders;
+}
+
 static Tree tree_at(double *const *a)
 {
     const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .left = s->left, .gravity = s->gravity};
+    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .leaders = (int)s->leaders, .all = (int)(s->nv + s->followers), .left = s->left, .gravity = s->gravity};
     t.h = t.span = a[P][N_P - 1];
     t.k = 0.5 * t.h;
     t.joints = (const Joint *)(s + 1);
@@ -166,12 +185,14 @@ static Tree tree_at(double *const *a)
     t.u = a[U];
     double *m = a[MEMORY];
     double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached};
-    for (int i = 0; i < 11; ++i, m += t.nv + t.m) *vectors[i] = m;
+    for (int i = 0; i < 11; ++i, m += t.all + t.m) *vectors[i] = m;
     t.bodies = (Body *)next_line(m);
     t.rows = (Row *)(t.bodies + t.n);
-    t.wides = (Wide *)(t.rows + t.nv);
-    if (t.m) m = constraint_room(&t, (int)s->wides, (double *)(t.wides + (int)s->wides));
-    t.lanes = (v8 *)next_line(t.m ? m : (double *)(t.wides + (int)s->wides));
+    t.wides = (Wide *)(t.rows + t.all);
+    m = (double *)(t.wides + (int)s->wides);
+    if (t.m) m = constraint_room(&t, (int)s->wides, m);
+    if (t.leaders) m = shared_room(&t, m);
+    t.lanes = (v8 *)next_line(m);
     return t;
 }
 

@@ -195,12 +195,22 @@ INLINE int factor_with(const Tree *t, int slopes, int mass)
     return 0;
 }
 
-static int factor(const Tree *t) { return factor_with(t, 0, 0); }
-static int factor_mass(const Tree *t) { return factor_with(t, 0, 1); }
-static int factor_slopes(const Tree *t) { return factor_with(t, 1, 0); }
+/* What a joint that shares its coordinate gives the row of that one, as itself moves by `by`. */
+INLINE void meet(const Tree *t, const Joint *j, const Row *o, double by, Body *b)
+{
+    t->met[(int)j->lead] += j->ratio * (dot9(o->row, b->x) + dot9(o->left, b->c) + by * o->pivot);
+    for (int c = 0; c < 3; ++c) b->x[c] += by * o->phi[c];
+}
 
-/* dz = -r_z^{-1} r. */
-static void solve(const Tree *t, const double *r, double *dz)
+/* The wrenches of its parent, as it moves so. */
+INLINE void pass_shared(const Body *b, const Row *o, double by, v4 *c)
+{
+    const v4 moved[3] = {by * o->column[0], by * o->column[1], by * o->column[2]};
+    add_in(b, moved, c);
+}
+
+/* dz = -r_z^{-1} r, but for coordinates that joints share: dz has their changes. */
+static void solve_tree(const Tree *t, const double *r, double *dz)
 {
     const v4 none[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
     for (int i = 0; i < t->n; ++i) memcpy(t->bodies[i].c, none, sizeof none);
@@ -216,6 +226,7 @@ static void solve(const Tree *t, const double *r, double *dz)
         if (j->parent < 0) continue;
         v4 *c = t->bodies[(int)j->parent].c;
         add_in(b, b->c, c);
+        if (j->prescribed < 0) pass_shared(b, o, j->ratio * dz[(int)j->lead], c);
         for (int l = 0; l < n; ++l)
             for (int k = 0; k < 3; ++k) c[k] -= dz[v + l] * o[l].column_in[k];
     }
@@ -227,6 +238,7 @@ static void solve(const Tree *t, const double *r, double *dz)
         const Row *o = t->rows + v;
         const v4 *x = j->parent < 0 ? none : t->bodies[(int)j->parent].x;
         move_out(b, x, b->x);
+        if (j->prescribed < 0) meet(t, j, o, j->ratio * dz[(int)j->lead], b);
         for (int l = 0; l < n; ++l) {
             dz[v + l] = -(dz[v + l] + (j->parent < 0 ? 0.0 : dot9(o[l].row_in, x)));
             for (int c = 0; c < 3; ++c) b->x[c] += dz[v + l] * o[l].phi[c];

@@ -1,7 +1,7 @@
 /* First derivatives of the step, LANES columns side by side: all have the factors of Newton's equation, and only bodies between a column's own joint and the root pass wrenches inward. */
 
 typedef struct { int body, coordinate, kind; const Slope *slopes; } Source;
-enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_NUMBERS, BY_STEP };
+enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
 
 /* What a column's own joint gives: `right`, already solved with the pivot, and wrenches of its body. */
 static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
@@ -11,38 +11,57 @@ static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
     const Row *o = t->rows + v;
     const Wide *w = t->wides + (int)j->wide;
     double given[MOST];
-    for (int l = 0; l < n; ++l) given[l] = s.kind == BY_RHO ? l == m : s.kind == BY_Q ? (n > 1 ? w->source[n * l + m] : o->source) : 0.0;
+    for (int l = 0; l < n; ++l) given[l] = s.kind == BY_RHO ? l == m && v < t->nv : s.kind == BY_SHARED ? j->ratio * o->pivot : s.kind == BY_Q ? (n > 1 ? w->source[n * l + m] : j->ratio * o->source) : 0.0;
     if (n > 1) solve_wide(w, n, given, given);
     else if (!j->prescribed) given[0] /= o->pivot;
     for (int l = 0; l < n; ++l) right[v + l][lane] += given[l];
     if (j->parent < 0 || s.kind == BY_RHO || j->prescribed == IDLE) return;
-    const double by = j->prescribed ? (s.kind == BY_Q ? -1 : 1) / t->h : 0.0;
+    const double by = j->prescribed > 0 ? (s.kind == BY_Q ? -1 : 1) / t->h : s.kind == BY_SHARED;
     const Body *b = t->bodies + s.body;
     v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
     for (int i = 0; i < 3; ++i) y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
     add_in(b, y, x);
-    for (int i = 0; i < 9; ++i) c[(int)j->parent][i][lane] += x[i / 3][i % 3];
+    for (int i = 0; i < 9; ++i) c[(int)j->parent][i][lane] += j->ratio * x[i / 3][i % 3];
 }
 
 /* Its own motion, and what it changes in the rows of the state after the step. */
 static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
 {
     const Joint *j = t->joints + s.body;
-    const int n = (int)j->size, m = s.coordinate;
-    const Row *o = t->rows + (int)j->v;
+    const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
+    const Row *o = t->rows + v;
     const Wide *w = t->wides + (int)j->wide;
-    if (j->prescribed) {
+    if (j->prescribed > 0) {
         const double by = (s.kind == BY_Q ? -1 : 1) / t->h;
-        for (int i = 0; i < 9 && j->prescribed != IDLE; ++i) x[i][lane] += (s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3];
+        for (int i = 0; i < 9 && j->prescribed != IDLE; ++i) x[i][lane] += j->ratio * ((s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3]);
         after[0][0][lane] = s.kind == BY_PRESCRIBED;
         after[0][1][lane] = by;
     } else if (s.kind == BY_Q) {
-        for (int i = 0; i < 9; ++i) x[i][lane] += o[m].phi_q[i / 3][i % 3];
+        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o[m].phi_q[i / 3][i % 3];
         for (int l = 0; l < n; ++l) {
-            after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : 1.0;
-            after[l][1][lane] += n > 1 ? w->source1[n * l + m] : o->source1;
+            after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : v < t->nv;
+            after[l][1][lane] += n > 1 ? w->source1[n * l + m] : j->ratio * o->source1;
         }
+    } else if (s.kind == BY_SHARED) {
+        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o->phi[i / 3][i % 3];
+        after[0][0][lane] += v < t->nv ? t->h : 0.0;
+        after[0][1][lane] += j->ratio * o->slope1;
     }
+}
+
+/* `begin` for the joint of a source and those that follow it, whose states it changes; the last of them. */
+static int begin_all(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right, unsigned char *state)
+{
+    int last = s.body;
+    begin(t, s, lane, c, right);
+    state[s.body] |= HAS_WRENCHES | MOVES | OF_JOINT;
+    for (int i = 0; t->all > t->nv && i < t->n; ++i) {
+        if (i == s.body || t->joints[i].lead != t->joints[s.body].lead) continue;
+        begin(t, (Source){i, s.coordinate, s.kind, 0}, lane, c, right);
+        state[i] |= HAS_WRENCHES | MOVES | OF_JOINT;
+        if (i > last) last = i;
+    }
+    return last;
 }
 
 /* What a change of the start, or a multiplier, gives the rows of the joints that constraints hold: into `right`, solved with their pivots. The last of these joints, -1 without any. */
@@ -79,11 +98,12 @@ INLINE void put(double *row, int count, v8 x)
 static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab, double *dz)
 {
     v8 (*c)[9] = (v8 (*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
-    const Jumps jumps = jumps_at(t, right + t->nv);
+    const Jumps jumps = jumps_at(t, right + t->all);
     unsigned char *state = (unsigned char *)(jumps.weight + t->n);
     memset(c, 0, sizeof *c * t->n);
-    memset(right, 0, sizeof(v8) * t->nv);
+    memset(right, 0, sizeof(v8) * t->all);
     memset(state, 0, t->n);
+    begin_shared(t, count, first, nw, ab, dz);
     int last = 0;
     for (int l = 0; l < count; ++l) {
         if (s[l].kind >= BY_NUMBERS) {
@@ -93,9 +113,8 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
             continue;
         }
         if (s[l].kind != BY_MULTIPLIER) {
-            begin(t, s[l], l, c, right);
-            state[s[l].body] |= HAS_WRENCHES | MOVES | OF_JOINT;
-            if (s[l].body > last) last = s[l].body;
+            const int own = begin_all(t, s[l], l, c, right, state);
+            if (own > last) last = own;
         }
         const int held = by_constraints(t, s[l], l, right, state);
         if (held > last) last = held;
@@ -119,7 +138,7 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
     }
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
-        const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
+        const int n = (int)j->size, v = (int)j->v, lead = (int)j->lead, parent = (int)j->parent;
         const Row *o = t->rows + v;
         const Wide *w = t->wides + (int)j->wide;
         v8 after[MOST][2], change[MOST];
@@ -141,6 +160,10 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
                     for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
                 }
             }
+            if (j->prescribed < 0) {
+                change[0] = -(right[v] + dot_lanes(o->left, c[i]) + dot_lanes(o->row, x[i]));
+                after[0][1] = dot_lanes(o->left1, c[i]) + dot_lanes(o->row1, x[i]);
+            }
             if (state[i] & OF_NUMBERS) {
                 for (int k = 0; k < 9; ++k) x[i][k] += jumps.own[i][k];
                 for (int l = 0; l < n; ++l)
@@ -148,9 +171,15 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
             }
             if (state[i] & OF_JOINT)
                 for (int l = 0; l < count; ++l)
-                    if (s[l].body == i) own_motion(t, s[l], l, x[i], after);
+                    if (t->joints[s[l].body].lead == j->lead) own_motion(t, (Source){i, s[l].coordinate, s[l].kind, 0}, l, x[i], after);
         }
-        for (int l = 0; l < n; ++l) {
+        if (j->prescribed < 0) {
+            add(ab + (size_t)nw * lead + first, count, after[0][0]);
+            add(ab + (size_t)nw * (t->nv + lead) + first, count, j->ratio * after[0][1]);
+            add(dz + (size_t)nw * lead + first, count, j->ratio * change[0]);
+            continue;
+        }
+        for (int l = 0; l < n && v < t->nv; ++l) {
             put(ab + (size_t)nw * (v + l) + first, count, after[l][0]);
             put(ab + (size_t)nw * (t->nv + v + l) + first, count, after[l][1]);
             if (!j->prescribed) put(dz + (size_t)nw * (v + l) + first, count, change[l]);
@@ -189,6 +218,22 @@ INLINE void add_row(int n, double s, const double *x, double *y)
     for (int i = 0; i < n; ++i) y[i] += s * x[i];
 }
 
+/* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors of their equations; and what they change in the other rows: by_ab, by_dz. */
+static void complete(const Tree *t, int count, const int *at, const double *factors, const int *order, const double *by_ab, const double *by_dz, int nw, double *ab, double *dz)
+{
+    for (int k = 0; k < nw; ++k) {
+        double change[count];
+        for (int r = 0; r < count; ++r) change[r] = dz[(size_t)nw * at[r] + k];
+        lu_solve(factors, count, order, change, change);
+        for (int r = 0; r < count; ++r) dz[(size_t)nw * at[r] + k] = change[r];
+    }
+    for (int r = 0; r < count; ++r) {
+        const double *change = dz + (size_t)nw * at[r];
+        for (int row = 0; row < 2 * t->nv; ++row) add_row(nw, by_ab[(size_t)count * row + r], change, ab + (size_t)nw * row);
+        for (int row = 0; row < t->nz; ++row) add_row(nw, by_dz[(size_t)count * row + r], change, dz + (size_t)nw * row);
+    }
+}
+
 /* Multipliers that keep Dh(q1) dq1 = 0 for every column, and what they change. */
 static int constrain(const Tree *t, int nw, double *ab, double *dz)
 {
@@ -211,18 +256,19 @@ static int constrain(const Tree *t, int nw, double *ab, double *dz)
             add_row(nw, -g, ab + (size_t)nw * v, dz + (size_t)nw * (t->nz + r));
         }
     if (lu_factor(t->schur, m, t->order)) return SINGULAR;
-    for (int k = 0; k < nw; ++k) {
-        double lam[m];
-        for (int r = 0; r < m; ++r) lam[r] = dz[(size_t)nw * (t->nz + r) + k];
-        lu_solve(t->schur, m, t->order, lam, lam);
-        for (int r = 0; r < m; ++r) dz[(size_t)nw * (t->nz + r) + k] = lam[r];
-    }
-    for (int r = 0; r < m; ++r) {
-        const double *lam = dz + (size_t)nw * (t->nz + r);
-        for (int row = 0; row < 2 * nv; ++row) add_row(nw, t->ab[(size_t)m * row + r], lam, ab + (size_t)nw * row);
-        for (int row = 0; row < t->nz; ++row) add_row(nw, t->by_lam[(size_t)m * row + r], lam, dz + (size_t)nw * row);
-    }
+    int at[m];
+    for (int r = 0; r < m; ++r) at[r] = t->nz + r;
+    complete(t, m, at, t->schur, t->order, t->ab, t->by_lam, nw, ab, dz);
     return CONVERGED;
+}
+
+/* Changes of the coordinates that joints share, for every column, and what they change. */
+static void share(const Tree *t, const int *body_of, int nw, double *ab, double *dz)
+{
+    const int n = t->leaders;
+    for (int a = 0; a < n; ++a) columns(t, &(Source){body_of[t->lead[a]], 0, BY_SHARED, 0}, 1, a, n, t->ab_shared, t->by_shared);
+    for (int a = 0; a < n; ++a) memset(t->by_shared + (size_t)n * t->lead[a], 0, sizeof(double) * n); /* their own equations, known by the factors */
+    complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, nw, ab, dz);
 }
 
 static int n_variables(const Tree *t) { return 3 * t->nv + t->nu - t->nz; }
@@ -241,21 +287,31 @@ static void columns_by_parameters(const Tree *t, const Slope *slope, int count, 
     }
 }
 
-/* The derivatives where the last residual was taken, in rows of length nw. */
-static int derivatives(const Tree *t, int nw, double *ab, double *dz)
+static void bodies_of(const Tree *t, int *body_of)
+{
+    for (int i = 0; i < t->n; ++i)
+        for (int l = 0; l < (int)t->joints[i].size; ++l) body_of[(int)t->joints[i].v + l] = i;
+}
+
+/* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by parameters. */
+static int derivatives(const Tree *t, int nw, int n, const Slope *slopes, double *ab, double *dz)
 {
     const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
     if (t->m) place_bodies(t, t->q);
-    int body_of[nv + 1];
-    for (int i = 0; i < t->n; ++i)
-        for (int l = 0; l < (int)t->joints[i].size; ++l) body_of[(int)t->joints[i].v + l] = i;
+    int body_of[t->all];
+    bodies_of(t, body_of);
     columns_by(t, body_of, BY_Q, 0, nv, 0, nw, ab, dz);
     columns_by(t, body_of, BY_RHO, 0, t->nz, nv, nw, ab, dz);
     for (int row = 0; row < 2 * nv; ++row) memset(ab + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     for (int row = 0; row < t->nz; ++row) memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     columns_by_forces(t, nw, ab, dz);
     columns_by(t, body_of, BY_PRESCRIBED, t->nz, nv, 2 * nv + t->nu, nw, ab, dz);
+    if (n) {
+        columns_by_parameters(t, slopes, n - 1, nw - n, nw, ab, dz);
+        columns(t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
+    }
+    if (t->leaders) share(t, body_of, nw, ab, dz);
     return t->m ? constrain(t, nw, ab, dz) : CONVERGED;
 }
 
@@ -263,7 +319,7 @@ static int derivatives(const Tree *t, int nw, double *ab, double *dz)
 int tree_derivatives(double *const *a, int nw)
 {
     const Tree t = tree_at(a);
-    return derivatives(&t, nw, a[AB], a[DZ]);
+    return derivatives(&t, nw, 0, 0, a[AB], a[DZ]);
 }
 
 /* r_z where the last residual was taken, with the inverse of the tree's part in its place, into a[R_Z]. */
@@ -294,7 +350,7 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
     if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    return derivatives(&t, n_variables(&t), a[AB], a[DZ]);
+    return derivatives(&t, n_variables(&t), 0, 0, a[AB], a[DZ]);
 }
 
 /* With the parameters among the variables. */
@@ -303,10 +359,6 @@ int tree_linearize_wide(int (*step)(double *const *), double *const *a)
     const int status = step(a), n = N_P;
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
-    const int nw = n_variables(&t) + n;
     if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    if (derivatives(&t, nw, a[AB], a[DZ])) return SINGULAR;
-    columns_by_parameters(&t, (const Slope *)a[SLOPES], n - 1, nw - n, nw, a[AB], a[DZ]);
-    columns(&t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, a[AB], a[DZ]);
-    return CONVERGED;
+    return derivatives(&t, n_variables(&t) + n, n, (const Slope *)a[SLOPES], a[AB], a[DZ]);
 }

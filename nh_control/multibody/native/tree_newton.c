@@ -141,20 +141,22 @@ static void readout(const Tree *t, double *x1)
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const int v = (int)j->v, q = (int)j->q, n = (int)j->size;
+        if (v >= t->nv) continue;
         if (j->kind < MANIFOLD) {
             const double rate = rate_of(t, j, t->at);
-            x1[q] = j->prescribed ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
-            rho1[v] = j->prescribed ? rate : t->r[v] + t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
+            x1[q] = j->prescribed > 0 ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
+            rho1[v] = j->prescribed > 0 ? rate : t->r[v] + t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
             continue;
         }
         Wide *w = t->wides + (int)j->wide;
         joint_after(t, j, w);
-        memcpy(x1 + q, w->end, sizeof(double) * (int)j->stored);
+        memcpy(x1 + q, w->end, sizeof(double) * (int)(j->size + j->turns));
         for (int l = 0; l < n; ++l) {
             const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
             rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
         }
     }
+    if (t->leaders) gather(t, t->k, 1.0, rho1);
 }
 
 /* Whether the quaternions of the configuration at the start are some. */
@@ -179,7 +181,7 @@ static int all_finite(const double *x, int n)
 
 static void load_forces(const Tree *t)
 {
-    memset(t->force, 0, sizeof(double) * t->nv);
+    memset(t->force, 0, sizeof(double) * t->all);
     for (int i = 0; i < t->nu; ++i) t->force[(int)t->actuated[i]] += t->u[i];
 }
 

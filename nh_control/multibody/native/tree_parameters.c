@@ -15,7 +15,7 @@ static Jumps jumps_at(const Tree *t, v8 *room)
 {
     Jumps s = {.own = (v8 (*)[9])room};
     s.extra = (v8 (*)[2])(s.own + t->n);
-    s.weight = (v8 *)(s.extra + t->nv);
+    s.weight = (v8 *)(s.extra + t->all);
     return s;
 }
 
@@ -58,11 +58,14 @@ static void by_position(const Tree *t, int body, int axis, int lane, double by, 
     add_in(b, column, y);
     add_to_lane(c[(int)j->parent], lane, by, y);
     add_to_lane(s->own[body], lane, by, phi);
-    for (int l = 0; l < (int)j->size && !j->prescribed; ++l) {
+    for (int l = 0; l < (int)j->size && j->prescribed <= 0; ++l) {
         right[(int)j->v + l][lane] += by * dot9(o[l].row, phi);
         s->extra[(int)j->v + l][1][lane] += by * dot9(o[l].row1, phi);
     }
 }
+
+/* What right-hand sides of a joint with one coordinate are divided by. */
+INLINE double divisor_of(const Tree *t, const Joint *j) { return j->prescribed ? 1.0 : t->rows[(int)j->v].pivot; }
 
 /* Springs and dampers on a coordinate. */
 static void by_element(const Tree *t, int body, int place, int lane, double by, v8 *right, const Jumps *s)
@@ -70,10 +73,10 @@ static void by_element(const Tree *t, int body, int place, int lane, double by, 
     const Joint *j = t->joints + body;
     const int v = (int)j->v;
     const double rate = t->bodies[body].rate, q = t->q[(int)j->q] + t->k * rate;
-    if (j->prescribed) return;
+    if (j->prescribed > 0) return;
     const double before = place == BY_DAMPING ? -t->left * t->h * rate : place == BY_PULL ? t->k : -t->k * q;
     const double after = place == BY_DAMPING ? -(1 - t->left) * t->h * rate : before;
-    right[v][lane] += by * before / t->rows[v].pivot;
+    right[v][lane] += by * before / divisor_of(t, j);
     s->extra[v][1][lane] += by * after;
 }
 
@@ -134,9 +137,9 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
         after[l] = t->h * dot(twist_of(w->Z1, n, l).v, gravity);
     }
     if (n > 1) solve_wide(w, n, before, before);
-    else if (j->kind == PRISMATIC && !j->prescribed) {
+    else if (j->kind == PRISMATIC && j->prescribed <= 0) {
         after[0] = t->k * gravity[2];
-        before[0] = after[0] / t->rows[v].pivot;
+        before[0] = after[0] / divisor_of(t, j);
     }
     for (int l = 0; l < n; ++l) {
         right[v + l] += before[l] * s->weight[i];
@@ -157,15 +160,15 @@ static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right,
     const Row *o = t->rows + v;
     const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h, force = t->force[v] - j->damping * rate;
     for (int c = 0; c < 3; ++c) {
-        phi[c] = j->prescribed ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
-        column[c] = j->prescribed ? slower * (o->column[c] - t->k * o->column_q[c]) : half * o->column_q[c];
+        phi[c] = j->prescribed > 0 ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
+        column[c] = j->prescribed > 0 ? slower * (o->column[c] - t->k * o->column_q[c]) : half * o->column_q[c];
     }
-    if (j->prescribed) {
+    if (j->prescribed > 0) {
         s->extra[v][1][0] += slower;
         return;
     }
-    right[v][0] += (half * o->source + 0.5 * t->low[v] + t->left * force) / o->pivot;
-    s->extra[v][0][0] += rate;
+    right[v][0] += (half * o->source + 0.5 * t->low[v] + t->left * force) / divisor_of(t, j);
+    s->extra[v][0][0] += v < t->nv ? rate : 0.0;
     s->extra[v][1][0] += half * o->source1 + 0.5 * t->low[v] + (1 - t->left) * force;
 }
 

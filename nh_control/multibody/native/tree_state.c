@@ -3,7 +3,7 @@
 static Tree node_at(double *const *a)
 {
     const Tree t = tree_at(a);
-    memset(t.force, 0, sizeof(double) * t.nv);
+    memset(t.force, 0, sizeof(double) * t.all);
     return node_of(&t);
 }
 
@@ -15,6 +15,7 @@ void tree_momentum(double *const *a)
     for (int i = 0; i < t.n; ++i) {
         const Joint *j = t.joints + i;
         const int v = (int)j->v, n = (int)j->size;
+        if (v >= t.nv) continue;
         if (j->kind < MANIFOLD) {
             a[X1][t.nq + v] = t.high[v];
             continue;
@@ -23,13 +24,14 @@ void tree_momentum(double *const *a)
         joint_along(&t, j, w);
         for (int l = 0; l < n; ++l) a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
     }
+    if (t.leaders) gather(&t, 0.0, 1.0, a[X1] + t.nq);
 }
 
 /* The velocity of the state in a[X], into a[Z]. */
 int tree_velocity(double *const *a)
 {
     const Tree t = tree_at(a);
-    memset(t.force, 0, sizeof(double) * t.nv);
+    memset(t.force, 0, sizeof(double) * t.all);
     start_constraints(&t);
     return velocity_of(&t, a[Z]);
 }
@@ -38,18 +40,17 @@ int tree_velocity(double *const *a)
 double tree_energy(double *const *a)
 {
     const Tree t = node_at(a);
-    double energy = 0.0, *depth = t.weights;
+    double energy = 0.5 * TREE_OF(a)->held;
     tree_momentum(a);
     for (int i = 0; i < t.nv; ++i) energy += 0.5 * a[Z][i] * a[X1][t.nq + i];
     for (int i = 0; i < t.n; ++i) {
         const Joint *j = t.joints + i;
-        const Body *b = t.bodies + i;
-        const int v = (int)j->v;
-        depth[v] = (j->parent < 0 ? 0.0 : depth[(int)t.joints[(int)j->parent].v]) + dot(t.gravity, b->p);
-        energy -= j->mass * depth[v] + dot(b->first, t.gravity);
+        Body *b = t.bodies + i;
+        b->depth = (j->parent < 0 ? 0.0 : t.bodies[(int)j->parent].depth) + dot(t.gravity, b->p);
+        energy -= j->mass * b->depth + dot(b->first, t.gravity);
         if (j->kind < MANIFOLD) {
             const double q = t.q[(int)j->q];
-            energy += 0.5 * (j->stiffness * q * q + j->held) - j->pull * q;
+            energy += 0.5 * j->stiffness * q * q - j->pull * q;
         }
     }
     return energy;

@@ -4,14 +4,14 @@
 
 static double rate_of(const Tree *t, const Joint *j, const double *z)
 {
-    const int v = (int)j->v;
-    return j->prescribed ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v];
+    const int v = (int)j->lead;
+    return j->ratio * (j->prescribed > 0 ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v]);
 }
 
 /* The pose of a body. */
 INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body *b, double z)
 {
-    const double q = t->q[(int)j->q] + t->k * z;
+    const double q = j->ratio * t->q[(int)j->q] + t->k * z;
     for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
     b->p = outward(parent, j->p);
     if (j->kind == REVOLUTE) {
@@ -106,7 +106,8 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
             t->high[v] = high;
-            if (!j->prescribed) {
+            if (j->prescribed == FOLLOWS) t->size[v] = turns * sizes;
+            if (!j->prescribed || j->prescribed == SHARED) {
                 t->r[v] = t->rho[v] + t->k * low - high + t->left * t->h * (t->force[v] - j->damping * z[v]);
                 if (sized) t->size[v] = fabs(t->rho[v]) + turns * sizes + k * (fabs(j->pull) + j->stiffness * fabs(q)) + h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
             }
@@ -125,6 +126,23 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
     }
 }
 
+/* Adds to the rows of joints that others follow what these have of the derivatives of the Lagrangian. */
+static void gather(const Tree *t, double by_low, double by_high, double *row)
+{
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        if (j->prescribed == FOLLOWS) row[(int)j->lead] += j->ratio * (by_low * t->low[(int)j->v] + by_high * t->high[(int)j->v]);
+    }
+}
+
+static void gather_sizes(const Tree *t)
+{
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        if (j->prescribed == FOLLOWS) t->size[(int)j->lead] += fabs(j->ratio) * t->size[(int)j->v];
+    }
+}
+
 /* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many turns have the round-off of their own size. */
 static void residual(const Tree *t, const double *z, double turns)
 {
@@ -136,12 +154,15 @@ static void residual(const Tree *t, const double *z, double turns)
         outward_sweep(t, z, 0);
         inward_sweep(t, z, 0.0, 0);
     }
+    if (!t->leaders) return;
+    gather(t, t->k, -1.0, t->r);
+    if (turns > 0.0) gather_sizes(t);
 }
 
 static double many_turns(const Tree *t)
 {
     double most = 1.0;
     for (int i = 0; i < t->n; ++i)
-        if (t->joints[i].kind == REVOLUTE) most = fmax(most, fabs(t->q[(int)t->joints[i].q]));
+        if (t->joints[i].kind == REVOLUTE) most = fmax(most, fabs(t->joints[i].ratio * t->q[(int)t->joints[i].q]));
     return most;
 }
