@@ -14,6 +14,8 @@ from nh_control.multibody import (
     JointSpring,
     Mimic,
     Multibody,
+    Point,
+    Wrench,
     fixed,
     floating,
     planar,
@@ -83,6 +85,15 @@ def with_followers(model, count, rng):
         frames.append(revolute(f"c{k}", f"m{k}", rng.normal(size=3), at=rng.normal(size=3) / 3))
         bodies += [body(f"m{k}", rng), body(f"c{k}", rng)]
     return replace(model, frames=frames, bodies=bodies)
+
+
+def with_wrenches(model, count, rng):
+    """The model with wrenches on points of some of its frames, before and behind other inputs."""
+    names = [frame.name for frame in model.frames]
+    points = (Point(str(rng.choice(names)), rng.normal(size=3) / 3) for _ in range(count))
+    ways = "body", "world"
+    wrenches = [Wrench(f"w{k}", point, ways[k % 2]) for k, point in enumerate(points)]
+    return replace(model, inputs=[*wrenches[:1], *model.inputs, *wrenches[1:]])
 
 
 def both_ways(model, h=0.02, forcing="symmetric"):

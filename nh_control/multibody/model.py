@@ -139,8 +139,8 @@ class Multibody:
     ) -> Engine | None:
         """The engine in linear time for the midpoint rule on this model's own `system`, where the
         kernel knows all parts and there is a compiler: trees of all joints with gravity, springs,
-        dampers and inputs on joints, prescribed coordinates, and joints that follow others or
-        this package's constraints.
+        dampers and inputs on joints, prescribed coordinates, and one of wrenches, joints that
+        follow others and this package's constraints.
         """
         own = self._wrote(system) and not (system.velocity_constraint or system.domain)
         if method.midpoint_forcing is None or not own or not_a_tree(self):

@@ -10,7 +10,7 @@ import numpy as np
 from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody.bodies import RigidMass
-from nh_control.multibody.elements import JointDamper, JointInput, JointSpring
+from nh_control.multibody.elements import JointDamper, JointInput, JointSpring, Wrench
 from nh_control.multibody.frames import (
     WORLD,
     Floating,
@@ -25,6 +25,7 @@ from nh_control.multibody.frames import (
 )
 from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.tree_constraints import Row, Rows, unknown_constraint
+from nh_control.multibody.tree_wrenches import Push, carriers, pushes, unknown_wrench
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody
@@ -41,6 +42,12 @@ OWN, PRESCRIBED = 0, 1
 FOLLOWS, SHARED, IDLE = -2, -1, 2
 """The same where the joint follows another that is free, is free and followed, is prescribed and
 carries nothing."""
+PLACED = 2
+"""In the place of 1 for a quaternion: velocities of the origin are in the placement's axes."""
+UNUSED = 0.0
+"""So that vectors begin where registers like it."""
+WRENCHES = -1
+"""In the place of a coordinate that an input acts on."""
 SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
 
 
@@ -50,7 +57,11 @@ def not_a_tree(model: Multibody) -> str:
         return f"a {unknown}"
     if model.constraints and any(frame.mimic for frame in model.frames):
         return "joints that follow others, with constraints"
+    if unknown := unknown_wrench(model):
+        return unknown
     for part in (*model.elements, *model.inputs):
+        if type(part) is Wrench:
+            continue
         # what a subclass of these does, the kernel does not know
         if not (
             type(part) is JointSpring or type(part) is JointDamper or type(part) is JointInput
@@ -89,6 +100,16 @@ class TreeData:
         return {WORLD: np.eye(3), **{frame.name: _axes(frame) for frame in self.frames}}
 
     @cached_property
+    def pushes(self) -> list[Push]:
+        """The components of the wrenches, in the order of the inputs."""
+        return list(pushes(self.model, self._index, self.axes))
+
+    @cached_property
+    def carriers(self) -> set[int]:
+        """Places of the velocities that carry a body on which a wrench acts."""
+        return carriers(self.model)
+
+    @cached_property
     def wide_joints(self) -> tuple[Joint, ...]:
         """The kinds of joints with several coordinates."""
         joints = (_upright(frame.joint) for frame in self.frames if not _is_scalar(frame))
@@ -116,16 +137,23 @@ class TreeData:
         `n_p` the number of parameters with the step.
         """
         model, space = self.model, self.model.space
-        nu, held = len(model.inputs), len(model.prescribed)
-        counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu + held)
+        held = len(model.prescribed)
+        actuated = [
+            model.tree.place(entry.coordinate)[1] if isinstance(entry, JointInput) else WRENCHES
+            for entry in model.inputs
+            for _ in entry.names(model.tree)
+        ]
+        nu = len(actuated) + held
+        counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu)
         springs = (e for e in model.elements if isinstance(e, JointSpring))
         at_zero = sum(spring.stiffness * spring.rest**2 for spring in springs)
         shared = len(self.leaders), len(self.followers), at_zero
-        header = [*counts, self.n_wide, left, len(self.rows), *shared, *model.gravity, 0.0]
-        inputs = (entry for entry in model.inputs if isinstance(entry, JointInput))
-        actuated = [model.tree.place(entry.coordinate)[1] for entry in inputs]
+        pushed = len(self.pushes), len(self.carriers), *6 * (UNUSED,)
+        more = (self.n_wide, left, len(self.rows), *shared, *pushed)
+        header = [*counts, *more, *model.gravity, 0.0]
         rows = (row.packed() for row in self.rows)
-        return np.concatenate([header, *self._joints(), actuated, *rows])
+        pushes = (push.packed() for push in self.pushes)
+        return np.concatenate([header, *self._joints(), actuated, *rows, *pushes])
 
     def _joints(self) -> list[np.ndarray]:
         tree, index, turned = self.model.tree, self._index, self.axes
@@ -144,7 +172,7 @@ class TreeData:
             numbers = [
                 *(index.get(parent, -1), self._kind(frame.joint), q.start, own_v),
                 *(v.stop - v.start, v.start),
-                isinstance(frame.joint, (Spherical, Floating)),
+                _turns(frame.joint),
                 ways[frame.name],
                 *(wide, mass, weights[frame.name]),
                 *(np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))),
@@ -239,6 +267,13 @@ def moves_mass(frame: Frame, part: RigidMass) -> bool:
         return False
     ratios = energy / np.sqrt(np.outer(scale, scale))
     return bool(np.linalg.eigvalsh(ratios)[0] > REGULAR)
+
+
+def _turns(joint: Joint) -> int:
+    """Whether a joint's coordinates begin with a quaternion."""
+    if isinstance(joint, Floating) and joint.configuration_space != "SE3":
+        return PLACED
+    return isinstance(joint, (Spherical, Floating))
 
 
 def _is_scalar(frame: Frame) -> bool:

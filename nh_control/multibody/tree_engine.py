@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FILES = (
     "tree",
     "tree_wide",
+    "tree_push",
     "tree_sweep",
     "tree_factor",
     "tree_shared",
@@ -79,13 +80,14 @@ class TreeEngine(Engine):
         self._free, self._m = self._nv - len(system.prescribed), system.n_holonomic
         nx, ndx = system.state_space.nq, system.state_space.nv
         nu = system.nu + len(system.prescribed)
-        room = library["tree_memory"](
-            *(len(data.frames), system.space.nq, self._nv + len(data.followers)),
-            *(data.n_wide, system.n_holonomic, len(data.leaders)),
-        )
         parameters = data.model.numbers.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
         n_w = ndx + nu + (n_p if self._by_parameters else 0)
+        carriers = len(data.carriers)
+        room = library["tree_memory"](
+            *(len(data.frames), system.space.nq, self._nv + len(data.followers)),
+            *(data.n_wide, system.n_holonomic, len(data.leaders), carriers * (3 * carriers + n_w)),
+        )
         self.shapes: Shapes = {
             **step_shapes(nx, nu, n_p, method.n_z, ndx, n_w),
             "tree": self._packed(data),
@@ -116,10 +118,10 @@ class TreeEngine(Engine):
 
     @cached_property
     def wide(self) -> Engine:
-        """The engine that differentiates by the parameters and h, too; of constraints, which move
-        with the placements of frames, the generated one.
+        """The engine that differentiates by the parameters and h, too; of constraints and
+        wrenches, which move with the placements of frames, the generated one.
         """
-        if self._m:
+        if self._m or self._data.pushes:
             return self._generated.wide
         return WideTreeEngine(*self._of, lambda: self._generated)
 

@@ -19,6 +19,7 @@ typedef long long places __attribute__((vector_size(32)));
 #define SHUFFLE(a, i, j, k, l) MIX(a, a, i, j, k, l)
 
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
+enum { PLACED = 2 };                     /* in the place of `turns`: velocities of its origin are in the axes of the placement */
 enum { FOLLOWS = -2, SHARED, IDLE = 2 }; /* in the place of `prescribed`: the joint follows another that is not, it is followed, it is prescribed and carries no mass */
 enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
 
@@ -70,6 +71,12 @@ typedef struct {
     double kind, a, b, turning, length_q, length_v, value, unused;
     v4 at_a, at_b, e_a, e_b;
 } Constraint;
+
+/* A wrench that an input gives (tree_push.c). */
+typedef struct {
+    double body, torque, turning, input;
+    v4 at, e;
+} Push;
 typedef struct { v4 column[3], p; } Place;
 typedef struct { v4 w, v; } Twist;
 
@@ -86,19 +93,20 @@ typedef struct {
 } Functions;
 
 typedef struct {
-    double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held; /* after it: `n` joints, `actuated` coordinates of the forces, `m` constraints, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start; leaders: joints that others follow; held: stiffness times the square of rest of all springs */
+    double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held, pushes, carriers, unused[6]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches, `m` constraints, `pushes`, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start; leaders: joints that others follow; held: stiffness times the square of rest of all springs; carriers: coordinates that carry something pushed */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu, m, leaders, all; /* all: rates of all joints, with those that follow others */
+    int n, nq, nv, nz, nu, m, leaders, pushes, all; /* all: rates of all joints, with those that follow others */
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
     const Joint *joints;
     const Functions *functions;
     const Constraint *constraints;
+    const Push *push;
     const double *actuated, *q, *rho, *u;
-    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
+    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached, *pushed; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
     Body *bodies;
     Row *rows;
     Wide *wides;
@@ -108,6 +116,7 @@ typedef struct {
     Node *nodes;
     double *end, *G0, *sizes, *G1, *Y, *schur, *ab, *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its terms, Dh after it, Y, the small matrix; derivatives by multipliers */
     double *Y_shared, *shared, *met, *by_shared, *ab_shared; /* of joints that others follow (tree_shared.c) */
+    double *changed; /* of wrenches */
     int *order, *lead, *shared_order;
 } Tree;
 
@@ -132,10 +141,10 @@ static double *next_line(const void *m) { return (double *)(((size_t)m + LINE - 
 /* Doubles that joints that others follow need; `all`: rates of all joints. */
 static size_t shared_memory(size_t all, size_t leaders) { return leaders ? leaders * (4 * all + leaders + 2) + all : 0; }
 
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints of several coordinates, constraints, joints that others follow. */
-long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders)
+/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints of several coordinates, constraints, joints that others follow, numbers for the derivatives of wrenches. */
+long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders, int pushed)
 {
-    return 11ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
+    return pushed + 12ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
 }
 
 /* Doubles of a joint in a[TREE]. */
@@ -173,19 +182,20 @@ static double *shared_room(Tree *t, double *m)
 static Tree tree_at(double *const *a)
 {
     const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .leaders = (int)s->leaders, .all = (int)(s->nv + s->followers), .left = s->left, .gravity = s->gravity};
+    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .leaders = (int)s->leaders, .pushes = (int)s->pushes, .all = (int)(s->nv + s->followers), .left = s->left, .gravity = s->gravity};
     t.h = t.span = a[P][N_P - 1];
     t.k = 0.5 * t.h;
     t.joints = (const Joint *)(s + 1);
     t.actuated = (const double *)(t.joints + t.n);
     t.constraints = (const Constraint *)(t.actuated + t.nu);
-    t.functions = (const Functions *)(t.constraints + t.m);
+    t.push = (const Push *)(t.constraints + t.m);
+    t.functions = (const Functions *)(t.push + t.pushes);
     t.q = a[X];
     t.rho = t.q + t.nq;
     t.u = a[U];
     double *m = a[MEMORY];
-    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached};
-    for (int i = 0; i < 11; ++i, m += t.all + t.m) *vectors[i] = m;
+    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached, &t.pushed};
+    for (int i = 0; i < 12; ++i, m += t.all + t.m) *vectors[i] = m;
     t.bodies = (Body *)next_line(m);
     t.rows = (Row *)(t.bodies + t.n);
     t.wides = (Wide *)(t.rows + t.all);
@@ -193,6 +203,7 @@ static Tree tree_at(double *const *a)
     if (t.m) m = constraint_room(&t, (int)s->wides, m);
     if (t.leaders) m = shared_room(&t, m);
     t.lanes = (v8 *)next_line(m);
+    t.changed = (double *)(t.lanes + 28 * t.n + 3 * t.all) + t.n / 8 + 1;
     return t;
 }
 

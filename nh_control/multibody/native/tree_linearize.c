@@ -198,24 +198,83 @@ static void columns_by(const Tree *t, const int *body_of, int kind, int from, in
     }
 }
 
+/* y (n) += s x. */
+INLINE void add_row(int n, double s, const double *x, double *y)
+{
+    for (int i = 0; i < n; ++i) y[i] += s * x[i];
+}
+
 /* A force acts like `left h` of a momentum before the step, and (1 - left) h of one after it. */
 static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
 {
     const int nv = t->nv, nu = t->nu;
     const double before = t->left * t->h, after = (1 - t->left) * t->h;
     int on[nu + 1];
-    for (int i = 0; i < nu; ++i) on[i] = nv + (int)t->actuated[i];
+    for (int i = 0; i < nu; ++i) on[i] = nv + (t->actuated[i] < 0.0 ? 0 : (int)t->actuated[i]);
     for (int row = 0; row < 2 * nv + t->nz; ++row) {
         double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv);
         for (int i = 0; i < nu; ++i) all[2 * nv + i] = before * all[on[i]];
     }
-    for (int i = 0; i < nu; ++i) ab[(size_t)nw * on[i] + 2 * nv + i] += after;
+    for (int i = 0; i < nu; ++i)
+        if (t->actuated[i] >= 0.0) ab[(size_t)nw * on[i] + 2 * nv + i] += after;
 }
 
-/* y (n) += s x. */
-INLINE void add_row(int n, double s, const double *x, double *y)
+/* A wrench acts on several coordinates. */
+static void columns_by_pushes(const Tree *t, int nw, double *ab, double *dz)
 {
-    for (int i = 0; i < n; ++i) y[i] += s * x[i];
+    const int nv = t->nv;
+    for (int i = 0; i < t->pushes; ++i) {
+        const int at = 2 * nv + (int)t->push[i].input;
+        double *f = t->pushed;
+        memset(f, 0, sizeof(double) * nv);
+        add_push(t, t->push + i, 1.0, f);
+        for (int row = 0; row < 2 * nv + t->nz; ++row) {
+            double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv), total = 0.0;
+            for (int v = 0; v < t->nz; ++v) total += f[v] * all[nv + v];
+            all[at] = t->left * t->h * total;
+        }
+        for (int v = 0; v < t->nz; ++v) ab[(size_t)nw * (nv + v) + at] += (1 - t->left) * t->h * f[v];
+    }
+}
+
+/* What the changes of f add to all columns, as if they were changes of the momentum before the step: with C = dz/drho of the n coordinates that carry something pushed
+ *   y = F_z dz + F_q dq,   dz = dz0 + C y,   (1 - F_z C) y = F_z dz0 + F_q dq,   dz0: without them. */
+static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv;
+    int place[nv], of[n], order[n];
+    double *F_z = t->changed, *F_q = F_z + n * n, *equations = F_q + n * n, *y = equations + n * n;
+    memset(place, -1, sizeof place);
+    for (int i = 0, count = 0; i < t->pushes; ++i)
+        for (int b = (int)t->push[i].body; b >= 0; b = (int)t->joints[b].parent)
+            for (int v = (int)t->joints[b].v; v < (int)(t->joints[b].v + t->joints[b].size); ++v)
+                if (place[v] < 0) of[count] = v, place[v] = count++;
+    slopes_of_pushes(t, n, place, F_z, F_q);
+    memset(equations, 0, sizeof(double) * n * n);
+    memset(y, 0, sizeof(double) * n * nw);
+    for (int a = 0; a < n; ++a) {
+        equations[n * a + a] = 1.0;
+        for (int b = 0; b < n; ++b) {
+            const double *by = dz + (size_t)nw * of[b];
+            for (int c = 0; c < n; ++c) equations[n * a + c] -= F_z[n * a + b] * by[nv + of[c]];
+            add_row(nw, F_z[n * a + b], by, y + (size_t)nw * a);
+            y[(size_t)nw * a + of[b]] += F_q[n * a + b];
+        }
+    }
+    if (lu_factor(equations, n, order)) return SINGULAR;
+    for (int k = 0; k < nw; ++k) {
+        double column[n];
+        for (int a = 0; a < n; ++a) column[a] = y[(size_t)nw * a + k];
+        lu_solve(equations, n, order, column, column);
+        for (int a = 0; a < n; ++a) y[(size_t)nw * a + k] = column[a];
+    }
+    for (int row = 0; row < 2 * nv + t->nz; ++row) {
+        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv), by[n];
+        for (int a = 0; a < n; ++a) by[a] = all[nv + of[a]];
+        for (int a = 0; a < n; ++a) add_row(nw, by[a], y + (size_t)nw * a, all);
+    }
+    for (int a = 0; a < n; ++a) add_row(nw, (1 - t->left) / t->left, y + (size_t)nw * a, ab + (size_t)nw * (nv + of[a]));
+    return CONVERGED;
 }
 
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors of their equations; and what they change in the other rows: by_ab, by_dz. */
@@ -294,7 +353,7 @@ static void bodies_of(const Tree *t, int *body_of)
 }
 
 /* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by parameters. */
-static int derivatives(const Tree *t, int nw, int n, const Slope *slopes, double *ab, double *dz)
+static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes, double *ab, double *dz)
 {
     const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
@@ -306,12 +365,14 @@ static int derivatives(const Tree *t, int nw, int n, const Slope *slopes, double
     for (int row = 0; row < 2 * nv; ++row) memset(ab + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     for (int row = 0; row < t->nz; ++row) memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     columns_by_forces(t, nw, ab, dz);
+    columns_by_pushes(t, nw, ab, dz);
     columns_by(t, body_of, BY_PRESCRIBED, t->nz, nv, 2 * nv + t->nu, nw, ab, dz);
     if (n) {
         columns_by_parameters(t, slopes, n - 1, nw - n, nw, ab, dz);
         columns(t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
     }
     if (t->leaders) share(t, body_of, nw, ab, dz);
+    if (carriers && bend_pushes(t, carriers, nw, ab, dz)) return SINGULAR;
     return t->m ? constrain(t, nw, ab, dz) : CONVERGED;
 }
 
@@ -319,7 +380,7 @@ static int derivatives(const Tree *t, int nw, int n, const Slope *slopes, double
 int tree_derivatives(double *const *a, int nw)
 {
     const Tree t = tree_at(a);
-    return derivatives(&t, nw, 0, 0, a[AB], a[DZ]);
+    return derivatives(&t, nw, (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]);
 }
 
 /* r_z where the last residual was taken, with the inverse of the tree's part in its place, into a[R_Z]. */
@@ -350,7 +411,7 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
     if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    return derivatives(&t, n_variables(&t), 0, 0, a[AB], a[DZ]);
+    return derivatives(&t, n_variables(&t), (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]);
 }
 
 /* With the parameters among the variables. */
@@ -360,5 +421,5 @@ int tree_linearize_wide(int (*step)(double *const *), double *const *a)
     if (status != CONVERGED) return status;
     const Tree t = tree_at(a);
     if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    return derivatives(&t, n_variables(&t) + n, n, (const Slope *)a[SLOPES], a[AB], a[DZ]);
+    return derivatives(&t, n_variables(&t) + n, (int)TREE_OF(a)->carriers, n, (const Slope *)a[SLOPES], a[AB], a[DZ]);
 }

@@ -150,13 +150,14 @@ static void readout(const Tree *t, double *x1)
         }
         Wide *w = t->wides + (int)j->wide;
         joint_after(t, j, w);
-        memcpy(x1 + q, w->end, sizeof(double) * (int)(j->size + j->turns));
+        memcpy(x1 + q, w->end, sizeof(double) * ((int)j->size + (j->turns != 0.0)));
         for (int l = 0; l < n; ++l) {
             const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
             rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
         }
     }
     if (t->leaders) gather(t, t->k, 1.0, rho1);
+    for (int v = 0; t->pushes && v < t->nz; ++v) rho1[v] += (1 - t->left) * t->h * t->pushed[v];
 }
 
 /* Whether the quaternions of the configuration at the start are some. */
@@ -182,7 +183,8 @@ static int all_finite(const double *x, int n)
 static void load_forces(const Tree *t)
 {
     memset(t->force, 0, sizeof(double) * t->all);
-    for (int i = 0; i < t->nu; ++i) t->force[(int)t->actuated[i]] += t->u[i];
+    for (int i = 0; i < t->nu; ++i)
+        if (t->actuated[i] >= 0.0) t->force[(int)t->actuated[i]] += t->u[i];
 }
 
 static int from_zero(const Tree *t, int patient, double *z, double *info)

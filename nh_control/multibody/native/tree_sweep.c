@@ -154,6 +154,7 @@ static void residual(const Tree *t, const double *z, double turns)
         outward_sweep(t, z, 0);
         inward_sweep(t, z, 0.0, 0);
     }
+    if (t->pushes) add_pushes(t, turns > 0.0);
     if (!t->leaders) return;
     gather(t, t->k, -1.0, t->r);
     if (turns > 0.0) gather_sizes(t);

@@ -1,0 +1,96 @@
+"""Wrenches on bodies as the numbers that the linear-time kernel of trees reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.multibody.elements import WRENCH, Wrench
+from nh_control.multibody.frames import ORIGIN, WORLD, Frame
+from nh_control.multibody.kinematics import Point
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+
+@dataclass(frozen=True)
+class Push:
+    """One component of a wrench on the frame of number `body`: a torque, or a force at a point
+    `at`, along `way`, both in the kernel's axes; `turning`: whether the way is fixed in the body,
+    not in the world; `place` is that of its input.
+    """
+
+    body: int
+    torque: bool
+    turning: bool
+    place: int
+    at: np.ndarray
+    way: np.ndarray
+
+    def packed(self) -> np.ndarray:
+        """What `native/tree.c` declares."""
+        numbers = [self.body, self.torque, self.turning, self.place]
+        return np.concatenate(
+            [numbers, *(np.append(vector, 0.0) for vector in (self.at, self.way))]
+        )
+
+
+def unknown_wrench(model: Multibody) -> str:
+    """What of a model's wrenches the kernel does not know, "" if it knows all."""
+    wrenches = [entry for entry in model.inputs if type(entry) is Wrench]
+    if wrenches and model.constraints:
+        return "wrenches with constraints"
+    followed = {frame.mimic.coordinate for frame in model.frames if frame.mimic}
+    for entry in wrenches:
+        frames = carriers_of(model, entry)
+        if not frames:
+            return "a Wrench on the world"
+        if any(frame.mimic or frame.coordinate in followed for frame in frames):
+            return "a Wrench on joints that follow others, or are followed"
+        if any(frame.coordinate in model.prescribed for frame in frames):
+            return "a Wrench on prescribed joints"
+    return ""
+
+
+def carriers_of(model: Multibody, entry: Wrench) -> list[Frame]:
+    """The moving frames that carry the point of a wrench."""
+    tree, found = model.tree, []
+    anchor = tree.anchors[_frame_of(entry)][0]
+    while anchor != WORLD:
+        found.append(tree.frames[anchor])
+        anchor = tree.anchors[found[-1].parent][0]
+    return found
+
+
+def carriers(model: Multibody) -> set[int]:
+    """Places of the velocities that carry a body on which a wrench acts."""
+    entries = (entry for entry in model.inputs if isinstance(entry, Wrench))
+    frames = (frame for entry in entries for frame in carriers_of(model, entry))
+    places = (model.tree.places(frame.coordinate)[1] for frame in frames)
+    return {v for place in places for v in range(place.start, place.stop)}
+
+
+def pushes(model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray]) -> Iterator[Push]:
+    """The components of a model's wrenches in the order of the inputs. `index` are the numbers of
+    its moving frames, `axes` (3, 3) the kernel's in their own.
+    """
+    place = 0
+    for entry in model.inputs:
+        if isinstance(entry, Wrench):
+            frame = _frame_of(entry)
+            at = entry.point.at if isinstance(entry.point, Point) else ORIGIN
+            anchor, origin, turn = model.tree.anchors[frame]
+            position = axes[anchor].T @ (origin + turn @ np.array(at))
+            for k, component in enumerate(entry.components):
+                number, turning = WRENCH.index(component), entry.axes == "body"
+                way = np.eye(3)[number % 3]
+                way = axes[anchor].T @ turn @ way if turning else way
+                yield Push(index[anchor], number < 3, turning, place + k, position, way)
+        place += len(entry.names(model.tree))
+
+
+def _frame_of(entry: Wrench) -> str:
+    return entry.point.frame if isinstance(entry.point, Point) else entry.point

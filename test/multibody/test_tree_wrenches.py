@@ -1,0 +1,86 @@
+"""Wrenches on bodies, by the linear-time kernel of trees and by generated equations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_trees import (
+    JOINTS,
+    assert_derivatives,
+    assert_the_same,
+    body,
+    both_ways,
+    random_motion,
+    random_tree,
+    with_wrenches,
+)
+
+from nh_control.integrators import midpoint
+from nh_control.multibody import Coincident, Mimic, Multibody, Wrench, revolute
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import compiled
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+@settings(max_examples=2, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from([0, 1]), min_size=1, max_size=2),
+    wrenches=st.integers(1, 2),
+    seed=st.integers(0, 2**16),
+    forcing=st.sampled_from(["symmetric", "left"]),
+)
+def test_random_wrenches_step_as_generated(kinds, wrenches, seed, forcing):
+    rng = np.random.default_rng(seed)
+    model = with_wrenches(random_tree(kinds, rng), wrenches, rng)
+    assert_the_same(*both_ways(model, forcing=forcing), rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", range(2, len(JOINTS)))
+def test_wrenches_on_what_joints_of_several_coordinates_carry(kind):
+    rng = np.random.default_rng(kind)
+    model = with_wrenches(random_tree([kind, 0], rng), 2, rng)
+    assert_the_same(*both_ways(model, forcing=["symmetric", "left"][kind % 2]), rng)
+
+
+def test_wrenches_many_times_the_weight_of_what_they_act_on():
+    rng = np.random.default_rng(1)
+    tree, generated = both_ways(with_wrenches(random_tree([0, 1], rng), 2, rng))
+    x, u = random_motion(generated, rng)
+    expected = generated.step(x, 300 * u)
+    np.testing.assert_allclose(
+        tree.step(x, 300 * u), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+    )
+
+
+def test_derivatives_of_a_large_tree_that_is_pushed_by_differences():
+    rng = np.random.default_rng(2)
+    model = with_wrenches(random_tree([5, *rng.integers(0, 2, 12)], rng), 3, rng)
+    dsys = midpoint(model.system, 0.02)
+    assert isinstance(dsys._engine, TreeEngine)
+    assert_derivatives(dsys, *random_motion(dsys, rng), rng, 1e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"constraints": [Coincident("pin", "b", "world", along=("x",))]},
+        {"prescribed": ["a"]},
+        {"inputs": [Wrench("push", "world")]},
+        {"inputs": [Wrench("push", "c")]},
+    ],
+    ids=["constraints", "prescribed", "world", "follower"],
+)
+def test_wrenches_that_the_kernel_does_not_know_are_generated(change):
+    rng = np.random.default_rng(3)
+    frames = [revolute("a"), revolute("b", "a", "x"), revolute("c", "b", mimic=Mimic("b"))]
+    bodies = [body(name, rng) for name in "abc"]
+    follows = {"inputs": [Wrench("push", "c")]} == change
+    model = Multibody("pushed", frames, bodies, inputs=[Wrench("push", "a")])
+    if not follows:
+        model = replace(model, frames=frames[:2], bodies=bodies[:2])
+    assert isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
+    assert not isinstance(midpoint(replace(model, **change).system, 0.01)._engine, TreeEngine)
