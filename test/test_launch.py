@@ -285,7 +285,9 @@ def test_headless_ends_with_the_reference_unless_told_otherwise(launched):
 
 
 def test_the_plant_waits_for_the_recording(launched):
-    assert inline(launched(record="true")["plant"]) == {"wait_for": ["rosbag2_recorder"]}
+    assert inline(launched(record="true")["plant"]) == dict.fromkeys(
+        ["wait_for", "heard_by"], ["rosbag2_recorder"]
+    )
 
 
 @pytest.mark.parametrize(

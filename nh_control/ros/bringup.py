@@ -161,7 +161,7 @@ def actions(
     if wanted["headless"]:
         inline.setdefault("on_finish", "exit")
     if wanted["record"]:
-        inline["wait_for"] = ["rosbag2_recorder"]
+        inline["wait_for"] = inline["heard_by"] = ["rosbag2_recorder"]
     robots, exits, started = viewers.robots(text), _Exits(), []
     if wanted["record"]:
         namespaces = [one.namespace for one in robots]

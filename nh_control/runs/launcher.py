@@ -128,7 +128,13 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         ),  # what must be held would fall under no command
         "integral": experiment.integral,
         **(
-            {"output": str(folder / RECORDING), "wait_for": ["recorder"]} if options.record else {}
+            {
+                "output": str(folder / RECORDING),
+                "wait_for": ["recorder"],
+                "heard_by": ["recorder"],
+            }
+            if options.record
+            else {}
         ),
         **({"topics": _with_truth(experiment.scenario)} if options.record and faults else {}),
     }

@@ -246,12 +246,12 @@ def test_nodes_are_given_all_that_was_asked_for(tmp_path):
         },
         "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
         "lockstep": True, "duration_s": 1.5, "on_finish": "exit", "integral": True,
-        "output": str(tmp_path / "recording"), "wait_for": ["recorder"],
+        "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
     }  # fmt: skip
     plain = launcher.parameters(
         whole(options=PlantOptions(), integral=False), Options(record=False), tmp_path
     )
-    assert not {"output", "wait_for", "topics", "disturb", "fault"} & plain.keys()
+    assert not {"output", "wait_for", "heard_by", "topics", "disturb", "fault"} & plain.keys()
     assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
     assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
     assert "topics" not in launcher.parameters(whole(), Options(record=False), tmp_path)

@@ -106,14 +106,16 @@ def test_a_hundred_thousand_wrong_messages_end_no_node(nodes, probe):
     from nh_control.ros.loop.command_validator import Rejection
 
     started = [nodes.start(name) for name in ("tracker", "display")]
-    started.append(nodes.start("plant", REAL_TIME))
+    started.append(nodes.start("plant", {**REAL_TIME, "fallback": "damp"}))
     markers = probe.listen(MarkerArray, "markers")
     probe.wait(lambda: steps(probe) > 20 and markers, "steps and markers")
     bombard(probe, Fuzzer(SEED))
-    assert probe.call("reset").success and probe.call("pause", False).success
     late = Probe(probe.node.context.get_domain_id())  # has heard nothing of it
     try:
         seen = [late.joint_states, late.commands, late.listen(MarkerArray, "markers")]
+        # on a machine that is too busy to answer in time the board runs into its singularity
+        late.wait(lambda: late.node.count_publishers("joint_states") > 0, "discovery")
+        assert probe.call("reset").success and probe.call("pause", False).success
         late.wait(lambda: all(len(received) > 20 for received in seen), "messages")
     finally:
         late.close()
@@ -150,5 +152,5 @@ def bombard(probe, fuzzer):
             client.call_async(SetParameters.Request(parameters=[change]))
             probe.call("pause", fuzzer.chance(0.5))
             probe.call(fuzzer.pick(["reset", "step", "reset_state", "load_state"]))
-    speed = Parameter("speed_factor", value=1.0).to_parameter_msg()
+    speed = Parameter("speed_factor", value=0.2).to_parameter_msg()
     probe.ask(client, SetParameters.Request(parameters=[speed]))

@@ -155,12 +155,15 @@ class Silent(Hardware):
 class Simulated(Interface):
     """That of a simulated plant."""
 
-    def __init__(self, integral=False):
+    def __init__(self, integral=False, expected=()):
         super().__init__(integral)
-        publisher = types.SimpleNamespace(get_subscription_count=lambda: 0, topic_name="c")
+        self.matched = 0
+        publisher = types.SimpleNamespace(
+            get_subscription_count=lambda: self.matched, topic_name="c"
+        )
         self.made = SimulationInterface(
             self.node, self.node, self.codecs, self.sequence, self.report, publisher,
-            self._send, self._begin,
+            self._send, self._begin, expected,
         )  # fmt: skip
 
     @property
@@ -442,13 +445,14 @@ def test_a_new_run_begins_with_the_first_leg():
     assert plant.sent[-1][1] == 0 and plant.sequence.leg(20).start == 0
 
 
-def waits(monkeypatch, plant):
-    """How long it waits for listeners, by a clock that sleep alone moves."""
+def waits(monkeypatch, slept=lambda time_s: None):
+    """How long it has waited for listeners, by a clock that sleep alone moves."""
     now = [10.0]
 
     def sleep(seconds):
         now[0] += seconds
-        assert now[0] < 20.0
+        assert now[0] < 40.0
+        slept(now[0] - 10.0)
 
     stand_in = types.SimpleNamespace(
         monotonic=lambda: now[0], sleep=sleep, perf_counter=lambda: 0.0
@@ -457,24 +461,51 @@ def waits(monkeypatch, plant):
     return lambda: now[0] - 10.0
 
 
-def test_a_first_or_repeated_answer_waits_for_those_who_listen_but_not_for_ever(monkeypatch):
+def listener(name):
+    """A subscription of the commands, as the graph tells it."""
     from rclpy.qos import DurabilityPolicy
 
+    quality = types.SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
+    return types.SimpleNamespace(node_name=name, qos_profile=quality)
+
+
+def test_a_first_or_repeated_answer_waits_for_those_who_listen_but_not_for_ever(monkeypatch):
     plant = Simulated()
     plant.start(0)
-    waited = waits(monkeypatch, plant)
-    quality = types.SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    recorder = types.SimpleNamespace(node_name="recorder", qos_profile=quality)
+    waited = waits(monkeypatch)
     plant.state(0)
     assert waited() == 0.0  # nobody listens
-    plant.node.listening = [recorder]
+    plant.node.listening = [listener("recorder")]
     plant.state(1)
     assert waited() == 0.0  # the run has begun
     plant.state(1)
     assert waited() == pytest.approx(1.0, abs=0.1) and len(plant.sent) == 3
-    assert len(plant.node.warnings) == 1 and "was not matched in 1 s" in plant.node.warnings[0]
+    assert len(plant.node.warnings) == 1 and "was not matched" in plant.node.warnings[0]
     plant.state(1)
     assert waited() == pytest.approx(1.0, abs=0.1) and len(plant.node.warnings) == 1
+
+
+def test_the_first_answer_waits_for_those_who_are_to_hear_it(monkeypatch):
+    plant = Simulated(expected=["recorder"])
+    plant.start(0)
+
+    def later(time_s):
+        if time_s > 2.0:
+            plant.node.listening = [listener("recorder"), listener("plant")]
+        if time_s > 3.0:
+            plant.matched = 2
+
+    waited = waits(monkeypatch, later)
+    plant.state(0)
+    assert waited() == pytest.approx(3.0, abs=0.1) and not plant.node.warnings
+    assert len(plant.sent) == 1
+    absent = Simulated(expected=["recorder", "logger"])
+    absent.start(0)
+    absent.node.listening, absent.matched = [listener("logger")], 1
+    waited = waits(monkeypatch)
+    absent.state(0)
+    assert waited() == pytest.approx(10.0, abs=0.1) and len(absent.sent) == 1
+    assert absent.node.warnings == ["recorder does not hear c ('heard_by')"]
 
 
 # Of hardware -------------------------------------------------------------------------------------

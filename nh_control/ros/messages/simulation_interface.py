@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from rclpy.node import Node
@@ -25,8 +25,8 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.listeners import listeners
 
 QUEUE = 10
-MATCHED_S = 1.0
-"""How long an answer may wait until it reaches all that listen, among them a recorder."""
+MATCHED_S, EXPECTED_S = 1.0, 10.0
+"""How long a first answer may wait until it reaches all that listen, and those that are to."""
 
 
 class SimulationInterface:
@@ -36,7 +36,8 @@ class SimulationInterface:
     The step of the reference is that of the stamp, so the tracker may start at any time, and a
     plant that starts again is followed from its start: `started_anew` is called. So it is where
     the plant says that the reference starts at another time. A state that is published again gets
-    the same answer again. States of a run that cannot be joined, see `Joining`, get none.
+    the same answer again. States of a run that cannot be joined, see `Joining`, get none. The
+    first answer waits for nodes that are `expected` to listen.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class SimulationInterface:
         publisher: Publisher,
         send: Callable[[np.ndarray | None, int, int], None],
         started_anew: Callable[[], None],
+        expected: Collection[str] = (),
     ):
         self._node, self._inbox, self._patient = node, inbox, True
+        self._expected = set(expected)
         self._sequence, self._dsys, self._report = sequence, sequence.dsys, report
         self._publisher, self._send, self._started_anew = publisher, send, started_anew
         self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
@@ -130,23 +133,23 @@ class SimulationInterface:
             self._forget()
 
     def _await_listeners(self) -> None:
-        """Wait until all known listeners hear the commands; if one has not been matched in time,
-        never again: it may be incompatible.
+        """Wait until all known and expected listeners hear the commands; if one does not in time,
+        never again: it may be incompatible, or not there.
         """
-        deadline = time.monotonic() + MATCHED_S
-        while (
-            self._patient
-            and not self._inbox.closed
-            and listeners(self._node, self._publisher) is None
-        ):
+        deadline = time.monotonic() + (EXPECTED_S if self._expected else MATCHED_S)
+        while self._patient and not self._inbox.closed and (trouble := self._unheard()):
             if time.monotonic() > deadline:
                 self._patient = False
-                topic = self._publisher.topic_name
-                self._node.get_logger().warning(
-                    f"a subscription of {topic} was not matched in {MATCHED_S:g} s: is its "
-                    f"quality of service incompatible?"
-                )
+                self._node.get_logger().warning(trouble)
             time.sleep(1e-3)
+
+    def _unheard(self) -> str:
+        """Who does not hear the commands, "" if all do."""
+        topic, heard_by = self._publisher.topic_name, listeners(self._node, self._publisher)
+        if heard_by is None:
+            return f"a subscription of {topic} was not matched: is its quality incompatible?"
+        absent = self._expected - heard_by
+        return f"{', '.join(sorted(absent))} does not hear {topic} ('heard_by')" if absent else ""
 
     @property
     def _last(self) -> int:

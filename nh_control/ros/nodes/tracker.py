@@ -82,6 +82,7 @@ class Tracker:
                 self._publisher,
                 self._send,
                 self._start_anew,
+                parameters["heard_by"],
             )
         )
         self._actions: GoalActions | None = None

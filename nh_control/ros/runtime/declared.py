@@ -249,6 +249,12 @@ TRACKER = (
         Spec(
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."
         ),
+        Spec(
+            "heard_by",
+            [],
+            "Names of nodes that must have subscribed to the commands before the first one, "
+            "within 10 s, e.g. a recorder.",
+        ),
     )
     + HARDWARE
 )
