@@ -659,6 +659,14 @@ def test_what_is_ended_by_the_launch_has_not_failed(exits, code, text):
         ended(plant, code, shutdown=True)
 
 
+def test_what_others_end_or_what_fails_while_the_launch_ends_is_told(exits):
+    made, ended = exits
+    with pytest.raises(RuntimeError, match="the plant ended with exit code -15"):
+        ended(made.of("plant"), -signal.SIGTERM)
+    with pytest.raises(RuntimeError, match="the display ended with exit code 1"):
+        ended(made.of("display", required=False), 1, shutdown=True)
+
+
 def test_a_killed_tracker_comes_back_and_is_told_at_the_end(exits):
     made, ended = exits
     tracker, plant = made.of("tracker", comes_back=True), made.of("plant")
