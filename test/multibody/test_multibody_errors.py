@@ -16,6 +16,7 @@ from nh_control.multibody import (
     Wrench,
     fixed,
     floating,
+    prismatic,
     revolute,
 )
 
@@ -153,13 +154,15 @@ def test_wrong_parts_are_refused(make, words):
 
 
 def test_only_the_velocities_that_move_no_mass_together_are_named():
+    """Not those that move most of it, here of three slides on each other."""
+    slides = [prismatic("s1"), prismatic("s2", "s1"), prismatic("s3", "s2")]
     frames = [
-        revolute("wheel"),
+        *slides,
         revolute("upper", axis="y"),
         revolute("again", "upper", axis="y"),
         fixed("hand", "again", at=(0, 0, -1.0)),
     ]
-    bodies = [Body("hand", 1.0), Body("wheel", 50.0, inertia=(1.0, 1.0, 1.0))]
+    bodies = [Body(frame.name, 1.0) for frame in (*slides, frames[-1])]
     message = (
         r"singular: the velocities \['upper_dot', 'again_dot'\] of the frames 'upper', 'again' "
         "together move no mass"
