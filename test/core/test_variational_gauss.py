@@ -41,8 +41,7 @@ def test_quadrature_is_that_of_gauss():
     assert np.allclose(a[0], [5 / 36, 2 / 9 - root / 15, 5 / 36 - root / 30])
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", VARIATIONAL)
+@pytest.mark.parametrize("name, method", PAIRS)
 def test_order(name, method):
     """Under damping and constant inputs, in configuration and velocity."""
     order = INTEGRATORS[method].order

@@ -71,6 +71,7 @@ def test_parameters_of_followers_have_exact_derivatives():
     assert_the_same_slopes(parametrized(model), rng)
 
 
+@pytest.mark.slow
 def test_derivatives_of_many_followers_by_differences():
     rng = np.random.default_rng(2)
     model = with_followers(random_tree([5, *rng.integers(0, 2, 12)], rng), 12, rng)
