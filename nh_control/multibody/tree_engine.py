@@ -42,8 +42,10 @@ FILES = (
     "tree_shared",
     "tree_lanes",
     "tree_constraints",
+    "tree_whole",
     "tree_newton",
     "tree_parameters",
+    "tree_columns",
     "tree_linearize",
     "tree_state",
 )
@@ -55,7 +57,7 @@ class TreeEngine(Engine):
     """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
     (native/tree_factor.c), by a compiled kernel that reads the model as numbers. Constraints add a
-    dense system of their multipliers (native/tree_constraints.c).
+    dense system of their multipliers (native/tree_whole.c).
 
     Steps equal those of the generated equations to round-off. Second derivatives are these
     equations' own, made when they are asked for. The `wide` engine has the parameters among the

@@ -1,9 +1,14 @@
-/* A tree of rigid bodies as data. The kernel is compiled once for all trees: tree_*.c in this order, after it numerics/native/simulate.c. Everything is read from the list of arrays
- * that a routine is called with, a[X], a[U], a[P], ...; a[TREE] is the model, a[MEMORY] one thread's room.
+/* A tree of rigid bodies as data. The kernel is compiled once for all trees: tree_*.c in this
+ * order, after it numerics/native/simulate.c. Everything is read from the list of arrays that a
+ * routine is called with, a[X], a[U], a[P], ...; a[TREE] is the model, a[MEMORY] one thread's
+ * room.
  *
- * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one coordinate. Twists (w, v), and wrenches (m, f), dual to them, are about the frame's origin and in
- * the world's axes: from a body to its parent only the origin shifts. Changes of them are those that the body sees, as if the axes turned with it. A vector is three numbers and a zero, so that it
- * fits a vector register; all sums are written out, so that the bits do not depend on the processor. */
+ * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one
+ * coordinate. Twists (w, v), and wrenches (m, f), dual to them, are about the frame's origin and
+ * in the world's axes: from a body to its parent only the origin shifts. Changes of them are those
+ * that the body sees, as if the axes turned with it. A vector is three numbers and a zero, so that
+ * it fits a vector register; all sums are written out, so that the bits do not depend on the
+ * processor. */
 #include <math.h>
 #include <string.h>
 
@@ -19,21 +24,31 @@ typedef long long places __attribute__((vector_size(32)));
 #define SHUFFLE(a, i, j, k, l) MIX(a, a, i, j, k, l)
 
 enum { REVOLUTE, PRISMATIC, MANIFOLD }; /* further kinds of joints count on from MANIFOLD */
-enum { PLACED = 2 };                     /* in the place of `turns`: velocities of its origin are in the axes of the placement */
-enum { FOLLOWS = -2, SHARED, IDLE = 2 }; /* in the place of `prescribed`: the joint follows another that is not, it is followed, it is prescribed and carries no mass */
-enum { LANES = 8, MOST = 6 };            /* right-hand sides side by side; coordinates of a joint */
+/* In the place of `turns`: velocities of its origin are in the axes of the placement. */
+enum { PLACED = 2 };
+/* In the place of `prescribed`: the joint follows another that is not, it is followed, it is
+ * prescribed and carries no mass. */
+enum { FOLLOWS = -2, SHARED, IDLE = 2 };
+enum { LANES = 8, MOST = 6 }; /* right-hand sides side by side; coordinates of a joint */
 
-/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates, and a number more if they begin with a quaternion (`turns`); `weight`: mass of all that it carries; `pull`: stiffness times rest; `held_by`: whether constraints hold it.
- * A joint that follows another moves by `ratio` times that one's coordinate, whose rate is number `lead`, of others `v`; its own `v` counts on from nv. */
+/* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates, and a
+ * number more if they begin with a quaternion (`turns`); `weight`: mass of all that it carries;
+ * `pull`: stiffness times rest; `held_by`: whether constraints hold it. A joint that follows
+ * another moves by `ratio` times that one's coordinate, whose rate is number `lead`, of others
+ * `v`; its own `v` counts on from nv. */
 typedef struct {
-    double parent, kind, q, v, size, lead, turns, prescribed, wide, mass, weight, stiffness, pull, damping, ratio, held_by;
+    double parent, kind, q, v, size, lead, turns, prescribed, wide, mass, weight, stiffness, pull,
+        damping, ratio, held_by;
     v4 column[3], p; /* placement: columns of the rotation, position */
-    v4 first;                /* mass times center */
-    v4 inertia[3];           /* rows of the inertia about the frame's origin */
+    v4 first;        /* mass times center */
+    v4 inertia[3];   /* rows of the inertia about the frame's origin */
 } Joint;
 
-/* What a sweep knows of a body: columns of its rotation, the last of them its joint's axis, position in the parent, twist `nu` that the parent gives it and its own `xi`, mass times center, the
- * wrenches `b` (momentum) and `am` (torque of gravity) of all that it carries; bounds on the size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of all. */
+/* What a sweep knows of a body: columns of its rotation, the last of them its joint's axis,
+ * position in the parent, twist `nu` that the parent gives it and its own `xi`, mass times center,
+ * the wrenches `b` (momentum) and `am` (torque of gravity) of all that it carries; bounds on the
+ * size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of
+ * all. */
 typedef struct {
     v4 column[3], p;
     v4 nu_w, nu_v, xi_w, xi_v, first;
@@ -42,31 +57,39 @@ typedef struct {
     double torque, moment, force, rate, begun, depth, unused[2];
 } Body;
 
-/* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its
- * own dz. `column_in`, `row_in`: on wrenches and motions of the parent. With index 1: of the momentum after the step. `by_q`: of a change of the coordinate at the start. */
+/* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those
+ * of `column` dz; its row is `left` on the body's wrenches, `row` on its motion before its own dz.
+ * `column_in`, `row_in`: on wrenches and motions of the parent. With index 1: of the momentum
+ * after the step. `by_q`: of a change of the coordinate at the start. */
 typedef struct {
     v4 phi[3], column[3], row[3], left[3], column_in[3], row_in[3];
     double pivot, slope1, source, source1;
     v4 row1[3], left1[3], phi_q[3], column_q[3];
 } Row;
 
-/* Joints of several coordinates: what the generated functions return, in the body's axes, and small matrices. */
+/* Joints of several coordinates: what the generated functions return, in the body's axes, and
+ * small matrices. */
 typedef struct {
     double turn[9], at[3], twist[6];
-    double Z0[36], S0[36], Zz[36], Sz[36];            /* body-frame displacement and twist by a change of the start that leaves the end, and by the unknowns */
-    double Zq[36], Sq[36], Z1[36], S1[36], end[8];    /* by a change of the start; of the end; the end */
-    double K[36], K1[36], Kq[36], K1q[36], Ez[36], Eq[36]; /* derivatives of the joint's rows; of local(end, .) */
+    double Z0[36], S0[36], Zz[36], Sz[36]; /* body-frame displacement and twist by a change of the
+                                              start that leaves the end, and by the unknowns */
+    double Zq[36], Sq[36], Z1[36], S1[36],
+        end[8]; /* by a change of the start; of the end; the end */
+    double K[36], K1[36], Kq[36], K1q[36], Ez[36],
+        Eq[36]; /* derivatives of the joint's rows; of local(end, .) */
     double pivot[36], slope1[36], source[36], source1[36];
     v4 am, af, bm, bf; /* adjoint of the displacement, adjoint of the twist */
     int order[MOST];
 } Wide;
 
-/* Their pose at a node in the placement, displacements D (6, n) by every coordinate and those of D; derivatives of the end of a step by the unknowns. */
+/* Their pose at a node in the placement, displacements D (6, n) by every coordinate and those of
+ * D; derivatives of the end of a step by the unknowns. */
 typedef struct {
     double turn[9], at[3], D[36], dD[216], Ez[36];
 } Node;
 
-/* A row of the constraints (tree_constraints.c); the pose of a body in the world; a motion, or a wrench. */
+/* A row of the constraints (tree_constraints.c); the pose of a body in the world; a motion, or a
+ * wrench. */
 typedef struct {
     double kind, a, b, turning, length_q, length_v, value, unused;
     v4 at_a, at_b, e_a, e_b;
@@ -77,28 +100,42 @@ typedef struct {
     double body, torque, turning, input;
     v4 at, e;
 } Push;
-typedef struct { v4 column[3], p; } Place;
-typedef struct { v4 w, v; } Twist;
+typedef struct {
+    v4 column[3], p;
+} Place;
+typedef struct {
+    v4 w, v;
+} Twist;
 
 /* The generated functions of a kind of them. */
 typedef struct {
-    int (*middle)(const double *, const double *, const double *, double *, double *, double *, double *, double *);
+    int (*middle)(const double *, const double *, const double *, double *, double *, double *,
+                  double *, double *);
     int (*along)(const double *, const double *, const double *, double *, double *);
     int (*after)(const double *, const double *, const double *, double *, double *, double *);
-    int (*bend)(const double *, const double *, const double *, const double *, const double *, double *);
-    int (*slopes)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *, double *, double *);
-    int (*growth)(const double *, const double *, const double *, const double *, const double *, double *, double *, double *, double *, double *);
+    int (*bend)(const double *, const double *, const double *, const double *, const double *,
+                double *);
+    int (*slopes)(const double *, const double *, const double *, const double *, const double *,
+                  double *, double *, double *, double *, double *, double *, double *);
+    int (*growth)(const double *, const double *, const double *, const double *, const double *,
+                  double *, double *, double *, double *, double *);
     int (*node)(const double *, double *, double *, double *, double *);
     int (*reach)(const double *, const double *, const double *, double *, double *);
 } Functions;
 
 typedef struct {
-    double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held, pushes, carriers, unused[6]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches, `m` constraints, `pushes`, functions of the kinds of joints; np: parameters and h; left: part of the forces at the start; leaders: joints that others follow; held: stiffness times the square of rest of all springs; carriers: coordinates that carry something pushed */
+    double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held, pushes, carriers,
+        unused[6]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches,
+                      `m` constraints, `pushes`, functions of the kinds of joints; np: parameters
+                      and h; left: part of the forces at the start; leaders: joints that others
+                      follow; held: stiffness times the square of rest of all springs; carriers:
+                      coordinates that carry something pushed */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu, m, leaders, pushes, all; /* all: rates of all joints, with those that follow others */
+    int n, nq, nv, nz, nu, m, leaders, pushes,
+        all;                 /* all: rates of all joints, with those that follow others */
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
     const Joint *joints;
@@ -106,7 +143,9 @@ typedef struct {
     const Constraint *constraints;
     const Push *push;
     const double *actuated, *q, *rho, *u;
-    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached, *pushed; /* at: the unknowns of the last residual; known: its sizes at the iterate before */
+    double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached,
+        *pushed; /* at: the unknowns of the last residual; known: its sizes at the iterate before
+                  */
     Body *bodies;
     Row *rows;
     Wide *wides;
@@ -114,8 +153,11 @@ typedef struct {
     Place *places;
     Twist *motions;
     Node *nodes;
-    double *end, *G0, *sizes, *G1, *Y, *schur, *ab, *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its terms, Dh after it, Y, the small matrix; derivatives by multipliers */
-    double *Y_shared, *shared, *met, *by_shared, *ab_shared; /* of joints that others follow (tree_shared.c) */
+    double *end, *G0, *sizes, *G1, *Y, *schur, *ab,
+        *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its
+                    terms, Dh after it, Y, the small matrix; derivatives by multipliers */
+    double *Y_shared, *shared, *met, *by_shared,
+        *ab_shared;  /* of joints that others follow (tree_shared.c) */
     double *changed; /* of wrenches */
     int *order, *lead, *shared_order;
 } Tree;
@@ -136,15 +178,28 @@ static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, si
 /* Vectors lie best where cache lines begin. */
 enum { LINE = 64 };
 
-static double *next_line(const void *m) { return (double *)(((size_t)m + LINE - 1) / LINE * LINE); }
+static double *next_line(const void *m)
+{
+    return (double *)(((size_t)m + LINE - 1) / LINE * LINE);
+}
 
 /* Doubles that joints that others follow need; `all`: rates of all joints. */
-static size_t shared_memory(size_t all, size_t leaders) { return leaders ? leaders * (4 * all + leaders + 2) + all : 0; }
+static size_t shared_memory(size_t all, size_t leaders)
+{
+    return leaders ? leaders * (4 * all + leaders + 2) + all : 0;
+}
 
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints of several coordinates, constraints, joints that others follow, numbers for the derivatives of wrenches. */
+/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints
+ * of several coordinates, constraints, joints that others follow, numbers for the derivatives of
+ * wrenches. */
 long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders, int pushed)
 {
-    return pushed + 12ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) + (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) + (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) / sizeof(double) + 1;
+    return pushed + 12ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) +
+           shared_memory(nv, leaders) +
+           (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) +
+                       (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) /
+               sizeof(double) +
+           1;
 }
 
 /* Doubles of a joint in a[TREE]. */
@@ -158,7 +213,8 @@ static double *constraint_room(Tree *t, int wides, double *m)
     t->nodes = (Node *)(t->motions + t->nv);
     m = (double *)(t->nodes + wides);
     const size_t rows = (size_t)t->m * t->nv;
-    double **const arrays[] = {&t->end, &t->G0, &t->sizes, &t->G1, &t->Y, &t->by_lam, &t->ab, &t->schur};
+    double **const arrays[] = {&t->end, &t->G0,     &t->sizes, &t->G1,
+                               &t->Y,   &t->by_lam, &t->ab,    &t->schur};
     const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, (size_t)t->m * t->m};
     for (int i = 0; i < 8; m += sizes[i++]) *arrays[i] = m;
     t->order = (int *)m;
@@ -182,7 +238,17 @@ static double *shared_room(Tree *t, double *m)
 static Tree tree_at(double *const *a)
 {
     const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n, .nq = (int)s->nq, .nv = (int)s->nv, .nz = (int)s->nz, .nu = (int)(s->nu - s->nv + s->nz), .m = (int)s->m, .leaders = (int)s->leaders, .pushes = (int)s->pushes, .all = (int)(s->nv + s->followers), .left = s->left, .gravity = s->gravity};
+    Tree t = {.n = (int)s->n,
+              .nq = (int)s->nq,
+              .nv = (int)s->nv,
+              .nz = (int)s->nz,
+              .nu = (int)(s->nu - s->nv + s->nz),
+              .m = (int)s->m,
+              .leaders = (int)s->leaders,
+              .pushes = (int)s->pushes,
+              .all = (int)(s->nv + s->followers),
+              .left = s->left,
+              .gravity = s->gravity};
     t.h = t.span = a[P][N_P - 1];
     t.k = 0.5 * t.h;
     t.joints = (const Joint *)(s + 1);
@@ -194,7 +260,8 @@ static Tree tree_at(double *const *a)
     t.rho = t.q + t.nq;
     t.u = a[U];
     double *m = a[MEMORY];
-    double **const vectors[] = {&t.r, &t.size, &t.known, &t.force, &t.low, &t.high, &t.at, &t.trial, &t.dz, &t.weights, &t.reached, &t.pushed};
+    double **const vectors[] = {&t.r,  &t.size,  &t.known, &t.force,   &t.low,     &t.high,
+                                &t.at, &t.trial, &t.dz,    &t.weights, &t.reached, &t.pushed};
     for (int i = 0; i < 12; ++i, m += t.all + t.m) *vectors[i] = m;
     t.bodies = (Body *)next_line(m);
     t.rows = (Row *)(t.bodies + t.n);
@@ -224,19 +291,31 @@ INLINE v4 cross(v4 a, v4 b)
 INLINE v4 sums(v4 a, v4 b, v4 c)
 {
     const v4 zero = {0}, even = MIX(a, b, 0, 4, 2, 6), odd = MIX(a, b, 1, 5, 3, 7);
-    return MIX(even, MIX(c, zero, 0, 4, 2, 6), 0, 1, 4, 5) + MIX(odd, MIX(c, zero, 1, 5, 3, 7), 0, 1, 4, 5) + MIX(even, MIX(c, zero, 2, 6, 2, 6), 2, 3, 4, 5);
+    return MIX(even, MIX(c, zero, 0, 4, 2, 6), 0, 1, 4, 5) +
+           MIX(odd, MIX(c, zero, 1, 5, 3, 7), 0, 1, 4, 5) +
+           MIX(even, MIX(c, zero, 2, 6, 2, 6), 2, 3, 4, 5);
 }
 
 /* A vector in the world's axes in those of the body, and back. */
-INLINE v4 inward(const Body *b, v4 x) { return sums(b->column[0] * x, b->column[1] * x, b->column[2] * x); }
+INLINE v4 inward(const Body *b, v4 x)
+{
+    return sums(b->column[0] * x, b->column[1] * x, b->column[2] * x);
+}
 INLINE v4 outward(const Body *b, v4 x) { return combine(b->column, x); }
-INLINE double dot9(const v4 *a, const v4 *b) { return sum(a[0] * b[0] + a[1] * b[1] + a[2] * b[2]); }
+INLINE double dot9(const v4 *a, const v4 *b)
+{
+    return sum(a[0] * b[0] + a[1] * b[1] + a[2] * b[2]);
+}
 
 /* The world, which carries all. */
 static const Body WORLD_BODY = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
-INLINE const Body *parent_of(const Tree *t, const Joint *j) { return j->parent < 0 ? &WORLD_BODY : t->bodies + (int)j->parent; }
+INLINE const Body *parent_of(const Tree *t, const Joint *j)
+{
+    return j->parent < 0 ? &WORLD_BODY : t->bodies + (int)j->parent;
+}
 
-/* Motion (turn, dxi) of a body from its parent's; wrenches (am, bm, bf) of the parent from the body's, but for the weight's lever. */
+/* Motion (turn, dxi) of a body from its parent's; wrenches (am, bm, bf) of the parent from the
+ * body's, but for the weight's lever. */
 INLINE void move_out(const Body *b, const v4 *x, v4 *y)
 {
     y[0] = x[0];

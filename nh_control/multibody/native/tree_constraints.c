@@ -1,15 +1,26 @@
-/* Holonomic constraints h(q1) = 0 with multipliers lam behind the tree's unknowns: the tree's rows become r - Dh(q0)^T lam, and with Y = r_z^{-1} Dh(q0)^T, by the tree's factors,
- *   (Dh(q1) q1_z Y) dlam = -h - Dh(q1) q1_z dz0,   dz = dz0 + Y dlam,   dz0: Newton's correction of the tree alone.
- * Every row is between points of bodies a and b, or of the world (-1), s from the one to the other, e directions fixed in the bodies (a's in the world unless it is `turning`):
- *   SQUARE |s|^2 - value^2 (the value is a coordinate where it has a place),   ALONG e_a . s,   TURNED e_a . e_b - value. */
+/* Holonomic constraints h(q1) = 0 with multipliers lam behind the tree's unknowns: the tree's rows
+ * become r - Dh(q0)^T lam, and with the tree's factors and dz0, its own correction,
+ *
+ *     Y = r_z^{-1} Dh(q0)^T,   (Dh(q1) q1_z Y) dlam = -h - Dh(q1) q1_z dz0,   dz = dz0 + Y dlam.
+ *
+ * Every row is between points of bodies a and b, or of the world (-1), s from the one to the
+ * other, e directions fixed in the bodies (a's in the world unless it is `turning`):
+ *
+ *     SQUARE  |s|^2 - value^2, the value a coordinate where it has a place
+ *     ALONG   e_a . s
+ *     TURNED  e_a . e_b - value */
 
 enum { SQUARE, ALONG, TURNED };
 
 static const Place WORLD = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
 
-INLINE const Place *place_of(const Tree *t, double body) { return body < 0 ? &WORLD : t->places + (int)body; }
+INLINE const Place *place_of(const Tree *t, double body)
+{
+    return body < 0 ? &WORLD : t->places + (int)body;
+}
 
-/* Poses in the world, and motions (turn, shift of the joint's origin) by every coordinate, of the bodies that constraints hold, at the configuration q. */
+/* Poses in the world, and motions (turn, shift of the joint's origin) by every coordinate, of the
+ * bodies that constraints hold, at the configuration q. */
 static void place_bodies(const Tree *t, const double *q)
 {
     for (int i = 0; i < t->n; ++i) {
@@ -35,7 +46,10 @@ static void place_bodies(const Tree *t, const double *q)
         Node *o = t->nodes + (int)j->wide;
         const int n = (int)j->size;
         t->functions[(int)j->kind - MANIFOLD].node(at, o->turn, o->at, o->D, o->dD);
-        for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, combine(j->column, vec(o->turn[k], o->turn[3 + k], o->turn[6 + k])));
+        for (int k = 0; k < 3; ++k)
+            b->column[k] =
+                combine(parent->column,
+                        combine(j->column, vec(o->turn[k], o->turn[3 + k], o->turn[6 + k])));
         b->p = parent->p + combine(parent->column, j->p + combine(j->column, load(o->at)));
         for (int l = 0; l < n; ++l) {
             const Twist z = twist_of(o->D, n, l);
@@ -50,12 +64,17 @@ static void reach(const Tree *t)
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const int q = (int)j->q;
-        if (j->kind < MANIFOLD) t->end[q] = j->prescribed && t->h == t->span ? t->u[t->nu + (int)j->v - t->nz] : t->q[q] + t->h * t->bodies[i].rate;
-        else if (j->held_by) t->functions[(int)j->kind - MANIFOLD].reach(t->q + q, t->at + (int)j->v, &t->h, t->end + q, t->nodes[(int)j->wide].Ez);
+        if (j->kind < MANIFOLD)
+            t->end[q] = j->prescribed && t->h == t->span ? t->u[t->nu + (int)j->v - t->nz]
+                                                         : t->q[q] + t->h * t->bodies[i].rate;
+        else if (j->held_by)
+            t->functions[(int)j->kind - MANIFOLD].reach(t->q + q, t->at + (int)j->v, &t->h,
+                                                        t->end + q, t->nodes[(int)j->wide].Ez);
     }
 }
 
-/* A constraint where its bodies are placed: s, directions, length, its value and the size of its terms; wrenches on a and b about the place of a's point. */
+/* A constraint where its bodies are placed: s, directions, length, its value and the size of its
+ * terms; wrenches on a and b about the place of a's point. */
 typedef struct {
     v4 from, s, e_a, e_b;
     double length, value, size, torque, force; /* torque, force: bounds of the wrenches' */
@@ -68,7 +87,8 @@ static Held hold(const Tree *t, const Constraint *c, const double *q)
 {
     const Place *a = place_of(t, c->a), *b = place_of(t, c->b);
     const v4 zero = vec(0, 0, 0), at_b = b->p + combine(b->column, c->at_b);
-    Held o = {.from = a->p + combine(a->column, c->at_a), .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
+    Held o = {.from = a->p + combine(a->column, c->at_a),
+              .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
     o.s = at_b - o.from;
     const double far = size_of(o.from) + size_of(at_b);
     if (c->kind == SQUARE) {
@@ -111,7 +131,8 @@ static void slope(const Tree *t, const Constraint *c, const Held *o, double *g)
     memset(g, 0, sizeof(double) * t->nv);
     for (int end = 0; end < 2; ++end)
         for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent)
-            for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) g[v + l] += power(end ? o->on_b : o->on_a, about(t, i, v + l, o->from));
+            for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l)
+                g[v + l] += power(end ? o->on_b : o->on_a, about(t, i, v + l, o->from));
     if (c->length_q >= 0) g[(int)c->length_v] -= 2.0 * o->length;
 }
 
@@ -122,8 +143,10 @@ static void slope_sizes(const Tree *t, const Constraint *c, const Held *o, doubl
     for (int end = 0; end < 2; ++end)
         for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent)
             for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
-                const double turn = size_of(t->motions[v + l].w), lever = size_of(o->from - t->places[i].p);
-                g[v + l] += turn * (o->torque + lever * o->force) + size_of(t->motions[v + l].v) * o->force;
+                const double turn = size_of(t->motions[v + l].w),
+                             lever = size_of(o->from - t->places[i].p);
+                g[v + l] += turn * (o->torque + lever * o->force) +
+                            size_of(t->motions[v + l].v) * o->force;
             }
     if (c->length_q >= 0) g[(int)c->length_v] += 2.0 * o->length;
 }
@@ -139,7 +162,8 @@ static void slopes_at(const Tree *t, const double *q, double *all)
 }
 
 /* Changes of the wrenches by motions x_a and x_b of the bodies, about the place of a's point. */
-static void bent(const Constraint *c, const Held *o, Twist x_a, Twist x_b, Twist *on_a, Twist *on_b)
+static void bent(const Constraint *c, const Held *o, Twist x_a, Twist x_b, Twist *on_a,
+                 Twist *on_b)
 {
     const v4 zero = vec(0, 0, 0), at_b = x_b.v + cross(x_b.w, o->s), s = at_b - x_a.v;
     if (c->kind == SQUARE) {
@@ -147,11 +171,13 @@ static void bent(const Constraint *c, const Held *o, Twist x_a, Twist x_b, Twist
         *on_a = wrench(-cross(x_a.v, force), -2.0 * s);
         *on_b = wrench(cross(at_b, force) + 2.0 * cross(o->s, s), 2.0 * s);
     } else if (c->kind == ALONG) {
-        const v4 e = c->turning ? cross(x_a.w, o->e_a) : zero, moment = cross(e, o->s) + cross(o->e_a, s);
+        const v4 e = c->turning ? cross(x_a.w, o->e_a) : zero,
+                 moment = cross(e, o->s) + cross(o->e_a, s);
         *on_a = wrench((c->turning ? moment : zero) - cross(x_a.v, o->e_a), -e);
         *on_b = wrench(cross(at_b, o->e_a) + cross(o->s, e), e);
     } else {
-        const v4 e_a = cross(x_a.w, o->e_a), e_b = cross(x_b.w, o->e_b), moment = cross(e_a, o->e_b) + cross(o->e_a, e_b);
+        const v4 e_a = cross(x_a.w, o->e_a), e_b = cross(x_b.w, o->e_b),
+                 moment = cross(e_a, o->e_b) + cross(o->e_a, e_b);
         *on_a = wrench(moment, zero);
         *on_b = wrench(-moment, zero);
     }
@@ -164,7 +190,8 @@ static int carries(const Tree *t, int body, double end)
     return i == body;
 }
 
-/* The change of coordinate l's motion, of body i, by the motion x of coordinate m of a body k that carries it, or is it. */
+/* The change of coordinate l's motion, of body i, by the motion x of coordinate m of a body k that
+ * carries it, or is it. */
 static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v4 point)
 {
     const Twist y = about(t, i, (int)t->joints[i].v + l, point);
@@ -174,13 +201,15 @@ static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v
     const int n = (int)j->size;
     const double *d = t->nodes[(int)j->wide].dD + n * l + m; /* of D (6, n) by coordinates */
     const Place *b = t->places + i;
-    const v4 w = combine(b->column, vec(d[0], d[n * n], d[2 * n * n])), v = combine(b->column, vec(d[3 * n * n], d[4 * n * n], d[5 * n * n]));
+    const v4 w = combine(b->column, vec(d[0], d[n * n], d[2 * n * n])),
+             v = combine(b->column, vec(d[3 * n * n], d[4 * n * n], d[5 * n * n]));
     out.w += w;
     out.v += v + cross(w, point - b->p);
     return out;
 }
 
-/* Adds to `by` (nv) the derivatives of lam . Dh by coordinate m of body k, where bodies are placed. */
+/* Adds to `by` (nv) the derivatives of lam . Dh by coordinate m of body k, where bodies are
+ * placed. */
 static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
 {
     const double *lam = t->at + t->nz;
@@ -200,163 +229,11 @@ static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
                 const int carried = i >= k && (end ? b : a);
                 for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
                     double change = power(on[end], about(t, i, v + l, o.from));
-                    if (carried) change += power(end ? o.on_b : o.on_a, turned_motion(t, i, l, k, m, x, o.from));
+                    if (carried)
+                        change +=
+                            power(end ? o.on_b : o.on_a, turned_motion(t, i, l, k, m, x, o.from));
                     by[v + l] += lam[r] * change;
                 }
             }
     }
-}
-
-/* Once a step: Dh(q0) and the sizes of its terms. */
-static void start_constraints(const Tree *t)
-{
-    if (t->m) slopes_at(t, t->q, t->G0);
-    for (int r = 0; r < t->m; ++r) {
-        const Held o = hold(t, t->constraints + r, t->q);
-        slope_sizes(t, t->constraints + r, &o, t->sizes + (size_t)t->nv * r);
-    }
-}
-
-/* The residual with the multipliers behind z. */
-static void whole_residual(const Tree *t, const double *z, double turns)
-{
-    residual(t, z, turns);
-    if (!t->m) return;
-    memcpy(t->at, z, sizeof(double) * (t->nz + t->m));
-    reach(t);
-    place_bodies(t, t->end);
-    for (int r = 0; r < t->m; ++r) {
-        const double *g = t->G0 + (size_t)t->nv * r, *sizes = t->sizes + (size_t)t->nv * r, lam = z[t->nz + r];
-        const Held o = hold(t, t->constraints + r, t->end);
-        t->r[t->nz + r] = o.value;
-        t->size[t->nz + r] = o.size;
-        for (int v = 0; v < t->nz; ++v) {
-            t->r[v] -= g[v] * lam;
-            t->size[v] += sizes[v] * fabs(lam);
-        }
-    }
-}
-
-/* Dh(q1) q1_z (m, nv) where the last residual was taken; the columns of prescribed coordinates are Dh(q1). */
-static void slopes_by_unknowns(const Tree *t)
-{
-    slopes_at(t, t->end, t->G1);
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const int n = (int)j->size;
-        if (j->prescribed || !j->held_by) continue;
-        for (int r = 0; r < t->m; ++r) {
-            double *g = t->G1 + (size_t)t->nv * r + (int)j->v, by[MOST] = {0};
-            for (int l = 0; l < n; ++l)
-                for (int k = 0; k < n; ++k) by[k] += g[l] * (n > 1 ? t->nodes[(int)j->wide].Ez[n * l + k] : t->h);
-            memcpy(g, by, sizeof(double) * n);
-        }
-    }
-}
-
-/* What row `first` + lane of Dh(q0) gives the rows of a joint, solved with its pivot. */
-static void load_rows(const Tree *t, const Joint *j, int first, int count, v8 *right)
-{
-    const int v = (int)j->v, n = (int)j->size;
-    memset(right + v, 0, sizeof(v8) * n);
-    for (int lane = 0; lane < count; ++lane) {
-        double given[MOST];
-        memcpy(given, t->G0 + (size_t)t->nv * (first + lane) + v, sizeof(double) * n);
-        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given, given);
-        else given[0] /= t->rows[v].pivot;
-        for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
-    }
-}
-
-/* Columns `first`, first + 1, ... of Y: only bodies that constraints hold pass wrenches inward, and those that these carry move. */
-static void solve_rows(const Tree *t, int first, int count)
-{
-    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
-    unsigned char *moves = (unsigned char *)(right + t->nv);
-    memset(c, 0, sizeof *c * t->n);
-    for (int i = t->n - 1; i >= 0; --i) {
-        const Joint *j = t->joints + i;
-        const Row *o = t->rows + (int)j->v;
-        if (!j->held_by || j->prescribed == IDLE) continue;
-        if (!j->prescribed) {
-            load_rows(t, j, first, count, right);
-            v8 by[MOST];
-            for (int l = 0; l < (int)j->size; ++l) by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
-            for (int l = 0; l < (int)j->size; ++l)
-                for (int k = 0; k < 9; ++k) c[i][k] -= o[l].column[k / 3][k % 3] * by[l];
-        }
-        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent]);
-    }
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const Row *o = t->rows + (int)j->v;
-        const int carried = j->parent >= 0 && moves[(int)j->parent];
-        v8 change[MOST];
-        memset(change, 0, sizeof change);
-        memset(x[i], 0, sizeof x[i]);
-        moves[i] = j->prescribed != IDLE && (carried || j->held_by != 0.0);
-        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i]);
-        if (moves[i] && !j->prescribed) {
-            for (int l = 0; l < (int)j->size; ++l) {
-                change[l] = -dot_lanes(o[l].row, x[i]);
-                if (j->held_by) change[l] -= right[(int)j->v + l];
-            }
-            for (int l = 0; l < (int)j->size; ++l)
-                for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
-        }
-        for (int l = 0; l < (int)j->size; ++l)
-            for (int lane = 0; lane < count; ++lane) t->Y[(size_t)t->nv * (first + lane) + (int)j->v + l] = -change[l][lane];
-    }
-}
-
-INLINE double product(int n, const double *x, const double *y)
-{
-    double total = 0.0;
-    for (int i = 0; i < n; ++i) total += x[i] * y[i];
-    return total;
-}
-
-/* Factors of the tree's r_z, or of its mass matrix, Y and those of the small matrix. */
-static int whole_factor(const Tree *t, int mass)
-{
-    if (mass ? factor_mass(t) : factor(t)) return 1;
-    if (!t->m) return 0;
-    slopes_by_unknowns(t);
-    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
-    for (int r = 0; r < t->m; ++r)
-        for (int s = 0; s < t->m; ++s) t->schur[(size_t)t->m * r + s] = product(t->nz, t->G1 + (size_t)t->nv * r, t->Y + (size_t)t->nv * s);
-    return lu_factor(t->schur, t->m, t->order);
-}
-
-/* dz = -r_z^{-1} r. */
-static void whole_solve(const Tree *t, const double *r, double *dz)
-{
-    solve(t, r, dz);
-    if (!t->m) return;
-    double *lam = dz + t->nz, right[t->m];
-    for (int i = 0; i < t->m; ++i) right[i] = -r[t->nz + i] - product(t->nz, t->G1 + (size_t)t->nv * i, dz);
-    lu_solve(t->schur, t->m, t->order, right, lam);
-    for (int i = 0; i < t->m; ++i)
-        for (int v = 0; v < t->nz; ++v) dz[v] += t->Y[(size_t)t->nv * i + v] * lam[i];
-}
-
-/* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu, with the factors of the mass matrix. */
-static int hold_velocity(const Tree *t, double *z)
-{
-    double right[t->m];
-    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
-    for (int r = 0; r < t->m; ++r) {
-        const double *g = t->G0 + (size_t)t->nv * r;
-        right[r] = 0.0;
-        for (int i = 0; i < t->n; ++i) {
-            const Joint *j = t->joints + i;
-            for (int v = (int)j->v; v < (int)j->v + (int)j->size; ++v) right[r] -= g[v] * (j->prescribed ? t->bodies[i].rate : z[v]);
-        }
-        for (int s = 0; s < t->m; ++s) t->schur[(size_t)t->m * r + s] = product(t->nz, g, t->Y + (size_t)t->nv * s);
-    }
-    if (lu_factor(t->schur, t->m, t->order)) return SINGULAR;
-    lu_solve(t->schur, t->m, t->order, right, right);
-    for (int r = 0; r < t->m; ++r)
-        for (int v = 0; v < t->nz; ++v) z[v] += t->Y[(size_t)t->nv * r + v] * right[r];
-    return CONVERGED;
 }

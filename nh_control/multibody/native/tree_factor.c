@@ -1,8 +1,14 @@
-/* Newton's equation r + r_z dz = 0 by the Riccati recursion from the leaves: (dam, db) = H (turn, dxi) + c on every body, turn its rotation in its frame. With H of a body, its joint's column
- * and row,
- *   pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,   G_parent += F^T (H - column row / pivot) F,   F: motion of the parent -> of the body. */
+/* Newton's equation r + r_z dz = 0 by the Riccati recursion from the leaves: on every body
+ *
+ *     (dam, db) = H (turn, dxi) + c,
+ *
+ * turn its rotation in its frame. With H of a body, its joint's column and row, and F from the
+ * motion of the parent to that of the body,
+ *
+ *     pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,
+ *     G_parent += F^T (H - column row / pivot) F. */
 
-/* A number that is written into a vector in memory would hold up the reading of the whole vector. */
+/* A number that is written into a vector in memory would hold up the reading of the vector. */
 static const v4 UNITS[3] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
 
 /* H of a body alone; those of its children are added to it. */
@@ -10,7 +16,8 @@ INLINE void own_inertia(const Joint *j, Body *b)
 {
     const v4 zero = vec(0, 0, 0), c = b->first;
     const v4 lever[3] = {vec(0, -c[2], c[1]), vec(c[2], 0, -c[0]), vec(-c[1], c[0], 0)};
-    const v4 J[3] = {outward(b, j->inertia[0]), outward(b, j->inertia[1]), outward(b, j->inertia[2])};
+    const v4 J[3] = {outward(b, j->inertia[0]), outward(b, j->inertia[1]),
+                     outward(b, j->inertia[2])};
     for (int i = 0; i < 3; ++i) {
         b->H[i][0] = b->H[i][1] = b->H[i][2] = zero;
         b->H[3 + i][0] = b->H[6 + i][0] = zero;
@@ -22,7 +29,8 @@ INLINE void own_inertia(const Joint *j, Body *b)
     b->carried = c;
 }
 
-/* The torque of gravity g on first moments c turns by g x turn: c x (g x turn) = g (c . turn) - (c . g) turn. */
+/* The torque of gravity g on first moments c turns by g x turn: c x (g x turn) = g (c . turn) - (c
+ * . g) turn. */
 INLINE void add_weight(v4 g, Body *b)
 {
     const double along = dot(b->carried, g);
@@ -47,14 +55,16 @@ INLINE void free_row(const Body *b, const Row *o, int n, int i, int part, v4 *h)
     h[1] += cross(b->p, h[2]);
 }
 
-/* Adds F^T (H - column row) F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from `part` on. */
+/* Adds F^T (H - column row) F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from
+ * `part` on. */
 INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *parent, int part)
 {
     const v4 p = b->p;
     v4 f[3][3], h[3];
     for (int l = 0; l < n; ++l)
         for (int c = 0; c < 3; ++c) {
-            o[l].column_in[c] = c == 1 ? o[l].column[1] + cross(p, o[l].column[2]) : o[l].column[c];
+            o[l].column_in[c] =
+                c == 1 ? o[l].column[1] + cross(p, o[l].column[2]) : o[l].column[c];
             o[l].row_in[c] = c == 1 ? o[l].row[1] + cross(p, o[l].row[2]) : o[l].row[c];
         }
     for (int i = 0; i < 3; ++i) {
@@ -64,7 +74,8 @@ INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *pare
     for (int i = 0; i < 3; ++i) {
         const int y = (i + 1) % 3, z = (i + 2) % 3;
         free_row(b, o, n, 3 + i, part, h);
-        for (int c = part; c < 3; ++c) parent->H[3 + i][c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
+        for (int c = part; c < 3; ++c)
+            parent->H[3 + i][c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
     }
     for (int i = 0; i < 3 && !part; ++i) {
         free_row(b, o, n, i, part, h);
@@ -73,7 +84,8 @@ INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *pare
     parent->carried += j->weight * p;
 }
 
-/* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the momentum after the step and by q. */
+/* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the
+ * momentum after the step and by q. */
 INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
 {
     Row *o = t->rows + (int)j->v;
@@ -133,7 +145,7 @@ INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
     o->source1 = dot9(o->row1, o->phi_q) - k * j->stiffness;
 }
 
-/* The same of the mass matrix in the place of r_z, as if nothing moved and gravity did not turn. */
+/* The same of the mass matrix in the place of r_z, as if nothing moved and gravity did not turn */
 INLINE void mass_row(const Tree *t, const Joint *j, const Body *b)
 {
     Row *o = t->rows + (int)j->v;
@@ -155,10 +167,12 @@ static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
 {
     Row *o = t->rows + (int)j->v;
     wide_row(t, j, b, 0, 1);
-    for (int l = 0; l < (int)j->size; ++l) o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
+    for (int l = 0; l < (int)j->size; ++l)
+        o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
 }
 
-/* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a pivot that is zero or not finite. */
+/* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a
+ * pivot that is zero or not finite. */
 INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int part)
 {
     Row *o = t->rows + (int)j->v;
@@ -178,7 +192,7 @@ INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int part)
     return 0;
 }
 
-/* Factors of r_z where the last residual was taken, or of the mass matrix; 1 where it is singular. */
+/* Factors of r_z where the last residual was taken, or of the mass matrix; 1 if it is singular. */
 INLINE int factor_with(const Tree *t, int slopes, int mass)
 {
     for (int i = 0; i < t->n; ++i) t->bodies[i].begun = 0.0;

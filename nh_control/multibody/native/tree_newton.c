@@ -1,8 +1,10 @@
-/* The damped simplified Newton iteration of numerics/newton.py on a tree. The sizes of the rows' terms are bounds from norms of the wrenches that they add up, which takes time linear in the
+/* The damped simplified Newton iteration of numerics/newton.py on a tree. The sizes of the rows'
+ * terms are bounds from norms of the wrenches that they add up, which takes time linear in the
  * bodies, too. */
 
 static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
-#define RENEW 0.003 /* in the place of REFRESH: factors cost no more than a residual and a solution or two */
+/* In the place of REFRESH: factors cost no more than a residual and a solution or two. */
+#define RENEW 0.003
 
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
@@ -17,7 +19,8 @@ static double relative_error(int n, const double *r, const double *size)
     return isnan(total) ? total : worst;
 }
 
-/* Whether the correction after a step s dz from z to t->trial, with the factors of that step, is smaller than dz. */
+/* Whether the correction after a step s dz from z to t->trial, with the factors of that step, is
+ * smaller than dz. */
 static int natural(const Tree *t, const double *z, double s)
 {
     const int n = t->nz + t->m;
@@ -28,7 +31,8 @@ static int natural(const Tree *t, const double *z, double s)
         least = fmax(least, t->weights[i]);
     }
     for (int i = 0; i < n; ++i) t->weights[i] = fmax(t->weights[i], SMALL * least);
-    return relative_error(n, after, t->weights) < (1.0 - s / 4) * relative_error(n, t->dz, t->weights);
+    return relative_error(n, after, t->weights) <
+           (1.0 - s / 4) * relative_error(n, t->dz, t->weights);
 }
 
 static double largest_ratio(int n, const double *r, const double *size, const double *larger)
@@ -54,7 +58,8 @@ static double measure(const Tree *t, const double *z, double turns)
     return relative_error(t->nz + t->m, t->r, t->known);
 }
 
-/* Newton's first correction from z = 0, with the mass matrix: about the velocity of the state. Returns whether it is singular, and the error before. */
+/* Newton's first correction from z = 0, with the mass matrix: about the velocity of the state.
+ * Returns whether it is singular, and the error before. */
 static int leave_zero(const Tree *t, double turns, double *z, double *error)
 {
     memset(z, 0, sizeof(double) * (t->nz + t->m));
@@ -64,7 +69,8 @@ static int leave_zero(const Tree *t, double turns, double *z, double *error)
     return singular;
 }
 
-/* z: in a guess, which does not count if the iteration `leaves` zero, out the solution; `patient`: with the natural test. info: iterations, relative error, largest |r|. */
+/* z: in a guess, which does not count if the iteration `leaves` zero, out the solution; `patient`:
+ * with the natural test. info: iterations, relative error, largest |r|. */
 static int iterate(const Tree *t, int leaves, int patient, double *z, double *info)
 {
     const int n = t->nz + t->m;
@@ -76,8 +82,15 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
     else singular = whole_factor(t, 0);
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
-        if (!isfinite(error)) { status = NOT_FINITE; break; }
-        const int settled = exact && rate > 0.25, foretold = iteration && error * rate <= 0.01 * TARGET; /* a first rate is between two sizes of the terms */
+        if (!isfinite(error)) {
+            status = NOT_FINITE;
+            break;
+        }
+        const int settled = exact && rate > 0.25,
+                  foretold =
+                      iteration &&
+                      error * rate <=
+                          0.01 * TARGET; /* a first rate is between two sizes of the terms */
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && (singular || rate > RENEW)) {
@@ -90,11 +103,15 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
             status = CONVERGED;
             break;
         }
-        if (singular) { status = SINGULAR; break; }
+        if (singular) {
+            status = SINGULAR;
+            break;
+        }
         const double sized = iteration || leaves ? 0.0 : turns;
         double s = 1.0, next = error;
         int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, s *= 0.5) {
+        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
+             ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
             for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
             whole_residual(t, t->trial, sized);
@@ -104,7 +121,8 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
                 renewed = 1;
                 if (sized == 0.0) whole_residual(t, t->trial, turns);
                 next = relative_error(n, t->r, t->size);
-                accepted = largest_ratio(n, t->r, t->size, t->known) < enough || next <= ACCEPT || (patient && isfinite(next) && natural(t, z, s));
+                accepted = largest_ratio(n, t->r, t->size, t->known) < enough || next <= ACCEPT ||
+                           (patient && isfinite(next) && natural(t, z, s));
             }
         }
         if (!accepted && !fresh) { /* the factors are too old */
@@ -112,7 +130,11 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
             rate = INFINITY;
             continue;
         }
-        if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
+        if (!accepted) {
+            status = isfinite(next) ? STALLED : NOT_FINITE;
+            error = next;
+            break;
+        }
         remember(t, z, t->trial);
         if (sized > 0.0 || renewed) remember(t, t->known, t->size);
         exact = fresh;
@@ -133,8 +155,9 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
 /* Whether the last correction is one of round-off, for which a step takes no other residual. */
 static int settled(const Tree *t, const double *info) { return !t->m && info[1] <= TARGET; }
 
-/* Configuration and momenta after the step with the unknowns in t->at. What is left of r where it was taken last, which the last correction takes away, goes to the momenta: r + rho1 changes with the
- * unknowns by h times less than rho1. */
+/* Configuration and momenta after the step with the unknowns in t->at. What is left of r where it
+ * was taken last, which the last correction takes away, goes to the momenta: r + rho1 changes with
+ * the unknowns by h times less than rho1. */
 static void readout(const Tree *t, double *x1)
 {
     double *rho1 = x1 + t->nq;
@@ -145,7 +168,10 @@ static void readout(const Tree *t, double *x1)
         if (j->kind < MANIFOLD) {
             const double rate = rate_of(t, j, t->at);
             x1[q] = j->prescribed > 0 ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
-            rho1[v] = j->prescribed > 0 ? rate : t->r[v] + t->k * t->low[v] + t->high[v] + (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
+            rho1[v] = j->prescribed > 0
+                          ? rate
+                          : t->r[v] + t->k * t->low[v] + t->high[v] +
+                                (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
             continue;
         }
         Wide *w = t->wides + (int)j->wide;
@@ -153,7 +179,8 @@ static void readout(const Tree *t, double *x1)
         memcpy(x1 + q, w->end, sizeof(double) * ((int)j->size + (j->turns != 0.0)));
         for (int l = 0; l < n; ++l) {
             const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
-            rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) + dot(S.w, w->bm) + dot(S.v, w->bf));
+            rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) +
+                                                dot(S.w, w->bm) + dot(S.v, w->bf));
         }
     }
     if (t->leaders) gather(t, t->k, 1.0, rho1);
@@ -223,7 +250,8 @@ static int from_velocity(const Tree *t, int patient, double *z, double *info)
 
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
-/* From the velocity of the state by steps that grow from none to h: along the solutions that belong to it. */
+/* From the velocity of the state by steps that grow from none to h: along the solutions that
+ * belong to it. */
 static int grow(const Tree *t, double *z, double *info)
 {
     double from = 0.0, by = 0.25, *reached = t->reached;

@@ -1,20 +1,40 @@
-/* What a change of a model's numbers gives: first derivatives of a step by its parameters, with the same factors as those by the state. a[SLOPES] lists derivatives of the joints' numbers by the
- * parameters as triples (parameter, PLACES * joint + place, value), parameters in their order, after them (-1, ...). */
+/* What a change of a model's numbers gives: first derivatives of a step by its parameters, with
+ * the same factors as those by the state. a[SLOPES] lists derivatives of the joints' numbers by
+ * the parameters as triples (parameter, PLACES * joint + place, value), parameters in their order,
+ * after them (-1, ...). */
 
-enum { BY_MASS, BY_FIRST, BY_INERTIA = BY_FIRST + 3, BY_POSITION = BY_INERTIA + 6, BY_STIFFNESS = BY_POSITION + 3, BY_PULL, BY_DAMPING, PLACES };
-enum { HAS_WRENCHES = 1, MOVES = 2, OF_JOINT = 4, OF_NUMBERS = 8, HAS_WEIGHT = 16 }; /* states of a body in a column */
+enum {
+    BY_MASS,
+    BY_FIRST,
+    BY_INERTIA = BY_FIRST + 3,
+    BY_POSITION = BY_INERTIA + 6,
+    BY_STIFFNESS = BY_POSITION + 3,
+    BY_PULL,
+    BY_DAMPING,
+    PLACES
+};
+enum {
+    HAS_WRENCHES = 1,
+    MOVES = 2,
+    OF_JOINT = 4,
+    OF_NUMBERS = 8,
+    HAS_WEIGHT = 16
+}; /* states of a body in a column */
 
-typedef struct { double parameter, place, value; } Slope;
+typedef struct {
+    double parameter, place, value;
+} Slope;
 
-/* Motions and parts of the rows of the state after the step that bodies with OF_NUMBERS have of their own; changes of the weights carried. */
+/* Motions and parts of the rows of the state after the step that bodies with OF_NUMBERS have of
+ * their own; changes of the weights carried. */
 typedef struct {
     v8 (*own)[9], (*extra)[2], *weight;
 } Jumps;
 
 static Jumps jumps_at(const Tree *t, v8 *room)
 {
-    Jumps s = {.own = (v8 (*)[9])room};
-    s.extra = (v8 (*)[2])(s.own + t->n);
+    Jumps s = {.own = (v8(*)[9])room};
+    s.extra = (v8(*)[2])(s.own + t->n);
     s.weight = (v8 *)(s.extra + t->all);
     return s;
 }
@@ -43,14 +63,16 @@ static void add_to_lane(v8 *to, int lane, double by, const v4 *x)
 }
 
 /* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */
-static void by_position(const Tree *t, int body, int axis, int lane, double by, v8 (*c)[9], v8 *right, const Jumps *s)
+static void by_position(const Tree *t, int body, int axis, int lane, double by, v8 (*c)[9],
+                        v8 *right, const Jumps *s)
 {
     const Joint *j = t->joints + body;
     if (j->parent < 0) return;
     const Body *b = t->bodies + body, *parent = t->bodies + (int)j->parent;
     const Row *o = t->rows + (int)j->v;
     v4 column[3], y[3];
-    const v4 moved = parent->column[axis], phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -cross(moved, parent->xi_w)};
+    const v4 moved = parent->column[axis],
+             phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -cross(moved, parent->xi_w)};
     times_columns(b->H, phi, column);
     y[0] = j->weight * cross(moved, t->gravity);
     y[1] = cross(moved, b->bf);
@@ -65,16 +87,22 @@ static void by_position(const Tree *t, int body, int axis, int lane, double by, 
 }
 
 /* What right-hand sides of a joint with one coordinate are divided by. */
-INLINE double divisor_of(const Tree *t, const Joint *j) { return j->prescribed ? 1.0 : t->rows[(int)j->v].pivot; }
+INLINE double divisor_of(const Tree *t, const Joint *j)
+{
+    return j->prescribed ? 1.0 : t->rows[(int)j->v].pivot;
+}
 
 /* Springs and dampers on a coordinate. */
-static void by_element(const Tree *t, int body, int place, int lane, double by, v8 *right, const Jumps *s)
+static void by_element(const Tree *t, int body, int place, int lane, double by, v8 *right,
+                       const Jumps *s)
 {
     const Joint *j = t->joints + body;
     const int v = (int)j->v;
     const double rate = t->bodies[body].rate, q = t->q[(int)j->q] + t->k * rate;
     if (j->prescribed > 0) return;
-    const double before = place == BY_DAMPING ? -t->left * t->h * rate : place == BY_PULL ? t->k : -t->k * q;
+    const double before = place == BY_DAMPING ? -t->left * t->h * rate
+                          : place == BY_PULL  ? t->k
+                                              : -t->k * q;
     const double after = place == BY_DAMPING ? -(1 - t->left) * t->h * rate : before;
     right[v][lane] += by * before / divisor_of(t, j);
     s->extra[v][1][lane] += by * after;
@@ -98,15 +126,18 @@ static void add_weights(int body, v8 by, unsigned char *state, const Jumps *s)
     state[body] |= HAS_WEIGHT;
 }
 
-/* Into a lane, the change by parameter `number`, whose slopes begin at `slope`; the last body that it changes. */
-static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+/* Into a lane, the change by parameter `number`, whose slopes begin at `slope`; the last body that
+ * it changes. */
+static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, v8 (*c)[9],
+                           v8 *right, unsigned char *state, const Jumps *s)
 {
     int last = 0;
     for (; (int)slope->parameter == number; ++slope) {
         const int body = (int)slope->place / PLACES, place = (int)slope->place % PLACES;
         jump(t, body, state, s);
         if (place >= BY_STIFFNESS) by_element(t, body, place, lane, slope->value, right, s);
-        else if (place >= BY_POSITION) by_position(t, body, place - BY_POSITION, lane, slope->value, c, right, s);
+        else if (place >= BY_POSITION)
+            by_position(t, body, place - BY_POSITION, lane, slope->value, c, right, s);
         else {
             v4 y[3];
             own_wrench(t, t->bodies + body, place, y);
@@ -122,8 +153,9 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
     return last;
 }
 
-/* What the change of a weight does to the body's rows, and to the torque of gravity on its parent. */
-static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+/* What the change of a weight does to a body's rows, and to the torque of gravity on its parent */
+static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned char *state,
+                        const Jumps *s)
 {
     const Joint *j = t->joints + i;
     const Body *b = t->bodies + i;
@@ -158,10 +190,13 @@ static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right,
     const Joint *j = t->joints + i;
     const int v = (int)j->v;
     const Row *o = t->rows + v;
-    const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h, force = t->force[v] - j->damping * rate;
+    const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h,
+                 force = t->force[v] - j->damping * rate;
     for (int c = 0; c < 3; ++c) {
-        phi[c] = j->prescribed > 0 ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
-        column[c] = j->prescribed > 0 ? slower * (o->column[c] - t->k * o->column_q[c]) : half * o->column_q[c];
+        phi[c] =
+            j->prescribed > 0 ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
+        column[c] = j->prescribed > 0 ? slower * (o->column[c] - t->k * o->column_q[c])
+                                      : half * o->column_q[c];
     }
     if (j->prescribed > 0) {
         s->extra[v][1][0] += slower;
@@ -181,7 +216,8 @@ static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, c
     const Row *o = t->rows + v;
     double mu[6], wrench[6], Zh[6], Sh[6], before[MOST], after[MOST], end[MOST];
     wrenches_of(w, mu, wrench);
-    t->functions[(int)j->kind - MANIFOLD].growth(t->q + (int)j->q, t->at + v, &t->h, mu, wrench, Zh, Sh, before, after, end);
+    t->functions[(int)j->kind - MANIFOLD].growth(t->q + (int)j->q, t->at + v, &t->h, mu, wrench,
+                                                 Zh, Sh, before, after, end);
     Twist D, S, Z0[MOST], Z1[MOST];
     twists_of(b, Zh, 1, &D);
     twists_of(b, Sh, 1, &S);

@@ -1,5 +1,9 @@
-/* Joints that follow others by a ratio of their coordinates: the tree's factors leave the coordinates that joints share, s, as if they were prescribed. With K of Newton's equation and t the others,
- *   dz_t = -K_tt^{-1} r_t + Y dz_s,   Y = -K_tt^{-1} K_ts,   (K_ss + K_st Y) dz_s = -(r_s - K_st K_tt^{-1} r_t). */
+/* Joints that follow others by a ratio of their coordinates: the tree's factors leave the
+ * coordinates that joints share, s, as if they were prescribed. With K of Newton's equation and t
+ * the others,
+ *
+ *     dz_t = -K_tt^{-1} r_t + Y dz_s,   Y = -K_tt^{-1} K_ts,
+ *     (K_ss + K_st Y) dz_s = -(r_s - K_st K_tt^{-1} r_t). */
 
 static int factor_shared(const Tree *t)
 {

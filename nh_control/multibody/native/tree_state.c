@@ -22,7 +22,8 @@ void tree_momentum(double *const *a)
         }
         Wide *w = t.wides + (int)j->wide;
         joint_along(&t, j, w);
-        for (int l = 0; l < n; ++l) a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
+        for (int l = 0; l < n; ++l)
+            a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
     }
     if (t.leaders) gather(&t, 0.0, 1.0, a[X1] + t.nq);
 }
@@ -36,7 +37,8 @@ int tree_velocity(double *const *a)
     return velocity_of(&t, a[Z]);
 }
 
-/* Energy (J) of the configuration in a[X] with the velocity in a[Z]: gravity's by the heights of the frames, T = v . p / 2. */
+/* Energy (J) of the configuration in a[X] with the velocity in a[Z]: gravity's by the heights of
+ * the frames, T = v . p / 2. */
 double tree_energy(double *const *a)
 {
     const Tree t = node_at(a);

@@ -1,11 +1,16 @@
-/* The residual: twists from the root, wrenches from the leaves. With Lq, Lv the derivatives of the Lagrangian at the middle of the step along a coordinate,
- *   r = rho + h/2 Lq - Lv + left h f,   rho1 = h/2 Lq + Lv + (1 - left) h f,   S: a joint's unit twist, n = [nu, S]
- *   Lq = S . a + n . b,   Lv = S . b,   a = (am, weight gravity),   b = momentum of all that the joint carries. */
+/* The residual: twists from the root, wrenches from the leaves. With Lq, Lv the derivatives of the
+ * Lagrangian at the middle of the step along a coordinate,
+ *
+ *     r = rho + h/2 Lq - Lv + left h f,   rho1 = h/2 Lq + Lv + (1 - left) h f,
+ *     Lq = S . a + n . b,   Lv = S . b,   n = [nu, S],   a = (am, weight gravity),
+ *
+ * S a joint's unit twist, b the momentum of all that the joint carries. */
 
 static double rate_of(const Tree *t, const Joint *j, const double *z)
 {
     const int v = (int)j->lead;
-    return j->ratio * (j->prescribed > 0 ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v]);
+    return j->ratio *
+           (j->prescribed > 0 ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v]);
 }
 
 /* The pose of a body. */
@@ -27,7 +32,9 @@ INLINE void place_wide(const Tree *t, const Joint *j, const Body *parent, Body *
 {
     Wide *w = t->wides + (int)j->wide;
     joint_middle(t, j, z, w);
-    for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, combine(j->column, vec(w->turn[i], w->turn[3 + i], w->turn[6 + i])));
+    for (int i = 0; i < 3; ++i)
+        b->column[i] =
+            outward(parent, combine(j->column, vec(w->turn[i], w->turn[3 + i], w->turn[6 + i])));
     b->p = outward(parent, j->p + combine(j->column, load(w->at)));
 }
 
@@ -77,8 +84,11 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
         const v4 sw = vec(S[0], S[n], S[2 * n]), sv = vec(S[3 * n], S[4 * n], S[5 * n]);
-        t->r[v + l] = t->rho[v + l] + t->h * (dot(zw, w->am) + dot(zv, w->af) + dot(sw, w->bm) + dot(sv, w->bf));
-        t->size[v + l] = fabs(t->rho[v + l]) + fabs(t->h) * (size_of(zw) * torque + size_of(zv) * force + size_of(sw) * b->moment + size_of(sv) * b->force);
+        t->r[v + l] = t->rho[v + l] +
+                      t->h * (dot(zw, w->am) + dot(zv, w->af) + dot(sw, w->bm) + dot(sv, w->bf));
+        t->size[v + l] =
+            fabs(t->rho[v + l]) + fabs(t->h) * (size_of(zw) * torque + size_of(zv) * force +
+                                                size_of(sw) * b->moment + size_of(sv) * b->force);
     }
 }
 
@@ -97,19 +107,28 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
             if (j->kind == REVOLUTE) {
                 low = sum(S * b->am + turned * b->bm + cross(b->nu_v, S) * b->bf);
                 high = dot(S, b->bm);
-                if (sized) sizes = k * (b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force) + b->moment;
+                if (sized)
+                    sizes = k * (b->torque + size_of(b->nu_w) * b->moment +
+                                 size_of(b->nu_v) * b->force) +
+                            b->moment;
             } else {
                 low = sum(j->weight * S * t->gravity + turned * b->bf);
                 high = dot(S, b->bf);
-                if (sized) sizes = k * (j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force) + b->force;
+                if (sized)
+                    sizes = k * (j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force) +
+                            b->force;
             }
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
             t->high[v] = high;
             if (j->prescribed == FOLLOWS) t->size[v] = turns * sizes;
             if (!j->prescribed || j->prescribed == SHARED) {
-                t->r[v] = t->rho[v] + t->k * low - high + t->left * t->h * (t->force[v] - j->damping * z[v]);
-                if (sized) t->size[v] = fabs(t->rho[v]) + turns * sizes + k * (fabs(j->pull) + j->stiffness * fabs(q)) + h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
+                t->r[v] = t->rho[v] + t->k * low - high +
+                          t->left * t->h * (t->force[v] - j->damping * z[v]);
+                if (sized)
+                    t->size[v] = fabs(t->rho[v]) + turns * sizes +
+                                 k * (fabs(j->pull) + j->stiffness * fabs(q)) +
+                                 h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
             }
         }
         if (j->parent >= 0) {
@@ -126,12 +145,15 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
     }
 }
 
-/* Adds to the rows of joints that others follow what these have of the derivatives of the Lagrangian. */
+/* Adds to the rows of joints that others follow what these have of the derivatives of the
+ * Lagrangian. */
 static void gather(const Tree *t, double by_low, double by_high, double *row)
 {
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
-        if (j->prescribed == FOLLOWS) row[(int)j->lead] += j->ratio * (by_low * t->low[(int)j->v] + by_high * t->high[(int)j->v]);
+        if (j->prescribed == FOLLOWS)
+            row[(int)j->lead] +=
+                j->ratio * (by_low * t->low[(int)j->v] + by_high * t->high[(int)j->v]);
     }
 }
 
@@ -143,7 +165,8 @@ static void gather_sizes(const Tree *t)
     }
 }
 
-/* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many turns have the round-off of their own size. */
+/* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many
+ * turns have the round-off of their own size. */
 static void residual(const Tree *t, const double *z, double turns)
 {
     memcpy(t->at, z, sizeof(double) * t->nz);
@@ -164,6 +187,7 @@ static double many_turns(const Tree *t)
 {
     double most = 1.0;
     for (int i = 0; i < t->n; ++i)
-        if (t->joints[i].kind == REVOLUTE) most = fmax(most, fabs(t->joints[i].ratio * t->q[(int)t->joints[i].q]));
+        if (t->joints[i].kind == REVOLUTE)
+            most = fmax(most, fabs(t->joints[i].ratio * t->q[(int)t->joints[i].q]));
     return most;
 }

@@ -1,37 +1,57 @@
-/* Joints of several coordinates on manifolds, by the functions generated for every kind of them:
- *   middle(q, z, h, turn, at, twist, Z0, S0), along(q, z, h, Zz, Sz), after(q, z, h, end, Z1, S1), bend(q, z, h, mu, b, K),
- *   slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq), growth(q, z, h, mu, b, Zh, Sh, before, after, end)
- * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step; displacements D (Z0, Z1, ...) and twists S (6, n) by a change of the start that leaves the end (0), of the end that
- * leaves the start (1), of the unknowns (z) and of the start with them (q). Rows of the step are
- *   r = rho + h (Z0^T mu + S0^T b),   rho1 = h (Z1^T mu + S1^T b),   mu = a + ad_nu^T b;   K...: derivatives of the brackets at fixed mu, b; Ez, Eq: those of local(end, .). */
+/* Joints of several coordinates on manifolds, by the functions generated for every kind of them,
+ *
+ *     middle(q, z, h, turn, at, twist, Z0, S0)
+ *     along(q, z, h, Zz, Sz)
+ *     after(q, z, h, end, Z1, S1)
+ *     bend(q, z, h, mu, b, K)
+ *     slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq)
+ *     growth(q, z, h, mu, b, Zh, Sh, before, after, end)
+ *
+ * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step;
+ * displacements D (Z0, Z1, ...) and twists S (6, n) by a change of the start that leaves the end
+ * (0), of the end that leaves the start (1), of the unknowns (z) and of the start with them (q).
+ * Rows of the step are
+ *
+ *     r = rho + h (Z0^T mu + S0^T b),   rho1 = h (Z1^T mu + S1^T b),   mu = a + ad_nu^T b;
+ *
+ * K...: derivatives of the brackets at fixed mu, b; Ez, Eq: those of local(end, .). */
 
 static void joint_middle(const Tree *t, const Joint *j, const double *z, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].middle(t->q + (int)j->q, z + (int)j->v, &t->h, w->turn, w->at, w->twist, w->Z0, w->S0);
+    t->functions[(int)j->kind - MANIFOLD].middle(t->q + (int)j->q, z + (int)j->v, &t->h, w->turn,
+                                                 w->at, w->twist, w->Z0, w->S0);
 }
 
 static void joint_along(const Tree *t, const Joint *j, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].along(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->Zz, w->Sz);
+    t->functions[(int)j->kind - MANIFOLD].along(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->Zz,
+                                                w->Sz);
 }
 
 static void joint_after(const Tree *t, const Joint *j, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].after(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->end, w->Z1, w->S1);
+    t->functions[(int)j->kind - MANIFOLD].after(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->end,
+                                                w->Z1, w->S1);
 }
 
 static void joint_bend(const Tree *t, const Joint *j, const double *mu, const double *b, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].bend(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b, w->K);
+    t->functions[(int)j->kind - MANIFOLD].bend(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b,
+                                               w->K);
 }
 
 static void joint_slopes(const Tree *t, const Joint *j, const double *mu, const double *b, Wide *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].slopes(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b, w->Zq, w->Sq, w->Kq, w->K1, w->K1q, w->Ez, w->Eq);
+    t->functions[(int)j->kind - MANIFOLD].slopes(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b,
+                                                 w->Zq, w->Sq, w->Kq, w->K1, w->K1q, w->Ez, w->Eq);
 }
 
 /* Column l of (6, n) numbers. */
-INLINE Twist twist_of(const double *D, int n, int l) { return (Twist){vec(D[l], D[n + l], D[2 * n + l]), vec(D[3 * n + l], D[4 * n + l], D[5 * n + l])}; }
+INLINE Twist twist_of(const double *D, int n, int l)
+{
+    return (Twist){vec(D[l], D[n + l], D[2 * n + l]),
+                   vec(D[3 * n + l], D[4 * n + l], D[5 * n + l])};
+}
 
 /* All columns, in the world's axes. */
 INLINE void twists_of(const Body *b, const double *D, int n, Twist *all)
@@ -68,12 +88,20 @@ INLINE void times_columns(const v4 (*H)[3], const v4 *x, v4 *out)
 }
 
 /* -ad_D^T b. */
-INLINE Twist bent_by(const Body *b, Twist D) { return (Twist){cross(D.w, b->bm) + cross(D.v, b->bf), cross(D.w, b->bf)}; }
+INLINE Twist bent_by(const Body *b, Twist D)
+{
+    return (Twist){cross(D.w, b->bm) + cross(D.v, b->bf), cross(D.w, b->bf)};
+}
 
-INLINE double power(Twist wrench, Twist motion) { return sum(wrench.w * motion.w + wrench.v * motion.v); }
+INLINE double power(Twist wrench, Twist motion)
+{
+    return sum(wrench.w * motion.w + wrench.v * motion.v);
+}
 
-/* A row of r, or of the momentum after the step: `left` on the body's wrenches, `row` on its motion. */
-INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *left, v4 *row)
+/* A row of r, or of the momentum after the step: `left` on the body's wrenches, `row` on its
+ * motion. */
+INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *left,
+                      v4 *row)
 {
     const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, left);
@@ -85,7 +113,8 @@ INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twi
 }
 
 /* A motion of the body by its joint, and the parent's wrenches that it changes. */
-INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *phi, v4 *column)
+INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *phi,
+                        v4 *column)
 {
     const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, phi);
@@ -95,21 +124,26 @@ INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, T
     column[2] += bend.v;
 }
 
-/* What rows meet in motions, row . phi + h (K - E . s), E = -ad_D^T b: by the displacements D (6, n) of the rows and the twists s (6, n) of the motions. */
-INLINE void meetings(const Tree *t, const Body *b, int n, const v4 *rows[MOST], const Twist *D, const v4 *motions[MOST], const Twist *s, const double *K, double *all)
+/* What rows meet in motions, row . phi + h (K - E . s), E = -ad_D^T b: by the displacements D (6,
+ * n) of the rows and the twists s (6, n) of the motions. */
+INLINE void meetings(const Tree *t, const Body *b, int n, const v4 *rows[MOST], const Twist *D,
+                     const v4 *motions[MOST], const Twist *s, const double *K, double *all)
 {
     for (int l = 0; l < n; ++l) {
         const Twist E = bent_by(b, D[l]);
-        for (int m = 0; m < n; ++m) all[n * l + m] = dot9(rows[l], motions[m]) + t->h * (K[n * l + m] - power(E, s[m]));
+        for (int m = 0; m < n; ++m)
+            all[n * l + m] = dot9(rows[l], motions[m]) + t->h * (K[n * l + m] - power(E, s[m]));
     }
 }
 
 static void wrenches_of(const Wide *w, double *mu, double *b)
 {
-    for (int i = 0; i < 3; ++i) mu[i] = w->am[i], mu[3 + i] = w->af[i], b[i] = w->bm[i], b[3 + i] = w->bf[i];
+    for (int i = 0; i < 3; ++i)
+        mu[i] = w->am[i], mu[3 + i] = w->af[i], b[i] = w->bm[i], b[3 + i] = w->bf[i];
 }
 
-/* Rows of the step, motions by the unknowns, and pivot, or those of the mass matrix; with `slopes` also rows of the momentum after the step, and motions by q. */
+/* Rows of the step, motions by the unknowns, and pivot, or those of the mass matrix; with `slopes`
+ * also rows of the momentum after the step, and motions by q. */
 static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes, int mass)
 {
     Wide *w = t->wides + (int)j->wide;
@@ -161,7 +195,10 @@ static void lu_solve(const double *a, int n, const int *order, const double *rig
     memcpy(b, c, sizeof(double) * n);
 }
 
-static void solve_wide(const Wide *w, int n, const double *right, double *b) { lu_solve(w->pivot, n, w->order, right, b); }
+static void solve_wide(const Wide *w, int n, const double *right, double *b)
+{
+    lu_solve(w->pivot, n, w->order, right, b);
+}
 
 /* LU factors of a (n, n) in place, its rows in `order`; 1 where it is singular. */
 static int lu_factor(double *a, int n, int *order)

@@ -1,10 +1,17 @@
-/* Steps of variable size; the algorithm of adaptive.py, which documents it. Before this text stand the generated functions
- *   call_nh_trial(x, f, u, p, h, x1, f1, errors, dense), call_nh_point(x, dense, theta, y), call_nh_events(t, x, u, p, g),
- * the places X, F, ... of the arrays in the list that nh_adaptive is called with, the sizes N_X, N_F, N_ERRORS, N_DENSE, N_EVENTS of their rows, and from
- * adaptive.py BLOCKS, PLACES, EXPONENT, SAFETY, LEAST, MOST, DAMPING and the status codes. */
+/* Steps of variable size; the algorithm of adaptive.py, which documents it. Before this text stand
+ * the generated functions
+ *
+ *     call_nh_trial(x, f, u, p, h, x1, f1, errors, dense), call_nh_point(x, dense, theta, y),
+ *     call_nh_events(t, x, u, p, g),
+ *
+ * the places X, F, ... of the arrays in the list that nh_adaptive is called with, the sizes N_X,
+ * N_F, N_ERRORS, N_DENSE, N_EVENTS of their rows, and from adaptive.py BLOCKS, PLACES, EXPONENT,
+ * SAFETY, LEAST, MOST, DAMPING and the status codes. */
 
-/* Root of the mean square of e_i / (atol_i + rtol |block|). PLACES lists the numbers block by block, BLOCKS the sizes of these. */
-static double weighted(const double *e, const double *x, const double *x1, const double *atol, double rtol)
+/* Root of the mean square of e_i / (atol_i + rtol |block|). PLACES lists the numbers block by
+ * block, BLOCKS the sizes of these. */
+static double weighted(const double *e, const double *x, const double *x1, const double *atol,
+                       double rtol)
 {
     static const int blocks[] = {BLOCKS}, places[] = {PLACES};
     double sum = 0.0;
@@ -32,11 +39,13 @@ static double error_of(double *const *a)
     return first * (first / hypot(first, DAMPING * second));
 }
 
-/* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial; h is the accepted step. */
+/* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial; h is the accepted
+ * step. */
 static int accepted_step(double *const *a, long long *counts, double *h)
 {
     double *c = a[CONTROL];
-    const double t = c[TIME], forward = c[END] > t ? 1.0 : -1.0, least = 10.0 * fabs(nextafter(t, forward * INFINITY) - t);
+    const double t = c[TIME], forward = c[END] > t ? 1.0 : -1.0,
+                 least = 10.0 * fabs(nextafter(t, forward * INFINITY) - t);
     double size = c[SIZE] < least ? least : c[SIZE];
     for (int rejected = 0;; rejected = 1) {
         if (size > c[LARGEST]) size = c[LARGEST];
@@ -62,18 +71,21 @@ static int accepted_step(double *const *a, long long *counts, double *h)
 }
 
 /* Whether an event stops the run: g before and g1 after the step. */
-static int stopping(const double *g, const double *g1, const double *directions, const double *limits, double *seen)
+static int stopping(const double *g, const double *g1, const double *directions,
+                    const double *limits, double *seen)
 {
     int stop = 0;
     for (int k = 0; k < N_EVENTS; ++k) {
-        const int up = g[k] < 0.0 && g1[k] >= 0.0 && directions[k] >= 0.0, down = g[k] > 0.0 && g1[k] <= 0.0 && directions[k] <= 0.0;
+        const int up = g[k] < 0.0 && g1[k] >= 0.0 && directions[k] >= 0.0,
+                  down = g[k] > 0.0 && g1[k] <= 0.0 && directions[k] <= 0.0;
         seen[k] += up || down;
         stop |= seen[k] >= limits[k];
     }
     return stop;
 }
 
-/* Steps until the end, a terminal event, a failure, or `room` steps; row 0 of times, states and values is where they start, row k where step k ends. */
+/* Steps until the end, a terminal event, a failure, or `room` steps; row 0 of times, states and
+ * values is where they start, row k where step k ends. */
 int nh_adaptive(double *const *a, long long *counts, long long room)
 {
     double *c = a[CONTROL], h;
@@ -99,7 +111,9 @@ int nh_adaptive(double *const *a, long long *counts, long long room)
 }
 
 /* Points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and curves (n, N_DENSE). */
-void nh_points(long long n, const double *starts, const double *curves, const double *theta, double *points)
+void nh_points(long long n, const double *starts, const double *curves, const double *theta,
+               double *points)
 {
-    for (long long k = 0; k < n; ++k) call_nh_point(starts + N_X * k, curves + N_DENSE * k, theta + k, points + N_X * k);
+    for (long long k = 0; k < n; ++k)
+        call_nh_point(starts + N_X * k, curves + N_DENSE * k, theta + k, points + N_X * k);
 }

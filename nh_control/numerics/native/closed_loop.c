@@ -1,19 +1,23 @@
-/* Closed loops of any discrete systems, whose sizes are data here; generated functions and nh_substeps come as pointers. Sums run in the order of the indices, as
- * those of `numpy.cumsum`: what Python computes with that is the same to the bit. */
+/* Closed loops of any discrete systems, whose sizes are data here; generated functions and
+ * nh_substeps come as pointers. Sums run in the order of the indices, as those of `numpy.cumsum`:
+ * what Python computes with that is the same to the bit. */
 #include <math.h>
 #include <string.h>
 
 enum { DONE, FAILED };
 
-/* Physical parameters p and the function inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with n = n_rho + n_impulses; room for these and a copy of M. */
+/* Physical parameters p and the function inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
+ * n = n_rho + n_impulses; room for these and a copy of M. */
 struct motion {
-    int (*inertia)(const double *x, const double *p, double *mass, double *momentum, double *basis, double *prescribed);
+    int (*inertia)(const double *x, const double *p, double *mass, double *momentum, double *basis,
+                   double *prescribed);
     const double *p;
     long long nx, nq, nw, n_rho, n_impulses;
     double *room;
 };
 
-/* A step x1 = f(x, u) by n fractions of it, on the arrays of a workspace, x, u and x1 among them; `held` coordinates are prescribed. */
+/* A step x1 = f(x, u) by n fractions of it, on the arrays of a workspace, x, u and x1 among them;
+ * `held` coordinates are prescribed. */
 struct stepper {
     int (*substeps)(double *const *arrays, const double *fractions, int n);
     double *const *arrays;
@@ -23,8 +27,9 @@ struct stepper {
     long long nx, nu, nq, held;
 };
 
-/* u = feedforward - K local(target, x) - K_d d within limits, for the steps of a reference and, with `hold`, past its end; without K_d (NULL) there is no estimate d,
- * without impulses (NULL) states are compared as they are. */
+/* u = feedforward - K local(target, x) - K_d d within limits, for the steps of a reference and,
+ * with `hold`, past its end; without K_d (NULL) there is no estimate d, without impulses (NULL)
+ * states are compared as they are. */
 struct law {
     int (*local)(const double *x0, const double *x1, const double *p, double *dx);
     int (*retract)(const double *x, const double *dx, const double *p, double *x1);
@@ -33,13 +38,16 @@ struct law {
     double gain;
 };
 
-/* A plant at x (its state now), `substeps` of whose steps make one of the model, with external forces in every step. Without `state` (NULL) the model has the plant's
- * states. `stage` of the memory: 0 empty, 1 an estimated disturbance, 2 a predicted state, too. Of the record, plant_states and before may be NULL. */
+/* A plant at x (its state now), `substeps` of whose steps make one of the model, with external
+ * forces in every step. Without `state` (NULL) the model has the plant's states. `stage` of the
+ * memory: 0 empty, 1 an estimated disturbance, 2 a predicted state, too. Of the record,
+ * plant_states and before may be NULL. */
 struct loop {
     const struct stepper *plant, *model;
     const struct motion *plant_motion, *model_motion;
     const struct law *law;
-    int (*state)(const double *q, const double *v, const double *u, const double *h, const double *p, double *x);
+    int (*state)(const double *q, const double *v, const double *u, const double *h,
+                 const double *p, double *x);
     const double *h, *no_forces, *external;
     long long substeps, n_external, every;
     double *x, *disturbance, *predicted;
@@ -68,7 +76,8 @@ static void copy(double *to, const double *from, long long n)
 }
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_EVERY_PROCESSOR __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#define FOR_EVERY_PROCESSOR                                                                       \
+    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EVERY_PROCESSOR
 #endif
@@ -103,7 +112,8 @@ static int solve(long long n, double *a, double *b)
             b[i] -= f * b[k];
         }
     }
-    for (long long i = n - 1; i >= 0; --i) b[i] = (b[i] - dot(n - 1 - i, a + n * i + i + 1, b + i + 1)) / a[n * i + i];
+    for (long long i = n - 1; i >= 0; --i)
+        b[i] = (b[i] - dot(n - 1 - i, a + n * i + i + 1, b + i + 1)) / a[n * i + i];
     return DONE;
 }
 
@@ -122,7 +132,8 @@ int nh_velocity(const struct motion *m, const double *x, double *v)
 int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1)
 {
     const long long r = m->n_rho, n = r + m->n_impulses;
-    double *mass = m->room, *whole = mass + n * n, *y = whole + n * n, *basis = y + n, *prescribed = basis + m->nw * n;
+    double *mass = m->room, *whole = mass + n * n, *y = whole + n * n, *basis = y + n,
+           *prescribed = basis + m->nw * n;
     m->inertia(x, m->p, mass, y, basis, prescribed);
     copy(whole, mass, n * n);
     if (solve(n, mass, y)) return FAILED;
@@ -134,7 +145,9 @@ int nh_with_impulses(const struct motion *m, const double *x, const double *mu, 
 }
 
 /* energy (rows) of the states x (rows, nx) by the function energy(q, v, p). */
-int nh_energies(const struct motion *m, int (*energy)(const double *, const double *, const double *, double *), long long rows, const double *x, double *out)
+int nh_energies(const struct motion *m,
+                int (*energy)(const double *, const double *, const double *, double *),
+                long long rows, const double *x, double *out)
 {
     double v[m->nw + 1];
     for (long long i = 0; i < rows; ++i, x += m->nx) {
@@ -144,10 +157,15 @@ int nh_energies(const struct motion *m, int (*energy)(const double *, const doub
     return DONE;
 }
 
-/* out (rows, n), constraint(x0, x1, h, p) of the steps from before (rows, nx) to after (rows, nx). */
-int nh_constraints(const struct motion *m, int (*constraint)(const double *, const double *, const double *, const double *, double *), const double *h, long long rows, long long n, const double *before, const double *after, double *out)
+/* out (rows, n): constraint(x0, x1, h, p) of the steps from before to after, both (rows, nx). */
+int nh_constraints(const struct motion *m,
+                   int (*constraint)(const double *, const double *, const double *,
+                                     const double *, double *),
+                   const double *h, long long rows, long long n, const double *before,
+                   const double *after, double *out)
 {
-    for (long long i = 0; i < rows; ++i) constraint(before + m->nx * i, after + m->nx * i, h, m->p, out + n * i);
+    for (long long i = 0; i < rows; ++i)
+        constraint(before + m->nx * i, after + m->nx * i, h, m->p, out + n * i);
     return DONE;
 }
 
@@ -167,7 +185,9 @@ static int as_model(const struct loop *l, double *x)
 /* The state with the constraint impulses of the reference at node k in its momentum. */
 static int comparable(const struct loop *l, long long k, const double *x, double *out)
 {
-    if (l->law->impulses) return nh_with_impulses(l->model_motion, x, l->law->impulses + l->model_motion->n_impulses * k, out);
+    if (l->law->impulses)
+        return nh_with_impulses(l->model_motion, x,
+                                l->law->impulses + l->model_motion->n_impulses * k, out);
     copy(out, x, l->model->nx);
     return DONE;
 }
@@ -178,7 +198,8 @@ static int local(const struct loop *l, const double *x0, const double *x1, doubl
     return !all_finite(l->law->ndx, dx);
 }
 
-/* The disturbance d after what the model did not predict of the state x at step k of the reference. */
+/* The disturbance d after what the model did not predict of the state x at step k of the
+ * reference. */
 static int estimate(const struct loop *l, long long k, const double *x, double *d)
 {
     const struct law *c = l->law;
@@ -191,7 +212,8 @@ static int estimate(const struct loop *l, long long k, const double *x, double *
 }
 
 /* The state that the model expects after x under u and the disturbance d. */
-static int predict(const struct loop *l, const double *x, const double *u, const double *d, double *predicted)
+static int predict(const struct loop *l, const double *x, const double *u, const double *d,
+                   double *predicted)
 {
     const struct stepper *m = l->model;
     const struct law *c = l->law;
@@ -206,7 +228,8 @@ static int predict(const struct loop *l, const double *x, const double *u, const
 }
 
 /* Inputs without limits at step k, where the error is given. */
-static int wanted(const struct loop *l, long long k, const double *x, const double *error, double *d, double *u)
+static int wanted(const struct loop *l, long long k, const double *x, const double *error,
+                  double *d, double *u)
 {
     const struct law *c = l->law;
     const long long nu = l->model->nu, held = l->model->held, forces = nu - held;
@@ -223,7 +246,8 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
     return DONE;
 }
 
-/* The plant by one step of the model under its inputs u and the external forces w; prescribed coordinates move evenly. */
+/* The plant by one step of the model under its inputs u and the external forces w; prescribed
+ * coordinates move evenly. */
 static int advance(const struct loop *l, long long k, const double *u, const double *w)
 {
     const struct stepper *p = l->plant;
@@ -235,7 +259,9 @@ static int advance(const struct loop *l, long long k, const double *u, const dou
         const double part = (double)i / (double)l->substeps;
         copy(p->u, u, own);
         copy(p->u + own, w, l->n_external);
-        for (long long j = 0; j < held; ++j) p->u[forces + j] = i == l->substeps ? u[own + j] : start[j] + part * (u[own + j] - start[j]);
+        for (long long j = 0; j < held; ++j)
+            p->u[forces + j] =
+                i == l->substeps ? u[own + j] : start[j] + part * (u[own + j] - start[j]);
         if (i == l->substeps && l->before) copy(l->before + p->nx * k, p->x, p->nx);
         if (p->substeps(p->arrays, p->fractions, (int)p->n)) return FAILED;
         if (i < l->substeps) copy(p->x, p->x1, p->nx);
@@ -243,14 +269,19 @@ static int advance(const struct loop *l, long long k, const double *u, const dou
     return DONE;
 }
 
-/* Step *k of the model, and what is kept of it; a step that fails leaves plant and memory as they were. */
+/* Step *k of the model, and what is kept of it; a step that fails leaves plant and memory as they
+ * were. */
 static int closed_step(const struct loop *l, long long k)
 {
     const struct law *c = l->law;
-    const long long nx = l->model->nx, nu = l->model->nu, row = k / l->every, node = k < c->length ? k : c->length;
+    const long long nx = l->model->nx, nu = l->model->nu, row = k / l->every,
+                    node = k < c->length ? k : c->length;
     const int kept = k % l->every == 0, remembers = c->K_d && (k < c->length || c->hold);
-    double seen[nx], x[nx], error[c->ndx], u[nu + 1], clipped[nu + 1], d[c->n_d + 1], predicted[nx];
-    if (as_model(l, seen) || comparable(l, node, seen, x) || local(l, c->targets + nx * node, x, error)) return FAILED;
+    double seen[nx], x[nx], error[c->ndx], u[nu + 1], clipped[nu + 1], d[c->n_d + 1],
+        predicted[nx];
+    if (as_model(l, seen) || comparable(l, node, seen, x) ||
+        local(l, c->targets + nx * node, x, error))
+        return FAILED;
     if (wanted(l, k, x, error, d, u)) return FAILED;
     for (long long i = 0; i < nu; ++i) {
         const double least = c->limits[2 * i], most = c->limits[2 * i + 1];

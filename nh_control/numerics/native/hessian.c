@@ -1,7 +1,9 @@
-/* Second derivative of lam . g + nu . z along the solutions of r = 0, after the generated function call_second(x, u, z, p, x1, lam, mu, F), F the
- * second derivative of lam . g - mu . r over (w, z):
- *   mu = r_z^{-T} (g_z^T lam + nu),  H = P^T F P,  P = [I; dz]. */
-int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int (*step)(double *const *), double *const *a)
+/* Second derivative of lam . g + nu . z along the solutions of r = 0, after the generated function
+ * call_second(x, u, z, p, x1, lam, mu, F), F that of lam . g - mu . r over (w, z):
+ *
+ *     mu = r_z^{-T} (g_z^T lam + nu),   H = P^T F P,   P = [I; dz]. */
+int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *),
+               int (*step)(double *const *), double *const *a)
 {
     enum { N = N_W + N_Z };
     const int status = linearize(step, a);
@@ -13,11 +15,14 @@ int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *), int 
     substitute_transposed(a[FACTORS], (const int *)a[PIVOTS], mu);
     call_second(a[X], a[U], a[Z], a[P], a[X1], lam, mu, F);
     /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz */
-    for (int i = 0; i < N_Z; ++i) memcpy(g + (size_t)N_W * i, F + (size_t)N * (N_W + i), sizeof(double) * N_W);
+    for (int i = 0; i < N_Z; ++i)
+        memcpy(g + (size_t)N_W * i, F + (size_t)N * (N_W + i), sizeof(double) * N_W);
     multiply_add(N_Z, N_Z, N_W, 0.5, F + (size_t)N * N_W + N_W, N, dz, g);
     memset(half, 0, sizeof(double) * N_W * N_W);
     multiply_transposed_add(N_Z, N_W, N_W, dz, g, half);
     for (int i = 0; i < N_W; ++i)
-        for (int j = 0; j < N_W; ++j) H[(size_t)N_W * i + j] = F[(size_t)N * i + j] + half[(size_t)N_W * i + j] + half[(size_t)N_W * j + i];
+        for (int j = 0; j < N_W; ++j)
+            H[(size_t)N_W * i + j] =
+                F[(size_t)N * i + j] + half[(size_t)N_W * i + j] + half[(size_t)N_W * j + i];
     return all_finite(N_W * N_W, H) ? CONVERGED : NOT_FINITE;
 }

@@ -1,11 +1,15 @@
-/* Small dense matrices, row by row: LU factors with partial pivoting and what a step and its derivatives do with them.
- * Sizes are constants, N_Z unknowns and N_W variables: compilers make more of small ones. Inner loops run along rows without reductions, so that compilers vectorize them
- * without reordering a sum: the bits do not depend on the processor. Small systems gain nothing from wider registers. */
+/* Small dense matrices, row by row: LU factors with partial pivoting and what a step and its
+ * derivatives do with them. Sizes are constants, N_Z unknowns and N_W variables: compilers make
+ * more of small ones. Inner loops run along rows without reductions, so that compilers vectorize
+ * them without reordering a sum: the bits do not depend on the processor. Small systems gain
+ * nothing from wider registers. */
 #include <math.h>
 #include <string.h>
 
-#if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_EVERY_PROCESSOR __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                \
+    defined(__GLIBC__)
+#define FOR_EVERY_PROCESSOR                                                                       \
+    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EVERY_PROCESSOR
 #endif
@@ -17,7 +21,8 @@ static int all_finite(int n, const double *a)
     return 1;
 }
 
-/* Factors of a (n, n) in place, with a[pivots[k]] and a[k] exchanged in turn; 1 where a is singular or not finite. */
+/* Factors of a (n, n) in place, with a[pivots[k]] and a[k] exchanged in turn; 1 where a is
+ * singular or not finite. */
 FOR_EVERY_PROCESSOR
 static int factor(double *restrict a, int *restrict pivots)
 {
@@ -47,7 +52,8 @@ static int factor(double *restrict a, int *restrict pivots)
 }
 
 /* b (n) becomes the solution of a y = b. */
-static void substitute(const double *restrict factors, const int *restrict pivots, double *restrict b)
+static void substitute(const double *restrict factors, const int *restrict pivots,
+                       double *restrict b)
 {
     enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
@@ -64,7 +70,8 @@ static void substitute(const double *restrict factors, const int *restrict pivot
 }
 
 /* b (n) becomes the solution of a^T y = b. */
-static void substitute_transposed(const double *restrict factors, const int *restrict pivots, double *restrict b)
+static void substitute_transposed(const double *restrict factors, const int *restrict pivots,
+                                  double *restrict b)
 {
     enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
@@ -106,9 +113,11 @@ static void substitute_rows(const double *restrict factors, const int *restrict 
         }
 }
 
-/* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost nothing. */
+/* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost
+ * nothing. */
 FOR_EVERY_PROCESSOR
-static void multiply_add(int n, int l, int m, double s, const double *restrict a, int la, const double *restrict b, double *restrict c)
+static void multiply_add(int n, int l, int m, double s, const double *restrict a, int la,
+                         const double *restrict b, double *restrict c)
 {
     for (int i = 0; i < n; ++i)
         for (int k = 0; k < l; ++k) {
@@ -120,7 +129,8 @@ static void multiply_add(int n, int l, int m, double s, const double *restrict a
 
 /* c (n, m) += a^T b for a (l, n), b (l, m); entries of a that are zero cost nothing. */
 FOR_EVERY_PROCESSOR
-static void multiply_transposed_add(int l, int n, int m, const double *restrict a, const double *restrict b, double *restrict c)
+static void multiply_transposed_add(int l, int n, int m, const double *restrict a,
+                                    const double *restrict b, double *restrict c)
 {
     for (int i = 0; i < n; ++i)
         for (int k = 0; k < l; ++k) {

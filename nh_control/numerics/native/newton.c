@@ -1,8 +1,13 @@
-/* Damped simplified Newton iteration for r(x, u, z, p) = 0 around the functions CasADi generates; the algorithm of newton.py, which documents it.
- * Before this text stand the generated functions, linear_algebra.c, and
- *   N_X, N_U, N_Z, N_DOMAIN    sizes; X, U, ... places of the arrays in the list that a routine is called with;
- *   call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r), call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain)
- *   TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS and the status codes    from newton.py. */
+/* Damped simplified Newton iteration for r(x, u, z, p) = 0 around the functions CasADi generates;
+ * the algorithm of newton.py, which documents it. Before this text stand linear_algebra.c, the
+ * generated functions
+ *
+ *     call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r),
+ *     call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain),
+ *
+ * the sizes N_X, N_U, N_Z, N_DOMAIN, the places X, U, ... of the arrays in the list that a routine
+ * is called with, and from newton.py TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS
+ * and the status codes. */
 
 static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
 {
@@ -15,7 +20,8 @@ static void row_sizes(const double *J, const double *z, const double *fixed, dou
         size[i] = fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
         if (size[i] < 1e-300) size[i] = 1e-300;
-        if (!(size[i] < INFINITY)) size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
+        if (!(size[i] < INFINITY))
+            size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
     }
 }
 
@@ -38,8 +44,10 @@ static double relative_error(const double *r, const double *size)
 #define TWICE
 #endif
 
-/* Whether the correction after a step t dz from z to trial, with the factors of that step, is smaller than dz. */
-static int natural(const double *factors, const int *pivots, const double *r, const double *z, const double *trial, const double *dz, double t)
+/* Whether the correction after a step t dz from z to trial, with the factors of that step, is
+ * smaller than dz. */
+static int natural(const double *factors, const int *pivots, const double *r, const double *z,
+                   const double *trial, const double *dz, double t)
 {
     double after[N_Z], weights[N_Z], least = 0.0;
     memcpy(after, r, sizeof after);
@@ -58,9 +66,11 @@ static int factor_copy(const double *J, double *factors, int *pivots)
     return factor(factors, pivots);
 }
 
-/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test. fixed: sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
+/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test. fixed:
+ * sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
  * relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p,
+                         double *z, double *fixed, double *info, double *J, double *factors)
 {
     double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
@@ -78,7 +88,10 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
     double error = relative_error(r, size), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
-        if (!isfinite(error)) { status = NOT_FINITE; break; }
+        if (!isfinite(error)) {
+            status = NOT_FINITE;
+            break;
+        }
         const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
@@ -96,10 +109,14 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
             status = CONVERGED;
             break;
         }
-        if (singular) { status = SINGULAR; break; }
+        if (singular) {
+            status = SINGULAR;
+            break;
+        }
         double t = 1.0, next = error;
         int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted; ++halvings, t *= 0.5) {
+        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
+             ++halvings, t *= 0.5) {
             const double enough = (1.0 - 1e-4 * t) * error;
             for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
             call_residual(x, u, trial, p, r);
@@ -110,8 +127,11 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
                 call_jacobian(x, u, trial, p, J);
                 row_sizes(J, trial, fixed, larger);
                 next = relative_error(r, larger);
-                for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
-                accepted = relative_error(r, larger) < enough || next <= ACCEPT || (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
+                for (int i = 0; i < N_Z; ++i)
+                    larger[i] = size[i] > larger[i] ? size[i] : larger[i];
+                accepted =
+                    relative_error(r, larger) < enough || next <= ACCEPT ||
+                    (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
             }
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
@@ -119,7 +139,11 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
             rate = INFINITY;
             continue;
         }
-        if (!accepted) { status = isfinite(next) ? STALLED : NOT_FINITE; error = next; break; }
+        if (!accepted) {
+            status = isfinite(next) ? STALLED : NOT_FINITE;
+            error = next;
+            break;
+        }
         memcpy(z, trial, sizeof trial);
         exact = fresh;
         fresh = renewed;
@@ -137,26 +161,31 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
     return status;
 }
 
-static int newton(int warm, const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+static int newton(int warm, const double *x, const double *u, const double *p, double *z,
+                  double *fixed, double *info, double *J, double *factors)
 {
     return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
 }
 
-SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z, double *fixed, double *info, double *J, double *factors)
+SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z,
+                                 double *fixed, double *info, double *J, double *factors)
 {
     return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
 }
 
-/* Every routine takes the list of arrays and returns a status; its results are among the arrays. A step with a[WARM] not zero starts at the guess in a[Z],
- * and at zero only if that fails. */
+/* Every routine takes the list of arrays and returns a status; its results are among the arrays. A
+ * step with a[WARM] not zero starts at the guess in a[Z], and at zero only if that fails. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
     double *z = a[Z], *x1 = a[X1], domain[N_DOMAIN + 1];
     int status = CONVERGED;
-    if (N_Z && *a[WARM] != 0.0) status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED)) status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (status == STALLED || status == EXHAUSTED) status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    if (N_Z && *a[WARM] != 0.0)
+        status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED))
+        status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    if (status == STALLED || status == EXHAUSTED)
+        status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
     if (!all_finite(N_X, x1)) return NOT_FINITE;

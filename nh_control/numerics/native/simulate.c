@@ -1,13 +1,18 @@
-/* Whole steps and trajectories around nh_step. The step h is the last parameter. Sizes may be constants, or expressions of the list of arrays `a`. */
+/* Whole steps and trajectories around nh_step. The step h is the last parameter. Sizes may be
+ * constants, or expressions of the list of arrays `a`. */
 
-/* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and then `before`, as mean velocities at the middles of their times. */
-static void guess(int n, int i, const double *f, const double *last, const double *before, double *z)
+/* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and
+ * then `before`, as mean velocities at the middles of their times. */
+static void guess(int n, int i, const double *f, const double *last, const double *before,
+                  double *z)
 {
     const double ratio = i > 1 ? (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) : 0.0;
-    for (int k = 0; k < n; ++k) z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
+    for (int k = 0; k < n; ++k)
+        z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
 }
 
-/* Steps by `n` fractions of h one after another, from a[X] to a[X1]; a[X] becomes the start of the last of them, a[Z] the unknowns of the first. */
+/* Steps by `n` fractions of h one after another, from a[X] to a[X1]; a[X] becomes the start of the
+ * last of them, a[Z] the unknowns of the first. */
 int nh_substeps(double *const *a, const double *fractions, int n)
 {
     double *h = a[P] + N_P - 1, *z = a[Z];
@@ -33,9 +38,11 @@ int nh_substeps(double *const *a, const double *fractions, int n)
     return status;
 }
 
-/* Steps number *done ... end - 1 from a[X], which moves along; every row of inputs is held for `every` steps, after which its row of states is the
- * state. Stops at the first step that fails, whose number is *done. */
-int nh_simulate(double *const *a, const double *fractions, int n, long long *done, long long end, long long every, const double *inputs, double *states)
+/* Steps number *done ... end - 1 from a[X], which moves along; every row of inputs is held for
+ * `every` steps, after which its row of states is the state. Stops at the first step that fails,
+ * whose number is *done. */
+int nh_simulate(double *const *a, const double *fractions, int n, long long *done, long long end,
+                long long every, const double *inputs, double *states)
 {
     for (; *done < end; ++*done) {
         const long long row = *done / every;

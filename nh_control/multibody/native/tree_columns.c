@@ -1,0 +1,262 @@
+/* First derivatives of the step, LANES columns side by side: all have the factors of Newton's
+ * equation, and only bodies between a column's own joint and the root pass wrenches inward. */
+
+typedef struct {
+    int body, coordinate, kind;
+    const Slope *slopes;
+} Source;
+enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
+
+/* What a column's own joint gives: `right`, already solved with the pivot, and wrenches of its
+ * body. */
+static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
+{
+    const Joint *j = t->joints + s.body;
+    const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
+    const Row *o = t->rows + v;
+    const Wide *w = t->wides + (int)j->wide;
+    double given[MOST];
+    for (int l = 0; l < n; ++l)
+        given[l] = s.kind == BY_RHO      ? l == m && v < t->nv
+                   : s.kind == BY_SHARED ? j->ratio * o->pivot
+                   : s.kind == BY_Q      ? (n > 1 ? w->source[n * l + m] : j->ratio * o->source)
+                                         : 0.0;
+    if (n > 1) solve_wide(w, n, given, given);
+    else if (!j->prescribed) given[0] /= o->pivot;
+    for (int l = 0; l < n; ++l) right[v + l][lane] += given[l];
+    if (j->parent < 0 || s.kind == BY_RHO || j->prescribed == IDLE) return;
+    const double by = j->prescribed > 0 ? (s.kind == BY_Q ? -1 : 1) / t->h : s.kind == BY_SHARED;
+    const Body *b = t->bodies + s.body;
+    v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+    for (int i = 0; i < 3; ++i) y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
+    add_in(b, y, x);
+    for (int i = 0; i < 9; ++i) c[(int)j->parent][i][lane] += j->ratio * x[i / 3][i % 3];
+}
+
+/* Its own motion, and what it changes in the rows of the state after the step. */
+static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
+{
+    const Joint *j = t->joints + s.body;
+    const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
+    const Row *o = t->rows + v;
+    const Wide *w = t->wides + (int)j->wide;
+    if (j->prescribed > 0) {
+        const double by = (s.kind == BY_Q ? -1 : 1) / t->h;
+        for (int i = 0; i < 9 && j->prescribed != IDLE; ++i)
+            x[i][lane] +=
+                j->ratio * ((s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3]);
+        after[0][0][lane] = s.kind == BY_PRESCRIBED;
+        after[0][1][lane] = by;
+    } else if (s.kind == BY_Q) {
+        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o[m].phi_q[i / 3][i % 3];
+        for (int l = 0; l < n; ++l) {
+            after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : v < t->nv;
+            after[l][1][lane] += n > 1 ? w->source1[n * l + m] : j->ratio * o->source1;
+        }
+    } else if (s.kind == BY_SHARED) {
+        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o->phi[i / 3][i % 3];
+        after[0][0][lane] += v < t->nv ? t->h : 0.0;
+        after[0][1][lane] += j->ratio * o->slope1;
+    }
+}
+
+/* `begin` for the joint of a source and those that follow it, whose states it changes; the last of
+ * them. */
+static int begin_all(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right,
+                     unsigned char *state)
+{
+    int last = s.body;
+    begin(t, s, lane, c, right);
+    state[s.body] |= HAS_WRENCHES | MOVES | OF_JOINT;
+    for (int i = 0; t->all > t->nv && i < t->n; ++i) {
+        if (i == s.body || t->joints[i].lead != t->joints[s.body].lead) continue;
+        begin(t, (Source){i, s.coordinate, s.kind, 0}, lane, c, right);
+        state[i] |= HAS_WRENCHES | MOVES | OF_JOINT;
+        if (i > last) last = i;
+    }
+    return last;
+}
+
+/* What a change of the start, or a multiplier, gives the rows of the joints that constraints hold:
+ * into `right`, solved with their pivots. The last of these joints, -1 without any. */
+static int by_constraints(const Tree *t, Source s, int lane, v8 *right, unsigned char *state)
+{
+    int last = -1;
+    double given[t->nv];
+    if (!t->m || (s.kind != BY_Q && s.kind != BY_MULTIPLIER)) return last;
+    memset(given, 0, sizeof given);
+    if (s.kind == BY_Q) bend_rows(t, t->q, s.body, s.coordinate, given);
+    else memcpy(given, t->G0 + (size_t)t->nv * s.coordinate, sizeof given);
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int v = (int)j->v, n = (int)j->size;
+        if (!j->held_by || j->prescribed) continue;
+        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given + v, given + v);
+        else given[v] /= t->rows[v].pivot;
+        for (int l = 0; l < n; ++l) right[v + l][lane] -= given[v + l];
+        state[i] |= HAS_WRENCHES | MOVES;
+        last = i;
+    }
+    return last;
+}
+
+/* The lanes of `count` columns into a row of a matrix. */
+INLINE void put(double *row, int count, v8 x)
+{
+    if (count == LANES) memcpy(row, &x, sizeof x);
+    else
+        for (int l = 0; l < count; ++l) row[l] = x[l];
+}
+
+/* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
+static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab,
+                    double *dz)
+{
+    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    const Jumps jumps = jumps_at(t, right + t->all);
+    unsigned char *state = (unsigned char *)(jumps.weight + t->n);
+    memset(c, 0, sizeof *c * t->n);
+    memset(right, 0, sizeof(v8) * t->all);
+    memset(state, 0, t->n);
+    begin_shared(t, count, first, nw, ab, dz);
+    int last = 0;
+    for (int l = 0; l < count; ++l) {
+        if (s[l].kind >= BY_NUMBERS) {
+            const int body =
+                s[l].kind == BY_STEP
+                    ? t->n - 1
+                    : begin_parameter(t, s[l].slopes, s[l].coordinate, l, c, right, state, &jumps);
+            if (s[l].kind == BY_STEP) begin_step(t, c, right, state, &jumps);
+            if (body > last) last = body;
+            continue;
+        }
+        if (s[l].kind != BY_MULTIPLIER) {
+            const int own = begin_all(t, s[l], l, c, right, state);
+            if (own > last) last = own;
+        }
+        const int held = by_constraints(t, s[l], l, right, state);
+        if (held > last) last = held;
+    }
+    for (int i = last; i >= 0; --i) {
+        if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
+        if (!(state[i] & HAS_WRENCHES) || t->joints[i].prescribed == IDLE) continue;
+        const Joint *j = t->joints + i;
+        const int n = (int)j->size;
+        const Row *o = t->rows + (int)j->v;
+        v8 m[9];
+        for (int k = 0; k < 9; ++k) m[k] = c[i][k];
+        for (int l = 0; l < n && !j->prescribed; ++l) {
+            const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
+            for (int k = 0; k < 9; ++k) m[k] -= o[l].column[k / 3][k % 3] * by;
+        }
+        if (j->parent >= 0) {
+            lanes_in(t->bodies + i, m, c[(int)j->parent]);
+            state[(int)j->parent] |= HAS_WRENCHES | MOVES;
+        }
+    }
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int n = (int)j->size, v = (int)j->v, lead = (int)j->lead, parent = (int)j->parent;
+        const Row *o = t->rows + v;
+        const Wide *w = t->wides + (int)j->wide;
+        v8 after[MOST][2], change[MOST];
+        for (int l = 0; l < n; ++l) after[l][0] = after[l][1] = change[l] = (v8){0};
+        const int carried = parent >= 0 && state[parent] & MOVES && j->prescribed != IDLE;
+        if (carried) state[i] |= MOVES;
+        if (state[i] & MOVES) {
+            if (carried) lanes_out(t->bodies + i, x[parent], x[i]);
+            else memset(x[i], 0, sizeof x[i]);
+            if (!j->prescribed) {
+                for (int l = 0; l < n; ++l)
+                    change[l] = -(right[v + l] + dot_lanes(o[l].row, x[i]));
+                for (int l = 0; l < n; ++l) after[l][1] = dot_lanes(o[l].row1, x[i]);
+                for (int l = 0; l < n; ++l) {
+                    if (state[i] & HAS_WRENCHES) after[l][1] += dot_lanes(o[l].left1, c[i]);
+                    for (int m = 0; m < n; ++m) {
+                        after[l][0] += (n > 1 ? w->Ez[n * l + m] : t->h) * change[m];
+                        after[l][1] += (n > 1 ? w->slope1[n * l + m] : o->slope1) * change[m];
+                    }
+                    for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+                }
+            }
+            if (j->prescribed < 0) {
+                change[0] = -(right[v] + dot_lanes(o->left, c[i]) + dot_lanes(o->row, x[i]));
+                after[0][1] = dot_lanes(o->left1, c[i]) + dot_lanes(o->row1, x[i]);
+            }
+            if (state[i] & OF_NUMBERS) {
+                for (int k = 0; k < 9; ++k) x[i][k] += jumps.own[i][k];
+                for (int l = 0; l < n; ++l)
+                    for (int k = 0; k < 2; ++k) after[l][k] += jumps.extra[v + l][k];
+            }
+            if (state[i] & OF_JOINT)
+                for (int l = 0; l < count; ++l)
+                    if (t->joints[s[l].body].lead == j->lead)
+                        own_motion(t, (Source){i, s[l].coordinate, s[l].kind, 0}, l, x[i], after);
+        }
+        if (j->prescribed < 0) {
+            add(ab + (size_t)nw * lead + first, count, after[0][0]);
+            add(ab + (size_t)nw * (t->nv + lead) + first, count, j->ratio * after[0][1]);
+            add(dz + (size_t)nw * lead + first, count, j->ratio * change[0]);
+            continue;
+        }
+        for (int l = 0; l < n && v < t->nv; ++l) {
+            put(ab + (size_t)nw * (v + l) + first, count, after[l][0]);
+            put(ab + (size_t)nw * (t->nv + v + l) + first, count, after[l][1]);
+            if (!j->prescribed) put(dz + (size_t)nw * (v + l) + first, count, change[l]);
+        }
+    }
+}
+
+/* All columns by coordinates from..end - 1 of one kind. */
+static void columns_by(const Tree *t, const int *body_of, int kind, int from, int end, int first,
+                       int nw, double *ab, double *dz)
+{
+    for (int v = from; v < end; v += LANES) {
+        Source s[LANES];
+        const int count = end - v < LANES ? end - v : LANES;
+        for (int l = 0; l < count; ++l)
+            s[l] = (Source){body_of[v + l], v + l - (int)t->joints[body_of[v + l]].v, kind, 0};
+        columns(t, s, count, first + v - from, nw, ab, dz);
+    }
+}
+
+/* y (n) += s x. */
+INLINE void add_row(int n, double s, const double *x, double *y)
+{
+    for (int i = 0; i < n; ++i) y[i] += s * x[i];
+}
+
+/* A force acts like `left h` of a momentum before the step, and (1 - left) h of one after it. */
+static void columns_by_forces(const Tree *t, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv, nu = t->nu;
+    const double before = t->left * t->h, after = (1 - t->left) * t->h;
+    int on[nu + 1];
+    for (int i = 0; i < nu; ++i) on[i] = nv + (t->actuated[i] < 0.0 ? 0 : (int)t->actuated[i]);
+    for (int row = 0; row < 2 * nv + t->nz; ++row) {
+        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv);
+        for (int i = 0; i < nu; ++i) all[2 * nv + i] = before * all[on[i]];
+    }
+    for (int i = 0; i < nu; ++i)
+        if (t->actuated[i] >= 0.0) ab[(size_t)nw * on[i] + 2 * nv + i] += after;
+}
+
+/* A wrench acts on several coordinates. */
+static void columns_by_pushes(const Tree *t, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv;
+    for (int i = 0; i < t->pushes; ++i) {
+        const int at = 2 * nv + (int)t->push[i].input;
+        double *f = t->pushed;
+        memset(f, 0, sizeof(double) * nv);
+        add_push(t, t->push + i, 1.0, f);
+        for (int row = 0; row < 2 * nv + t->nz; ++row) {
+            double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
+                   total = 0.0;
+            for (int v = 0; v < t->nz; ++v) total += f[v] * all[nv + v];
+            all[at] = t->left * t->h * total;
+        }
+        for (int v = 0; v < t->nz; ++v)
+            ab[(size_t)nw * (nv + v) + at] += (1 - t->left) * t->h * f[v];
+    }
+}

@@ -1,0 +1,168 @@
+/* Newton's equation of the tree and its constraints together: the tree's factors, and a dense
+ * system of the multipliers behind them. */
+
+/* Once a step: Dh(q0) and the sizes of its terms. */
+static void start_constraints(const Tree *t)
+{
+    if (t->m) slopes_at(t, t->q, t->G0);
+    for (int r = 0; r < t->m; ++r) {
+        const Held o = hold(t, t->constraints + r, t->q);
+        slope_sizes(t, t->constraints + r, &o, t->sizes + (size_t)t->nv * r);
+    }
+}
+
+/* The residual with the multipliers behind z. */
+static void whole_residual(const Tree *t, const double *z, double turns)
+{
+    residual(t, z, turns);
+    if (!t->m) return;
+    memcpy(t->at, z, sizeof(double) * (t->nz + t->m));
+    reach(t);
+    place_bodies(t, t->end);
+    for (int r = 0; r < t->m; ++r) {
+        const double *g = t->G0 + (size_t)t->nv * r, *sizes = t->sizes + (size_t)t->nv * r,
+                     lam = z[t->nz + r];
+        const Held o = hold(t, t->constraints + r, t->end);
+        t->r[t->nz + r] = o.value;
+        t->size[t->nz + r] = o.size;
+        for (int v = 0; v < t->nz; ++v) {
+            t->r[v] -= g[v] * lam;
+            t->size[v] += sizes[v] * fabs(lam);
+        }
+    }
+}
+
+/* Dh(q1) q1_z (m, nv) where the last residual was taken; the columns of prescribed coordinates are
+ * Dh(q1). */
+static void slopes_by_unknowns(const Tree *t)
+{
+    slopes_at(t, t->end, t->G1);
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const int n = (int)j->size;
+        if (j->prescribed || !j->held_by) continue;
+        for (int r = 0; r < t->m; ++r) {
+            double *g = t->G1 + (size_t)t->nv * r + (int)j->v, by[MOST] = {0};
+            for (int l = 0; l < n; ++l)
+                for (int k = 0; k < n; ++k)
+                    by[k] += g[l] * (n > 1 ? t->nodes[(int)j->wide].Ez[n * l + k] : t->h);
+            memcpy(g, by, sizeof(double) * n);
+        }
+    }
+}
+
+/* What row `first` + lane of Dh(q0) gives the rows of a joint, solved with its pivot. */
+static void load_rows(const Tree *t, const Joint *j, int first, int count, v8 *right)
+{
+    const int v = (int)j->v, n = (int)j->size;
+    memset(right + v, 0, sizeof(v8) * n);
+    for (int lane = 0; lane < count; ++lane) {
+        double given[MOST];
+        memcpy(given, t->G0 + (size_t)t->nv * (first + lane) + v, sizeof(double) * n);
+        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given, given);
+        else given[0] /= t->rows[v].pivot;
+        for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
+    }
+}
+
+/* Columns `first`, first + 1, ... of Y: only bodies that constraints hold pass wrenches inward,
+ * and those that these carry move. */
+static void solve_rows(const Tree *t, int first, int count)
+{
+    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    unsigned char *moves = (unsigned char *)(right + t->nv);
+    memset(c, 0, sizeof *c * t->n);
+    for (int i = t->n - 1; i >= 0; --i) {
+        const Joint *j = t->joints + i;
+        const Row *o = t->rows + (int)j->v;
+        if (!j->held_by || j->prescribed == IDLE) continue;
+        if (!j->prescribed) {
+            load_rows(t, j, first, count, right);
+            v8 by[MOST];
+            for (int l = 0; l < (int)j->size; ++l)
+                by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
+            for (int l = 0; l < (int)j->size; ++l)
+                for (int k = 0; k < 9; ++k) c[i][k] -= o[l].column[k / 3][k % 3] * by[l];
+        }
+        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent]);
+    }
+    for (int i = 0; i < t->n; ++i) {
+        const Joint *j = t->joints + i;
+        const Row *o = t->rows + (int)j->v;
+        const int carried = j->parent >= 0 && moves[(int)j->parent];
+        v8 change[MOST];
+        memset(change, 0, sizeof change);
+        memset(x[i], 0, sizeof x[i]);
+        moves[i] = j->prescribed != IDLE && (carried || j->held_by != 0.0);
+        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i]);
+        if (moves[i] && !j->prescribed) {
+            for (int l = 0; l < (int)j->size; ++l) {
+                change[l] = -dot_lanes(o[l].row, x[i]);
+                if (j->held_by) change[l] -= right[(int)j->v + l];
+            }
+            for (int l = 0; l < (int)j->size; ++l)
+                for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+        }
+        for (int l = 0; l < (int)j->size; ++l)
+            for (int lane = 0; lane < count; ++lane)
+                t->Y[(size_t)t->nv * (first + lane) + (int)j->v + l] = -change[l][lane];
+    }
+}
+
+INLINE double product(int n, const double *x, const double *y)
+{
+    double total = 0.0;
+    for (int i = 0; i < n; ++i) total += x[i] * y[i];
+    return total;
+}
+
+/* Factors of the tree's r_z, or of its mass matrix, Y and those of the small matrix. */
+static int whole_factor(const Tree *t, int mass)
+{
+    if (mass ? factor_mass(t) : factor(t)) return 1;
+    if (!t->m) return 0;
+    slopes_by_unknowns(t);
+    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
+    for (int r = 0; r < t->m; ++r)
+        for (int s = 0; s < t->m; ++s)
+            t->schur[(size_t)t->m * r + s] =
+                product(t->nz, t->G1 + (size_t)t->nv * r, t->Y + (size_t)t->nv * s);
+    return lu_factor(t->schur, t->m, t->order);
+}
+
+/* dz = -r_z^{-1} r. */
+static void whole_solve(const Tree *t, const double *r, double *dz)
+{
+    solve(t, r, dz);
+    if (!t->m) return;
+    double *lam = dz + t->nz, right[t->m];
+    for (int i = 0; i < t->m; ++i)
+        right[i] = -r[t->nz + i] - product(t->nz, t->G1 + (size_t)t->nv * i, dz);
+    lu_solve(t->schur, t->m, t->order, right, lam);
+    for (int i = 0; i < t->m; ++i)
+        for (int v = 0; v < t->nz; ++v) dz[v] += t->Y[(size_t)t->nv * i + v] * lam[i];
+}
+
+/* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu, with the factors of
+ * the mass matrix. */
+static int hold_velocity(const Tree *t, double *z)
+{
+    double right[t->m];
+    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
+    for (int r = 0; r < t->m; ++r) {
+        const double *g = t->G0 + (size_t)t->nv * r;
+        right[r] = 0.0;
+        for (int i = 0; i < t->n; ++i) {
+            const Joint *j = t->joints + i;
+            for (int v = (int)j->v; v < (int)j->v + (int)j->size; ++v)
+                right[r] -= g[v] * (j->prescribed ? t->bodies[i].rate : z[v]);
+        }
+        for (int s = 0; s < t->m; ++s)
+            t->schur[(size_t)t->m * r + s] = product(t->nz, g, t->Y + (size_t)t->nv * s);
+    }
+    if (lu_factor(t->schur, t->m, t->order)) return SINGULAR;
+    lu_solve(t->schur, t->m, t->order, right, right);
+    for (int r = 0; r < t->m; ++r)
+        for (int v = 0; v < t->nz; ++v) z[v] += t->Y[(size_t)t->nv * r + v] * right[r];
+    return CONVERGED;
+}
