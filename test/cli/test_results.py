@@ -183,6 +183,15 @@ def test_a_run_read_back_is_the_run(board, run):
     np.testing.assert_array_equal(back.loop.saturated, run.loop.saturated)
 
 
+@pytest.mark.parametrize("step", [0, 7, -1])
+def test_the_difference_to_the_simulation_is_the_largest_of_all_states(board, run, step):
+    back = recorded(run)
+    back.v[step, 0] += 0.5
+    found = recording.result(back, board, 2.0).ros["difference_to_simulation"]
+    moved = board.model.state(back.q[step], back.v[step]) - run.loop.trajectory.states[step]
+    assert found == pytest.approx(np.abs(moved).max(), rel=1e-9)
+
+
 @pytest.fixture(scope="module")
 def windy():
     """Another plant than the model, in wind, whose rotor lags behind its commands."""

@@ -8,6 +8,7 @@ import numpy as np
 import published
 import pytest
 
+from nh_control.scenarios.marionette import MARIONETTE
 from nh_control.systems.marionette import (
     MarionetteParameters,
     frame_names,
@@ -115,6 +116,13 @@ def test_energy_forces_and_constraints_are_those_of_the_independent_model(system
         np.testing.assert_allclose(
             force[:, 0], np.concatenate([-published.DAMPING * v[:22], np.zeros(18)]), rtol=1e-14
         )
+
+
+def test_strings_and_the_torso_s_place_are_in_metres_and_all_else_turns():
+    units = {joint.coordinate: joint.unit for joint in MARIONETTE.joints}
+    lengths = {name for name in units if "string" in name} | {f"torso_t{axis}" for axis in "xyz"}
+    assert len(lengths) > 8
+    assert units == {name: "m" if name in lengths else "rad" for name in units}
 
 
 def test_parameters_scale_masses_and_inertias_and_are_checked():

@@ -99,6 +99,16 @@ def test_vehicles_are_alike_on_both_sides_and_stand_on_the_ground(name):
     assert points[:, 2].min() == pytest.approx(0.0, abs=1e-9)
 
 
+def test_the_snakeboard_s_wheels_are_at_the_ends_of_its_axles():
+    parts = snakeboard_visual.visual_model(systems.SnakeboardParameters(l=2.0)).shapes
+    for truck in ("rear_truck", "front_truck"):
+        wheels = [part for part in parts if part.frame == truck and part.kind == "cylinder"]
+        boxes = [part for part in parts if part.frame == truck and part.kind == "box"]
+        (axle,) = (box for box in boxes if box.offset[2] == wheels[0].offset[2])
+        ends = sorted(wheel.offset[1] for wheel in wheels)
+        assert ends == pytest.approx([-axle.extents[1] / 2, axle.extents[1] / 2])
+
+
 def test_joints_of_vehicles_turn_by_their_coordinates():
     p = systems.SnakeboardParameters()
     board = snakeboard_visual.poses(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))

@@ -15,7 +15,8 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Displacement, PlanarPerturbation
+from nh_control.scenarios import Displacement, PlanarPerturbation, joints
+from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import displaced
 
 FREE = System(
@@ -46,6 +47,19 @@ def test_any_space_is_displaced_in_local_coordinates_and_momenta_are_scaled(seed
     np.testing.assert_allclose(np.abs(change[nv : 2 * nv - 1]), 0.5 * np.abs(momenta), atol=1e-12)
     assert (change[: nv - 1] > 0).all() == (seed < 0)
     np.testing.assert_array_equal(displaced(model, x, Displacement(0.2, 0.5, seed)), moved)
+
+
+def test_joints_slide_and_turn_by_sizes_and_draw_their_signs():
+    two = System("two", Rn("slide", "hinge"), lambda q, v: ca.sumsqr(v) / 2)
+    model = midpoint(two, 0.01)
+    x, sizes = model.state([0.3, -0.2], [1.0, -2.0]), np.array([0.1, 0.2, 0.5, 1.0])
+    changes = [
+        joints.perturbed(model, x, JointPerturbation(0.1, 0.2, 0.5, seed), ("slide",)) - x
+        for seed in range(-1, 20)
+    ]
+    np.testing.assert_allclose(np.abs(changes), np.tile(sizes, (21, 1)), atol=1e-12)
+    np.testing.assert_allclose(changes[0], sizes * [1, 1, 1, -1], atol=1e-12)
+    assert len(np.unique(np.sign(changes[1:]), axis=0)) > 5
 
 
 def test_constraints_are_met_again():

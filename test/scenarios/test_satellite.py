@@ -179,7 +179,13 @@ def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_
     assert Qf is None and set(SATELLITE.without) & {"p_rotation_x", "wheel1"}
 
 
-@pytest.mark.parametrize("seed", [-1, 3])
+def test_every_seed_from_0_on_draws_its_axis(nominal):
+    x = nominal.state([1.0, 0, 0, 0, 0, 0, 0, 0], np.zeros(7))
+    axes = [perturbed(nominal, x, SatellitePerturbation(1.0, 0.0, k))[1:4] for k in (-1, 0, 1, 2)]
+    assert all(np.linalg.norm(a - b) > 1e-3 for i, a in enumerate(axes) for b in axes[:i])
+
+
+@pytest.mark.parametrize("seed", [-1, 0, 3])
 def test_perturbation_has_the_sizes_it_names(nominal, seed):
     v = np.array([0.1, 0.2, -0.1, 5.0, 6.0, 7.0, 8.0])
     x = nominal.state([0.5, 0.5, 0.5, 0.5, 1.0, 2.0, 3.0, 4.0], v)
