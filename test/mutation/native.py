@@ -67,6 +67,7 @@ def sample() -> Iterator[Fault]:
 def faults(path: Path) -> Iterator[Fault]:
     """All of a file but those in comments, in declarations of types and of pointers."""
     comment = declaring = False
+    before = ";"
     for number, line in enumerate(path.read_text().splitlines(), 1):
         code = re.sub(r"/\*.*?(\*/|$)", lambda found: " " * len(found[0]), line)
         code = " " * len(line) if comment else code
@@ -74,10 +75,12 @@ def faults(path: Path) -> Iterator[Fault]:
         declaring = declaring or code.startswith("typedef")
         if not (declaring or code.startswith("#") or POINTERS.search(code)):
             for pattern, by in FAULTS:
-                if not (pattern.startswith("^") and NO_STATEMENT.match(code)):
+                whole = before.endswith((";", "{", "}", ")", ":", "else"))
+                if not pattern.startswith("^") or (whole and not NO_STATEMENT.match(code)):
                     for m in re.finditer(pattern, code):
                         yield Fault(path, number, m.start(), m[0], m.expand(by))
         declaring = declaring and not code.startswith("}")
+        before = code.strip() or before
 
 
 def judge(fault: Fault) -> str:
