@@ -127,13 +127,7 @@ setup(
             "upkie-description",
         ],  # robots, and Pinocchio to check them against
         "test": [*PLOT, "hypothesis", "mpmath", "pytest", "pytest-xdist"],
-        "lint": [
-            "casadi>=3.8",
-            "clang-format==23.*",
-            "mypy==2.4.*",
-            "ruff==0.17.*",
-            "types-pyyaml",
-        ],
+        "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={
         "console_scripts": [f"{name} = {target}" for name, target in EXECUTABLES.items()],

@@ -265,6 +265,18 @@ def test_executables_are_the_nodes_of_their_names():
     assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
 
+def test_c_is_in_lines_as_long_as_python_s():
+    """`ruff` looks after those of Python."""
+    files = sorted((ROOT / "nh_control").glob("*/native/*.c"))
+    long = [
+        f"{file.name}:{number}"
+        for file in files
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if len(line) > 99
+    ]
+    assert len(files) > 15 and not long
+
+
 def test_setup_cfg_puts_executables_where_ros2_run_looks():
     text = (ROOT / "setup.cfg").read_text()
     assert "script_dir=$base/lib/nh_control" in text
