@@ -171,6 +171,17 @@ def test_times_that_are_asked_for_and_one_time():
             free.sol(wrong)
 
 
+@pytest.mark.parametrize("method", ["rkmk54", "rkmk853", "cf43"])
+def test_to_look_at_a_run_between_its_steps_changes_no_step(method):
+    one = integrator(method)
+    free = one.solve((0, SECONDS), start())
+    for look in ({"dense_output": True}, {"t_eval": [0.0, 0.7, SECONDS]}):
+        seen = one.solve((0, SECONDS), start(), **look)
+        assert (seen.naccepted, seen.nrejected) == (free.naccepted, free.nrejected)
+        assert free.naccepted > 3
+        np.testing.assert_allclose(seen.y[:, -1], free.y[:, -1], rtol=0, atol=1e-12)
+
+
 def test_a_run_of_no_time():
     run = integrator("rkmk54").solve((1.0, 1.0), start(), dense_output=True)
     assert run.success and run.naccepted == 0 and np.array_equal(run.t, [1.0])

@@ -1,18 +1,17 @@
 """The geometric controller of Lee, Sreenath and Kumar, and LQR beside it."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from payload_cases import lqr_weights, model
 
 from nh_control.control import LqrTracker, paths
-from nh_control.control.geometric import GeometricController, GeometricGains
+from nh_control.control.geometric import GeometricController, GeometricGains, _link_force
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, QuadrotorPayloadParameters, quadrotor_payload
-
-pytestmark = pytest.mark.slow
 
 PATH = paths.parabola()
 UNLIMITED = np.tile([-np.inf, np.inf], (8, 1))
@@ -38,6 +37,7 @@ def dsys():
     return midpoint(quadrotor_payload(QuadrotorPayloadParameters()), 0.01)
 
 
+@pytest.mark.slow
 def test_papers_experiment_with_attitude_dynamics(dsys):
     """The error grows to 2.9 m at t = 0.5 s and falls below 1 mm at t = 5 s."""
     controller = GeometricController(dsys, PATH, PAPER, limits=UNLIMITED)
@@ -48,12 +48,14 @@ def test_papers_experiment_with_attitude_dynamics(dsys):
     assert error[500] < 1e-3
 
 
+@pytest.mark.slow
 def test_links_turn_into_the_formation(dsys):
     controller = GeometricController(dsys, PATH, PAPER, limits=UNLIMITED)
     x = closed_loop(dsys, controller, papers_start(dsys), 500).trajectory.states[-1]
     np.testing.assert_allclose(dsys.configuration(x)[11:].reshape(2, 3), PAPER.links(2), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_hover_is_an_equilibrium_of_the_controlled_system(n):
     plant = model(n)
@@ -63,6 +65,7 @@ def test_hover_is_an_equilibrium_of_the_controlled_system(n):
     assert not command.saturated.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
     """The formation turns with the force, unlike the flat reference's, so only the payload is
@@ -77,6 +80,7 @@ def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
     assert payload_error(result, path).max() < 0.05
 
 
+@pytest.mark.slow
 def test_lqr_beside_the_geometric_controller_from_the_same_start_within_the_same_limits(dsys):
     """Within 30 N and 5 N m both follow, LQR with less error and effort.
 
@@ -95,9 +99,32 @@ def test_lqr_beside_the_geometric_controller_from_the_same_start_within_the_same
     assert efforts[0][0] < efforts[1][0] and efforts[0][1:].sum() < efforts[1][1:].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gains", [{"k_y": 0.0}, {"k_R": np.nan}])
 def test_bad_gains_and_limits_are_refused(dsys, gains):
     with pytest.raises(ValueError, match="must be positive and finite"):
         GeometricGains(**gains)
     with pytest.raises(ValueError, match=r"limits must have shape \(8, 2\)"):
         GeometricController(dsys, PATH, limits=np.zeros(8))
+
+
+def test_a_link_follows_a_turning_formation_by_the_feedback_alone():
+    """Under the thrust, `w' = q x (a - u / m) / l`, the error of the link's rate has across the
+    link `e_w' = -k_q e_q - k_w e_w` exactly: what else the turn does is fed forward.
+    """
+    gains, m, l, rng = GeometricGains(k_q=2.0, k_w=0.5), 0.755, 0.6, np.random.default_rng(0)
+    q, q_d = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
+    w, w_d, w_d_dot, mu, a = rng.normal(size=(5, 3))
+    w, w_d, mu = w - q * (q @ w), w_d - q_d * (q_d @ w_d), q * (q @ mu)
+    assert abs(q @ w_d) > 0.3 and np.linalg.norm(w) > 0.5
+    u = _link_force(gains, m, l, *map(ca.DM, (mu, a)), (ca.DM(q), ca.DM(w)),
+                    (ca.DM(q_d), ca.DM(w_d), ca.DM(w_d_dot)))  # fmt: skip
+    w_dot = np.cross(q, a - np.array(u)[:, 0] / m) / l
+
+    def rate_error(t):
+        at = q + t * np.cross(w, q)
+        return w + t * w_dot + np.cross(at, np.cross(at, w_d + t * w_d_dot))
+
+    e_w_dot = (rate_error(1e-5) - rate_error(-1e-5)) / 2e-5
+    wanted = -gains.k_q * np.cross(q_d, q) - gains.k_w * rate_error(0.0)
+    np.testing.assert_allclose(np.cross(q, e_w_dot), np.cross(q, wanted), atol=1e-8)

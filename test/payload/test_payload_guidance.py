@@ -237,9 +237,16 @@ def test_a_leg_goes_on_from_the_one_before_in_its_state_name_and_formation(plann
 
 
 def test_a_point_now_must_be_where_the_payload_is_to_a_centimeter(planned):
+    """To its side as well as in its height."""
     here = LINE.jets([1.5])[0, 0]
-    for away, taken in ((0.009, True), (0.011, False)):
-        pilot, ask = guidance(), [here + [0.0, away, 0.0], [0.0, 0.0, 1.0]]
+    for away, taken in (
+        ([0.0, 0.009, 0.0], True),
+        ([0.0, 0.0, 0.009], True),
+        ([0.0, 0.011, 0.0], False),
+        ([0.0, 0.0, 0.011], False),
+        ([0.0, 0.0, -0.5], False),
+    ):
+        pilot, ask = guidance(), [here + away, [0.0, 0.0, 1.0]]
         velocities = [[9.0, 9.0, 9.0], [0.0, 0.0, 0.0]]
         if not taken:
             with pytest.raises(InfeasiblePath, match="starts at"):
