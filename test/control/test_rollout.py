@@ -4,6 +4,7 @@ threads; runs that fail; what is refused.
 
 import _thread
 import threading as python_threads
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import nh_control as nh
 from nh_control import multibody as mb
 from nh_control.control import closed_loop as loops
 from nh_control.control.rollout import Rollouts
+from nh_control.control.run_data import RunSystems
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
@@ -143,6 +145,17 @@ def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
         nh.rollout(plant, starts[0], tracker, 10, parameters=p, substeps=2) for p in (rows, MASSES)
     )
     assert_equal(*runs)
+
+
+def test_a_name_is_one_parameter_though_others_begin_with_it():
+    names, nominal = ("J", "J_r", "J_w", "l[0]", "l[1]", "length"), np.arange(6.0)
+    plant = SimpleNamespace(
+        system=SimpleNamespace(parameter_names=names, parameter_values=nominal)
+    )
+    runs = RunSystems.of(plant, {"J": [7.0, 8.0], "l": [[30.0, 40.0], [31.0, 41.0]]})
+    np.testing.assert_array_equal(runs.values, [[7, 1, 2, 30, 40, 5], [8, 1, 2, 31, 41, 5]])
+    single = RunSystems.of(plant, {"l[1]": [9.0]})
+    np.testing.assert_array_equal(single.values, [[0, 1, 2, 3, 9, 5]])
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])

@@ -67,6 +67,21 @@ def test_with_noise_they_are_as_sure_as_is_said(model):
     assert 0.4 < np.mean(ratios) < 2.0  # 18 degrees of freedom: 0.4 and 2.0 are 1 % away
 
 
+def test_the_states_of_all_pieces_count_as_estimated(model):
+    """Of pieces with hardly more numbers than a state has, little of the noise remains; what is
+    said of it is its size all the same.
+    """
+    data = motion(with_values(model, NAMES, TRUTH), np.random.default_rng(4), 1e-4, n=60)
+    pieces = segments(model, *data, length_s=0.05)
+    assert len(pieces) > 12 and max(len(piece.q) for piece in pieces) < 6
+    found = identify(model, NAMES, pieces)
+    _, J = _Fit(model, NAMES, pieces).at(found.values / found.start)
+    r, unit = found.correlation, np.linalg.inv(J.T @ J) * np.outer(found.start, found.start)
+    said = np.sqrt(found.covariance / unit * (1 - r) / (1 + r))
+    np.testing.assert_allclose(said, 1e-4, rtol=0.2)
+    assert found.rms < 0.75e-4
+
+
 def recorded(dsys, rng, delay_s, n=100):
     """A robot's recording of a motion, whose commands are noted `delay_s` before they act."""
     x, times, q, sent, u = dsys.state([0.0, 0.4], np.zeros(2)), [0], [], [], []
