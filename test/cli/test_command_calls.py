@@ -80,6 +80,12 @@ def test_every_option_reaches_the_experiment(asked):
     )
 
 
+@pytest.mark.parametrize("before", [["--perturb-position=0.2"], ["--perturb-position", "0.2"]])
+def test_an_initial_error_may_stand_before_the_scenario(before):
+    args = arguments.parse(["simulate", *before, "snakeboard"])
+    assert (args.scenario.name, args.perturb_position) == ("snakeboard", 0.2)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -96,3 +96,14 @@ def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
         assert max(np.abs(ghosts - point).max(axis=1).min() for point in wanted) < 1e-12
     legend = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert legend == ["tracked", "reference"]
+
+
+@pytest.mark.parametrize(("steps", "rows"), [(1, 1), (4, 2), (5, 2)])
+def test_of_a_short_run_every_node_is_seen_in_rows_of_four(turned, steps, rows):
+    short = replace(turned.experiment, steps=steps)
+    drawn = turning.path(Result(short, short.run(), None, 0.1))
+    places = [axes.get_subplotspec() for axes in drawn.axes]
+    assert [(at.rowspan.start, at.colspan.start) for at in places] == [
+        divmod(k, 4) for k in range(steps + 1)
+    ]
+    assert {at.get_gridspec().nrows for at in places} == {rows}
