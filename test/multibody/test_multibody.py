@@ -304,6 +304,20 @@ def test_a_velocity_in_outer_axes_is_that_of_the_frames_own():
         assert np.allclose(known, turned, rtol=0, atol=1e-15) and np.abs(known).max() > 0.1
 
 
+@pytest.mark.parametrize("center", [(0.0, 0.0, 0.0), (0.3, -0.2, 0.5)])
+def test_a_free_body_has_the_kinetic_energy_of_its_center_of_mass(center):
+    """`m |p' + R (omega x c)|^2 / 2` and that of its turning, the linear velocity p' in the axes
+    of the world.
+    """
+    hull = Body("hull", 2.0, center, (0.3, 0.4, 0.5))
+    model = Multibody("free", [floating("hull", space="SO3xR3")], [hull])
+    q, omega, rate = np.r_[0.5, 0.1, -0.7, 0.5, 1.0, 2.0, 3.0], [0.3, -1.0, 0.7], [0.5, 0.2, -0.4]
+    moved = rate + quat2mat(q[:4]) @ np.cross(omega, center)
+    energy = 2.0 / 2 * moved @ moved + np.dot([0.3, 0.4, 0.5], np.square(omega)) / 2
+    v = np.r_[omega, rate]
+    assert v @ model.mass_matrix(q) @ v / 2 == pytest.approx(energy, rel=1e-14)
+
+
 def test_bodies_on_frames_fixed_to_each_other_move_as_one():
     frames = [revolute("bar", axis="y"), fixed("end", "bar", at=(0, 0, -2.0))]
     dumbbell = Multibody(

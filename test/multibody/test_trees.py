@@ -1,5 +1,7 @@
 """Trees in linear time against the equations that are generated from the Lagrangian."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,15 @@ from random_trees import (
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import Body, Multibody, Spring, floating, revolute, spherical
+from nh_control.multibody import (
+    Body,
+    JointSpring,
+    Multibody,
+    Spring,
+    floating,
+    revolute,
+    spherical,
+)
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
@@ -117,6 +127,44 @@ def test_what_the_kernel_does_not_know_is_generated():
     bodies = [body(name, np.random.default_rng(0)) for name in "ab"]
     model = Multibody("spring", rods, bodies, [Spring("b", "world", 1.0, 0.1)])
     assert not isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
+
+
+def stepping(system, h, monkeypatch):
+    """The midpoint rule with its engine chosen as where there is a compiler, which then is gone:
+    what is generated is not worth compiling here.
+    """
+    dsys = midpoint(system, h)
+    assert dsys._engine is not None
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    return dsys
+
+
+def test_a_step_out_of_a_users_own_domain_fails(monkeypatch):
+    model = Multibody("rod", [revolute("a")], [body("a", np.random.default_rng(0))])
+    system = replace(model.system, domain=lambda q: 0.5 - q[0])
+    dsys = stepping(system, 0.1, monkeypatch)
+    assert dsys.step(dsys.state([0.0], [4.0]))[0] == pytest.approx(0.4, abs=0.01)
+    with pytest.raises(StepFailed, match="leaves the domain"):
+        dsys.step(dsys.state([0.0], [6.0]))
+
+
+@dataclass(frozen=True)
+class Stiffening(JointSpring):
+    """`V = stiffness q^4 / 4`."""
+
+    def potential(self, k):
+        return self.stiffness / 4 * k.coordinate(self.coordinate) ** 4
+
+
+def test_a_users_kind_of_spring_pulls_as_it_says(monkeypatch):
+    """The rule's own equation, `p1 - p0 = -h V'(q_middle)`; nothing else acts on the joint."""
+    rod = [revolute("a")], [body("a", np.random.default_rng(0))]
+    model = Multibody("spring", *rod, [Stiffening("a", 3.0)], gravity=(0.0, 0.0, 0.0))
+    dsys = stepping(model.system, 0.02, monkeypatch)
+    before = dsys.state([0.8], [0.5])
+    after = dsys.step(before)
+    middle = (before[0] + after[0]) / 2
+    assert after[1] - before[1] == pytest.approx(-0.02 * 3.0 * middle**3, rel=1e-9)
 
 
 def test_a_failed_step_says_how_singular_it_is():
