@@ -101,6 +101,14 @@ def test_distance_from_the_manifold_is_that_of_the_worst_factor():
     assert error_metrics.manifold_residual(Product(Rn("psi"), SE2()), np.zeros((2, 4))) is None
 
 
+@pytest.mark.parametrize("space", [S2("link_"), SO3(), SE3()], ids=["S2", "SO3", "SE3"])
+def test_one_sphere_alone_has_a_distance_from_the_manifold(space):
+    """Of a spherical pendulum or a free body, also beside coordinates without any."""
+    longer = 1.001 * space.origin
+    for whole, q in ((space, longer), (Product(Rn("psi"), space), np.r_[0.7, longer])):
+        np.testing.assert_allclose(error_metrics.manifold_residual(whole, q[None]), 1e-3)
+
+
 def test_labels_of_states_have_names_and_units():
     units = {"x": "m", "theta": "rad"}
     labels = [

@@ -72,6 +72,17 @@ def test_proposition_4_1():
         assert (0 < e.eigenvalue < 1) == (e.grown < 1) == (e.rho_2 > 0)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_residual_of_either_sign_is_one(sign):
+    """Beside a step that satisfies all equations; whichever of them is missed."""
+    start = np.array([0.0, 0.0, 0.0, 0.0, -0.6])
+    for place in (0, 3, 4):
+        missed = start.copy()
+        missed[place] += sign * 1e-6
+        assert sleigh._defect(np.array([start, start])) == 0.0
+        assert sleigh._defect(np.array([start, missed])) == pytest.approx(1e-6, rel=0.1)
+
+
 @pytest.mark.parametrize("number", ["3", "stability", "suslov"])
 def test_what_the_paper_says_of_sleigh_and_suslov_holds(number):
     outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())

@@ -83,6 +83,15 @@ def test_variable_steps_against_as_many_constant_ones(n, length, better):
     assert run.variable.naccepted <= run.constant.naccepted <= run.variable.naccepted + 1
 
 
+def test_constant_steps_are_as_many_as_the_variable_ones(monkeypatch):
+    """All alike, but for a last one of what round-off left; without the accurate motion."""
+    monkeypatch.setattr(Problem, "accurate", lambda self, t, *_: np.zeros((len(t), len(self.x0))))
+    run = chains.run.__wrapped__(2, 1.0)
+    sizes = np.diff(run.constant.t)
+    assert np.count_nonzero(sizes > 1e-9) == run.variable.naccepted
+    assert sizes[0] == pytest.approx(chains.DURATION_S / run.variable.naccepted, rel=1e-12)
+
+
 def test_the_length_of_the_links_is_an_argument_of_the_compiled_steps():
     """One compiled method on a chain of another length, against a reference of its own."""
     one, other = chains.run(2, 1.0), chains.run(2, 0.7)
