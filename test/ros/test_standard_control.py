@@ -203,6 +203,20 @@ def test_the_action_tells_of_its_steps_and_of_its_end(plant):
     assert all(sum(pair) == 5 for pair in done.told)
 
 
+def test_feedback_of_the_action_says_how_many_steps_remain(plant):
+    _, _, control = plant
+    goal = Goal(5)
+
+    async def made(asked, tell):
+        for steps in (1, 4):
+            tell(steps)
+        return sys.modules[MODULE]._ok()
+
+    control._made = made
+    awaited(control._simulate_steps(goal))
+    assert goal.told == [(1, 4), (4, 1)] and goal.ended == "succeed"
+
+
 def test_a_cancelled_action_ends_paused(plant):
     node, loop, control = plant
     loop.options = Options(False, True, 10**9)
