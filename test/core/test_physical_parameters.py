@@ -60,11 +60,18 @@ def check_first(dsys, x, u):
         assert np.abs(value * lin.P[:, k] - want).max() <= tolerance, name
 
 
-SELDOM = ("exact-0.3", "truncated-0.5")
-"""RDP with the exact tangent off the middle, or with a truncated one at it, is slow."""
+def seldom(system, method):
+    """RDP with the exact tangent off the middle, or with a truncated one at it, by one of two
+    splittings, and on the second system.
+    """
+    rdp = method.startswith("rdp")
+    return rdp and (
+        method.endswith(("exact-0.3", "truncated-0.5")) or "-ccsk-" in method or system == "sleigh"
+    )
+
+
 CASES = [
-    pytest.param(*pair, marks=pytest.mark.slow if pair[1].endswith(SELDOM) else ())
-    for pair in PAIRS
+    pytest.param(*pair, marks=pytest.mark.slow if seldom(*pair) else ()) for pair in PAIRS
 ] + registered(slow=OWN_DERIVATIVES)
 
 

@@ -236,7 +236,9 @@ def tau_by_matrices(name, v):
     return half @ expm(hat(v[1] * e2 + v[2] * e3)) @ half
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "sccsk" else n for n in NAMES]
+)
 @given(data=st.data())
 def test_retractions_are_what_their_names_say(name, data):
     v = data.draw(vectors(st.one_of(st.floats(-6, 6), small), coordinate, coordinate))

@@ -47,7 +47,10 @@ def test_derivatives_of_joints_of_all_kinds(kind):
     assert_the_same_slopes(parametrized(random_tree([kind, 1], rng)), rng)
 
 
-@pytest.mark.parametrize("kinds, forcing", [((5, 0, 2), "symmetric"), ((4, 1), "left")])
+@pytest.mark.parametrize(
+    "kinds, forcing",
+    [pytest.param((5, 0, 2), "symmetric", marks=pytest.mark.slow), ((4, 1), "left")],
+)
 def test_derivatives_of_joints_of_several_coordinates_by_differences(kinds, forcing):
     """Along directions in which all numbers change at once, and by the step."""
     rng = np.random.default_rng(sum(kinds))

@@ -106,6 +106,7 @@ def test_pause_step_resume_reset(nodes, probe):
     probe.wait(lambda: int(probe.values()["step"]) > 20, "steps after the reset")
 
 
+@pytest.mark.slow
 def test_single_step_in_lockstep_needs_its_command(nodes, probe):
     nodes.start("plant", LOCKSTEP)
     first = probe.next_state()

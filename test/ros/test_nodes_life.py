@@ -266,6 +266,7 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
     assert plant.end() == 0
 
 
+@pytest.mark.slow
 def test_a_node_that_is_waited_for_is_named(nodes, probe):
     nodes.start("plant", {"wait_for": "[probe, nobody]", "wait_for_tracker": False})
     probe.wait(

@@ -27,6 +27,7 @@ def set_(probe, node, **values):
     return "" if result.successful else result.reason
 
 
+@pytest.mark.slow
 def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
     from probe import by_step
     from sensor_msgs.msg import JointState

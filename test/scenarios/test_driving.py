@@ -12,8 +12,10 @@ from nh_control.scenarios.driving import figure_eight, perturbed, slalom, steere
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [(name, one) for name in NAMES for one in scenarios.get(name).references]
+LONG = pytest.param("rolling_disk", "figure_eight", marks=pytest.mark.slow)
 TO_REST = [
-    *((name, "figure_eight") for name in NAMES),
+    *((name, "figure_eight") for name in NAMES[:3]),
+    LONG,
     ("differential_drive", "delivery"),
     ("car", "parking"),
 ]
@@ -37,7 +39,9 @@ def column(name, what):
     return model(name).system.space.names.index(what)
 
 
-@pytest.mark.parametrize("name, one", REFERENCES)
+@pytest.mark.parametrize(
+    "name, one", [LONG if [*pair] == [*LONG.values] else pair for pair in REFERENCES]
+)
 def test_references_are_motions_that_leave_torque_for_feedback(name, one):
     dsys, motion = model(name), reference(name, one)
     for k in range(0, len(motion), 25):
@@ -216,7 +220,7 @@ HEAVIER = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES[:3], pytest.param(NAMES[3], marks=pytest.mark.slow)])
 def test_a_tenth_more_mass_costs_little(name):
     error, _ = errors(name, "figure_eight", PlantOptions(parameters=HEAVIER[name]))
     middle = error[len(error) // 3 :]

@@ -117,7 +117,8 @@ def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
         assert f"--perturb-{entry.name}" in helped.stdout
 
 
-def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
+def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
     broken = tmp_path / "broken.py"
     text = FILES["underwater_vehicle"].read_text()
     wrong = {
