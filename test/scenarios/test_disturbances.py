@@ -8,14 +8,13 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
+from lifted import LIFTED
 
 from nh_control import scenarios
 from nh_control.command.listing import example
 from nh_control.discrete.plant import with_external, without_external
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import (
     Constant,
@@ -231,16 +230,8 @@ def test_a_model_with_prescribed_coordinates_is_disturbed_in_closed_loop():
 
 
 def test_external_forces_stand_between_a_models_forces_and_its_prescribed_coordinates():
-    lifted = System(
-        name="lifted",
-        space=Rn("x", "hand"),
-        lagrangian=lambda q, v: (v[0] ** 2 - (q[0] - q[1]) ** 2) / 2,
-        prescribed=("hand",),
-        inputs=("push",),
-        force=lambda q, v, u: ca.vertcat(u, 0),
-    )
-    targets = on_coordinates(lifted.space, lifted.prescribed)
-    plant = midpoint(with_external_forces(lifted, targets), H)
+    targets = on_coordinates(LIFTED.space, LIFTED.prescribed)
+    plant = midpoint(with_external_forces(LIFTED, targets), H)
     u, forces = np.array([1.0, 3.0]), np.array([2.0])
     assert with_external(plant, u, forces).tolist() == [1.0, 2.0, 3.0]
     assert without_external(plant, np.array([1.0, 2.0, 3.0]), 1).tolist() == [1.0, 3.0]

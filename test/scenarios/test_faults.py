@@ -5,14 +5,12 @@ scenario.
 from dataclasses import replace
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
+from lifted import LIFTED
 
 from nh_control import scenarios
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.fault_effects import effects
 from nh_control.runs.faults import FaultLines
@@ -106,15 +104,7 @@ def test_faults_begin_and_end_at_whole_steps():
 
 
 def test_of_a_lost_actuator_that_moves_a_point_the_point_stays():
-    lifted = System(
-        name="lifted",
-        space=Rn("x", "hand"),
-        lagrangian=lambda q, v: (v[0] ** 2 - (q[0] - q[1]) ** 2) / 2,
-        prescribed=("hand",),
-        inputs=("push",),
-        force=lambda q, v, u: ca.vertcat(u, 0),
-    )
-    line = FaultLines.of([parse("lost,start=0.02")], midpoint(lifted, H)).commands
+    line = FaultLines.of([parse("lost,start=0.02")], midpoint(LIFTED, H)).commands
     out = through(line, np.array([0.0, 5.0]), np.array([[1.0, 5.1], [2.0, 5.2], [3.0, 5.3]]))
     assert np.array(out).tolist() == [[1.0, 5.1], [2.0, 5.2], [0.0, 5.2]]
 

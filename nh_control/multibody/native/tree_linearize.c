@@ -1,6 +1,18 @@
 /* Wrenches, multipliers and coordinates that joints share, in the derivatives of tree_columns.c;
  * then the derivatives as they are asked for. */
 
+/* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
+static void solve_columns(int count, const int *at, const double *factors, const int *order,
+                          int nw, double *rows)
+{
+    for (int k = 0; k < nw; ++k) {
+        double column[count];
+        for (int r = 0; r < count; ++r) column[r] = rows[(size_t)nw * at[r] + k];
+        lu_solve(factors, count, order, column, column);
+        for (int r = 0; r < count; ++r) rows[(size_t)nw * at[r] + k] = column[r];
+    }
+}
+
 /* What the changes of f add to all columns, as if they were changes of the momentum before the
  * step. With C = dz/drho of the n coordinates that carry something pushed, and dz0 without them:
  *
@@ -8,7 +20,7 @@
 static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
 {
     const int nv = t->nv;
-    int place[nv], of[n], order[n];
+    int place[nv], of[n], own[n], order[n];
     double *F_z = t->changed, *F_q = F_z + n * n, *equations = F_q + n * n, *y = equations + n * n;
     memset(place, -1, sizeof place);
     for (int i = 0, count = 0; i < t->pushes; ++i)
@@ -19,6 +31,7 @@ static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
     memset(equations, 0, sizeof(double) * n * n);
     memset(y, 0, sizeof(double) * n * nw);
     for (int a = 0; a < n; ++a) {
+        own[a] = a;
         equations[n * a + a] = 1.0;
         for (int b = 0; b < n; ++b) {
             const double *by = dz + (size_t)nw * of[b];
@@ -28,12 +41,7 @@ static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
         }
     }
     if (lu_factor(equations, n, order)) return SINGULAR;
-    for (int k = 0; k < nw; ++k) {
-        double column[n];
-        for (int a = 0; a < n; ++a) column[a] = y[(size_t)nw * a + k];
-        lu_solve(equations, n, order, column, column);
-        for (int a = 0; a < n; ++a) y[(size_t)nw * a + k] = column[a];
-    }
+    solve_columns(n, own, equations, order, nw, y);
     for (int row = 0; row < 2 * nv + t->nz; ++row) {
         double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
                by[n];
@@ -51,12 +59,7 @@ static void complete(const Tree *t, int count, const int *at, const double *fact
                      const int *order, const double *by_ab, const double *by_dz, int nw,
                      double *ab, double *dz)
 {
-    for (int k = 0; k < nw; ++k) {
-        double change[count];
-        for (int r = 0; r < count; ++r) change[r] = dz[(size_t)nw * at[r] + k];
-        lu_solve(factors, count, order, change, change);
-        for (int r = 0; r < count; ++r) dz[(size_t)nw * at[r] + k] = change[r];
-    }
+    solve_columns(count, at, factors, order, nw, dz);
     for (int r = 0; r < count; ++r) {
         const double *change = dz + (size_t)nw * at[r];
         for (int row = 0; row < 2 * t->nv; ++row)
@@ -101,9 +104,8 @@ static void share(const Tree *t, const int *body_of, int nw, double *ab, double 
     for (int a = 0; a < n; ++a)
         columns(t, &(Source){body_of[t->lead[a]], 0, BY_SHARED, 0}, 1, a, n, t->ab_shared,
                 t->by_shared);
-    for (int a = 0; a < n; ++a)
-        memset(t->by_shared + (size_t)n * t->lead[a], 0,
-               sizeof(double) * n); /* their own equations, known by the factors */
+    for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
+        memset(t->by_shared + (size_t)n * t->lead[a], 0, sizeof(double) * n);
     complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, nw, ab, dz);
 }
 
