@@ -528,6 +528,23 @@ def test_a_recording_is_given_to_a_tracker_as_it_was_received():
     assert found.errors.tolist() == [[-1], [-2], [-3], [-4]]
 
 
+def test_a_recorder_that_missed_the_first_answered_states_does_not_move_the_reference():
+    states, tracker = recorded(), Tracker()
+    late = Measurements(
+        states.times_ns[2:], states.received_ns[2:], states.q[2:], states.v[2:],
+        states.moving[2:], states.u, states.sent_ns, states.answered_ns,
+    )  # fmt: skip
+    found = replay(tracker, late)
+    assert tracker.told == [
+        ("sent", 21.0, 117),
+        ("start", 110),
+        ("state", 120, 3.0, None, 125),
+        ("sent", 32.0, 127),
+        ("state", 130, 4.0, -4.0, 135),
+    ]
+    np.testing.assert_array_equal(found.recorded, [[32], [np.nan]])
+
+
 def test_what_a_tracker_refuses_is_left_out_and_a_failure_ends_it():
     found = replay(Tracker(refused=110, failed=130), recorded())
     assert found.refused == ["too large"] and "no luck" in found.stopped

@@ -41,8 +41,8 @@ class TrackerReplay:
 
 def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     """Give the recorded states to a tracker at the times at which they were received, with the
-    recorded inputs as those that act; its reference starts with the first state that was answered,
-    or else with the first.
+    recorded inputs as those that act; its reference starts at the time of the first state that was
+    answered, recorded or not, or else with the first.
     """
     sent = dict(zip(measured.answered_ns.tolist(), measured.u))
     start_ns = min(sent, default=int(measured.times_ns[0]))
@@ -56,7 +56,7 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
             tracker.sent(command[1], command[0])
             command = next(commands, None)
         if tracker.start_ns is None and time_ns >= start_ns:
-            tracker.start(time_ns)
+            tracker.start(start_ns)
         try:
             answers.append(tracker.answer(time_ns, q, v if moving else None, now_ns))
         except StateRefused as reason:
