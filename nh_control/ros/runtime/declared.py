@@ -253,7 +253,7 @@ TRACKER = (
             "heard_by",
             [],
             "Names of nodes that must have subscribed to the commands before the first one, "
-            "within 10 s, e.g. a recorder.",
+            "within 10 s, e.g. a recorder; not of hardware, which is armed when they are there.",
         ),
     )
     + HARDWARE
