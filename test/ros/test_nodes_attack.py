@@ -20,6 +20,7 @@ def steps(probe):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("udp")
 def test_a_plant_that_is_killed_comes_back_and_the_tracker_follows_it_from_the_start(nodes, probe):
     from probe import by_step, states
 

@@ -70,6 +70,7 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("udp")
 def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     tracker = nodes.start("tracker")
     nodes.start("plant", {"fallback": "stop", "command_timeout_steps": 50})

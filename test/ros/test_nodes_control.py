@@ -61,6 +61,7 @@ def test_a_reset_of_the_state_alone_starts_plant_and_tracker_again_at_the_next_s
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("udp")
 def test_a_tracker_that_comes_after_a_reset_of_the_state_knows_when_the_reference_started(
     nodes, probe
 ):

@@ -228,6 +228,7 @@ def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("udp")
 def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(nodes, probe):
     from probe import states
 
