@@ -71,7 +71,11 @@ def test_all_nodes_are_managed(nodes, probe, tmp_path):
     from rosbags.highlevel import AnyReader
 
     bag = tmp_path / "bag"
-    given = {"recorder": {"output": str(bag)}, "plant": {"lockstep": True, "duration_s": 0.5}}
+    given = {
+        "recorder": {"output": str(bag)},
+        "tracker": {"heard_by": "[recorder]"},
+        "plant": {"lockstep": True, "duration_s": 0.5, "wait_for": "[recorder]"},
+    }
     started = {
         name: nodes.start(name, {**MANAGED, **given.get(name, {})})
         for name in ("recorder", "tracker", "display", "plant")
