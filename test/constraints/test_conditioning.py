@@ -167,3 +167,52 @@ def test_a_step_across_the_vertical_is_refused_with_its_number():
     crossing = np.concatenate([at(-c)[:2], [m * R**2 * 2 * c / h, 0.0]])
     with pytest.raises((SingularStep, StepFailed), match="at step 1 "):
         require_regular(dsys, Trajectory(h, [at(0.5), crossing, at(c)], np.zeros((2, 0))))
+
+
+@pytest.mark.parametrize(
+    "matrix, place, remedy", [("M", 1, "other coord"), ("Dh", 2, "redundant")]
+)
+@pytest.mark.parametrize(
+    "number, told",
+    [(0.9e8, ""), (1.1e8, "ill"), (0.9e12, "ill"), (1.1e12, "singular"), (np.inf, "singular")],
+)
+def test_from_1e8_a_matrix_is_warned_of_and_from_1e12_refused(
+    matrix, place, remedy, number, told, monkeypatch, caplog
+):
+    dsys, numbers = midpoint(bead(0.1), 0.01), [1.0, 1.0, 1.0]
+    numbers[place] = number
+    monkeypatch.setattr(type(dsys), "conditioning", lambda *_: Conditioning(*numbers))
+    run = still(dsys, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    if told == "singular":
+        with pytest.raises(SingularStep, match=f"{matrix}.* is singular.*{remedy}"):
+            require_regular(dsys, run)
+        return
+    with caplog.at_level(logging.WARNING):
+        assert require_regular(dsys, run) == Conditioning(*numbers)
+    assert all(matrix in r.getMessage() and remedy in r.getMessage() for r in caplog.records)
+    assert len(caplog.records) == bool(told)
+
+
+def test_where_both_matrices_are_singular_the_mass_matrix_is_named(monkeypatch):
+    """The other one is made with it."""
+    dsys = midpoint(bead(0.1), 0.01)
+    monkeypatch.setattr(type(dsys), "conditioning", lambda *_: Conditioning(1e20, 2e12, 1e20))
+    with pytest.raises(SingularStep, match=": M is singular, condition number 2.0e.12"):
+        require_regular(dsys, still(dsys, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]))
+
+
+def test_condition_numbers_by_hand():
+    """Of M = diag(2, 8) with one constraint, of M = 1 with two, and of none."""
+    one = np.array([[2.0, 0.0, 3.0], [0.0, 8.0, 1.0], [1.0, 2.0, 0.0]])
+    found, lengths = Conditioning.of(one, range(2, 3)), np.sqrt(1.0 * (9 / 2 + 1 / 8))
+    assert found.mass == pytest.approx(4.0) and found.jacobian == pytest.approx(
+        np.linalg.cond(one)
+    )
+    assert found.constraint == pytest.approx(lengths / (3 / 2 + 2 / 8))
+    two = np.block([[np.eye(2), np.diag([2.0, 1.0])], [np.diag([1.0, 4.0]), np.zeros((2, 2))]])
+    assert Conditioning.of(two, range(2, 4)).constraint == pytest.approx(2.0)
+    assert Conditioning.of(np.diag([1.0, 3.0]), range(0)) == Conditioning(3.0, 3.0, 1.0)
+    assert Conditioning.of(np.zeros((0, 0)), range(0)) == Conditioning(1.0, 1.0, 1.0)
+    lost = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert Conditioning.of(lost, range(1, 2)) == Conditioning(1.0, np.inf, np.inf)
+    assert Conditioning.of(np.full((2, 2), np.nan), range(0)).jacobian == np.inf

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import continuous
 import numpy as np
@@ -16,6 +17,7 @@ from differences import hessian, jacobian
 sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
 import linkages  # noqa: E402
 
+from nh_control.discrete.composed import ComposedEngine  # noqa: E402
 from nh_control.discrete.equations import StepEquations  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
 from nh_control.discrete.system import DiscreteSystem  # noqa: E402
@@ -189,6 +191,7 @@ def test_two_halves_are_two_steps(monkeypatch):
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
     x, u, half = np.array([0.5, 0.2]), np.array([0.1]), dsys.with_step(0.05)
     twice = half.step(half.step(x, u), u)
+    assert np.abs(dsys.step(x, u) - twice).max() > 1e-6
     np.testing.assert_allclose(dsys.composed((0.5, 0.5), "halves").step(x, u), twice, atol=1e-14)
 
 
@@ -323,6 +326,8 @@ def test_what_cannot_be_composed_is_refused_by_name():
         ((0.0, 1.0), "not zero"),
         ((np.nan, 1.0), "finite"),
         ((0.5, 0.6), "add up to 1, got 1 \\+ 1.0e-01"),
+        ((0.5, 0.5 + 1e-13), "add up to 1, got 1 \\+ 1.0e-13"),
+        ((0.5, 0.5 - 1e-13), "add up to 1, got 1 \\+ -1.0e-13"),
     ):
         with pytest.raises(ValueError, match=words):
             dsys.composed(wrong, "wrong")
@@ -339,3 +344,40 @@ def test_what_cannot_be_composed_is_refused_by_name():
     for h in (0.0, -0.1, np.inf):
         with pytest.raises(ValueError, match="must be positive"):
             twice.with_step(h)
+
+
+def test_no_call_leaves_a_trace_in_the_next_one(monkeypatch):
+    """Steps, derivatives and what both tell of a step are those of a system asked first."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(SYSTEMS["pendulum"](), 0.1).composed((0.6, -0.2, 0.6), "there and back")
+    x, u, lam = np.array([0.5, 0.2]), np.array([0.1]), np.array([0.7, -1.1])
+    calls = {
+        "step": lambda d: d.step(x, u),
+        "unknowns": lambda d: d.unknowns(x, u),
+        "iterations": lambda d: d.newton_iterations(x, u),
+        "condition": lambda d: d.conditioning(x, u).jacobian,
+        "first": lambda d: d.linearize(x, u).A,
+        "second": lambda d: d.hessian(x, u, lam),
+        "first by parameters": lambda d: d.linearize(x, u, ("m", "h")).P,
+        "second by parameters": lambda d: d.hessian(x, u, lam, parameters=("m", "h")),
+        "simulate": lambda d: d.simulate(x, u, steps=2).states,
+    }
+    fresh = {name: call(dsys.with_step(dsys.h)) for name, call in calls.items()}
+    for name in (*calls, *reversed(calls)):
+        np.testing.assert_array_equal(calls[name](dsys), fresh[name], err_msg=name)
+
+
+def test_substeps_start_from_mean_velocities_extrapolated_in_time():
+    """Of unknowns that are linear in time, at the middles of substeps, the next one; the last one
+    where that is further ahead than three times what lies between two before.
+    """
+    parts = (0.4, -0.2, 0.5, 0.3)
+    ends = np.cumsum(parts)
+    middles = 2.0 + 3.0 * (ends - np.array(parts) / 2)
+    engine = ComposedEngine(SimpleNamespace(n_z=1), parts)
+    solved = [np.array([z]) for z in middles]
+    assert engine._guess(1, solved[:1]) == solved[0]
+    assert engine._guess(2, solved[:2]) == pytest.approx(middles[2])
+    assert engine._guess(3, solved[:3]) == pytest.approx(middles[3])
+    far = ComposedEngine(SimpleNamespace(n_z=1), (0.2, -0.1, 0.5, 0.4))
+    assert far._guess(2, solved[:2]) == solved[1]
