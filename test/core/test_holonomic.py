@@ -3,13 +3,14 @@ motion in other coordinates.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
 
-from nh_control.discrete.plant import advance
+from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn
@@ -256,3 +257,49 @@ def test_prepare_leaves_nothing_to_compile(monkeypatch):
     monkeypatch.setattr(compiled, "Native", None)
     x, u = hanging(0.3, 0.0), np.array([0.1])
     dsys.step(x, u), dsys.linearize(x, u), dsys.hessian(x, u, np.ones(4)), dsys.energy(x)
+
+
+def pushed_crane() -> System:
+    """The crane with a torque on its load."""
+    return replace(
+        crane(),
+        name="pushed",
+        inputs=("torque", "brake"),
+        force=lambda q, v, u: ca.vertcat(u[0] - 2 * u[1], 0),
+    )
+
+
+def test_forces_are_held_through_the_steps_between_two_inputs(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(pushed_crane(), H)
+    x = dsys.state([0.2, 0.4], [0.0, 0.0])
+    assert dsys.idle(x).tolist() == [0.0, 0.0, 0.4]
+    before, end = advance(dsys, x, np.array([0.7, 0.1, 1.0]), 2)
+    once = dsys.step(x, [0.7, 0.1, 0.7])
+    np.testing.assert_allclose(before, once, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(end, dsys.step(once, [0.7, 0.1, 1.0]), rtol=0, atol=1e-15)
+    before, end = advance(dsys, x, np.array([0.7, 0.1, 1.0]), 1)
+    assert before is x and np.array_equal(end, dsys.step(x, [0.7, 0.1, 1.0]))
+
+
+def test_external_forces_stand_between_the_forces_and_the_prescribed_coordinates(monkeypatch):
+    """Inputs of a plant with one force less of its own, and what belongs to them."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(pushed_crane(), H)
+    assert with_external(dsys, np.array([1.0, 3.0]), np.array([2.0])).tolist() == [1.0, 2.0, 3.0]
+    values = np.array([[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
+    assert without_external(dsys, values, 1).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    assert without_external(dsys, values, 0).tolist() == values.tolist()
+
+
+def test_states_are_the_same_numbers_for_the_same_steps_alone(monkeypatch):
+    """Another step, method or system reads configuration and velocity, off the constraint, too."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = midpoint(rod(), H)
+    x = hanging(0.3, 0.5) * [1.1, 1.1, 1.0, 1.0]
+    x = dsys.with_constraint_impulses(x, [0.4])
+    assert convert(x, dsys, dsys) is x and convert(x, dsys, dsys.with_step(H)) is x
+    bare = dsys.measured_state(x[:2], dsys.velocity(x))
+    assert np.abs(bare - x).max() > 0.1
+    for other in (dsys.with_step(2 * H), midpoint(rod(), H), midpoint(dsys.system, H, "left")):
+        np.testing.assert_allclose(convert(x, dsys, other), bare, rtol=0, atol=1e-14)

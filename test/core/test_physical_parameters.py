@@ -18,7 +18,10 @@ import lie_cases  # noqa: E402
 from nh_control.geometry.spaces import Rn  # noqa: E402
 from nh_control.integrators import midpoint, nonholonomic_midpoint  # noqa: E402
 from nh_control.mechanics import lagrangian  # noqa: E402
+from nh_control.mechanics.constraints import minimize_potential_energy  # noqa: E402
+from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.parameters import Parameters, parameter  # noqa: E402
+from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.numerics import compiled  # noqa: E402
 from nh_control.systems import PendulumParameters, pendulum, snakeboard  # noqa: E402
@@ -232,3 +235,68 @@ def test_derivatives_by_parameters_are_those_at_the_present_ones(monkeypatch):
             np.testing.assert_allclose(found.A, wanted.A, rtol=1e-12)
             np.testing.assert_array_equal(found.x1, other.step(x, u))
         assert not np.allclose(found.P, swing.linearize(x, u, ("m", "h")).P)
+
+
+@dataclass(frozen=True)
+class Spring(Parameters):
+    """A mass that hangs from a spring; with bounds of its own for its only input."""
+
+    stiffness: float = parameter(100.0, "N/m")
+    mass: float = parameter(2.0, "kg")
+    limit: float = parameter(7.0, "N")
+
+
+def spring() -> System:
+    return System(
+        name="spring",
+        space=Rn("z"),
+        lagrangian=lambda q, v, p: p.mass * (v**2 / 2 - 10.0 * q) - p.stiffness * q**2 / 2,
+        inputs=("push",),
+        force=lambda q, v, u, p: u,
+        parameters=Spring(),
+        input_limits=lambda p: [[-p.limit, p.limit]],
+    )
+
+
+def reduced_acceleration(system):
+    return ReducedEquations(system).rates([0.0])(0.0, np.array([0.1, 0.0]))[1]
+
+
+VALUES = {
+    "equilibrium": (lambda s: minimize_potential_energy(s, [0.1])[0], (-0.2, -0.4, -0.1)),
+    "acceleration": (
+        lambda s: ContinuousSystem(s).acceleration([0.1], [0.0], [0.0])[0],
+        (-15.0, -12.5, -20.0),
+    ),
+    "reduced": (reduced_acceleration, (-15.0, -12.5, -20.0)),
+    "values": (lambda s: s.parameter_values @ [0, 1, 0], (2.0, 4.0, 1.0)),
+    "momentum": (lambda s: midpoint(s, H).state([0.1], [1.0])[1], (2.0, 4.0, 1.0)),
+}
+"""What is found of a system, and for masses of 2, 4 and 1 kg."""
+
+
+@pytest.mark.parametrize("what", VALUES)
+def test_what_needs_numbers_takes_the_present_ones(what, monkeypatch):
+    """Also after the same was found with others, and without a change to these."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    find, (expected, heavy, light) = VALUES[what]
+    system = spring()
+    for _ in range(2):
+        assert find(system) == pytest.approx(expected, rel=1e-9)
+        assert find(system.with_parameters(mass=4.0)) == pytest.approx(heavy, rel=1e-9)
+        assert find(system.with_parameters(mass=1.0, limit=7.0)) == pytest.approx(light, rel=1e-9)
+    assert system.with_parameters(limit=3.0).input_bounds.tolist() == [[-3.0, 3.0]]
+    assert system.with_parameters().parameters == system.parameters == Spring()
+
+
+def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys, x, u, lam = midpoint(spring(), H), [0.1, 0.2], [0.3], [1.0, -2.0]
+    one, other = (dsys.linearize(x, u, names).P for names in (("mass", "h"), ("h", "mass")))
+    np.testing.assert_array_equal(one, other[:, ::-1])
+    assert np.abs(one[:, 0] - one[:, 1]).max() > 1e-3
+    mixed = dsys.hessian(x, u, lam, parameters=("h", "mass"))
+    swapped = [0, 1, 2, 4, 3]
+    np.testing.assert_array_equal(
+        mixed, dsys.hessian(x, u, lam, parameters=("mass", "h"))[np.ix_(swapped, swapped)]
+    )

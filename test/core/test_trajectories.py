@@ -127,3 +127,41 @@ def test_inputs_may_lie_in_memory_by_columns(board):
     x = start(board)
     run = board.simulate(x, np.asfortranarray(INPUTS))
     assert np.array_equal(run.states, stepped(board, x, INPUTS))
+
+
+def test_a_table_holds_the_states_up_to_the_step_that_failed(board):
+    """Also where one of several steps between two rows fails, or an input is none."""
+    x, u = start(board), np.array([0.0, 20.0])
+    with pytest.raises(StepFailed) as failed:
+        board.simulate(x, u, steps=100)
+    k = failed.value.step
+    states = stepped(board, x, np.tile(u, (k, 1)))
+    for every in (1, 2):
+        table = np.full((101, board.nx), np.nan)
+        table[0] = x
+        done, why = board.steps_into(table, np.tile(u, (100 // every, 1)), every)
+        assert done == k == why.step and f"at step {k} " in str(why)
+        rows = k // every
+        np.testing.assert_array_equal(table[: rows + 1], states[: every * rows + 1 : every])
+    inputs = np.vstack([INPUTS[:3], [np.nan, 0.0], INPUTS[:2]])
+    for every in (1, 2):
+        table = np.full((7, board.nx), np.nan)
+        table[0] = x
+        done, why = board.steps_into(table, inputs, every)
+        assert done == 3 * every and isinstance(why, ValueError) and "finite" in str(why)
+        expected = stepped(board, x, np.repeat(INPUTS[:3], every, axis=0))[::every]
+        np.testing.assert_array_equal(table[:4], expected)
+    table[0] = x
+    assert board.steps_into(table, INPUTS[:6], 2) == (12, None)
+
+
+def test_configurations_that_no_step_joins_are_refused():
+    """A particle that is pushed can go anywhere; one on a cubic spring with long steps, too, but
+    not with one iteration.
+    """
+    dsys = oscillator()
+    x1 = dsys.step([1.0, 0.5])
+    found = dsys.state_from_configurations([1.0], x1[:1], iterations=20)
+    np.testing.assert_allclose(found, x1, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=r"oscillator.*no momentum found that joins .*\[1.0\]"):
+        dsys.state_from_configurations([1.0], x1[:1] + 3.0, iterations=1)

@@ -6,10 +6,11 @@ import pytest
 
 from nh_control import KalmanFilter
 from nh_control.control.estimation import Belief
-from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
-from nh_control.mechanics.constraints import NotConsistent
+from nh_control.mechanics import states
+from nh_control.mechanics.constraints import NotConsistent, require_consistent
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body, Multibody, spherical
 
@@ -149,3 +150,46 @@ def test_measured_vectors_must_be_finite(body):
     for wrong in ([np.nan], [np.inf], [0.1, 0.2]):
         with pytest.raises(ValueError, match="a measurement must be 1 finite numbers"):
             kalman.update(belief, wrong)
+
+
+def test_numbers_of_full_precision_are_kept_and_rounded_ones_put_onto_their_manifold():
+    space = Product(Rn("z"), SO3("r"), S2("n"))
+    exact = np.array([0.3, 0.6, 0.0, 0.8, 0.0, 0.0, -0.6, 0.8])
+    for at in (1, 7):
+        for off, kept in ((0.9e-12, True), (1e-11, False)):
+            q = exact.copy()
+            q[at] *= 1 + off / exact[at]
+            found = states.configuration("me", space, q)
+            assert np.array_equal(found, q) == kept
+            np.testing.assert_allclose(found, q, rtol=0, atol=2 * off)
+
+
+@pytest.mark.parametrize("row, at, n", [(0, 1, 3), (1, 4, 4), (2, 11, 4)])
+def test_of_every_rotation_pose_and_direction_the_length_is_told_to_be_one(row, at, n):
+    """To a thousandth; other numbers do not count."""
+    space = Product(Rn("z"), S2("n"), SE3("p"), SO3("r"))
+    q = np.array([7.0, 0.0, 0.6, -0.8, 0.5, -0.5, 0.5, 0.5, 3.0, 4.0, 5.0, 0.0, 0.0, 1.0, 0.0])
+    symbol = ca.SX.sym("q", space.nq)
+    value = ca.Function("on", [symbol], [states.on_manifold(space, symbol)])
+    for length in (1 - 1.1e-3, 1 - 0.9e-3, 1.0, 1 + 0.9e-3, 1 + 1.1e-3):
+        moved = q.copy()
+        moved[at : at + n] *= length
+        inside = np.array(value(moved))[:, 0] > 0
+        expected = [True] * 3
+        expected[row] = abs(length - 1) < 1e-3
+        assert inside.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "q, limit", [([0.3, -0.2], 1e-8), ([100.0, 3.0], 1e-6), ([2.0, -50.0], 5e-7)]
+)
+def test_a_constraint_is_kept_to_1e_8_of_the_largest_number_of_the_configuration(q, limit):
+    q = np.array(q)
+    for sign in (1, -1):
+        require_consistent("me", q, np.array([0.0, sign * 0.99 * limit]))
+        with pytest.raises(NotConsistent, match="me: q does not satisfy") as error:
+            require_consistent("me", q, np.array([0.0, sign * 1.01 * limit]))
+        assert error.value.residual[1] == sign * 1.01 * limit and error.value.q is q
+    require_consistent("me", q, np.zeros(0))
+    with pytest.raises(NotConsistent):
+        require_consistent("me", q, np.array([np.nan]))
