@@ -354,6 +354,49 @@ def test_steps_do_not_depend_on_the_frame():
     assert np.allclose(runs[0].t, runs[1].t, rtol=0, atol=1e-6)
 
 
+def test_each_number_has_a_tolerance_of_its_own(monkeypatch):
+    """As with SciPy; the time, where a field depends on it, has none."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    numbers = lambda t, y: [float(v) for v in van_der_pol(t, y)]  # noqa: E731
+    counts = []
+    for atol in ([1e-3, 1e-8], [1e-8, 1e-3]):
+        tolerances = {"rtol": 1e-8, "atol": atol}
+        run = nh.solve_ivp((LINE, van_der_pol), (0, 3), [2.0, 0.0], **tolerances)
+        other = scipy.integrate.solve_ivp(numbers, (0, 3), [2.0, 0.0], "RK45", **tolerances)
+        assert run.nfev == other.nfev and len(run.t) == len(other.t)
+        np.testing.assert_allclose(run.y, other.y, rtol=0, atol=1e-5)
+        counts.append(run.nfev)
+    assert counts[0] != counts[1]
+
+
+@pytest.mark.parametrize("end", [2.0, -2.0])
+def test_steps_are_no_longer_than_allowed_and_begin_as_told(end, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    one = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
+    run = one.solve((0, end), [1.0, 0.0], rtol=1e-3, first_step=0.01, max_step=0.3)
+    steps = np.abs(np.diff(run.t))
+    assert steps[0] == pytest.approx(0.01) and 0.29 < steps.max() <= 0.3 * (1 + 1e-12)
+    whole = one.solve((0, end), [1.0, 0.0], rtol=1.0, atol=1.0, first_step=2.0)
+    np.testing.assert_array_equal(whole.t, [0.0, end])
+    with pytest.raises(ValueError, match="no longer than the time span, got 2.0001"):
+        one.solve((0, end), [1.0, 0.0], first_step=2.0001)
+
+
+def test_times_that_are_asked_for_may_leave_out_the_ends(monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    one = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
+    for times, span in (([0.5, 1.5], (0, 2)), ([2.0], (0, 2)), ([1.5, 0.0], (2, 0)), ([], (0, 2))):
+        run = one.solve(span, [1.0, 0.0], t_eval=times, rtol=1e-8)
+        np.testing.assert_array_equal(run.t, times)
+        expected = np.cos(np.subtract(times, span[0]))
+        np.testing.assert_allclose(run.y[0], expected, rtol=0, atol=1e-6)
+    for wrong in ([0.5, 0.4], [0.5, np.nan], 0.5, [[0.5]]):
+        with pytest.raises(ValueError, match="t_eval must be a row of times from 0 to 2"):
+            one.solve((0, 2), [1.0, 0.0], t_eval=wrong)
+    with pytest.raises(ValueError, match="t_eval must be a row of times from 2 to 0"):
+        one.solve((2, 0), [1.0, 0.0], t_eval=[0.4, 0.5])
+
+
 # --- failures and errors -------------------------------------------------------------------------
 
 
@@ -397,6 +440,20 @@ def test_values_that_do_not_fit_are_refused(change, words):
     arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start(), **change}
     with pytest.raises(ValueError, match=words):
         nh.solve_ivp(**arguments)
+
+
+@pytest.mark.parametrize(
+    "off, fits", [(0.9e-6, True), (-0.9e-6, True), (1.1e-6, False), (-1.1e-6, False)]
+)
+def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits, monkeypatch):
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    one = AdaptiveIntegrator((Directions(), lambda t, q: [0, 0, 1]))
+    if fits:
+        ((x, y, z),) = one.solve((0, 0), [0.0, 0.0, 1 + off]).y.T
+        assert (x, y, z) == (0.0, 0.0, 1.0)
+        return
+    with pytest.raises(ValueError, match="x0 is not on the manifold"):
+        one.solve((0, 0), [0.0, 0.0, 1 + off])
 
 
 def test_curves_of_what_depends_on_time_have_no_time_in_them_and_calm_runs_reject_nothing():

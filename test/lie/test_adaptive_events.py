@@ -13,6 +13,7 @@ import scipy.integrate
 import nh_control as nh
 from nh_control.geometry.homogeneous import Directions, Translations
 from nh_control.integrators.adaptive import AdaptiveIntegrator
+from nh_control.integrators.events import declared_events
 from nh_control.systems.rigid_body import heavy_top
 
 LINE = Translations("x", "v")
@@ -139,3 +140,60 @@ def test_events_that_cannot_be_used_are_refused():
         solve([lambda t, q: q[0], 3])
     with pytest.raises(ZeroDivisionError):
         solve(marked(lambda t, q: 1 / 0, numeric=True))
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("name", ["two", "terminal", "the third"])
+def test_a_run_of_many_native_calls_is_one_run(name, numeric, monkeypatch):
+    """Its steps, the times that are asked for, events, their counts, and the whole curve."""
+    runs = []
+    for room, t_eval in ((1000, None), (3, None), (7, TIMES)):
+        monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", room)
+        events = [marked(event, numeric=numeric) for event in EVENTS[name]()]
+        runs.append(
+            nh.solve_ivp(
+                (LINE, swing),
+                (0, 20),
+                [1.0, 0.1],
+                t_eval=t_eval,
+                events=events,
+                dense_output=True,
+                rtol=1e-7,
+                atol=1e-9,
+            )
+        )
+    one, many, asked = runs
+    assert many.naccepted == one.naccepted > 6 and many.status == one.status
+    np.testing.assert_allclose(many.t, one.t, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(many.y, one.y, rtol=0, atol=1e-10)
+    if one.status == 0:
+        assert (many.nfev, many.nrejected) == (one.nfev, one.nrejected)
+    assert many.message == one.message
+    for found in (many, asked):
+        for mine, whole in zip(found.t_events + found.y_events, one.t_events + one.y_events):
+            assert len(mine) == len(whole) > 0
+            np.testing.assert_allclose(mine, whole, rtol=0, atol=1e-10)
+        assert (found.sol.t_min, found.sol.t_max) == (0.0, pytest.approx(one.t[-1], abs=1e-10))
+        inside = TIMES[TIMES < one.t[-1]]
+        np.testing.assert_allclose(found.sol(inside), one.sol(inside), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(asked.t, TIMES[TIMES <= one.t[-1]])
+    np.testing.assert_allclose(asked.y, one.sol(asked.t), rtol=0, atol=1e-10)
+
+
+def test_how_an_event_is_declared():
+    """Its attributes as SciPy has them, none by default."""
+    plain, counted, falling, numeric = declared_events(
+        [
+            lambda t, y: y[0],
+            marked(lambda t, y: y[0], terminal=3),
+            marked(lambda t, y: y[0], terminal=True, direction=-2),
+            marked(lambda t, y: y[0], terminal=False, numeric=True, direction=0.5),
+        ]
+    )
+    assert (plain.limit, plain.direction, plain.numeric) == (math.inf, 0.0, False)
+    assert (counted.limit, falling.limit, numeric.limit) == (3.0, 1.0, math.inf)
+    assert (falling.direction, numeric.direction) == (-2.0, 0.5)
+    assert (falling.numeric, numeric.numeric) == (False, True)
+    assert declared_events(None) == [] and len(declared_events(lambda t, y: t)) == 1
+    with pytest.raises(ValueError, match="event 0: terminal must be True, .*got 1.5"):
+        declared_events(marked(lambda t, y: t, terminal=1.5))
