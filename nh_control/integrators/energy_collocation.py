@@ -9,7 +9,7 @@ import casadi as ca
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
-from nh_control.integrators.discrete_gradients import KEPT, refuses
+from nh_control.integrators.discrete_gradients import refuses
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.almost_poisson import AlmostPoisson
 from nh_control.mechanics.system import System
@@ -79,7 +79,7 @@ INTEGRATORS = tuple(
         order=2 * stages,
         symmetric=True,
         explicit=False,
-        preserves=KEPT,
+        preserves=("energy", "velocity constraints at the points"),
         refuses=refuses,
         source="Cohen and Hairer (2011); celledoni2016 (8)",
     )

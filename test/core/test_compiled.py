@@ -451,3 +451,63 @@ def test_steps_and_both_derivatives_run_natively_if_anything_can_be_compiled(nat
     engine = dsys._code.engine
     for part in ("step", "linearize", "hessian"):
         assert (getattr(engine, f"_native_{part}") is not None) == native
+
+
+ALL = ("cc", "gcc", "clang", "icc")
+
+
+@pytest.mark.parametrize(
+    "environment, there, expected",
+    [
+        ({}, ("clang", "gcc", "cc"), "cc"),
+        ({}, ("clang", "gcc"), "gcc"),
+        ({}, ("clang", "icc"), "clang"),
+        ({}, ("icc",), None),
+        ({"CC": "icc"}, ALL, "icc"),
+        ({"CC": "icc"}, ("cc",), None),
+        ({"CC": ""}, ALL, None),
+        ({"NH_CONTROL_CC": "clang", "CC": "icc"}, ALL, "clang"),
+        ({"NH_CONTROL_CC": "", "CC": "icc"}, ALL, None),
+    ],
+)
+def test_which_compiler_is_taken(environment, there, expected, monkeypatch, caplog):
+    for name in ("CC", "NH_CONTROL_CC"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(
+        compiled.shutil, "which", lambda name: f"/bin/{name}" if name in there else None
+    )
+    with caplog.at_level(logging.WARNING):
+        found = compiled.compiler.__wrapped__()
+    assert found == (expected and f"/bin/{expected}")
+    looked = environment.get("NH_CONTROL_CC", environment.get("CC", "cc, gcc, clang")) or "none"
+    words = f"no C compiler (looked for {looked}): using CasADi's virtual machine"
+    assert [r.getMessage().startswith(words) for r in caplog.records] == [True] * (not expected)
+
+
+def test_a_library_is_named_by_all_that_it_is_made_of(tmp_path, monkeypatch):
+    """And by nothing else, so that it is found again."""
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiled, "_intact", lambda target: True)
+    monkeypatch.setattr(compiled.ctypes, "PyDLL", lambda path: path)
+
+    def path(name="f", source="int a;", command=("cc", "-O2", "-g"), version="1", machine="x"):
+        monkeypatch.setattr(compiled, "_compiler_version", lambda compiler: version)
+        monkeypatch.setattr(compiled.platform, "machine", lambda: machine)
+        library, found = compiled._load(name, source, command)
+        assert library == str(found) and found.parent == tmp_path and found.suffix == ".so"
+        return found
+
+    changes = [
+        {},
+        {"name": "g"},
+        {"source": "int b;"},
+        {"command": ("gcc", "-O2", "-g")},
+        {"command": ("cc", "-O1", "-g")},
+        {"command": ("cc", "-O2-g")},
+        {"version": "2"},
+        {"machine": "y"},
+    ]
+    assert len({path(**change) for change in changes}) == len(changes)
+    assert path() == path() and path().name.startswith("f-")

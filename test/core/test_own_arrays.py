@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import casadi as ca
 import numpy as np
 import pytest
 from cases import discrete
@@ -44,3 +45,27 @@ def test_copies_with_other_numbers_have_arrays_of_their_own():
     assert other._arrays is not dsys._arrays and other._wide_arrays is not dsys._wide_arrays
     np.testing.assert_array_equal(dsys.step(x, u), expected)
     assert dsys._motion is not dsys.with_parameters(m=2.0)._motion
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_functions_have_arrays_for_every_thread_and_for_every_loop(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    a = ca.SX.sym("a", 2)
+    functions = compiled.Functions("twice", [ca.Function("twice", [a], [2 * a, a.T])])
+    one, other = functions.direct("twice"), functions.direct("twice")
+
+    def used(loop):
+        return {array.ctypes.data for array in (*loop.inputs, *loop.outputs)}
+
+    def run(loop, value):
+        loop.inputs[0][:] = value
+        loop.run()
+        return loop.outputs[0][:, 0].tolist()
+
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(used, one).result()
+        assert pool.submit(run, one, 5.0).result() == [10.0, 10.0]
+    assert not used(one) & there and not used(one) & used(other)
+    assert run(one, 3.0) == [6.0, 6.0] and run(other, 4.0) == [8.0, 8.0]
+    assert one.outputs[0][0, 0] == 6.0 and one.outputs[1].tolist() == [[3.0, 3.0]]

@@ -162,6 +162,29 @@ WRONG = {
         dict(velocity_constraint=lambda q: ca.SX.eye(2), distribution=None),
         ["2 rows", "none of the 2 velocities"],
     ),
+    "constraints that leave only what is prescribed": (
+        dict(
+            space=Rn("x", "y", "belt"),
+            inputs=(),
+            force=None,
+            velocity_constraint=lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]),
+            distribution=None,
+            prescribed=("belt",),
+        ),
+        ["2 rows", "none of the 2 velocities that are not prescribed"],
+    ),
+    "more holonomic constraints than what is not prescribed": (
+        dict(
+            space=Rn("x", "belt"),
+            inputs=(),
+            force=None,
+            velocity_constraint=None,
+            distribution=None,
+            holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1]),
+            prescribed=("belt",),
+        ),
+        ["holonomic_constraint has 2 equations for 1 admissible"],
+    ),
     "constraint that is infinite at the origin": (
         dict(velocity_constraint=lambda q: ca.horzcat(1 / q[0], 1), distribution=None),
         ["velocity_constraint is not finite", "q = [0.0, 0.0]"],
@@ -296,6 +319,20 @@ def test_links_of_very_different_masses_are_a_system(ratio):
     )
 
 
+@pytest.mark.parametrize("distance, fits", [(1e-13, True), (2e-15, False)])
+def test_a_mass_matrix_is_singular_where_its_scaled_eigenvalue_is_1e_14(distance, fits):
+    def build():
+        c = 1 - distance
+        lagrangian = lambda q, v: 5e3 * v[0] ** 2 + v[1] ** 2 / 2 + 100 * c * v[0] * v[1]
+        return System("tied", Rn("x", "y"), lagrangian)
+
+    if fits:
+        assert build().n_rho == 2
+        return
+    with pytest.raises(ValueError, match="singular or not finite at q = .0.0, 0.0."):
+        build()
+
+
 def polar(**changes) -> System:
     """A particle in the plane in polar coordinates."""
     return System(
@@ -326,8 +363,10 @@ def test_a_nominal_configuration_lies_on_its_manifold_and_cannot_be_changed():
     assert turned.nominal_configuration.tolist() == [0.6, 0.8, 0.0, 0.0]
     with pytest.raises(ValueError, match="read-only"):
         turned.nominal_configuration[0] = 1.0
-    with pytest.raises(ValueError, match="nominal must be a configuration, 4 finite"):
-        body([0.6, 0.8001, 0.0, 0.0])
+    assert body([1 + 0.9e-9, 0.0, 0.0, 0.0]).nominal_configuration[0] == 1 + 0.9e-9
+    for off in ([0.6, 0.8001, 0.0, 0.0], [1 + 1.1e-9, 0.0, 0.0, 0.0], [1 - 1.1e-9, 0, 0, 0]):
+        with pytest.raises(ValueError, match="nominal must be a configuration, 4 finite"):
+            body(off)
 
 
 def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():

@@ -14,6 +14,7 @@ import nh_control as nh
 from nh_control.geometry.homogeneous import Directions, Translations
 from nh_control.integrators.adaptive import AdaptiveIntegrator
 from nh_control.integrators.events import declared_events
+from nh_control.numerics import compiled
 from nh_control.systems.rigid_body import heavy_top
 
 LINE = Translations("x", "v")
@@ -143,10 +144,15 @@ def test_events_that_cannot_be_used_are_refused():
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-@pytest.mark.parametrize("name", ["two", "terminal", "the third"])
-def test_a_run_of_many_native_calls_is_one_run(name, numeric, monkeypatch):
+@pytest.mark.parametrize(
+    "name, native",
+    [("two", True), ("terminal", True), ("the third", True), ("the third", False)],
+)
+def test_a_run_of_many_native_calls_is_one_run(name, native, numeric, monkeypatch):
     """Its steps, the times that are asked for, events, their counts, and the whole curve."""
     runs = []
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
     for room, t_eval in ((1000, None), (3, None), (7, TIMES)):
         monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", room)
         events = [marked(event, numeric=numeric) for event in EVENTS[name]()]
