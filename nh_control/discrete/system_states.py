@@ -131,7 +131,7 @@ class SystemStates:
         pose or a direction in a step, zeros for a space without any: a step can tell less than
         half a turn.
         """
-        rows, space = np.array(x, dtype=float).reshape(-1, self.nx), self.system.space
+        rows, space = self._rows(x), self.system.space
         if not states.turns(space):
             return np.zeros(len(rows))
         return np.array([states.turn(space, self.velocity(row), self.h) for row in rows])
@@ -160,12 +160,14 @@ class SystemStates:
         )
 
     def energy(self, x: ArrayLike) -> float:
-        """Energy `v . dL/dv - L` at the node, in J; infinite where no number is large enough."""
+        """Energy `v . dL/dv - L` at the node, in J; infinite or NaN, and no error, where no number
+        is large enough.
+        """
         return float(self._energies(self._moving(x)[None])[0])
 
     def energies(self, x: ArrayLike) -> np.ndarray:
         """Energies (N) of states (N, nx), as `energy` gives them."""
-        rows = np.array(x, dtype=float).reshape(-1, self.nx)
+        rows = self._rows(x)
         if not np.isfinite(rows).all():
             raise ValueError(f"{self}: the states of energies must be finite")
         return self._energies(rows)
@@ -194,13 +196,17 @@ class SystemStates:
         """Those (N, m) of the steps before -> after (N, nx), as `constraint_residual` gives
         them.
         """
-        x0, x1 = (np.array(x, dtype=float).reshape(-1, self.nx) for x in (before, after))
+        x0, x1 = self._rows(before), self._rows(after)
         if len(self.method.substeps) > 1 or not self.system.m:
             rows = [self.constraint_residual(*step) for step in zip(x0, x1) if self.system.m]
             return np.reshape(rows, (len(x0), self.system.m))
         return self._finite(
             "constraint", self._motion.constraint_residuals(x0, x1, self.h), (x0, x1)
         )
+
+    def _rows(self, x: ArrayLike) -> np.ndarray:
+        """States (N, nx), one after the other in memory, as native code reads them."""
+        return np.array(x, dtype=float, order="C").reshape(-1, self.nx)
 
     def _energies(self, states: np.ndarray) -> np.ndarray:
         own = self._code.states

@@ -25,7 +25,7 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         for field in ("states", "inputs"):
-            value = np.array(getattr(self, field), dtype=float)
+            value = np.array(getattr(self, field), dtype=float, order="C")
             if value.ndim != 2 or not np.isfinite(value).all():
                 raise ValueError(
                     f"Trajectory {self.name!r}: {field} must be a finite 2-d array, got shape "

@@ -219,3 +219,20 @@ def constraint(system, q):
 
 def tangents(slope):
     return np.linalg.svd(slope)[2][len(slope) :]
+
+
+@pytest.mark.parametrize("apart, fits", [(2.3e-6, True), (1.7e-6, False)])
+def test_constraints_count_as_dependent_from_a_condition_of_1e12(apart, fits):
+    """That of [[1, 1], [1, 1 + d^2]] is 4 / d^2."""
+    system = System(
+        "nearly",
+        Rn("x", "y", "z"),
+        lambda q, v: ca.sumsqr(v) / 2,
+        holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] + apart * q[1]),
+    )
+    if fits:
+        found = consistent_velocity(system, np.zeros(3), [1.0, 2.0, 3.0])
+        np.testing.assert_allclose(found, [0.0, 0.0, 3.0], atol=1e-3)
+        return
+    with pytest.raises(NotConsistent, match="dependent at q, condition number"):
+        consistent_velocity(system, np.zeros(3), [1.0, 2.0, 3.0])

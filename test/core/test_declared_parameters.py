@@ -97,3 +97,42 @@ def test_symbols_take_the_places_of_all_numbers_tuples_included():
     expected = [parameters.payload_mass, *parameters.lengths, parameters.g]
     np.testing.assert_array_equal(np.array(f(numbers)).ravel(), expected)
     np.testing.assert_array_equal(np.array(f(2 * numbers)).ravel(), 2 * np.array(expected))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """With types that are names, as `from __future__ import annotations` makes them, and not."""
+
+    links: "int" = 2
+    stiff: "bool" = True
+    kind: "str" = "steel"
+    count: int = 3
+    open: bool = False
+    name: str = "chain"
+    length: "float" = 0.5
+    masses: tuple[float, ...] = (1.0, 2.0)
+    mixed: tuple = (1.0, "two")
+    drag: float = 1
+
+
+def test_numbers_are_parameters_and_what_says_how_a_system_is_built_is_none():
+    chain = Chain()
+    names = "length", "masses[0]", "masses[1]", "drag"
+    assert parametric.names(chain) == names and parametric.names(None) == ()
+    assert parametric.values(chain).tolist() == [0.5, 1.0, 2.0, 1.0]
+    fields = parametric.by_field(chain, np.array([5.0, 6.0, 7.0, 8.0]))
+    assert fields == {"length": 5.0, "masses": (6.0, 7.0), "drag": 8.0}
+    symbols, twin = parametric.symbolic(chain)
+    assert [str(symbols[i]) for i in range(4)] == list(names)
+    assert (twin.links, twin.kind, twin.mixed) == (2, "steel", (1.0, "two"))
+    assert (chain.length, chain.masses) == (0.5, (1.0, 2.0))
+    other = parametric.changed("me", chain, {"masses": (3.0, 4.0), "length": 1.0})
+    assert (other.masses, other.length, other.links) == ((3.0, 4.0), 1.0, 2)
+    assert parametric.changed("me", chain, {}) is chain
+    for wrong in ({"links": 3}, {"kind": "wood"}, {"width": 1.0}):
+        with pytest.raises(ValueError, match="me: no parameter .* to change, choose of .'length'"):
+            parametric.changed("me", chain, wrong)
+    with pytest.raises(ValueError, match="me: no parameter 'x' to change, it declares none"):
+        parametric.changed("me", None, {"x": 1.0})
+    with pytest.raises(ValueError, match="another structure"):
+        parametric.changed("me", chain, {"masses": (1.0, 2.0, 3.0)})

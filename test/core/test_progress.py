@@ -4,6 +4,7 @@ import time
 import types
 
 import pytest
+import rich.console
 
 from nh_control.numerics.progress import Progress
 
@@ -53,3 +54,12 @@ def test_a_clock_starts_at_its_first_tick_and_stops_at_its_end(progress, monkeyp
     assert progress._bars.completed == [0.0, 3.0, 8.0, 10.0]
     progress.clock("as fast as possible", 10.0, 0.0)()
     assert progress._bars.totals[-1] == ("as fast as possible", None)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_bars_are_on_the_error_stream_of_a_terminal_alone(terminal, monkeypatch, capfd):
+    monkeypatch.setattr(rich.console.Console, "is_terminal", terminal)
+    with Progress() as progress:
+        progress.phase("being built")
+    out, err = capfd.readouterr()
+    assert not out and bool(err) == terminal

@@ -9,6 +9,9 @@ from cases import CENTERED, discrete, random_phase, random_point
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import nonholonomic_midpoint
+from nh_control.numerics import compiled
+from nh_control.systems import snakeboard
 
 H = 0.1
 MOTIONS = {
@@ -222,3 +225,51 @@ def test_messages_say_shape_and_place():
         dsys.step(x[:-1], u)
     with pytest.raises(ValueError, match="state and input must be finite"):
         dsys.step(x, u * np.nan)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_energies_of_many_states_are_those_of_each(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(4)
+    states = np.array([random_point(dsys, rng)[0] for _ in range(3)])
+    expected = [dsys.energy(x) for x in states]
+    np.testing.assert_array_equal(dsys.energies(states), expected)
+    np.testing.assert_array_equal(dsys.energies(np.asfortranarray(states)), expected)
+    assert dsys.energies(states[0]).tolist() == expected[:1] and len(set(expected)) == 3
+    assert dsys.energies(np.zeros((0, dsys.nx))).shape == (0,)
+    states[1, 6] = np.inf
+    with pytest.raises(ValueError, match="snakeboard.*the states of energies must be finite"):
+        dsys.energies(states)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_an_energy_that_no_number_is_large_enough_for_is_no_error(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys = discrete("pendulum", "midpoint", H).with_step(H / 2)
+    assert not np.isfinite(dsys.energy([0.3, 1e200]))
+    some, none = dsys.energies([[0.3, 0.2], [0.3, 1e200]])
+    assert some == dsys.energy([0.3, 0.2]) and not np.isfinite(none)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_residuals_of_many_steps_do_not_depend_on_the_order_of_memory(native, monkeypatch):
+    """Nor do the states of a trajectory."""
+    if not native:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(5)
+    before, after = (np.array([random_point(dsys, rng)[0] for _ in range(3)]) for _ in range(2))
+    expected = [dsys.constraint_residual(*pair) for pair in zip(before, after)]
+    by_columns = [np.asfortranarray(states) for states in (before, after)]
+    for pair in ((before, after), by_columns):
+        np.testing.assert_array_equal(dsys.constraint_residuals(*pair), expected)
+    run = Trajectory(H, by_columns[0], np.asfortranarray(np.ones((2, 2))))
+    assert run.states.flags.c_contiguous and run.inputs.flags.c_contiguous
+
+
+def test_without_constraints_residuals_have_no_columns():
+    dsys = discrete("pendulum", "midpoint", H)
+    assert dsys.constraint_residuals(np.zeros((3, 2)), np.zeros((3, 2))).shape == (3, 0)
+    both = dsys.composed((0.5, 0.5), "halves")
+    assert both.constraint_residuals(np.zeros((3, 2)), np.zeros((3, 2))).shape == (3, 0)

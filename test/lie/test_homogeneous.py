@@ -284,6 +284,17 @@ def test_the_series_is_that_of_dexp_inverse(name):
     close(f["series"](u, v), f["dtau_inverse"](u, v), 1e-9)
 
 
+def test_the_series_has_five_terms_unless_told():
+    """What is left out of the first is `B_6 / 6! ad_u^6`."""
+    action, rng = Directions(), np.random.default_rng(5)
+    u, v = vector(3, rng), vector(3, rng)
+    errors = [
+        value(action.dtau_inverse(s * u, v) - action.dexp_inverse_series(s * u, v))
+        for s in (ca.DM(0.4), ca.DM(0.2))
+    ]
+    assert np.linalg.norm(errors[0]) / np.linalg.norm(errors[1]) == pytest.approx(64, rel=0.02)
+
+
 def test_products_of_group_elements_act_one_after_the_other():
     rng = np.random.default_rng(2)
     for action in ACTIONS.values():
@@ -343,6 +354,8 @@ def test_wrong_arguments_are_named():
         Rotations("cayley")
     with pytest.raises(ValueError, match="FromLeft: Rotations needs 4 names"):
         FromLeft(Rotations(), ("a", "b"))
+    with pytest.raises(ValueError, match="FromRight: Rotations needs 4 names, got"):
+        FromRight(Rotations(), tuple("abcde"))
     with pytest.raises(ValueError, match="places must be the numbers 0 ... 2"):
         ProductAction(Translations("a", "b"), Translations("c"), places=[[0, 1], [1]])
     with pytest.raises(ValueError, match="needs a group with coordinates 'exp', got 'cay'"):

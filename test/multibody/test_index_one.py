@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from differences import jacobian, second_derivative  # noqa: E402
 
 from nh_control.integrators import INTEGRATORS
-from nh_control.integrators.index_one import RATE, index_one, projected_index_one
+from nh_control.integrators.index_one import index_one, projected_index_one
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Point, maximal_coordinates, transfer
 from nh_control.numerics import compiled
@@ -158,7 +158,7 @@ def violation(maximal, x):
     return h, slope @ np.linalg.solve(maximal.mass_matrix(x[:14]), x[14:])
 
 
-@pytest.mark.parametrize(("method", "rate"), [("rkmk4_index_one", 0.0), ("rkmk4_baumgarte", RATE)])
+@pytest.mark.parametrize(("method", "rate"), [("rkmk4_index_one", 0.0), ("rkmk4_baumgarte", 10.0)])
 def test_a_violation_obeys_its_equation(method, rate):
     """`h'' + 2 rate h' + rate^2 h = 0` along the motion."""
     maximal = pendulum_on_both()[1]
