@@ -506,6 +506,8 @@ def test_a_library_is_named_by_all_that_it_is_made_of(tmp_path, monkeypatch):
         {"command": ("gcc", "-O2", "-g")},
         {"command": ("cc", "-O1", "-g")},
         {"command": ("cc", "-O2-g")},
+        {"command": ("cc", "-O2", "-p")},
+        {"command": ("cc", "-O2", "-g", "-p")},
         {"version": "2"},
         {"machine": "y"},
     ]

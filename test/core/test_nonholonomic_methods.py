@@ -348,3 +348,37 @@ def test_gni_starts_under_the_input_of_its_first_step(method, monkeypatch):
         jumps.append(np.abs(np.diff(states[:, 5])).max())
     assert off[1] < off[0] / 10 and jumps[1] < jumps[0] / 100
     assert np.array_equal(dsys.state(q, v), dsys.state(q, v, [0.0, 0.0]))
+
+
+def test_terms_linear_in_the_velocities_make_gni_implicit_where_they_turn():
+    """A constant one is no force; the mass matrix may be constant to the eye of numbers alone."""
+
+    def particle(linear):
+        return System(
+            name="particle",
+            space=Rn("x", "y"),
+            lagrangian=lambda q, v: ca.sumsqr(v) / 2 + linear(q, v),
+        )
+
+    for linear, unknowns in (
+        (lambda q, v: 0, 0),
+        (lambda q, v: 3 * v[0], 0),
+        (lambda q, v: q[0] * v[1], 2),
+        (lambda q, v: (ca.sin(q[0]) ** 2 + ca.cos(q[0]) ** 2) * v[0] ** 2, 0),
+        (lambda q, v: ca.sin(q[0]) ** 2 * v[0] ** 2, 2),
+    ):
+        system = particle(linear)
+        assert gni(system, H).method.n_z == unknowns
+        assert INTEGRATORS["gni"].takes(system) == (unknowns == 0)
+
+
+@pytest.mark.parametrize("light, fits", [(2e-12, True), (0.5e-12, False)])
+def test_a_mass_matrix_off_the_constraints_is_regular_to_1e12(light, fits):
+    system = System(
+        name="light",
+        space=Rn("x", "y"),
+        lagrangian=lambda q, v: (v[0] ** 2 + light * v[1] ** 2) / 2,
+        velocity_constraint=lambda q: ca.horzcat(q[0], 1),
+    )
+    reason = "" if fits else "has a mass matrix that is singular off its constraints"
+    assert INTEGRATORS["si_dla"].refuses(system) == reason

@@ -155,6 +155,25 @@ def test_any_tableau_makes_a_method(monkeypatch):
         munthe_kaas("mine", 2, [[0, 0], [1, 0]], [1, 1 / 2])
 
 
+def test_a_tableau_is_kept_as_it_is_or_refused():
+    """By a number on the diagonal alone, by weights of the second solution, by their shape."""
+    heun = [[0, 0], [1, 0]]
+    with pytest.raises(ValueError, match="strictly lower triangular"):
+        munthe_kaas("mine", 2, [[0, 0], [1, 1e-3]], [1 / 2, 1 / 2])
+    with pytest.raises(ValueError, match=r"add up to 1, got 1.0 and 1.000"):
+        munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1, 1e-11], 1)
+    with pytest.raises(ValueError, match="for the 2 weights b"):
+        munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1.0], 1)
+    table = munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1, 0], 1, "by hand")
+    assert (table.order, table.embedded_order, table.source) == (2, 1, "by hand")
+    assert table.a == ((), (1.0,)) and (table.b, table.b_hat) == ((0.5, 0.5), (1.0, 0.0))
+    other = table.embedded_method
+    assert (other.order, other.b, other.b_hat, other.embedded_order) == (1, (1.0, 0.0), None, 0)
+    assert len(other.main.a) == 1 and len(table.main.a) == 2 and table.main.b_hat is None
+    with pytest.raises(ValueError, match="mine has no embedded method"):
+        _ = other.embedded_method
+
+
 # --- one step ------------------------------------------------------------------------------------
 
 
