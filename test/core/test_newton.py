@@ -211,6 +211,19 @@ def test_the_message_names_system_numbers_and_remedy():
         assert part in text, part
 
 
+def test_a_failure_tells_its_residual_in_units_and_relative_to_its_terms(interpreted):
+    """A Lagrangian that is a thousand times as large has that much of the one, not of the other."""
+
+    def explosive_by(size):
+        lagrangian = lambda q, v: size * (v[0] ** 2 / 2 + ca.exp(q[0]))
+        return failure(midpoint(System("explosive", Rn("q"), lagrangian), 4.0), [1.0, 0.0])
+
+    plain, large = explosive_by(1.0), explosive_by(1024.0)
+    assert large.residual == pytest.approx(1024 * plain.residual, rel=1e-9)
+    assert large.error == pytest.approx(plain.error, rel=1e-9)
+    assert large.residual != pytest.approx(large.error, rel=0.1)
+
+
 def test_simulate_adds_step_and_time():
     """A pendulum whose Lagrangian ends at q = 0 moves towards it and fails some steps later."""
     dsys = midpoint(rooted(), 0.1)

@@ -476,6 +476,7 @@ def test_dependent_velocities_may_be_chosen():
             distribution=None,
             dependent=dependent,
         )
+        assert turned.elimination.dependent == dependent
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12

@@ -313,7 +313,7 @@ def test_a_function_of_inputs_and_parameters():
     ):
         AdaptiveIntegrator((LINE, field))
     with pytest.raises(ValueError, match=r"expected a function f\(x, u, p\) from 4 numbers"):
-        AdaptiveIntegrator((Translations(*"abcd"), field))
+        AdaptiveIntegrator((FromLeft(Rotations(), "abcd"), field))
     with pytest.raises(ValueError, match=r"u\(t, x\) must have shape \(1,\), got \(2, 1\)"):
         AdaptiveIntegrator((Directions(), field), u=lambda t, x: [t, t])
     with pytest.raises(ValueError, match=r"f\(t, x\) has no inputs, but u\(t, x\) is given"):

@@ -256,3 +256,18 @@ def test_wrong_rules_and_coordinates_are_named():
         lie_poisson_step(Rotations(), quartic, "rk4")
     with pytest.raises(ValueError, match="coordinates must be 'exp', got 'cay'"):
         lie_poisson_step(Rotations("cay"), quartic)
+
+
+def test_the_mean_value_keeps_energies_that_are_no_polynomials():
+    """To the error of six points."""
+
+    def energy(mu):
+        return ca.exp(mu[0]) + ca.sin(2 * mu[1]) + mu[2] ** 2 / 4
+
+    step = lie_poisson_step(Rotations(), energy, "mean_value")
+    mu = np.array([0.9, -0.6, 0.7])
+    first = float(energy(mu))
+    for _ in range(5):
+        mu = np.array(step(mu, 0.3))[:, 0]
+    assert abs(float(energy(mu)) - first) < 1e-11
+    assert np.abs(mu - [0.9, -0.6, 0.7]).max() > 0.1
