@@ -212,7 +212,7 @@ def test_the_message_names_system_numbers_and_remedy():
 
 
 def test_a_failure_tells_its_residual_in_units_and_relative_to_its_terms(interpreted):
-    """A Lagrangian that is a thousand times as large has that much of the one, not of the other."""
+    """A Lagrangian a thousand times as large has that much of the one, not of the other."""
 
     def explosive_by(size):
         lagrangian = lambda q, v: size * (v[0] ** 2 / 2 + ca.exp(q[0]))
