@@ -23,7 +23,9 @@ import pytest
 import yaml
 
 from nh_control import scenarios
+from nh_control.mechanics.parameters import declarations
 from nh_control.runs import topics
+from nh_control.scenarios import fault
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
 from nh_control.systems.snakeboard import SnakeboardParameters
 
@@ -364,6 +366,22 @@ def test_parameter_file_gives_an_example_of_a_disturbance_that_the_scenario_can_
     assert DisturbanceForces((parse(example),), targets, 0.01).n > 0
 
 
+@pytest.mark.parametrize("name", NAMED)
+def test_parameter_file_gives_the_numbers_of_a_scenario_with_their_units(name):
+    """As they are declared; one may stand for several."""
+    scenario, text = scenarios.get(name), (ROOT / "config" / f"{name}.yaml").read_text()
+    stated = dict(re.findall(r"^ {6,8}(\w+): [^#\n]+# \[(.+?)\]", text, re.MULTILINE))
+    for entry in (*declarations(scenario.parameters), *declarations(scenario.calm)):
+        assert entry.unit == stated.get(entry.name, "").split(",")[0], entry.name
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_parameter_file_gives_examples_of_faults(name):
+    text = (ROOT / "config" / f"{name}.yaml").read_text()
+    examples = re.search(r"fault: .*e\.g\. (\[.*?\]);", text)[1]
+    assert [str(one) for one in map(fault.parse, json.loads(examples))]
+
+
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(name):
     pytest.importorskip(
@@ -529,6 +547,20 @@ def test_rviz_shows_what_the_nodes_publish(name):
     assert ("RobotModel" in displays) == (
         name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file()
     )
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_rviz_hears_what_was_told_before_it_came(name):
+    """What is told once is latched; all else would be old."""
+    latched = ("Path", "RobotModel")
+    for display in RVIZ[name]["Displays"]:
+        kind = display["Class"].removeprefix("rviz_default_plugins/")
+        for key in ("Topic", "Description Topic"):
+            if key in display:
+                expected = "Transient Local" if kind in latched else "Volatile"
+                assert display[key]["Durability Policy"] == expected, kind
+                assert display[key]["Reliability Policy"] == "Reliable"
+                assert key == "Topic" or display[key]["Value"] == "/robot_description"
 
 
 @pytest.mark.parametrize("name", NAMED)
