@@ -191,6 +191,25 @@ def test_commands_are_arrows_and_slack_cables_red(shown):
     seen.command(**(taut | {thrusts[0]: np.nan}))  # is not drawn
     seen.made._draw()
     assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
+    names = [thrusts[1], *taut]
+    seen.desk.give("joint_commands", JointState(name=names, effort=[12.0]))  # nor is a part
+    seen.made._draw()
+    assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
+
+
+def test_a_cable_is_slack_from_its_least_tension_on(shown):
+    seen = shown()
+    seen.hear(0, at(0.0))
+    seen.command(**dict.fromkeys(MODEL.inputs, 0.0))
+    names = [cable.monitored for cable in seen.made._visual.cables]
+    scenario = seen.made._model.scenario
+    for above, slack in ((-1e-6, names), (0.0, names), (1e-6, [])):
+        tension = np.full(len(names), scenario.monitor.minimum + above)
+        monitor = replace(scenario.monitor, values=lambda *_, tension=tension: tension)
+        seen.made._model = replace(
+            seen.made._model, scenario=replace(scenario, monitor=monitor)
+        )
+        assert seen.made._slack() == slack
 
 
 def test_frames_are_those_of_the_robot(shown):

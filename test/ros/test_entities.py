@@ -1,5 +1,7 @@
 """Bodies one by one: what is set is what is shown, and all others stay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,36 @@ def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
             assert [w.x, w.y, w.z] == pytest.approx([0.3, -0.2, 0.1], abs=1e-12)
         else:  # the body spins about its own axes as before
             assert dsys.velocity(moved) == pytest.approx(dsys.velocity(x), abs=1e-12)
+
+
+@pytest.fixture
+def twins():
+    """A pendulum's bob and its twin, by which its state is known; its model."""
+    from bob import BOB, from_bodies, to_bodies
+
+    from nh_control.ros.messages.entities import Entities
+
+    def both(p, q, v):
+        (bob,) = to_bodies(p, q, v)
+        return [bob, replace(bob, frame="twin")]
+
+    scenario = replace(BOB, to_bodies=both, from_bodies=lambda bodies: from_bodies(bodies[1:]))
+    dsys = scenario.model()
+    return Entities(scenario, dsys, scenario.parameters, "robot/"), dsys
+
+
+def test_of_several_bodies_the_one_that_is_named_is_moved(twins):
+    from geometry_msgs.msg import Pose, Twist
+
+    entities, dsys = twins
+    assert entities.names == ["bob", "twin"]
+    x, pose, twist = dsys.state([0.3], [0.2]), Pose(), Twist()
+    entities.show("twin", dsys.state([0.5], [0.7]), pose, twist)
+    moved = entities.moved("twin", x, "robot/odom", pose, twist)
+    assert [*dsys.configuration(moved), *dsys.velocity(moved)] == pytest.approx([0.5, 0.7])
+    assert entities.moved("bob", x, "robot/odom", pose, twist) == pytest.approx(x)
+    with pytest.raises(ValueError, match="twin in the frame 'odom'; expected 'robot/odom'"):
+        entities.moved("twin", x, "odom", pose, twist)
 
 
 @pytest.mark.slow

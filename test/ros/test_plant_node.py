@@ -1,6 +1,7 @@
 """What the plant publishes, takes and ends with, for every parameter, without a network."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -263,6 +264,26 @@ def test_commands_are_fresh_for_as_many_steps_as_asked_for(plants):
         assert run.report()[2]["commands_accepted"] == accepted
 
 
+def test_commands_without_a_stamp_are_taken_unless_answers_are_waited_for(plants):
+    for lockstep, accepted in ((True, "0"), (False, "1")):
+        run = plants(lockstep=lockstep)
+        run.loop.plant.place(run.loop.plant.state, 10)
+        run.command(0.0, 0)
+        assert run.report()[2]["commands_accepted"] == accepted
+
+
+def test_the_time_of_commands_measurements_and_turns_is_the_model_s(plants, monkeypatch):
+    """However many steps the plant makes in it."""
+    watched, monitor = [], plant.TurnMonitor
+    monkeypatch.setattr(plant, "TurnMonitor", lambda *a: watched.append(a) or monitor(*a))
+    late = ["positions:delay=0.02", "commands:delay=0.01"]
+    run = plants(**{"plant.substeps": 2}, fault=late, disturb=["theta:constant:0.5"]).run()
+    assert run.loop.plant.dsys.h == 0.005 and run.loop.pacer.period_s == 0.01
+    assert watched[0][1] == 0.01
+    angles, there = run.rows()[:, 0], run.rows(TRUTH)[:, 0]
+    assert angles[2:].tolist() == there[:-2].tolist() and len(set(there)) == len(there)
+
+
 def test_what_is_applied_without_commands_is_the_parameter_s(plants):
     """A pendulum falls, keeps its last torque, or is brought to rest."""
     ends = {}
@@ -327,6 +348,21 @@ def test_services_control_time_and_say_where_it_is(plants):
     assert not refused.success and "no state was saved" in refused.message
 
 
+def test_a_state_is_loaded_with_the_start_of_its_reference(plants):
+    run = plants(wait_for_tracker=False, lockstep=False)
+    run.loop.pause()
+    run.loop.step(3)
+    run.run(turns=4)
+    run.node.call("~/reset_state")
+    run.loop.step(2)
+    run.run(turns=4)
+    assert run.node.call("~/save_state").message == "paused at step 6"
+    run.node.call("~/reset")
+    assert run.node.call("~/load_state").message == "paused at step 6"
+    starts = [start.nanosec for start in run.node.sent("reference_start")]
+    assert starts[-2:] == [0, 4 * H_NS] and run.stamps()[-1] == 6
+
+
 def test_states_are_kept_in_memory_and_in_a_file(plants, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     run = plants(lockstep=False, wait_for_tracker=False, duration_s=0.1)
@@ -385,6 +421,13 @@ def test_what_is_watched_is_reported_with_its_lowest_value(plants):
     assert values["load torque (N m)"] == "1" and values["lowest load torque (N m)"] == "-2"
     assert level == 1 and "1 steps with a load that is too low (torque)" in text
     assert float(values["energy_J"]) != 0 and run.report()[0] == 0
+
+
+def test_what_is_watched_is_that_of_the_plant_s_parameters(plants, monkeypatch):
+    lengths = lambda p, q, v, u, external: np.array([p.l, q[0]])  # noqa: E731
+    put_up(monkeypatch, replace(BOB, monitor=replace(BOB.monitor, values=lengths)))
+    run = plants(**{"plant.parameters.l": 2.0}, duration_s=0.05).run()
+    assert run.report()[2]["load torque (N m)"] == "2"
 
 
 def test_wind_and_faults_are_the_plant_s_alone(plants):
