@@ -206,9 +206,7 @@ def test_a_cable_is_slack_from_its_least_tension_on(shown):
     for above, slack in ((-1e-6, names), (0.0, names), (1e-6, [])):
         tension = np.full(len(names), scenario.monitor.minimum + above)
         monitor = replace(scenario.monitor, values=lambda *_, tension=tension: tension)
-        seen.made._model = replace(
-            seen.made._model, scenario=replace(scenario, monitor=monitor)
-        )
+        seen.made._model = replace(seen.made._model, scenario=replace(scenario, monitor=monitor))
         assert seen.made._slack() == slack
 
 

@@ -75,6 +75,11 @@ def test_stamps_of_another_clock_mean_now():
     )
     _, times, *_ = goals.trajectory(trajectory(stamp_s=1.8e9), BODY, NOW, H)(Recorded(), 7, 1007)
     np.testing.assert_array_equal(times, [1.0, 2.0])
+    now = 10**18 + NOW  # of hardware, by wall time, while the goal is in simulation time
+    for stamp_s in (5.0, 15.0):
+        assert goals.goal(goal(stamp_s=stamp_s), BODY, now, height=0.0).tolist() == [1, 2, 3]
+        plan = goals.trajectory(trajectory(stamp_s=stamp_s), BODY, now, H)
+        np.testing.assert_array_equal(plan(Recorded(), 7, 1007)[1], [1.0, 2.0])
 
 
 def test_a_goal_in_the_plane_keeps_the_height():

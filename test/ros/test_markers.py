@@ -161,6 +161,13 @@ def test_arrows_are_as_long_as_their_inputs_are_large():
     thrust = poses["quad1"]
     begins = thrust.position + LOOK.arrows[0].offset * thrust.rotation[:, 2]
     np.testing.assert_allclose(start, begins, atol=1e-15)
+    push = LOOK.arrows[0].input
+    lengths = []
+    for value in (2.0, -3.0):
+        arrows.place(poses, {push: value})
+        start, end = points(arrows.markers[0])
+        lengths.append((end - start) @ thrust.rotation[:, 2] / LOOK.arrows[0].scale)
+    assert lengths == pytest.approx([2.0, -3.0])
 
 
 def test_a_trail_follows_its_frame_in_space():

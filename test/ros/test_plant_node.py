@@ -12,6 +12,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, STEPS, TORQUE, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import Pose, Twist  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control.ros.loop import plant_report, simulation_loop  # noqa: E402
@@ -377,6 +378,11 @@ def test_states_are_kept_in_memory_and_in_a_file(plants, tmp_path, monkeypatch):
     assert run.node.call("~/save_state").success and (tmp_path / "state.json").is_file()
     run.run(lambda k: None)
     assert run.node.call("~/load_state").success and run.loop.plant.step == 0
+    run.run(lambda k: None)
+    run.node.set_parameters([Parameter("state_file", value="")])
+    assert run.node.call("~/save_state").message == f"finished at step {STEPS}"
+    run.node.set_parameters([Parameter("state_file", value="~/state.json")])
+    assert run.node.call("~/load_state").success and run.loop.plant.step == 0
     gone = plants(state_file="~/nowhere/state.json").node.call("~/save_state")
     assert not gone.success and gone.message.startswith("parameter 'state_file': ")
 
@@ -396,7 +402,8 @@ def stepped(run):
 def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     run = plants(lockstep=False, wait_for_tracker=False, step_count=4)
     refused = stepped(run)
-    assert not refused.success and "pause it first" in refused.message
+    assert not refused.success
+    assert refused.message == "cannot take 4 steps: the plant is running; pause it first"
     run.node.call("~/pause", data=True)
     answer = stepped(run)
     assert answer.success and answer.message == "paused at step 4" and run.stamps()[-1] == 4
@@ -444,6 +451,7 @@ def test_wind_and_faults_are_the_plant_s_alone(plants):
         ("integrator", "guess"),
         ("plant.integrator", "guess"),
         ("fault", ["nonsense"]),
+        ("duration_s", 0.5),  # beyond a reference that ends in motion
         ("disturb", ["nobody:gust:1"]),
     ],
 )
@@ -453,8 +461,6 @@ def test_what_is_not_there_is_a_wrong_use(plants, parameter, value):
 
 
 def test_live_changes_reach_the_plant(plants):
-    from rclpy.parameter import Parameter
-
     run = plants()
     set_ = lambda name, value: run.node.set_parameters([Parameter(name, value=value)])[0]  # noqa: E731
     assert set_("speed_factor", 2).successful and run.loop.pacer.speed_factor == 2.0

@@ -61,6 +61,28 @@ def test_a_process_ends_with_its_launch_only_if_it_is_asked_to(monkeypatch):
     assert asked == [(1, signal.SIGTERM)]
 
 
+@pytest.mark.parametrize(
+    ("told", "runs"),
+    [
+        ("7 (python) S 1", True),
+        ("7 (python) Z 1", False),
+        ("7 (python) X 1", False),
+        ("7 (a) Z (b) R 1", True),
+        (None, False),
+    ],
+)
+def test_a_process_runs_unless_it_is_gone_or_waits_to_be_looked_at(told, runs, monkeypatch):
+    """Its name may look like a state."""
+
+    def read():
+        if told is None:
+            raise FileNotFoundError
+        return told
+
+    monkeypatch.setattr(start, "Path", lambda path: SimpleNamespace(read_text=read))
+    assert start._runs(7) is runs
+
+
 class Component:
     """One that does what a test says when it works, and notes how it ends."""
 

@@ -183,6 +183,19 @@ def test_states_of_hardware_without_velocities_are_compared_in_place_alone(shado
     watch.made.close()
     lengths = {len(values) for _, values in watch.residuals()}
     assert lengths == {1}
+    assert {tuple(m.name) for m in watch.node.sent("shadow/residual")} == {("theta",)}
+
+
+def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
+    watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
+    for k, x in enumerate(motion(3)):
+        watch.state(k, x)
+        seen.append([step for step, _ in watch.residuals()])
+    assert seen == [[], [], [1], [1, 2]]
+
+
+def test_the_step_of_the_model_is_the_parameter_s(shadows):
+    assert shadows(step_s=0.02).made._dsys.h == 0.02 and shadows().made._dsys.h == 0.01
 
 
 def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(shadows):

@@ -272,11 +272,45 @@ def test_states_that_did_not_come_are_no_surprise():
         plant.start(0)
         plant.state(0)
     still.state(1)
-    still.state(5, 0.05, -0.2)
-    lost.state(5, 0.05, -0.2)
+    still.state(3, 0.05, -0.2)
+    lost.state(2, 0.05, -0.2)
     assert not still.learned.any() and not lost.learned.any()
-    lost.state(6, 0.06)
+    lost.state(3, 0.06)
     assert lost.learned.any()
+
+
+def test_where_the_plant_is_put_elsewhere_in_the_same_run_nothing_is_known_of_before():
+    plant = Simulated(integral=True)
+    plant.start(0)
+    plant.state(2)
+    plant.state(3, 0.1, 0.3)
+    assert plant.learned.any()
+    plant.start(0)
+    plant.state(3, 0.1, 0.3)
+    assert plant.sent[-1][0] is not None and not plant.learned.any() and plant.begun == 0
+
+
+def test_a_first_heading_is_read_next_to_the_reference_s():
+    """Which may have turned more than once."""
+    board = get("snakeboard")
+    model, heading = board.model(), board.body.coordinates[0]
+    q = np.zeros(model.system.space.nq)
+    at, rest = model.system.space.names.index(heading), np.zeros(model.system.space.nw)
+    q[at] = 7.0
+    target = model.state(q, rest)
+    sequence = types.SimpleNamespace(dsys=model, target=lambda k: target, step=0)
+    node, shown, read = Node(), codecs(board, model), []
+    publisher = types.SimpleNamespace(get_subscription_count=lambda: 0, topic_name="c")
+    made = SimulationInterface(
+        node, node, shown, sequence, None, publisher, lambda *_: None, lambda: None
+    )
+    made._respond = lambda k, has_velocity: read.append(made._q[at])
+    made._report = types.SimpleNamespace(answered=lambda seconds: None)
+    node.starts_told = 0
+    for codec in shown:
+        codec.write(q.tolist(), rest.tolist())
+        node.topics[codec.topic](codec.message)
+    assert read == [pytest.approx(7.0)]
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
