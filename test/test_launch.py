@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import signal
 import sys
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from nh_control import scenarios
-from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.parameters import declarations, parameter
 from nh_control.scenarios import finding
 
 ROOT = Path(__file__).parents[1]
@@ -277,6 +277,13 @@ def test_given_arguments_become_typed_inline_parameters(launched, name):
         assert {parameter: type(value) for parameter, value in got.items()} == {
             parameter: type(value) for parameter, value in expected.items()
         }
+
+
+def test_spaces_around_an_argument_do_not_count(launched):
+    given = {"namespace": " one ", "duration_s": " 3", "speed_factor": "  "}
+    plant = launched("scenario", scenario=" snakeboard", **given)["plant"]
+    assert inline(plant) == {"scenario": "snakeboard", "duration_s": 3.0}
+    assert plant["namespace"] == "one"
 
 
 def test_headless_ends_with_the_reference_unless_told_otherwise(launched):
@@ -571,6 +578,7 @@ def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given,
     assert model["TF Prefix"] == prefix.rstrip("/")
     publisher = actions["robot_state_publisher"]
     assert publisher["parameters"][0]["frame_prefix"] == prefix
+    assert publisher["parameters"][0]["publish_frequency"] == 50.0
     assert ("remappings" in publisher) == ("clock" not in given)
     assert (("/clock", "clock") in actions["rviz2"]["remappings"]) == ("clock" not in given)
 
@@ -582,6 +590,8 @@ def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given,
         ({"robots": "0"}, "got '0'"),
         ({"robots": "-1"}, "got '-1'"),
         ({"robots": "a/b"}, "got 'a/b'"),
+        ({"robots": "2 a"}, "got '2 a'"),
+        ({"robots": ""}, "got ''"),
         ({"spacing": "far"}, "'spacing': expected a number"),
     ],
 )
@@ -757,6 +767,39 @@ def test_texts_become_values(kind, text, value):
 
     made = Argument("x", "", parameter="x", kind=kind).value(text)
     assert made == value and type(made) is type(value)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Of a scenario."""
+
+    count: int = parameter(2, "", "how many")
+    lengths: tuple = parameter((1.0, 2.0), "m", "of the links")
+    g: float = 9.81
+
+
+def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
+    from nh_control.ros.arguments import _declared
+
+    made = [_declared("plant.parameters.", entry) for entry in declarations(Numbers())]
+    assert [one.name for one in made] == ["plant_count", "plant_lengths", "plant_g"]
+    assert [one.parameter for one in made][1] == "plant.parameters.lengths"
+    assert [one.kind for one in made] == [int, tuple, float]
+    assert [one.description for one in made] == ["how many", "of the links [m]", "g"]
+
+
+def test_what_is_for_one_robot_alone_or_for_a_plant_is_not_asked_of_others():
+    from nh_control.ros import bringup
+
+    names = {
+        launch: {one.name for one in description(launch).entities[:-1]}
+        for launch in ("scenario", "hil", "multi")
+    }
+    own = {"namespace", "frame_prefix", "clock", "state_file"}
+    assert names["scenario"] - names["multi"] == own == set(bringup.BY_ROBOT)
+    assert names["multi"] - names["scenario"] == {"robots", "spacing"}
+    assert names["scenario"] - names["hil"] == {"plant"}
+    assert {"hardware_armed", "disarm_error"} < names["hil"] - names["scenario"]
 
 
 def test_an_argument_that_is_a_parameter_may_be_left_empty():

@@ -12,7 +12,7 @@ import nh_control
 from nh_control.control import equilibrium, lqr
 from nh_control.integrators import midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import JointDamper, UrdfError, load_urdf
+from nh_control.multibody import JointDamper, Limits, UrdfError, load_urdf
 
 DOUBLE_PENDULUM = Path(nh_control.__file__).parent / "data" / "double_pendulum.urdf"
 INERTIAL = (
@@ -267,6 +267,23 @@ def test_what_a_joint_does_not_say_is_as_the_format_has_it():
         [-np.inf, np.inf]
     ]
     assert load_urdf(text, gravity=(0, 1, 0)).gravity == (0, 1, 0)
+
+
+def test_a_joint_without_ends_has_none_and_one_that_does_not_move_no_friction(caplog):
+    limit = '<limit effort="5" velocity="3" lower="0" upper="0"/>'
+    rough = '<dynamics damping="0.5" friction="0.1"/>'
+    parts = link("base", ""), link("a"), link("b"), link("c")
+    with caplog.at_level(logging.WARNING):
+        model = load_urdf(
+            robot(
+                *parts,
+                joint("i", "continuous", "base", "a", limit),
+                joint("j", "fixed", "a", "b", rough + limit),
+                joint("k", "planar", "b", "c", rough),
+            )
+        )
+    assert model.tree.frames["a"].limits == Limits(velocity=3.0) and not caplog.text
+    assert model.system.inputs == ("i_torque",) and model.elements == ()
 
 
 def test_joints_come_in_the_order_of_the_file_each_after_that_of_its_parent():

@@ -176,6 +176,12 @@ def test_a_repetition_is_of_what_was_said_not_of_what_was_applied():
     assert offer(g, 0, (1.0, 0.0)) is Rejection.DUPLICATE
 
 
+def test_what_is_held_is_what_was_applied():
+    g = validator(fallback="hold")
+    offer(g, 0, (7.0, 2.0))
+    assert g.take(0) == g.take(1) == (1.0, 2.0)
+
+
 def test_what_is_held_is_forgotten_with_the_run():
     g = validator(fallback="hold")
     offer(g, 5)

@@ -35,6 +35,16 @@ def test_quaternions_change_order_and_yaw_agrees_with_transforms3d():
         assert np.allclose(conversions.wxyz(message), q)
 
 
+def test_the_heading_of_what_is_tilted_is_that_of_its_x_axis_whatever_the_norm():
+    from transforms3d.euler import euler2quat
+
+    for heading in (-3.0, -1.0, 0.5, 3.1):
+        for pitch, roll in ((0.3, 0.0), (0.0, 0.4), (-0.2, 0.3)):
+            message = Quaternion()
+            conversions.set_wxyz(message, -2.5 * euler2quat(heading, pitch, roll, "rzyx"))
+            assert conversions.yaw(message) == pytest.approx(heading)
+
+
 @given(st.integers(0, 2**31 * 10**9 - 1))
 def test_time_is_exact(time_ns):
     from builtin_interfaces.msg import Time

@@ -110,6 +110,14 @@ def test_what_was_sent_acts_after_the_state_it_answers_where_clocks_differ(spied
     assert Spy.given[-1][0] == [(0.0, 0.1), (1.5, 0.2)]
 
 
+def test_what_was_sent_acts_when_it_was_sent_where_clocks_agree(spied):
+    hardware, answer = spied(Timing(compensate=True))
+    answer(1.0, after_s=0.05)
+    hardware.sent(u(1.5), round(1.1 * S))
+    answer(1.3, after_s=0.05)
+    assert Spy.given[-1][0] == [(0.0, 0.1), (1.5, 0.2)]
+
+
 def test_after_a_stop_nothing_acts_and_the_reference_is_to_start_again(spied):
     hardware, answer = spied()
     hardware.start(0)
@@ -183,6 +191,23 @@ def test_between_steps_the_target_is_between_their_states(cart, spied, part):
     other = states[60 + (1 if part > 0 else -1)]
     np.testing.assert_allclose(found.target, 0.7 * states[60] + 0.3 * other, atol=1e-9)
     np.testing.assert_array_equal(found.x, dsys.measured_state(*REST))
+
+
+def test_before_the_first_step_that_is_known_the_target_goes_on_backwards(cart):
+    """Another leg begins there: what was before says nothing of it."""
+    dsys, tracker = cart
+    states, asked = tracker.reference.states, []
+    command = lambda k, x, memory: Command(u(0.0), u(False), np.zeros(4))  # noqa: E731
+    sequence = SimpleNamespace(
+        dsys=dsys, first=0, target=lambda k: asked.append(k) or states[k], command=command
+    )
+    hardware = HardwareTracker(sequence, MeasuredState(dsys), Timing())
+    hardware.start(0)
+    sequence.first = 60
+    asked.clear()
+    found = hardware.answer(round(59.7 * dsys.h * S), *REST, 0)
+    np.testing.assert_allclose(found.target, 1.3 * states[60] - 0.3 * states[61], atol=1e-9)
+    assert set(asked) == {60, 61} and found.step == 60
 
 
 @pytest.mark.parametrize("compensate", [True, False])
@@ -581,6 +606,20 @@ def test_a_shadow_that_is_reset_begins_anew_with_its_statistics(cart):
     assert shadow.statistics.count == count and shadow.unanswered == 1
 
 
+def test_what_was_answered_before_a_reset_says_nothing_of_the_states_after_it(cart):
+    dsys, _ = cart
+    shadow = Shadow(dsys, MeasuredState(dsys), answering=True)
+    shadow.measured(0, *REST)
+    shadow.command([0.0], 0, 0)
+    shadow.reset()
+    for k in range(4):
+        shadow.measured(k * S // 100, *REST)
+        if k > 1:
+            shadow.command([0.0], k * S // 100, k * S // 100)
+    shadow.settle()
+    assert (shadow.unanswered, shadow.statistics.count) == (2, 1)
+
+
 def test_a_shadow_whose_model_fails_says_so_and_goes_on(cart, monkeypatch):
     dsys, _ = cart
     shadow = Shadow(dsys, MeasuredState(dsys))
@@ -627,6 +666,7 @@ def test_measurements_are_kept_as_they_were(cart):
     shadow.measured(0, q, v)
     shadow.measured(S // 100, q, v)
     q[:] = v[:] = 9.0
+    assert shadow.measured(S // 100, q, v) == []  # it came again
     (residual,) = shadow.settle()
     assert np.abs(residual.values).max() < 1e-9
 

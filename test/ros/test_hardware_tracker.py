@@ -127,7 +127,7 @@ def test_after_states_that_were_lost_none_counts_as_a_surprise(cart):
     assert not learned(0, states[0]).any()
     found = learned(1, pushed)
     assert np.abs(found).max() > 1e-4
-    np.testing.assert_array_equal(learned(4, states[4]), found)
+    np.testing.assert_array_equal(learned(3, pushed), found)
 
 
 def test_after_a_stop_a_reference_that_began_later_starts_with_the_next_start(cart):

@@ -345,6 +345,34 @@ def test_unknown_parameters_are_refused_with_what_is_close(bench):
         parameters.declare_fields(PERTURBATION, TurningPerturbation())
 
 
+def test_what_is_configured_again_keeps_what_it_was_given(bench):
+    """What may change, as it is now; what is fixed, as it was at the start."""
+    node = bench("plant", lockstep=True, speed_factor=2.0)
+    Parameters(node, PLANT)
+    assert node.set_parameters([Parameter("speed_factor", value=3.0)])[0].successful
+    again = Parameters(node, PLANT)
+    assert again["lockstep"] is True and again["speed_factor"] == 3.0
+    assert node.describe_parameter("lockstep").read_only
+
+
+def test_numbers_of_numpy_are_numbers(bench):
+    node, numbers = bench("plant", **{"plant.parameters.m": 2.5}), PendulumParameters(l=np.sqrt(4))
+    made = Parameters(node, PLANT).declare_fields(PLANT_PARAMETERS, numbers)
+    assert (made["m"], made["l"]) == (2.5, 2.0) and type(made["l"]) is float
+
+
+def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
+    from nh_control.ros.runtime.model import chosen
+
+    for given in (
+        {"scenario": "urdf", "urdf": str(tmp_path / "none.urdf")},
+        {"scenario": f"{tmp_path}/none.py:ROBOT"},
+        {"scenario": "unicycle"},
+    ):
+        with pytest.raises(UsageError):
+            chosen({"urdf": "", "base": "fixed"} | given)
+
+
 def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_told(bench):
     given = {"plant.parameters.l": 2, "plant.parameters.m": 1.0, "perturb.seed": 4}
     node = bench("plant", **given)

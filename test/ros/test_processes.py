@@ -163,6 +163,16 @@ def test_a_request_ends_the_waiting_and_too_many_do_no_harm():
     end.wait()
 
 
+def test_the_first_error_and_the_first_code_are_the_end_s():
+    end, errors = Exit(), (RuntimeError("first"), RuntimeError("second"))
+    end.request()
+    end.request(code=3)
+    for error in errors:
+        end.request(error, 4)
+    end.request()
+    assert (end.error, end.code) == (errors[0], 3)
+
+
 def test_the_first_signal_ends_a_start_and_none_what_has_started():
     end = Exit()
     end.install()

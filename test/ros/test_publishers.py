@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from bench import Desk, benches  # noqa: E402
 from bob import BOB, hanging  # noqa: E402
 from rclpy.clock_type import ClockType  # noqa: E402
+from rclpy.qos import DurabilityPolicy  # noqa: E402
 
 from nh_control.ros.loop.report import Report  # noqa: E402
 from nh_control.ros.messages import conversions, target_publisher  # noqa: E402
@@ -166,6 +167,25 @@ def test_states_have_the_stamp_of_the_measurement_and_the_clock_the_present_time
     assert not made.late_subscribers()
     bench.made["bob/odom"].subscribers += 1
     assert made.late_subscribers() and not made.late_subscribers()
+
+
+def test_connections_settle_anew_after_one_was_missing(bench, monkeypatch):
+    from nh_control.ros.messages import state_publisher
+
+    now, made = [50.0], states(bench)
+    monkeypatch.setattr(state_publisher, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    heard = SimpleNamespace(
+        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
+    )
+    topics = ("/robot1/joint_states", "/robot1/multi_dof_joint_states")
+    found = []
+    for after_s, there in ((0.0, 2), (0.06, 2), (0.06, 1), (0.06, 2), (0.06, 2), (0.06, 2)):
+        now[0] += after_s
+        bench.seen_subscriptions = dict.fromkeys(topics[:there], [heard])
+        found.append(made.missing(["recorder"]))
+    settling = "new subscriptions to settle"
+    assert found[:2] == found[3:5] == [settling, settling] and "to subscribe to" in found[2]
+    assert found[5] == "" and made.missing([]) == ""
 
 
 def test_messages_without_subscribers_are_not_sent(bench):

@@ -122,6 +122,11 @@ def test_commands_are_kept_for_recorders_and_say_for_what_they_are(trackers):
     assert text.endswith("20 steps; for hardware")
 
 
+def test_who_is_to_hear_the_first_command_is_the_parameter_s(trackers):
+    assert trackers(heard_by=["recorder"]).made._states._expected == {"recorder"}
+    assert trackers().made._states._expected == set()
+
+
 def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
     robot = trackers()
     robot.state(STEPS - 1)
