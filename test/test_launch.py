@@ -536,6 +536,7 @@ def test_several_robots_have_namespaces_frames_and_clocks_and_one_rviz(launched_
     assert [one["parameters"][0]["frame_prefix"] for one in models] == ["left/", "right/"]
     assert all(one["remappings"] == [("/clock", "clock")] for one in models)
     places = [one for one in actions if one["executable"] == "static_transform_publisher"]
+    assert places[1]["arguments"][::2] == ["--y", "--frame-id", "--child-frame-id"]
     assert [one["arguments"][1::2] for one in places] == [
         ["0", "world", "left/odom"],
         ["3", "world", "right/odom"],
@@ -826,6 +827,26 @@ def test_robots_stand_side_by_side_at_the_distance_asked_for():
     for given, prefix in (("auto", "r/"), ("", "r/"), ("x_", "x_")):
         assert robots({"namespace": "/r/", "frame_prefix": given}) == [Robot("r", prefix)]
     assert robots({"namespace": "", "frame_prefix": "auto"}) == [Robot("", "")]
+
+
+def test_views_follow_the_frames_of_the_first_robot():
+    from nh_control.ros.viewers import Robot, view
+
+    looks = lambda name: {"Target Frame": name}  # noqa: E731
+    given = {
+        "Visualization Manager": {
+            "Displays": [],
+            "Views": {
+                "Current": looks("<Fixed Frame>"),
+                "Saved": [looks("base_link"), looks("<Fixed Frame>"), looks("odom")],
+            },
+        }
+    }
+    for shown in ([Robot("a", "a/")], [Robot("a", "a/", 0.0), Robot("b", "b/", 3.0)]):
+        views = view(given, shown)["Visualization Manager"]["Views"]
+        assert views["Current"] == looks("<Fixed Frame>")
+        found = [one["Target Frame"] for one in views["Saved"]]
+        assert found == ["a/base_link", "<Fixed Frame>", "a/odom"]
 
 
 def test_an_interrupt_is_left_to_launch_unless_somebody_else_has_taken_it():

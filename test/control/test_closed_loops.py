@@ -169,32 +169,46 @@ def test_constraint_residuals_are_of_the_last_substep_before_a_state(interpreted
     assert np.abs(run.constraint).max() > 1e-9
 
 
-def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpreted):
-    """Without `hold` they are no forces, not the last ones, and prescribed coordinates stay."""
+def braked(dsys):
+    """To rest, while the point moves and stays."""
+    inputs = np.stack([[1.0, -1.0], [0.2, 0.2]], axis=1).repeat(5, axis=0)
+    return dsys.simulate(dsys.state([0.0, 0.0], np.zeros(2)), inputs)
 
-    def braked(dsys):
-        inputs = np.stack([[1.0, -1.0], [0.2, 0.2]], axis=1).repeat(5, axis=0)
-        return dsys.simulate(dsys.state([0.0, 0.0], np.zeros(2)), inputs)
 
-    def sled(_):
-        return nh.System(
-            name="sled",
-            space=nh.Rn("x", "point"),
-            prescribed=("point",),
-            lagrangian=lambda q, v: v[0] ** 2 / 2,
-            inputs=("push",),
-            force=lambda q, v, u: ca.vertcat(u[0], 0),
-        )
+def sled(_):
+    return nh.System(
+        name="sled",
+        space=nh.Rn("x", "point"),
+        prescribed=("point",),
+        lagrangian=lambda q, v: v[0] ** 2 / 2,
+        inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u[0], 0),
+    )
 
+
+def sledding(steps, **more):
     weights = np.eye(4), np.eye(2), None
     scenario = replace(
         SWING, make_system=sled, parameters=None, references={"braked": braked}, weights=weights
     )
-    experiment = Experiment.make(scenario, duration_s=15 * scenario.step_s)
+    return Experiment.make(scenario, duration_s=steps * scenario.step_s, **more)
+
+
+def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpreted):
+    """Without `hold` they are no forces, not the last ones, and prescribed coordinates stay."""
+    experiment = sledding(15)
     open_loop = experiment.run(feedback=False)
     inputs = Result(experiment, open_loop, None, 0.0).feedforward
     np.testing.assert_array_equal(inputs, open_loop.trajectory.inputs)
     assert inputs[9].tolist() == [-1.0, 0.2] and inputs[10:].tolist() == 5 * [[0.0, 0.2]]
+
+
+def test_natively_a_reference_that_is_over_leaves_no_forces_either(monkeypatch):
+    experiment = sledding(15, integral=True)
+    native, python, from_python = both(monkeypatch, lambda: experiment.run(True))
+    assert_same(native, python)
+    assert from_python == 0 and abs(native.trajectory.inputs[9, 0] + 1.0) < 1e-3
+    assert native.trajectory.inputs[10:].tolist() == 5 * [[0.0, 0.2]]
 
 
 def test_a_prediction_that_fails_is_forgotten_as_in_python(monkeypatch):

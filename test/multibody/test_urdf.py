@@ -278,12 +278,19 @@ def test_a_joint_without_ends_has_none_and_one_that_does_not_move_no_friction(ca
             robot(
                 *parts,
                 joint("i", "continuous", "base", "a", limit),
-                joint("j", "fixed", "a", "b", rough + limit),
+                joint("j", "fixed", "a", "b", rough + limit + '<mimic joint="i"/>'),
                 joint("k", "planar", "b", "c", rough),
             )
         )
     assert model.tree.frames["a"].limits == Limits(velocity=3.0) and not caplog.text
     assert model.system.inputs == ("i_torque",) and model.elements == ()
+    assert model.tree.frames["b"].mimic is None
+
+
+def test_a_robot_s_name_becomes_one_of_a_system():
+    text = robot(link("base", ""), link("a"), joint("j", "continuous", "base", "a"))
+    model = load_urdf(text.replace('name="robot"', 'name="two-armed robot"'))
+    assert model.name == model.system.name == "two_armed_robot"
 
 
 def test_joints_come_in_the_order_of_the_file_each_after_that_of_its_parent():
@@ -353,6 +360,8 @@ REFUSED = {
         robot(link("base"), link("a"), joint("j", "continuous", "base", "a", '<axis xyz="0 1"/>')),
         ["'j'", "3 numbers", "'0 1'"],
     ),
+    "no number": (robot(link("a", INERTIAL.replace('"2"', '"nan"'))), ["1 number", "'nan'"]),
+    "two numbers": (robot(link("a", INERTIAL.replace('"2"', '"2 3"'))), ["1 number", "'2 3'"]),
     "a word for a number": (
         robot(link("a", INERTIAL.replace('"2"', '"two"'))),
         ["'a'", "<mass value>", "'two'"],

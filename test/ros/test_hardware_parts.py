@@ -570,6 +570,20 @@ def test_a_recorder_that_missed_the_first_answered_states_does_not_move_the_refe
     np.testing.assert_array_equal(found.recorded, [[32], [np.nan]])
 
 
+def test_what_was_sent_as_a_state_came_acts_after_it():
+    states, tracker = recorded(), Tracker()
+    at_once = Measurements(
+        states.times_ns, states.received_ns, states.q, states.v, states.moving,
+        states.u, states.received_ns[1:3], states.answered_ns,
+    )  # fmt: skip
+    replay(tracker, at_once)
+    told = [(what, time) for what, *rest in tracker.told for time in rest[-1:]]
+    assert told == [
+        ("state", 105), ("start", 110), ("state", 115), ("sent", 115), ("state", 125),
+        ("sent", 125), ("state", 135),
+    ]  # fmt: skip
+
+
 def test_what_a_tracker_refuses_is_left_out_and_a_failure_ends_it():
     found = replay(Tracker(refused=110, failed=130), recorded())
     assert found.refused == ["too large"] and "no luck" in found.stopped

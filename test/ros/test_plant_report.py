@@ -4,12 +4,16 @@ import time
 import types
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Rn
 from nh_control.ros.loop.command_validator import Fallback, Rejection
 from nh_control.ros.loop.pacing import PacingStatistics
 from nh_control.ros.loop.plant_report import PlantReport
 from nh_control.ros.loop.simulation_loop import Mode
+from nh_control.ros.loop.turn_monitor import TurnMonitor
 
 STATISTICS = PacingStatistics(100, 49.0, 3, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6)
 
@@ -92,6 +96,20 @@ def test_every_value_is_there_under_its_name(clock):
         "fault psi:noise": "active",
     }
     assert made.news == {"command rejected, late": "stamped 3 s"}
+
+
+def test_turns_are_those_since_the_last_report():
+    turns = TurnMonitor(SO3(), 0.1)
+    for rate in (2.0, -40.0, 3.0):
+        turns.observe(np.array([0.0, rate, 0.0]))
+    values, warning = turns.report()
+    assert values == {"turn_per_step_rad": pytest.approx(4.0)}
+    assert "a velocity of 40 rad/s turns by 4 rad in one step" in warning
+    turns.observe(np.array([3.0, 0.0, 4.0]))
+    assert turns.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
+    still = TurnMonitor(Rn("x"), 0.1)
+    still.observe(np.array([100.0]))
+    assert still.report() == ({}, "")
 
 
 def test_warnings_are_about_what_is_new_and_say_how_much(clock):
