@@ -9,6 +9,7 @@ from transforms3d.axangles import axangle2mat
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import quat2mat
 
+from nh_control.geometry.rotations import SE3, SO3
 from nh_control.integrators import midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import (
@@ -128,6 +129,52 @@ def test_names_are_those_of_frames_and_coordinates():
         EVERY_JOINT.velocity({"slide_dot": 1.5})[-1] == 1.5
         and EVERY_JOINT.system.model is EVERY_JOINT
     )
+
+
+@pytest.mark.parametrize("make", [revolute, prismatic, planar, spherical, floating])
+def test_frames_are_made_with_all_that_is_given(make):
+    given = {"at": (1.0, 2.0, 3.0), "rotation": TILT, "coordinate": "c"}
+    of_joint = {
+        revolute: {"axis": "-x"}, prismatic: {"axis": "-x"}, planar: {"axis": "-x"},
+        spherical: {"retraction": "cay"},
+        floating: {"retraction": "cay", "space": "SO3xR3"},
+    }[make]  # fmt: skip
+    more = {"mimic": Mimic("d"), "limits": Limits(-1.0, 2.0)}
+    more = more if make in (revolute, prismatic) else {}
+    frame = make("a", "b", **given, **of_joint, **more)
+    assert (frame.name, frame.parent, frame.at, frame.coordinate) == ("a", "b", given["at"], "c")
+    np.testing.assert_array_equal(frame.rotation, TILT)
+    assert (frame.mimic, frame.limits) == (
+        more.get("mimic"), more.get("limits", Limits())
+    )  # fmt: skip
+    if "axis" in of_joint:
+        assert frame.joint.axis == (-1.0, 0.0, 0.0)
+    assert make("a").coordinate == "a" and make("a").parent == "world"
+
+
+@pytest.mark.parametrize("retraction", ["exp", "cay"])
+def test_joints_that_turn_have_the_retraction_that_is_given(retraction):
+    made = {
+        spherical("a", retraction=retraction): SO3("a_", retraction),
+        floating("a", retraction=retraction): SE3("a_", retraction),
+    }
+    for frame, expected in made.items():
+        x, way = expected.origin, np.linspace(0.4, 0.9, expected.nv)
+        found = frame.joint.space("a").retract(x, way)
+        np.testing.assert_array_equal(found, expected.retract(x, way))
+    both = floating("a", retraction=retraction, space="SO3xR3").joint.space("a")
+    turned = both.retract(both.origin, np.linspace(0.4, 0.9, 6))[:4]
+    so3 = SO3("a_", retraction)
+    np.testing.assert_allclose(turned, so3.retract(so3.origin, np.linspace(0.4, 0.6, 3)))
+
+
+@pytest.mark.parametrize("make", [universal, cylindrical])
+def test_two_joints_in_one_are_placed_together(make):
+    first, second = make("a", "b", at=(1.0, 2.0, 3.0), rotation=TILT)
+    assert first.at == (1.0, 2.0, 3.0) and second.at == (0.0, 0.0, 0.0)
+    np.testing.assert_array_equal(first.rotation, TILT)
+    np.testing.assert_array_equal(second.rotation, np.eye(3))
+    assert (first.parent, second.parent, second.name) == ("b", first.name, "a")
 
 
 def test_poses_compose_along_the_tree():

@@ -166,6 +166,7 @@ def test_arrows_are_as_long_as_their_inputs_are_large():
     for value in (2.0, -3.0):
         arrows.place(poses, {push: value})
         start, end = points(arrows.markers[0])
+        assert arrows.markers[0].action == Marker.ADD
         lengths.append((end - start) @ thrust.rotation[:, 2] / LOOK.arrows[0].scale)
     assert lengths == pytest.approx([2.0, -3.0])
 

@@ -19,7 +19,12 @@ from nh_control.ros.loop import joining  # noqa: E402
 from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
-from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
+from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
+    HardwareTracker,
+    StateRefused,
+    Timing,
+)
+from nh_control.ros.loop.refusal import Refusal  # noqa: E402
 from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import (  # noqa: E402
@@ -311,6 +316,56 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
         codec.write(q.tolist(), rest.tolist())
         node.topics[codec.topic](codec.message)
     assert read == [pytest.approx(7.0)]
+    read.clear()
+
+    def answer(stamp, q, v, now_ns):
+        read.append(q[at])
+        raise StateRefused(Refusal.MODEL, "enough")
+
+    hardware = types.SimpleNamespace(
+        sequence=sequence, answer=answer, gap_s=lambda stamp: 0.0, start_ns=0, uncompensated=0
+    )
+    report = types.SimpleNamespace(add=lambda *_: None, refuse=lambda *_: None)
+    HardwareInterface(
+        node, node, shown, hardware, Arming(Limits()), report, lambda *_: None, False, None, None,
+        lambda: None,
+    )  # fmt: skip
+    for codec in shown:
+        node.topics[codec.topic](codec.message)
+    assert read == [pytest.approx(7.0)]
+
+
+def test_a_start_that_is_asked_for_waits_until_it_is_armed():
+    robot = Hardware(by_service=True)
+    robot.node.services["~/start"]()
+    robot.state(0)
+    assert robot.tracker.start_ns is None
+    robot.node.services["~/arm"](data=True)
+    robot.state(1)
+    assert robot.tracker.start_ns == H_NS
+
+
+def test_its_report_says_whether_the_reference_has_started():
+    robot = Hardware()
+    started = lambda: robot.report.make().values["started"]  # noqa: E731
+    robot.state(0)
+    assert started() is False
+    robot.node.services["~/arm"](data=True)
+    robot.state(1)
+    assert started() is True
+    robot.node.services["~/arm"](data=False)
+    assert started() is False
+
+
+def test_ranges_are_those_of_what_is_measured_not_of_what_is_expected():
+    robot = Hardware(ranges=["pendulum_joint:-0.3:0.3"], timing=Timing(compensate=True))
+    robot.node.services["~/arm"](data=True)
+    robot.node.now_ns = 5 * H_NS
+    robot.state(0, 0.25, 2.0)
+    assert robot.arming.armed and robot.report.state[0] > 0.3
+    robot.node.now_ns = 6 * H_NS
+    robot.state(1, 0.31, -2.0)
+    assert not robot.arming.armed and "pendulum_joint = 0.31" in robot.arming.reason
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
