@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nh_control.discrete.engine import definitions, native_text
+from nh_control.discrete.motion import MotionData, loops
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
@@ -43,6 +44,65 @@ def algebra():
 
 def pointer(array):
     return ctypes.c_void_p(array.ctypes.data)
+
+
+# --- velocities and impulses ---------------------------------------------------------------------
+
+NX, NQ, NW, N_RHO, N_IMPULSES = 9, 2, 5, 3, 2
+CALLED = ctypes.CFUNCTYPE(ctypes.c_int, *6 * (ctypes.POINTER(ctypes.c_double),))
+
+
+class Inertia:
+    """`M y = b, v = X y + c` of random numbers, which closed_loop.c asks for."""
+
+    def __init__(self, seed, **changed):
+        rng, n = np.random.default_rng(seed), N_RHO + N_IMPULSES
+        self.M, self.b = rng.normal(size=(n, n)), rng.normal(size=n)
+        self.M += self.M.T
+        self.X, self.c, self.x = (rng.normal(size=s) for s in ((NW, n), NW, NX))
+        vars(self).update(changed)
+        self._room, self._called = np.empty(2 * n * n + n + NW * n + NW), CALLED(self._tell)
+        self.data = MotionData(
+            ctypes.cast(self._called, ctypes.c_void_p).value, None,
+            NX, NQ, NW, N_RHO, N_IMPULSES, self._room.ctypes.data,
+        )  # fmt: skip
+
+    def _tell(self, x, p, *out):
+        for place, values in zip(out, (self.M, self.b, self.X, self.c)):
+            np.ctypeslib.as_array(place, (values.size,))[:] = values.ravel()
+        return 0
+
+    def call(self, routine, *more, size):
+        """Whether it failed, and its last array."""
+        arrays = [self.x, *more, out := np.full(size, np.nan)]
+        status = loops()[routine](ctypes.byref(self.data), *map(pointer, arrays))
+        return status, out
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("seed", range(4))
+def test_velocities_and_impulses_are_those_of_the_inertia(seed):
+    motion = Inertia(seed)
+    motion.M[0, 0] = 0.0 if seed % 2 else 1e-17  # no pivot, or a bad one
+    y = np.linalg.solve(motion.M, motion.b)
+    status, v = motion.call("nh_velocity", size=NW)
+    assert status == 0
+    np.testing.assert_allclose(v, motion.X @ y + motion.c, rtol=1e-9, atol=1e-9)
+    mu = np.array([0.7, -1.3])
+    status, x1 = motion.call("nh_with_impulses", mu, size=NX)
+    assert status == 0
+    change = motion.X[:, :N_RHO] @ motion.M[:N_RHO, N_RHO:] @ (mu - y[N_RHO:])
+    expected = motion.x + np.concatenate([np.zeros(NQ), change, np.zeros(NX - NQ - NW)])
+    np.testing.assert_allclose(x1, expected, rtol=1e-9, atol=1e-9)
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("value", (0.0, *NONE))
+def test_velocities_of_no_inertia_are_refused(value):
+    n = N_RHO + N_IMPULSES
+    motion = Inertia(0, M=np.diag([1.0] * (n - 1) + [value]))
+    assert motion.call("nh_velocity", size=NW)[0] == 1
+    assert motion.call("nh_with_impulses", np.ones(N_IMPULSES), size=NX)[0] == 1
 
 
 def factors(algebra, a):

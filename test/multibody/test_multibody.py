@@ -168,6 +168,30 @@ def test_joints_that_turn_have_the_retraction_that_is_given(retraction):
     np.testing.assert_allclose(turned, so3.retract(so3.origin, np.linspace(0.4, 0.6, 3)))
 
 
+def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tree():
+    """However they are placed, in a body that moves."""
+    where = {"axis": (1.0, -2.0, 2.0), "rotation": TILT}
+    at, joints = (0.3, 0.1, -0.2), (("hinge", "revolute", "b"), ("rail", "prismatic", "c"))
+    model = Multibody(
+        "twice",
+        frames=[
+            floating("a"), revolute("b", "a", at=at, **where), prismatic("c", "a", at=at, **where)
+        ],
+        bodies=[Body(name, 1.0, inertia=(1.0, 1.0, 1.0)) for name in "abc"],
+        constraints=[
+            JointConstraint(name, kind, Point("a", at), frame, **where)
+            for name, kind, frame in joints
+        ],
+    )  # fmt: skip
+    rng, space = np.random.default_rng(4), model.space
+    q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+    k = model.kinematics(ca.SX(q), ca.SX(rng.normal(size=space.nw)))
+    for name, _, frame in joints:
+        for of in (k.coordinate, k.rate):
+            assert float(of(name)) == pytest.approx(float(of(frame)), abs=1e-12)
+    assert np.abs(np.concatenate([*model.constraint_residuals(q).values()])).max() < 1e-12
+
+
 @pytest.mark.parametrize("make", [universal, cylindrical])
 def test_two_joints_in_one_are_placed_together(make):
     first, second = make("a", "b", at=(1.0, 2.0, 3.0), rotation=TILT)

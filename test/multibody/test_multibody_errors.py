@@ -7,6 +7,7 @@ from nh_control.multibody import (
     Body,
     Coincident,
     Distance,
+    JointConstraint,
     JointDamper,
     JointInput,
     Mimic,
@@ -55,6 +56,13 @@ WRONG = {
     "two inputs of one name": (
         dict(inputs=[JointInput("upper"), JointInput("upper")]),
         ["input names", "upper_torque"],
+    ),
+    "an input on a joint that moves in two ways": (
+        dict(
+            constraints=[JointConstraint("sleeve", "cylindrical", "world", "hand")],
+            inputs=[JointInput("sleeve")],
+        ),
+        ["'sleeve'", "upper"],
     ),
     "a wrench on an unknown frame": (dict(inputs=[Wrench("w", "foot")]), ["'foot'"]),
     "a spring to an unknown frame": (dict(elements=[Spring("hand", "foot", 1.0)]), ["'foot'"]),

@@ -393,6 +393,15 @@ def test_saturation_that_is_there_from_the_first_state_is_not_as_old_as_the_cloc
     assert not arming.armed
 
 
+def test_every_disarming_is_counted_once():
+    arming = Arming(Limits(), armed=True)
+    for count in (1, 2, 3):
+        arming.disarm("by request")
+        arming.disarm("again")
+        assert arming.disarmed == count and arming.reason == "by request"
+        arming.arm()
+
+
 def test_the_first_reason_is_the_one_that_is_told():
     arming = Arming(Limits(error=0.1), armed=True)
     arming.disarm("by request")

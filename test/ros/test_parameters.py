@@ -340,6 +340,7 @@ def test_unknown_parameters_are_refused_with_what_is_close(bench):
     ):
         Parameters(bench("plant", lockstpe=True), PLANT)
     Parameters(bench("plant", rate_hz=3.0, use_sim_time=False), PLANT)  # of the display, of ROS
+    Parameters(bench("plant", **{"qos_overrides./clock.publisher.depth": 5}), PLANT)
     parameters = Parameters(bench("plant", **{"perturb.angel": 0.1}), PLANT)
     with pytest.raises(UsageError, match=r"'perturb.angel' .did you mean 'perturb.angle'."):
         parameters.declare_fields(PERTURBATION, TurningPerturbation())

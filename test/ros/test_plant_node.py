@@ -476,10 +476,22 @@ def test_live_changes_reach_the_plant(plants):
     assert set_("fault", ["positions:bias=0.5", "velocities:bias=2"]).successful
     run.loop.reset()
     assert run.rows()[-1] == pytest.approx([0.7, 2.0])
+    assert set_("fault", [""]).successful and set_("disturb", [""]).successful
+    run.loop.reset()
+    assert run.rows()[-1] == pytest.approx([0.2, 0.0])
     assert not set_("command_timeout_steps", 9).successful
     run.made.close()
     assert set_("fallback", "hold").successful  # a value, but nobody cares any more
     assert run.loop.validator.fallback.value == "damp"
+
+
+def test_other_winds_push_the_same_plant(plants):
+    run = plants(**{"plant.substeps": 2, "plant.parameters.l": 2.0})
+    wind = Parameter("disturb", value=["theta:constant:0.5"])
+    assert run.node.set_parameters([wind])[0].successful
+    dsys = run.loop.plant.dsys
+    assert dsys.system.parameters.l == 2.0 and dsys.h == 0.005
+    assert run.loop.plant.targets == ("theta",)
 
 
 def test_at_the_end_the_last_report_is_sent_and_awaited(plants):

@@ -103,6 +103,10 @@ def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_com
         assert list(target.position) == pytest.approx(REFERENCE.states[k])
         time.sleep(0.005)  # targets are sent at intervals
     assert len(robot.node.sent("joint_commands")) == 2
+    robot.state(4, 0.4, 0.2)  # again: the same answer, with all that explains it
+    for topic in ("joint_commands", "controller_state/error", "controller_state/gains"):
+        assert len(robot.node.sent(topic)) == 3
+        assert robot.node.sent(topic)[-1] == robot.node.sent(topic)[-2]
     target, step = robot.last("reference/joint_states")
     assert step == 4
     assert list(target.position) == pytest.approx(MODEL.configuration(REFERENCE.states[4]))
