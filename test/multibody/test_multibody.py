@@ -192,6 +192,34 @@ def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tr
     assert np.abs(np.concatenate([*model.constraint_residuals(q).values()])).max() < 1e-12
 
 
+def test_what_is_fixed_in_several_steps_moves_with_the_last_frame_that_moves():
+    turned = euler2mat(-0.4, 0.9, 0.2)
+    frames = [
+        fixed("base", at=(0.5, -1.0, 2.0), rotation=turned),
+        revolute("arm", "base", axis="y", at=(0.1, 0.2, 0.3), rotation=TILT),
+        fixed("hand", "arm", at=(0.3, 0.1, -0.2), rotation=TILT),
+        fixed("tool", "hand", at=(1.0, -2.0, 0.5), rotation=turned),
+    ]
+    body = Body("tool", 2.0, center=(0.4, 0.0, -0.1), inertia=(0.3, 0.4, 0.2))
+    model = Multibody("fixed", frames, [body])
+    anchors, poses = model.tree.anchors, model.poses([0.7])
+    assert {name: anchor for name, (anchor, *_) in anchors.items()} == {
+        "world": "world", "base": "world", "arm": "arm", "hand": "arm", "tool": "arm"
+    }  # fmt: skip
+    for name, (anchor, at, rotation) in anchors.items():
+        carrier = poses[anchor]
+        np.testing.assert_allclose(
+            poses[name].position, carrier.position + carrier.rotation @ at, atol=1e-14
+        )
+        np.testing.assert_allclose(poses[name].rotation, carrier.rotation @ rotation, atol=1e-14)
+    ((mass,),) = model.mass_matrix([0.7])  # by hand, about the arm's axis
+    center = poses["tool"].position + poses["tool"].rotation @ body.center
+    axis = poses["arm"].rotation[:, 1]
+    lever = np.cross(axis, center - poses["arm"].position)
+    spin = poses["tool"].rotation.T @ axis
+    assert mass == pytest.approx(2.0 * lever @ lever + spin @ np.diag([0.3, 0.4, 0.2]) @ spin)
+
+
 @pytest.mark.parametrize("make", [universal, cylindrical])
 def test_two_joints_in_one_are_placed_together(make):
     first, second = make("a", "b", at=(1.0, 2.0, 3.0), rotation=TILT)
