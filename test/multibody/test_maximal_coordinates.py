@@ -14,6 +14,7 @@ from nh_control.multibody import (
     JointDamper,
     JointInput,
     JointSpring,
+    Mimic,
     Multibody,
     Point,
     Spring,
@@ -237,6 +238,48 @@ def test_dependent_constraints_are_named(kind, message):
 def test_what_cannot_be_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         change(chain("revolute"))
+
+
+BODIES = [Body(name, 1.0, inertia=TENSOR) for name in "ac"]
+
+
+def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
+    model = Multibody(
+        "turned",
+        frames=[
+            revolute("a", axis=AXIS, rotation=TILT),
+            fixed("flange", "a", at=(0.2, 0.0, 0.1), rotation=TILT),
+            revolute("b", "flange", "x", at=(0.1, 0.3, 0.0), rotation=euler2mat(0.2, 0.4, -0.9)),
+            revolute("c", "b", "y", rotation=euler2mat(-0.5, 0.1, 0.7)),
+        ],
+        bodies=BODIES,
+        gravity=(1.0, -2.0, 3.0),
+    )
+    maximal = maximal_coordinates(model)
+    assert maximal.gravity == model.gravity
+    assert maximal.constraints[1].kind == "universal"
+    q1, v1 = transfer(model, *moving(model), maximal)
+    for residual in maximal.constraint_residuals(q1).values():
+        assert np.abs(residual).max() < 1e-14
+    system = maximal.system
+    slope = system.value(system.holonomic_slope(system.symbols[0]), q1)
+    assert np.abs(slope @ v1).max() < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"at": (0.0, 0.0, 0.1)}, "no body on 'b', between the joints of 'b' and 'c'"),
+        ({"axis": "x"}, "no body on 'b', between the joints of 'b' and 'c'"),
+        ({"mimic": Mimic("a")}, r"in maximal coordinates \['c'\] cannot mimic"),
+    ],
+)
+def test_two_joints_without_a_body_between_are_one_at_one_point_alone(changed, message):
+    frames = [revolute("a"), revolute("b", "a", "x", at=(0.0, 0.0, 1.0))]
+    given = {"axis": "y"} | changed
+    model = Multibody("two", [*frames, revolute("c", "b", **given)], BODIES)
+    with pytest.raises(ValueError, match=message):
+        maximal_coordinates(model)
 
 
 def test_springs_dampers_and_inputs_on_joints_stay():

@@ -205,8 +205,8 @@ def test_before_the_first_step_that_is_known_the_target_goes_on_backwards(cart):
     hardware.start(0)
     sequence.first = 60
     asked.clear()
-    found = hardware.answer(round(59.7 * dsys.h * S), *REST, 0)
-    np.testing.assert_allclose(found.target, 1.3 * states[60] - 0.3 * states[61], atol=1e-9)
+    found = hardware.answer(round(58.2 * dsys.h * S), *REST, 0)
+    np.testing.assert_allclose(found.target, 2.8 * states[60] - 1.8 * states[61], atol=1e-9)
     assert set(asked) == {60, 61} and found.step == 60
 
 

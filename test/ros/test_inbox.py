@@ -159,7 +159,16 @@ def test_what_was_asked_before_it_was_opened_again_is_not_done(made):
 
 def test_a_call_gives_what_the_request_gives_or_raises(made, monkeypatch):
     inbox, *_ = made
-    monkeypatch.setattr(inbox, "post", lambda request: request())
+
+    def carry_out(request):
+        try:
+            request()
+        except Exception:
+            raised.append(request)
+
+    raised = []  # in the working thread
+    monkeypatch.setattr(inbox, "post", carry_out)
+    monkeypatch.setattr(module, "ANSWER_S", 0.01)
     assert inbox.call(lambda: 7) == 7
     for error in (ValueError("no"), KeyError("no"), RuntimeError("no")):
 
@@ -168,6 +177,7 @@ def test_a_call_gives_what_the_request_gives_or_raises(made, monkeypatch):
 
         with pytest.raises(type(error)):
             inbox.call(fail)
+    assert raised == []
 
 
 def test_publishers_that_are_not_heard_are_named_by_topic(made, monkeypatch):

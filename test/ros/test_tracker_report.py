@@ -58,6 +58,11 @@ def test_steps_at_a_limit_are_counted_in_all_and_by_input():
     assert (values["step"], values["steps_saturated"]) == (3, 3)
     assert values[f"steps_saturated: {first}"] == 3
     assert values[f"steps_saturated: {second}"] == 1
+    never = TrackerReport(SCENARIO, MODEL)
+    never.computed(0, x, x, command((True, False)), 0)
+    assert [name for name in never.make().values if "saturated: " in name] == [
+        f"steps_saturated: {first}"
+    ]
     assert values["momenta_approximated"] == 2
 
 
@@ -99,6 +104,9 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
     report.refuse(Refusal.NAMES, "no joint")
     report.refuse(Refusal.STAMP, "no stamp")
     assert judged() == ("error", "2 states refused, the last one: no stamp")
+    report.answered(1e-3)
+    report.refuse(Refusal.NAMES, "no joint")
+    assert judged() == ("error", "1 states refused, the last one: no joint")
     report.refuse(Refusal.STAMP, "no stamp")
     report.accept()
     report.add({"armed": False}, "not armed")
@@ -106,11 +114,11 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
     assert (made.level, made.message) == ("warn", "not armed")
     assert made.values["armed"] is False
     counts = [made.values[what] for what in ("goals_accepted", "goals_refused")]
-    assert counts == [1, 1] and made.values["states_refused"] == 3
+    assert counts == [1, 1] and made.values["states_refused"] == 4
     kinds = {
         name: made.values[f"states refused: {name}"] for name in ("wrong names", "wrong stamp")
     }
-    assert kinds == {"wrong names": 1, "wrong stamp": 2}
+    assert kinds == {"wrong names": 2, "wrong stamp": 2}
 
 
 def held(hold):
