@@ -334,3 +334,13 @@ def test_constraints_of_others_are_generated():
     assert not isinstance(midpoint(own.system, 0.01)._engine, TreeEngine)
     changed = replace(four_bar(PIN).system, holonomic_constraint=own.system.holonomic_constraint)
     assert not isinstance(midpoint(changed, 0.01)._engine, TreeEngine)
+
+
+def test_a_system_with_a_domain_of_its_own_is_not_the_model_s():
+    """Which knows nothing of the domain: neither its steps nor its regular masses are those."""
+    model = Multibody("arm", [revolute("a", axis="y")], [Body("a", 1.0, center=(0.0, 0.0, -1.0))])
+    limited = replace(model.system, domain=lambda q: 1 - q[0])
+    assert model.vouches_for(model.system) and not model.vouches_for(limited)
+    method = midpoint(model.system, 0.01).method
+    assert model.engine(limited, method, lambda: None) is None
+    assert isinstance(model.engine(model.system, method, lambda: None), TreeEngine)
