@@ -110,6 +110,9 @@ def test_plant_and_reference_are_drawn_at_the_state_s_time(shown, monkeypatch):
     seen.hear(3 * STEPS, at(0.2))
     seen.made._draw()  # the reference stays at its end
     assert seen.place("plant")[0] - seen.place("reference")[0] == pytest.approx(0.2 - 2.0)
+    for off_ns in (-3, 3):  # floating-point seconds
+        seen.made._time_ns = 7 * H_NS + off_ns
+        assert seen.made._expected()[0] == pytest.approx(0.7)
     for k in (-5, 0):
         seen.made._time_ns = k * H_NS
         seen.made._draw()

@@ -55,6 +55,13 @@ def trajectory(
     return message
 
 
+def twice(field):
+    """A trajectory whose second point has something twice."""
+    message = trajectory(velocities=((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    setattr(message.points[1], field, 2 * getattr(message.points[1], field))
+    return message
+
+
 class Recorded:
     """A guidance that returns what it was asked."""
 
@@ -123,6 +130,9 @@ def test_times_count_from_the_stamp_and_velocities_are_passed_on():
         (trajectory(frame="map"), "in the frame 'map'"),
         (trajectory(joints=("quad1",)), "joint_names are .'quad1'.; expected .'payload'."),
         (trajectory(joints=()), "joint_names are"),
+        (trajectory(joints=("payload", "quad1")), "joint_names are .'payload', 'quad1'."),
+        (twice("transforms"), "point 1 has 2 times a translation"),
+        (twice("velocities"), "point 1 has 2 times a velocity"),
         (trajectory(times=()), "no points"),
         (trajectory(stamp_s=9.0), "stamped 1 s in the past"),
         (trajectory(times=(1.0, 1.0)), "must increase from 0 or later"),

@@ -417,9 +417,9 @@ def test_who_waits_for_steps_is_woken():
     woken = []
     node = SimpleNamespace(executor=SimpleNamespace(wake=lambda: woken.append(steps.made)))
     steps = Steps(node)
-    steps.progress(1, False)
-    steps.progress(2, True)
-    assert woken == [1, 2]
+    steps.progress(2, False)  # both are made before anybody looks
+    steps.progress(5, True)
+    assert woken == [2, 5]
 
 
 def test_what_is_watched_is_reported_with_its_lowest_value(plants):

@@ -194,6 +194,19 @@ def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
     assert seen == [[], [], [1], [1, 2]]
 
 
+def test_frames_begin_with_what_is_said(shadows, monkeypatch):
+    prefixes = []
+
+    def made(*given, prefix=""):
+        prefixes.append(prefix)
+        return codecs(*given, prefix=prefix)
+
+    monkeypatch.setattr(shadow, "codecs", made)
+    shadows(frame_prefix="x_")
+    shadows()
+    assert prefixes == ["x_", ""]
+
+
 def test_the_step_of_the_model_is_the_parameter_s(shadows):
     assert shadows(step_s=0.02).made._dsys.h == 0.02 and shadows().made._dsys.h == 0.01
 
