@@ -24,9 +24,13 @@ from nh_control.multibody import (
     Multibody,
     Spring,
     floating,
+    planar,
+    prismatic,
     revolute,
     spherical,
 )
+from nh_control.multibody.bodies import RigidMass
+from nh_control.multibody.tree_data import moves_mass
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
@@ -208,3 +212,11 @@ def test_momenta_velocities_and_energies_are_the_generated_ones():
         np.testing.assert_allclose(tree.measured_state(q, v), x, rtol=0, atol=1e-12)
         np.testing.assert_allclose(tree.velocity(x), v, rtol=0, atol=1e-12)
         assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-12)
+
+
+@pytest.mark.parametrize(("inertia", "moves"), [(0.0, False), (0.1, True)])
+def test_a_point_that_turns_as_it_slides_is_no_inertia_of_both(inertia, moves):
+    """Each motion alone has energy; together they may leave the point where it is."""
+    part = RigidMass("a", 2.0, np.array([0.3, 0.4, 0.0]), inertia * np.eye(3))
+    assert moves_mass(planar("a"), part) is moves
+    assert moves_mass(revolute("a"), part) and moves_mass(prismatic("a"), part)
