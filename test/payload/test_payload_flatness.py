@@ -10,11 +10,12 @@ from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, link_tensions
 from nh_control.systems import quadrotor_payload_continuous as continuous
 
-pytestmark = pytest.mark.slow
-
+SLOW = pytest.mark.slow
+TWO = [pytest.param(1, marks=SLOW), 2, pytest.param(3, marks=SLOW)]
 EIGHT = PATHS["figure_of_eight"]()
 
 
+@SLOW
 @pytest.mark.parametrize("name", PATHS)
 def test_jets_are_derivatives_of_each_other(name):
     path, h = PATHS[name](), 1e-4
@@ -25,6 +26,7 @@ def test_jets_are_derivatives_of_each_other(name):
     assert (np.abs(here[:, 1:] - differences[:, :-1]) / scale[1:]).max() < 1e-4
 
 
+@SLOW
 @pytest.mark.parametrize("name", PATHS)
 def test_paths_end_at_rest_and_all_but_the_parabola_start_at_rest(name):
     path = PATHS[name]()
@@ -43,6 +45,7 @@ def test_parabola_is_the_papers_for_five_seconds():
     )
 
 
+@SLOW
 def test_figure_of_eight_reaches_its_speed_at_its_middle():
     jets = EIGHT.jets(np.linspace(0, EIGHT.duration, 4001))
     speed = np.linalg.norm(jets[:, 1], axis=1)
@@ -51,6 +54,7 @@ def test_figure_of_eight_reaches_its_speed_at_its_middle():
     np.testing.assert_allclose(np.abs(jets[:, 0]).max(axis=0), [1.5, 1.0, 1.0], atol=1e-3)
 
 
+@SLOW
 def test_spline_goes_through_its_points_at_rest_at_both_ends():
     times, points = (
         np.array([0.0, 1.5, 2.0, 4.0]),
@@ -81,8 +85,8 @@ def test_bad_paths_are_refused(make, text):
         make()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("angle", [0.0, 0.5])
+@pytest.mark.parametrize("n", TWO)
+@pytest.mark.parametrize("angle", [pytest.param(0.0, marks=SLOW), 0.5])
 def test_flat_motion_solves_the_equations_of_motion(n, angle):
     """Differences of positions, links and rates along the motion are the accelerations under its
     inputs; the payload is on the path; tensions agree.
@@ -102,7 +106,7 @@ def test_flat_motion_solves_the_equations_of_motion(n, angle):
         )
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", TWO)
 def test_links_have_the_formation_in_hover(n):
     formation = Formation(0.4, azimuth=1.0)
     motion = flat_motion(parameters(n), paths.point([0, 0, 1], 1.0), [0.0], formation)
@@ -116,6 +120,7 @@ def test_links_have_the_formation_in_hover(n):
         )
 
 
+@SLOW
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("name", PATHS)
 def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(n, name):
@@ -131,6 +136,7 @@ def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(
     assert np.abs(drift).max() < 1e-6
 
 
+@SLOW
 def test_reference_converges_to_the_path_with_order_two():
     gaps = []
     for h in (0.04, 0.02, 0.01):
@@ -144,6 +150,7 @@ def test_reference_converges_to_the_path_with_order_two():
     assert slope == pytest.approx(2.0, abs=0.15), gaps
 
 
+@SLOW
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
     with pytest.raises(
         InfeasiblePath,
