@@ -207,7 +207,7 @@ class Replanner:
             self._lead = max(1, 2 * passed)
             self._accepted(what, leg)
         elif attempt < ATTEMPTS:
-            self._lead = 2 * max(passed, self._lead)
+            self._lead = 2 * passed  # at least the lead, or it would not be late
             self._submit(what, plan, attempt + 1)
         else:
             self._refused(

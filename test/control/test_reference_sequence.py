@@ -13,6 +13,7 @@ import pytest
 from nh_control.control import Command
 from nh_control.control.reference_sequence import (
     ATTEMPTS,
+    LEAD_S,
     ReferenceLeg,
     ReferenceSequence,
     Replanner,
@@ -295,3 +296,76 @@ def test_a_forgotten_wish_has_no_outcome(owner):
     owner.replanner.forget()
     owner.serve()
     assert owner.outcomes == [] and owner.sequence.target(15) == 0.0
+
+
+def test_the_lead_is_a_second_at_first_and_then_twice_what_planning_took(sequence):
+    """In whole steps; and twice what it took where a leg was late."""
+    asked = []
+
+    def took(steps):
+        def plan(k):
+            asked.append(k - sequence.step)
+            sequence.command(sequence.step + steps, None)  # as if time passed
+            return leg(k, length=1000)
+
+        return plan
+
+    owner = Owner(sequence, LEAD_S)
+    try:
+        for steps in (3, 0, 0):
+            owner.replanner.request("goal", took(steps))
+            owner.serve()
+        assert asked == [10, 6, 1]  # of 0.1 s
+        late = iter((4, 0))
+        owner.replanner.request("goal", lambda k: took(next(late))(k))
+        owner.serve()
+        owner.serve()
+        assert asked[3:] == [1, 8]
+    finally:
+        owner.replanner.close()
+    plain = Owner(sequence, 0.29)
+    try:
+        plain.replanner.request("goal", took(0))
+        plain.serve()
+        assert asked[-1] == 3
+    finally:
+        plain.replanner.close()
+
+
+def test_trackers_are_exchanged_in_the_legs_that_have_them_and_after_a_reset(sequence):
+    added = leg(5, value=7.0)
+    assert sequence.add(added)
+    first, second = sequence.trackers[0], added.tracker
+    assert sequence.trackers == [first, first, second]
+    others = [Follower(reference(value, value)) for value in (2.0, 3.0)]
+    sequence.exchange([(second, others[1])])
+    assert sequence.trackers == [first, first, others[1]]
+    assert sequence.leg(5).start == 5 and sequence.leg(5).guidance is added.guidance
+    sequence.exchange([(first, others[0])])
+    assert [float(sequence.target(k)[0]) for k in (4, 5)] == [2.0, 3.0]
+    sequence.reset()
+    assert sequence.trackers == [others[0], others[0]] and sequence.leg(0).guidance is GUIDANCE
+
+
+@pytest.mark.parametrize("what", ["u", "error"])
+def test_a_command_that_is_not_finite_is_refused_with_the_state(sequence, what):
+    class Lost(Follower):
+        def command(self, k, x, memory=None):
+            values = {"u": np.zeros(2), "error": np.zeros(1), what: np.array([np.nan])}
+            return Command(values["u"], np.zeros(2, bool), values["error"], memory)
+
+    sequence.begin(Lost(reference(0.0, 0.0)))
+    with pytest.raises(
+        ValueError, match=r"no finite command for step 3: the state \[8.5\] is too"
+    ):
+        sequence.command(3, np.array([8.5]))
+
+
+def test_the_first_known_step_is_that_of_the_present_leg_and_a_leg_may_be_unguided(sequence):
+    assert sequence.first == 0
+    sequence.add(leg(5))
+    sequence.command(6, None)
+    sequence.add(leg(9))
+    assert sequence.first == 5
+    with pytest.raises(ValueError, match="this leg has no guidance"):
+        ReferenceLeg(0, Follower(reference(0.0, 0.0))).next(3, lambda guidance, k: None)
