@@ -175,6 +175,52 @@ def test_an_infeasible_or_foreign_trajectory_is_refused(upright):
         )
 
 
+def test_a_trajectory_of_other_inputs_or_another_step_is_refused(upright):
+    dsys, x, _ = upright
+    two, other = np.zeros((3, 2)), np.tile(x, (4, 1))
+    with pytest.raises(ValueError, match="has 2 states, 2 inputs, h = 0.05; expected 2, 1, 0.05"):
+        lqr.linearize_along(dsys, Trajectory(dsys.h, other, two))
+    with pytest.raises(ValueError, match="h = 0.0501; expected 2, 1, 0.05"):
+        lqr.linearize_along(dsys, Trajectory(0.0501, other, two[:, :1], name="slower"))
+    with pytest.raises(ValueError, match="3 states, 1 inputs"):
+        lqr.linearize_along(dsys, Trajectory(dsys.h, np.zeros((4, 3)), two[:, :1]))
+
+
+def test_a_gap_of_a_millionth_is_feasible_and_a_larger_one_where_it_is_allowed(upright):
+    """At the last step, to either side."""
+    dsys, x, u = upright
+    for gap, allowed, fits in (
+        (0.9e-6, {}, True),
+        (-0.9e-6, {}, True),
+        (1.1e-6, {}, False),
+        (-1.1e-6, {}, False),
+        (0.9e-2, {"gap": 1e-2}, True),
+        (1.1e-2, {"gap": 1e-2}, False),
+    ):
+        states = np.tile(x, (4, 1))
+        states[3, 1] += gap
+        moved = Trajectory(dsys.h, states, np.zeros((3, 1)))
+        if fits:
+            lqr.finite_horizon(dsys, moved, np.eye(2), np.eye(1), **allowed)
+            continue
+        with pytest.raises(ValueError, match=f"not feasible: step 2 .* by {abs(gap):.1e}"):
+            lqr.finite_horizon(dsys, moved, np.eye(2), np.eye(1), **allowed)
+
+
+def test_the_end_counts_as_all_other_states_unless_it_is_told(upright):
+    dsys, x, u = upright
+    Q, R = np.diag([3.0, 2.0]), np.eye(1)
+    gains = [lqr.finite_horizon(dsys, holding(dsys, x, u, 3), Q, R, *end) for end in ((), (Q,))]
+    assert gains[0].P[-1].tolist() == Q.tolist()
+    np.testing.assert_array_equal(gains[0].K, gains[1].K)
+
+
+def test_coordinates_to_leave_out_are_one_for_each_direction_in_their_order():
+    directions = np.array([[0.1, 0.2, 0.9, 0.8], [0.7, 0.1, 0.8, 0.1]])
+    text = lqr._leaving_out(directions, ("a", "b", "c", "d"))
+    assert text.endswith("`without=('a', 'c')`")  # c is taken by the first
+
+
 def test_directions_are_named_by_their_large_parts_real_ones_without_an_imaginary_part():
     names = ("x", "y", "z")
     assert lqr._combination(np.array([2.0, 1.0, 2e-3], complex), names) == "x + 0.5 y"

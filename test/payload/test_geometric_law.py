@@ -14,9 +14,11 @@ from transforms3d.quaternions import mat2quat, quat2mat
 from nh_control.control.geometric import (
     GeometricController,
     GeometricGains,
+    _control_law,
     quadrotor_inputs,
     wanted_thrusts,
 )
+from nh_control.numerics import compiled
 from nh_control.systems.quadrotor_payload import Formation
 from nh_control.systems.quadrotor_payload_continuous import E3, accelerations
 
@@ -185,6 +187,21 @@ def test_moments_are_the_paper_s_in_rotation_matrices():
         moment = -GAINS.k_R * e_R - GAINS.k_O * (omega - spin) + np.cross(omega, J @ omega)
         moment -= J @ (np.cross(omega, spin) - e.T @ omega_dots[i])
         np.testing.assert_allclose(u[i], [forces[i] @ r[:, 2], *moment], atol=1e-12)
+
+
+def test_the_whole_law_takes_its_motion_from_configuration_and_velocity(monkeypatch):
+    """Links turn by `q x q'`, attitudes and body rates are those of the velocity."""
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    p, s, rng = parameters(1), state(1, seed=5), np.random.default_rng(6)
+    attitude, omega = rng.normal(size=4), rng.normal(size=3)
+    attitude /= np.linalg.norm(attitude)
+    q = np.r_[s.y, attitude, s.q[0]]
+    v = np.r_[s.y_dot, omega, np.cross(s.w[0], s.q[0])]
+    u = _control_law(p, FORMATION, GAINS)("law", s.jet, q, v)[0][:, 0]
+    thrusts = [ca.SX(ca.DM(value)) for value in law(1)(s.jet, s.y, s.y_dot, *s.q, *s.w)]
+    parts = [ca.SX(ca.DM(attitude))], [ca.SX(ca.DM(omega))]
+    expected = quadrotor_inputs(p, GAINS, thrusts, *parts)
+    np.testing.assert_allclose(u, np.array(ca.evalf(expected))[:, 0], atol=1e-10)
 
 
 def test_gains_are_those_that_are_declared():

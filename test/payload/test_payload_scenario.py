@@ -138,6 +138,8 @@ def test_seeds_draw_from_all_around_and_both_signs():
         for one in directions.transpose(1, 0, 2):
             assert {tuple(np.sign(d)) for d in one} == {(-1, -1), (-1, 1), (1, -1), (1, 1)}
     momenta = changes[:, 13:16]
+    signs = np.sign(changes[:, [5, 8, 13, 14, 15]])
+    assert len(np.unique(signs, axis=0)) > 12  # of 32, each of its own
     for drawn in (*headings.T, *momenta.T):
         assert drawn.min() < 0 < drawn.max()
 

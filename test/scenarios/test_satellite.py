@@ -166,7 +166,8 @@ def test_it_is_held_past_the_end_with_momentum_that_its_wheels_have_to_carry():
 
 def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_change():
     """Momentum that the wheels have to carry costs nothing while the body keeps its rate."""
-    Q, _, Qf = weights(NOMINAL)
+    Q, R, Qf = weights(NOMINAL)
+    assert R.tolist() == (10.0 * np.eye(4)).tolist()
     A, least = np.asarray(axles(NOMINAL)), momentum_split(NOMINAL)[1]
     total = np.array([0.1, -0.2, 0.05])
     carried = np.r_[np.zeros(3), 1.0, -2.0, 0.5, 0.1, total, least @ total]
