@@ -88,6 +88,7 @@ def test_the_covariance_of_an_update_is_about_the_new_estimate():
     np.testing.assert_allclose(after.x, dsys.retract(x, dx), atol=1e-14)
     assert np.abs(carry - np.eye(4)).max() > 0.01
     np.testing.assert_allclose(after.P, carry @ joseph @ carry.T, atol=1e-9)
+    assert (after.P == after.P.T).all()
 
 
 def test_a_part_of_a_step_has_that_part_of_its_noise(springs):

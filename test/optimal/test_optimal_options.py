@@ -9,9 +9,10 @@ import pytest
 import nh_control as nh
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost, barrier, bounds, compile_cost, excess, quadratic
-from nh_control.control.identification import Segment, _Fit, segments, with_values
+from nh_control.control.identification import Segment, _Fit, identify, segments, with_values
 from nh_control.control.optimize import optimize
 from nh_control.control.projection import project
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.numerics import compiled
@@ -245,7 +246,7 @@ def measured(dsys, n=40):
     run = dsys.simulate([0.5, -0.4, 0.0, 0.3], (), steps=n)
     idle = [[(np.zeros(0), dsys.h)]] * n
     return segments(
-        dsys, np.arange(n + 1) * round(dsys.h * 1e9), run.states[:, :2], idle, length_s=1.0
+        dsys, np.arange(n + 1) * round(dsys.h * 1e9), run.states[:, :2], idle, length_s=20 * dsys.h
     )
 
 
@@ -299,3 +300,45 @@ def test_pieces_have_their_length_their_inputs_and_a_guess_of_the_velocity():
     np.testing.assert_allclose(found[1].velocity, [10.0, -20.0])
     later = segments(dsys, times + 7, q, inputs, length_s=0.3)
     assert [piece.q[:, 0].tolist() for piece in later] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(monkeypatch):
+    """Two of the springs' parameters and a state of four, from three measurements of two."""
+    dsys = nh.midpoint(chain_system(), 0.5)
+    pieces = measured(dsys, n=2)
+    names = ("stiffness[0]", "stiffness[1]")
+    with pytest.raises(ValueError, match=r"6 measured numbers are too few for \['stiffness\[0\]"):
+        identify(dsys, names, pieces)
+    fit = _Fit(dsys, names, pieces)
+    assert np.isfinite(fit.residuals(fit.start)).all()
+
+    def fails(relative):
+        raise StepFailed("springs", 0.5, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
+
+    monkeypatch.setattr(fit, "at", fails)
+    assert fit.residuals(fit.start).tolist() == [np.inf] * 6
+
+
+def test_the_derivative_by_the_delay_is_by_later_inputs():
+    """The gradient of the squares, with the state eliminated, by differences of the delay, which
+    counts in steps.
+    """
+    dsys, n = nh.midpoint(pendulum(), 0.1), 3
+    u, rng = 5 * np.sin(2.0 * np.arange(-1, n + 1)), np.random.default_rng(2)
+    q = 0.3 + 0.05 * rng.normal(size=(n + 1, 1))
+
+    def pieces(delay_s):
+        inputs = []
+        for k in range(1, n + 1):
+            now, before, after = (np.array([u[k + i]]) for i in (0, -1, 1))
+            late = [(before, delay_s), (now, 0.1 - delay_s)]
+            inputs.append(late if delay_s > 0 else [(now, 0.1 + delay_s), (after, -delay_s)])
+        return [Segment(q, inputs, np.zeros(1))]
+
+    def squares(delay):
+        return np.sum(_Fit(dsys, ("l",), pieces).at(np.array([1.0, delay]))[0] ** 2) / 2
+
+    r, J = _Fit(dsys, ("l",), pieces).at(np.array([1.0, 0.3]))
+    slope = (squares(0.31) - squares(0.29)) / 0.02
+    assert J.shape == (n + 1, 2)
+    assert J[:, 1] @ r == pytest.approx(slope, rel=0.02)
