@@ -1,5 +1,7 @@
 """Robots from URDF files as scenarios."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from transforms3d.quaternions import quat2mat
@@ -140,7 +142,7 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     (body,) = scenario.to_bodies(None, q, v)
     assert (body.frame, body.parent) == ("base_link", "world")
     np.testing.assert_allclose(body.linear_velocity, quat2mat(q[:4]) @ v[3:6])
-    base_q, base_v = scenario.from_bodies([body])
+    base_q, base_v = scenario.from_bodies([replace(body, quaternion_wxyz=1.1 * q[:4])])
     np.testing.assert_allclose(base_q, q[:7], atol=1e-15)
     np.testing.assert_allclose(base_v, v[:6], atol=1e-15)
     moved = scenario.perturb(

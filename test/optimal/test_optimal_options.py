@@ -2,12 +2,14 @@
 on models of a few steps.
 """
 
+from types import SimpleNamespace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import nh_control as nh
-from nh_control.control.collocation import collocate, resample
+from nh_control.control.collocation import _unknowns, collocate, resample
 from nh_control.control.costs import Cost, barrier, bounds, compile_cost, excess, quadratic
 from nh_control.control.identification import Segment, _Fit, identify, segments, with_values
 from nh_control.control.optimize import optimize
@@ -182,6 +184,16 @@ def test_a_guess_of_another_step_and_a_cost_over_other_steps_are_refused(carts):
     short = Trajectory(0.1, np.zeros((5, 4)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match="the cost is over 5 steps, the guess has 4"):
         collocate(carts, long, short)
+
+
+def test_where_the_guess_allows_no_step_the_search_starts_from_nothing():
+    def fails(x, u):
+        raise StepFailed("carts", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
+
+    dsys = SimpleNamespace(unknowns=fails, method=SimpleNamespace(n_z=3))
+    assert _unknowns(dsys, np.ones(4), np.ones(2)).tolist() == [0.0, 0.0, 0.0]
+    dsys.unknowns = lambda x, u: x[:3] + u[0]
+    assert _unknowns(dsys, np.arange(4.0), np.ones(2)).tolist() == [1.0, 2.0, 3.0]
 
 
 def test_the_domain_of_a_model_is_kept_on_the_way():

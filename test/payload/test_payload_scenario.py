@@ -96,7 +96,9 @@ def test_what_a_quadrotor_moves_along_its_link_is_no_rate_of_the_link():
         )
         for quad in quads
     ]
+    apart = [replace(quad, quaternion_wxyz=1.1 * quad.quaternion_wxyz) for quad in apart]
     again, speed = from_bodies((payload, *apart))
+    np.testing.assert_allclose(again[3:11], q[3:11], atol=1e-15)
     links, rates = again[-6:].reshape(2, 3), speed[-6:].reshape(2, 3)
     np.testing.assert_allclose(links, q[-6:].reshape(2, 3), atol=1e-12)
     np.testing.assert_allclose(rates, v[-6:].reshape(2, 3) / 1.1, atol=1e-12)

@@ -11,6 +11,7 @@ from lifted import LIFTED
 
 from nh_control import scenarios
 from nh_control.integrators import midpoint
+from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.fault_effects import effects
 from nh_control.runs.faults import FaultLines
@@ -107,6 +108,36 @@ def test_of_a_lost_actuator_that_moves_a_point_the_point_stays():
     line = FaultLines.of([parse("lost,start=0.02")], midpoint(LIFTED, H)).commands
     out = through(line, np.array([0.0, 5.0]), np.array([[1.0, 5.1], [2.0, 5.2], [3.0, 5.3]]))
     assert np.array(out).tolist() == [[1.0, 5.1], [2.0, 5.2], [0.0, 5.2]]
+
+
+DECLARED = {
+    "noise": "size 1 (>= 0)",
+    "bias": "size 1 (any)",
+    "quantization": "size 1 (> 0)",
+    "delay": "size 1 s (>= 0)",
+    "jitter": "size 1 s (>= 0)",
+    "dropout": "size 0 (>= 0)",
+    "lag": "size 1 s (> 0)",
+    "saturation": "size 1 (>= 0)",
+    "dead_band": "size 1 (>= 0)",
+    "stuck": "",
+    "lost": "",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_have_their_numbers_with_units_and_bounds(kind):
+    """Besides start and duration of all, and the seed of those that draw."""
+    words = {
+        entry.name: f"{entry.name} {entry.value:g} {entry.unit}".rstrip()
+        + f" ({entry.bound or 'any'})"
+        for entry in declarations(KINDS[kind]())
+    }
+    drawn = ("noise", "jitter", "dropout")
+    assert words.pop("start") == "start 0 s (>= 0)"
+    assert words.pop("duration") == "duration 0 s (>= 0)"
+    assert words.pop("seed", None) == ("seed 0 (>= 0)" if kind in drawn else None)
+    assert ", ".join(words.values()) == DECLARED[kind]
 
 
 def test_kinds_act_on_what_is_usual_for_them():

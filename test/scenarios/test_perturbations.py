@@ -3,6 +3,7 @@ are declared.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -15,7 +16,7 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Displacement, PlanarPerturbation, joints
+from nh_control.scenarios import Displacement, PlanarPerturbation, joints, marionette
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import displaced
 
@@ -90,3 +91,48 @@ def test_values_and_kinds_are_checked():
         Experiment.make(board, perturbation=Displacement())
     with pytest.raises(ValueError, match="PlanarPerturbation needs a function perturb"):
         replace(board, perturb=displaced)
+
+
+@pytest.mark.parametrize("seed", [-1, 0, 3])
+def test_the_marionette_s_torso_is_moved_and_turned_and_the_rest_follows(seed, monkeypatch):
+    """What was moved and the strings' ends are kept while the strings are made taut again."""
+    names = ("arm", "torso_tx", "torso_ty", "torso_rz", "string")
+    space = SimpleNamespace(names=names)
+    system = SimpleNamespace(space=space, n_rho=4, prescribed=("string",))
+    model = SimpleNamespace(system=system, configuration=lambda x: np.array(x[:5]))
+    asked = []
+
+    def taut(system, q, kept):
+        asked.append(kept)
+        return q + [0.5, 0.0, 0.0, 0.0, 0.0]
+
+    monkeypatch.setattr(marionette, "satisfy_constraints", taut)
+    x = np.r_[0.1, 0.2, 0.3, 0.4, 0.5, 1.0, -2.0, 3.0, -4.0, 0.7]
+    error = PlanarPerturbation(position=0.1, heading=0.2, momentum=0.5, seed=seed)
+    direction, signs = error.drawn(5)
+    moved = marionette.perturbed(model, x, error)
+    np.testing.assert_allclose(
+        moved[:5] - x[:5], [0.5, *(0.1 * direction), 0.2 * signs[0], 0.0], atol=1e-15
+    )
+    np.testing.assert_allclose(moved[5:9], x[5:9] * (1 + 0.5 * signs[1:]))
+    assert moved[9] == x[9] == 0.7 and x[1] == 0.2
+    assert asked == [("torso_tx", "torso_ty", "torso_rz", "string")]
+    if seed < 0:
+        assert direction.tolist() == [0.0, 1.0] and (signs == 1.0).all()
+    same = marionette.perturbed(model, x, PlanarPerturbation(momentum=0.0))
+    np.testing.assert_array_equal(same, x)
+    assert len(asked) == 1
+
+
+def test_what_is_drawn_is_a_direction_of_length_one_and_signs_by_the_seed():
+    for seed in range(5):
+        direction, signs = PlanarPerturbation(seed=seed).drawn(6)
+        assert np.linalg.norm(direction) == pytest.approx(1.0)
+        assert set(np.abs(signs)) == {1.0} and len(signs) == 6
+        again = PlanarPerturbation(1.0, seed=seed).drawn(6)
+        np.testing.assert_array_equal(again[0], direction)
+        np.testing.assert_array_equal(again[1], signs)
+    angles = [np.arctan2(*PlanarPerturbation(seed=seed).drawn(1)[0][::-1]) for seed in range(40)]
+    assert min(angles) < -2 and max(angles) > 2
+    signs = [tuple(Displacement(seed=seed).signs(3)) for seed in range(40)]
+    assert len(set(signs)) == 8 and Displacement().signs(3).tolist() == [1.0, 1.0, 1.0]
