@@ -154,13 +154,13 @@ def parse(text: str) -> Disturbance:
     values: dict[str, Any] = {}
     force = []
     for part in body.split(","):
-        name, assigned, number = part.strip().rpartition("=")
+        name, assigned, number = (piece.strip() for piece in part.rpartition("="))
         if assigned and (name == "force" or name not in known):
             raise UnknownName(f"value of the {kind} {text!r},", name, [*known][1:])
         try:
             value = int(number) if assigned and known[name].is_integer else float(number)
         except ValueError:
-            raise ValueError(f"disturbance {text!r}: {part!r} is not a number") from None
+            raise ValueError(f"disturbance {text!r}: {part.strip()!r} is not a number") from None
         if assigned:
             values[name] = value
         else:

@@ -269,3 +269,34 @@ def test_a_target_that_is_not_there_and_a_wrong_number_of_values_are_refused():
         signal(Constant((1.0, 2.0)))
     with pytest.raises(ValueError, match="Noise.force must be a list of numbers, all >= 0"):
         Noise((-1.0,))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("theta", "'theta' must be TARGET:KIND:NUMBER"),
+        ("theta:constant", "must be TARGET:KIND:NUMBER.*e.g. cart:gust:2.0,start=5"),
+        ("theta:constant:", "must be TARGET:KIND:NUMBER"),
+        (":constant:1", "must be TARGET:KIND:NUMBER"),
+        ("theta:storm:1", "kind of the disturbance 'theta:storm:1', 'storm', choose one of: con"),
+        ("theta:constant:1,force=2", "value of the constant .* 'force', there are none"),
+        (
+            "theta:gust:1,strat=2",
+            r"'strat' \(did you mean 'start'\?\), choose .*: start, duration$",
+        ),
+        ("theta:gust:1,start=soon", "'start=soon' is not a number"),
+        ("theta:gust:much", "'much' is not a number"),
+        ("theta:noise:1,seed=1.5", "'seed=1.5' is not a number"),
+        ("theta:gust:1,start=-1", "Gust.start must be >= 0"),
+        ("theta:sine:1,frequency=0", "Sine.frequency must be positive"),
+    ],
+)
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+def test_spaces_do_not_matter_and_whole_numbers_are_whole():
+    read = parse(" theta:noise: 1, 2 , correlation = 0.5, seed=3 ")
+    assert read == Disturbance("theta", Noise((1.0, 2.0), 0.5, 3))
+    assert isinstance(read.signal.seed, int)
