@@ -3,6 +3,7 @@ stabilize.
 """
 
 import re
+from types import SimpleNamespace
 
 import control
 import numpy as np
@@ -219,6 +220,96 @@ def test_coordinates_to_leave_out_are_one_for_each_direction_in_their_order():
     directions = np.array([[0.1, 0.2, 0.9, 0.8], [0.7, 0.1, 0.8, 0.1]])
     text = lqr._leaving_out(directions, ("a", "b", "c", "d"))
     assert text.endswith("`without=('a', 'c')`")  # c is taken by the first
+
+
+class Linear:
+    """A discrete system `x1 = A x + B u + moved` of states (a, b, c) with one input, as LQR sees
+    it.
+    """
+
+    ndx, nu, nx, h = 3, 1, 3, 0.1
+    state_space = SimpleNamespace(tangent_names=("a", "b", "c"))
+
+    def __init__(self, A, B, moved=(0.0, 0.0, 0.0)):
+        self.A, self.B, self.moved = np.array(A), np.array(B, dtype=float), np.array(moved)
+
+    def __str__(self):
+        return "linear"
+
+    def local(self, x, y):
+        return np.subtract(y, x)
+
+    def linearize(self, x, u):
+        x1 = self.A @ x + self.B @ u + self.moved
+        return Linearization(x1, self.A, self.B)
+
+
+class Linearization(tuple):
+    """(A, B) with the state after the step."""
+
+    def __new__(cls, x1, A, B):
+        made = super().__new__(cls, (A, B))
+        made.x1, made.A, made.B = x1, A, B
+        return made
+
+
+PUSHED = [[1.0], [0.5], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("moved", "options", "stays"),
+    [
+        ((0.9e-8, 0.0, 0.0), {}, True),
+        ((0.0, -1.1e-8, 0.0), {}, False),
+        ((0.9e-4, 0.0, 0.0), {"drift": 1e-4}, True),
+        ((1.1e-4, 0.0, 0.0), {"drift": 1e-4}, False),
+        ((0.0, 0.0, 5.0), {"without": ("c",)}, True),  # of what is left out anything goes
+        ((0.0, 1e-3, 0.0), {"without": ("c",)}, False),
+    ],
+)
+def test_an_equilibrium_moves_by_no_more_than_the_drift_in_what_is_held(moved, options, stays):
+    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 0.5]], PUSHED, moved)
+    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
+    if stays:
+        assert lqr.infinite_horizon(dsys, *given, **options).K.shape == (1, 3)
+        return
+    size = np.abs(np.delete(moved, 2)).max()
+    with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {size:.1e}"):
+        lqr.infinite_horizon(dsys, *given, **options)
+
+
+@pytest.mark.parametrize(("pole", "decays"), [(1 - 2e-6, True), (1 - 5e-7, False), (1.0, False)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_no_input_reaches_must_decay(pole, decays, sign):
+    """By a millionth a step, on either side of the circle."""
+    dsys = Linear(np.diag([0.9, 0.8, sign * pole]), PUSHED)
+    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
+    if decays:
+        assert np.abs(lqr.infinite_horizon(dsys, *given).poles).max() == pytest.approx(pole)
+        return
+    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: c \(eigenvalue"):
+        lqr.infinite_horizon(dsys, *given)
+    lqr.infinite_horizon(dsys, *given, without=("c",))
+
+
+@pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])
+@pytest.mark.parametrize("what", ["A", "B"])
+def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes, what):
+    """Its last state has another one."""
+    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 1.1, 0.2], [0.0, 0.0, 0.5]], PUSHED)
+    dsys.linearize = lambda x, u: Linearization(
+        np.array([0.0, 0.0, x[2] + 0.25]),
+        dsys.A - gap * (what == "A") * (x[2] == 1.0) * np.eye(3)[0],
+        dsys.B - gap * (what == "B") * (x[2] == 1.0) * np.eye(3)[:, :1],
+    )
+    states = np.column_stack([np.zeros((5, 2)), 0.25 * np.arange(5)])
+    turn = Trajectory(0.1, states, np.zeros((4, 1)), name="turn")
+    if closes:
+        gains = lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
+        np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-9)
+        return
+    with pytest.raises(ValueError, match="'turn' is not periodic: .* differs by 1.1e-06"):
+        lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
 
 
 def test_directions_are_named_by_their_large_parts_real_ones_without_an_imaginary_part():

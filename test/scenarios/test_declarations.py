@@ -134,6 +134,23 @@ def test_the_same_motion_of_a_heavier_plant_has_another_momentum():
     np.testing.assert_allclose(convert(there, heavy, model), x, rtol=1e-12)
 
 
+def test_what_may_be_pushed_are_coordinates_and_then_what_is_declared_which_wins():
+    """In newtons where they slide; the scenario's own stands for a coordinate of its name."""
+    model, ours = SLED.model(), []
+
+    def external(system):
+        ours.extend(
+            replace(target, name=name)
+            for name, target in zip(("theta", "both"), SLED.targets(system).values())
+        )
+        return ours
+
+    targets = replace(SLED, external=external).targets(model.system)
+    assert list(targets) == ["x", "theta", "both"]
+    assert targets["theta"] is ours[0] and targets["both"] is ours[1]
+    assert [target.units for target in SLED.targets(model.system).values()] == [("N",), ("N m",)]
+
+
 def test_a_reference_has_the_name_that_is_asked_for_the_first_if_none_is():
     model = SLED.model()
     assert (SLED.reference(model).name, SLED.reference(model, "coast").name) == ("rest", "coast")

@@ -257,4 +257,5 @@ def test_seeds_draw_directions_from_all_around_and_both_signs():
     assert len({tuple(np.sign(one)) for one in moved[:, 3:5]}) == 4
     for column in moved[:, [2, 5, 6]].T:
         assert column.min() < 0 < column.max()
+    assert len(np.unique(np.sign(moved[:, [2, 5, 6]]), axis=0)) > 4  # each its own
     assert not moved[:, :2].any()
