@@ -57,6 +57,20 @@ def test_damping_takes_away_the_part_of_the_kinetic_energy_that_inputs_reach(tim
     assert energies[1] < energies[0]
 
 
+def test_what_pushes_from_outside_damps_nothing():
+    """The last forces are not ours: the others do what they can alone."""
+    dsys = nh.midpoint(carts(), 0.1)
+    v = np.array([0.4, -0.3, 0.7])
+    x = dsys.state([0.1, 0.2, 0.3, 0.25], [*v, 0.0])
+    root = np.linalg.cholesky(MASS)
+    change, momenta = np.linalg.solve(root, 0.1 * PUSHED[:, :1]), np.linalg.solve(root, MASS @ v)
+    best = np.linalg.lstsq(change, momenta, rcond=None)[0]
+    u = damping_input(dsys, x, 0.1, external=1)
+    np.testing.assert_allclose(u, [-best[0], 0.0, 0.25], rtol=1e-9)
+    np.testing.assert_array_equal(damping_or_idle(dsys, x, 0.1, 1), u)
+    assert abs(u[0] - damping_input(dsys, x, 0.1)[0]) > 0.1
+
+
 def test_damping_keeps_the_limits_and_needs_a_time():
     dsys = nh.midpoint(carts(0.05), 0.1)
     x = dsys.state([0.0, 0.0, 0.0, 0.25], [0.4, -0.3, 0.7, 0.0])

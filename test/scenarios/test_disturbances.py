@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from lifted import LIFTED
 
+from nh_control import multibody as mb
 from nh_control import scenarios
 from nh_control.command.listing import example
 from nh_control.discrete.plant import with_external, without_external
@@ -24,6 +25,7 @@ from nh_control.scenarios import (
     PlantOptions,
     Sine,
     UnknownName,
+    on_frames,
 )
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
 
@@ -300,3 +302,32 @@ def test_spaces_do_not_matter_and_whole_numbers_are_whole():
     read = parse(" theta:noise: 1, 2 , correlation = 0.5, seed=3 ")
     assert read == Disturbance("theta", Noise((1.0, 2.0), 0.5, 3))
     assert isinstance(read.signal.seed, int)
+
+
+def test_a_push_on_a_frame_has_the_power_of_its_origin_s_velocity_and_its_turning():
+    """Force and torque in the axes of the world, on an arm of two links that turns and slides."""
+    arm = mb.Multibody(
+        "arm",
+        [
+            mb.revolute("upper", axis="z", at=(0.1, 0.0, 0.2)),
+            mb.prismatic("lower", "upper", axis="x", at=(0.0, 0.3, 0.0)),
+            mb.revolute("tool", "lower", axis="y", at=(0.5, 0.0, 0.0)),
+        ],
+        [mb.Body(name, 1.0, inertia=(0.1, 0.1, 0.1)) for name in ("upper", "lower", "tool")],
+    )
+    rng = np.random.default_rng(3)
+    q, v, push = rng.normal(size=3), rng.normal(size=3), rng.normal(size=6)
+    targets = on_frames(arm, ("tool", "upper"))
+    assert [target.name for target in targets] == ["tool", "upper"]
+    for target in targets:
+        assert (target.n, target.n_forces) == (6, 3)
+        assert target.units == ("N", "N", "N", "N m", "N m", "N m")
+        force = target.force(ca.SX(q), ca.SX(v), ca.SX(push), None)
+        power = np.asarray(ca.evalf(force))[:, 0] @ v
+        before, after = (arm.poses(q + dt * v)[target.name] for dt in (-1e-6, 1e-6))
+        velocity = (after.position - before.position) / 2e-6
+        turning = (after.rotation - before.rotation) / 2e-6 @ arm.poses(q)[target.name].rotation.T
+        omega = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
+        assert power == pytest.approx(push[:3] @ velocity + push[3:] @ omega, abs=1e-8)
+    with pytest.raises(ValueError, match="hand"):
+        on_frames(arm, ("hand",))
