@@ -133,6 +133,10 @@ def test_parameters_scale_masses_and_inertias_and_are_checked():
         factor = 2 if i in thighs else 1
         assert a.mass == factor * b.mass
         np.testing.assert_allclose(a.inertia, factor * np.array(b.inertia))
+    changed = marionette_model(MarionetteParameters(g=3.7, damping=0.05))
+    assert tuple(changed.gravity) == (0.0, 0.0, -3.7)
+    dampers = [(element.coordinate, element.damping) for element in changed.elements]
+    assert dampers == [(name, 0.05) for name in model_data()["dynamic_configs"]]
     with pytest.raises(ValueError, match="MarionetteParameters.head must be positive"):
         MarionetteParameters(head=0.0)
     with pytest.raises(ValueError, match="damping must be >= 0 and finite"):

@@ -243,6 +243,29 @@ def test_examples_of_mueller_start_as_printed_or_told():
     assert [body.mass for body in double_pendulum().bodies] == pytest.approx([2.7, 2.7])
 
 
+def test_links_of_mueller_hang_at_their_ends_and_close_their_loop():
+    """Joints and centres of mass in the frames of the links; the triangle hangs below its base."""
+    example, at = mueller2013_runs.example, [0.2, 0.0, 0.0]
+    pendulum, pair, loop = (example(name) for name in ("pendulum", "pair", "loop"))
+    np.testing.assert_allclose(pendulum.model.poses(pendulum.q)["lower"].position, at)
+    assert [tuple(body.center) for body in pendulum.model.bodies] == [(0.1, 0.0, 0.0)] * 2
+    poses = pair.model.poses(pair.q)
+    apart = poses["second"].position - poses["first"].position
+    np.testing.assert_allclose(apart, [0.1, 0.0, 0.0])
+    assert [tuple(body.center) for body in pair.model.bodies] == [(0.0,) * 3, (0.1, 0.0, 0.0)]
+    poses = loop.model.poses(loop.q)
+    depth = np.sqrt(0.2**2 - 0.15**2)
+    np.testing.assert_allclose(poses["right"].position, [0.15, 0.0, -depth])
+    end = poses["right"].position + poses["right"].rotation @ at
+    np.testing.assert_allclose(end, [0.3, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(loop.model.constraint_residuals(loop.q)["base"], 0, atol=1e-15)
+    gravities = [
+        tuple(example(name).model.gravity) for name in ("top", "pendulum", "pair", "loop")
+    ]
+    assert [gravity == (0.0, 0.0, 0.0) for gravity in gravities] == [True, False, True, False]
+    assert gravities[1] == gravities[3] == (0.0, 0.0, -9.81)
+
+
 def test_chains_start_as_printed_with_masses_and_lengths_of_one():
     problem = celledoni2021_pendulums.chain(2)
     np.testing.assert_allclose(problem.x0, np.tile([HALF, 0, HALF, 0, 1, 0], 2))
