@@ -70,7 +70,7 @@ def test_constraints_are_met_again():
     assert np.hypot(*moved[:2]) == pytest.approx(1.0, abs=1e-10)
     assert 0.0 < np.linalg.norm(moved[:2] - x[:2]) < 0.15
     np.testing.assert_array_equal(displaced(model, x, Displacement()), x)
-    beside = x + [1e-9, 0.0, 0.0, 0.0]  # as a simulation leaves it
+    beside = x + [1e-5, 0.0, 0.0, 0.0]  # as a rough simulation leaves it
     np.testing.assert_array_equal(displaced(model, beside, Displacement(0.0, 0.5))[:2], beside[:2])
 
 
