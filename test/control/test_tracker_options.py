@@ -43,7 +43,7 @@ def carts():
     )
 
 
-@pytest.mark.parametrize("gain", [0.0, 0.4])
+@pytest.mark.parametrize("gain", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_trackers_made_of_one_keep_what_it_was_told(gain):
     """Limits, the disturbance gain, what is held and without what, along another reference and
     with other weights.
