@@ -355,3 +355,20 @@ def test_a_gait_swings_its_joints_by_the_angles_it_names_without_drift():
         [0.4 * 2 * a * 2 * middle / np.sin(2 * middle), 0.3 * a * middle / np.sin(middle)],
         rtol=1e-12,
     )
+
+
+def test_names_of_integrators_stand_for_their_methods():
+    """On wheels rdp by either map, on joints the midpoint rule with the forces at either end."""
+    driven = {
+        "midpoint": ("nonholonomic_midpoint", {}),
+        "rdp_exp": ("rdp", {}),
+        "rdp_cay": ("rdp", {"retraction": "cay"}),
+    }
+    others = {"midpoint": ("midpoint", {}), "midpoint_left": ("midpoint", {"forcing": "left"})}
+    known = driven | {"rdp_exp_truncated": ("rdp", {"tangent": "truncated"})}
+    for name in DECLARED:
+        scenario = scenarios.get(name)
+        wanted = known if scenario.body else others
+        for method, make in scenario.integrators.items():
+            found = getattr(make, "func", make).__name__, getattr(make, "keywords", {})
+            assert found == wanted[method], (name, method)
