@@ -12,10 +12,10 @@ import pytest
 
 from nh_control import cli
 from nh_control.cli import main
-from nh_control.command import arguments, running
+from nh_control.command import arguments, listing, replaying, running
 from nh_control.command.interruption import Interruption
 from nh_control.command.usage import UsageError
-from nh_control.command.values import bounded_integer, bounded_number, declared
+from nh_control.command.values import assignment, bounded_integer, bounded_number, declared
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.mechanics.parameters import Declaration
 from nh_control.runs import launcher, output, recording
@@ -112,6 +112,39 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
         main(["run", "snakeboard", *options])
     assert made.value.args == (expected,) and required == [expected.record]
     assert launcher.Options() == launcher.Options(1.0, False, False, True)
+
+
+@pytest.mark.parametrize("command", ["list", "simulate", "run", "replay", "identify"])
+def test_a_robot_is_found_by_its_file_and_base_and_modelled_as_told(command, monkeypatch):
+    def find(*given):
+        found.append(given)
+        if command in ("list", "simulate", "run"):
+            raise Made
+        return SimpleNamespace(model=model)
+
+    def model(*given):
+        raise Made(*given)
+
+    found, words = [], [command, "urdf"]
+    for module in (listing, replaying, running):
+        monkeypatch.setattr(module, "find", find)
+    if command in ("replay", "identify"):
+        words = [command, "folder", "--scenario", "urdf"]
+    for options in ([], ["--urdf", "arm.urdf", "--base", "floating"]):
+        with pytest.raises(Made):
+            main([*words, *options])
+    assert found == [("urdf", "", "fixed"), ("urdf", "arm.urdf", "floating")]
+    if command in ("replay", "identify"):
+        with pytest.raises(Made) as made:
+            main([*words, "--integrator", "rk4", "--step", "0.25"])
+        assert made.value.args == ("rk4", 0.25)
+
+
+def test_numbers_of_parameters_are_one_or_several():
+    assert assignment("m=1.1") == ("m", 1.1) and assignment("l=1,2") == ("l", (1.0, 2.0))
+    for text in ("m", "m=", "m=x", "m=1,,2"):
+        with pytest.raises(arguments.argparse.ArgumentTypeError, match="must be NAME=VALUE"):
+            assignment(text)
 
 
 def test_json_needs_a_recording(monkeypatch, capsys):

@@ -149,6 +149,22 @@ def test_ctrl_c_raises_at_once_or_first_asks_those_who_wait(set_handler):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_second_ctrl_c_does_not_wait_and_one_after_the_end_is_nobody_s(set_handler):
+    set_handler(signal.default_int_handler)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Interruption() as interruption,
+        interruption.waiting(),
+    ):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert interruption.requested and not interruption._repeating.is_alive()
+    interruption._on_signal(signal.SIGINT, None)  # one that was still on its way
+    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert interruption.requested
+
+
 def test_where_ctrl_c_is_ignored_it_stays_so(set_handler):
     set_handler(signal.SIG_IGN)
     with Interruption() as interruption:

@@ -3,6 +3,7 @@ scenarios; without a run.
 """
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +27,8 @@ from nh_control.runs import output, recording
 from nh_control.runs.comparison import Drift, MethodRow, WorkPoint
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.replay import Replay
+from nh_control.studies import Store, WorkersLost
+from nh_control.studies.reading import KEYS
 
 
 def words(text):
@@ -451,6 +454,66 @@ def test_options_are_said_besides_what_a_file_says(tmp_path):
     file.write_text("scenario: pendulum_swing_up\nvary: {m: '1,2'}\n")
     study, folder = studying._study(arguments.parse(["study", str(file)]))
     assert study.total == 2 and folder is None
+
+
+def test_every_option_of_a_study_is_a_key_of_its_file():
+    words = (
+        "--urdf arm.urdf --base floating --sampling sobol --points 3 --seeds 2 --seed 1 "
+        "--success 0.1 --monitor --vary m=1:2 --set step=0.1 --disturb x:gust:1 "
+        "--disturb y:gust:1 --fault noise=1 --fault x:bias=1"
+    )
+    data = studying._merged(
+        {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
+    )
+    assert data == {
+        "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "sampling": "sobol",
+        "points": "3", "seeds": "2", "seed": "1", "success": "0.1", "monitor": "true",
+        "vary": {"m": "1:2"}, "set": {"step": "0.1"}, "disturb": ["x:gust:1", "y:gust:1"],
+        "fault": ["noise=1", "x:bias=1"],
+    }  # fmt: skip
+    assert set(data) == set(KEYS)
+    file = {"scenario": "arm", "disturb": ["x:gust:1"], "fault": ["noise=1"], "seed": "4"}
+    plain = studying._merged(file, arguments.parse(["study", "arm", "--seed", "5"]))
+    assert plain == {**file, "seed": "5", "vary": {}, "set": {}}
+
+
+@pytest.mark.parametrize(
+    ("done", "failed", "runs", "code"),
+    [(True, 0, 4, 0), (True, 3, 4, 0), (True, 4, 4, 1), (False, 0, 2, 130), (False, 2, 2, 130)],
+)
+def test_a_study_ends_with_the_code_of_what_happened(
+    done, failed, runs, code, monkeypatch, capsys, tmp_path
+):
+    numbers = {"runs": runs, "failed": {"count": failed}}
+    monkeypatch.setattr(studying, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
+    monkeypatch.setattr(studying, "_conducted", lambda *_: done)
+    monkeypatch.setattr(studying, "_saved", lambda *_: (numbers, {"statistics": "s.json"}))
+    monkeypatch.setattr("nh_control.command.study_report.show", lambda *_: print("tables"))
+    assert main(["study", "x"]) == code
+    out, err = capsys.readouterr()
+    assert out == f"tables\nresults in {tmp_path}/: runs.sqlite, s.json\n"
+    how = f"{runs} of 4 runs are saved, and `nh_control study {tmp_path}` makes the others"
+    assert done or err.splitlines()[-1] == f"nh_control: interrupted; {how}"
+    assert not done or "interrupted" not in err
+    assert main(["study", "x", "--json"]) == code
+    told = json.loads(capsys.readouterr().out)
+    files = {"runs": str(tmp_path / "runs.sqlite"), "statistics": "s.json"}
+    assert told == {**numbers, "output": str(tmp_path), "files": files}
+
+
+def test_a_study_without_workers_fails_and_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+    def lost(*_):
+        raise WorkersLost("nobody left")
+
+    monkeypatch.setattr(studying, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
+    monkeypatch.setattr(studying, "_conducted", lost)
+    assert main(["study", "x"]) == 1
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"nh_control: `nh_control study {tmp_path}` goes on with this study",
+        "nh_control: error: nobody left",
+    ]
 
 
 @pytest.mark.parametrize("parquet", [True, False])

@@ -8,6 +8,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
@@ -167,6 +168,43 @@ def test_constraints_that_move_what_they_hold_are_kept():
     )  # fmt: skip
     drifts = Drifts(Reference(Motion(belt, [1.0, 0.0], [0.5, 1.3], 1.0)), 0.05)
     assert drifts.of_solver("DOP853", 1e-8).constraint.max() < 1e-12
+
+
+def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():
+    """A mass on a circle about a point that pulls it, and drawn along x."""
+    circle = System(
+        "circle", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2,
+        holonomic_constraint=lambda q: q[0] ** 2 + q[1] ** 2 - 1,
+    )  # fmt: skip
+    values = comparison._energy_and_constraint(circle)
+    assert values([0.6, -0.9], [1.0, 2.0]) == (2.5, pytest.approx(0.17))
+    assert values([0.6, -0.7], [0.0, 0.0]) == (0.0, pytest.approx(0.15))
+    belt = System(
+        "belt", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2,
+        velocity_constraint=lambda q: np.array([[0.0, 1.0]]), velocity_drift=lambda q: q[0],
+    )  # fmt: skip
+    assert comparison._energy_and_constraint(belt)([0.5, 0.0], [0.0, 0.2])[1] == pytest.approx(0.3)
+
+
+def test_solvers_are_drawn_at_one_tolerance_and_failures_keep_their_names(monkeypatch):
+    """One part in a million, as figures say."""
+
+    class Seen(Drifts):
+        def of_solver(self, solver, tolerance):
+            tolerances.append(tolerance)
+            return super().of_solver(solver, tolerance)
+
+        def of_integrator(self, integrator):
+            raise StepFailed("bowl", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
+
+    tolerances = []
+    monkeypatch.setattr(comparison, "Drifts", Seen)
+    found = compare(
+        quartic(), {"midpoint": INTEGRATORS["midpoint"]}, 0.1, ("RK45",), longest_s=1e-9
+    )
+    assert tolerances == [1e-6] and list(found.drifts) == ["RK45"]
+    assert "midpoint" in found.work
+    assert found.refused == {"midpoint": "no energy at h = 0.1 s: no luck"}
 
 
 @pytest.mark.parametrize("duration, v", [(8.0, 1.0), (9.5, 0.5)])

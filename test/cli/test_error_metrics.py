@@ -98,6 +98,9 @@ def test_distance_from_the_manifold_is_that_of_the_worst_factor():
     np.testing.assert_allclose(
         error_metrics.manifold_residual(space, q), [0, 1e-6, 1e-3], rtol=1e-3, atol=1e-16
     )
+    q[2, 1] *= 1 + 1e-6
+    largest = error_metrics.manifold_residual(space, q)[2]
+    assert largest == pytest.approx(1e-3, rel=1e-6), "not the sum"
     assert error_metrics.manifold_residual(Product(Rn("psi"), SE2()), np.zeros((2, 4))) is None
 
 

@@ -109,6 +109,10 @@ def test_effects_of_faults_are_on_the_commands_before_them():
     e = made(perturbation=moved(), faults=(fault.parse("commands:bias=0.25"),))
     found = result(e)
     np.testing.assert_allclose(found.loop.trajectory.inputs - found.loop.commands, 0.25)
+    lower, upper = e.tracker.limits.T
+    at_limits = (found.loop.commands <= lower) | (found.loop.commands >= upper)
+    np.testing.assert_array_equal(found.loop.saturated, at_limits)
+    assert not at_limits.all()
     (effect,) = found.fault_effects
     assert (effect.changed, effect.largest) == (STEPS, pytest.approx(0.25))
 

@@ -231,8 +231,8 @@ def test_a_planar_path_has_the_system_by_time_and_its_ghost_dashed(run):
     centers = [one.get_path().get_extents().get_points().mean(axis=0)[0] for one in solids]
     nodes = [int(np.argmin(np.abs(x - center))) for center in centers]
     np.testing.assert_allclose(x[nodes], centers, atol=1e-12)
-    ghost = ghosts[-1].get_path().get_extents().get_points().mean(axis=0)[0]
-    assert np.abs(run.targets[:, 0] - ghost).min() < 1e-12
+    places = [one.get_path().get_extents().get_points().mean(axis=0)[0] for one in ghosts]
+    np.testing.assert_allclose(places, run.targets[nodes, 0], atol=1e-12)
     assert all(one.get_linestyle() != "-" for one in ghosts)
     clock = style.Clock(found)
     assert set(nodes) <= set(clock.nodes)
@@ -241,6 +241,16 @@ def test_a_planar_path_has_the_system_by_time_and_its_ghost_dashed(run):
     (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     assert low < x.min() - 0.05 and x.max() + 0.05 < high and bottom < 0 and top > 0.5
     assert axes.get_aspect() == 1.0
+
+
+def test_lines_are_drawn_in_the_plane_that_is_seen():
+    """Cables and outlines, from the side as from above."""
+    cable, outline = np.arange(6.0).reshape(2, 3), 10 + np.arange(9.0).reshape(3, 3)
+    for plane in ([0, 2], [0, 1]):
+        axes = Figure().add_subplot()
+        planar._draw(axes, Scene(cables=[cable], outlines=[outline]), Scene(), "red", plane)
+        for drawn, of in zip(axes.lines, (cable, outline), strict=True):
+            np.testing.assert_array_equal(drawn.get_xydata(), of[:, plane])
 
 
 def test_a_path_is_drawn_at_equal_times_from_the_first_node_to_the_last(run):

@@ -4,6 +4,7 @@ without, and bodies in space without one.
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from nh_control import scenarios
 from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, apart, look, scene
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.runs import error_metrics
 from nh_control.runs.error_metrics import error_unit
@@ -147,6 +149,13 @@ def test_prescribed_inputs_have_the_units_of_their_coordinates():
     marionette = scenarios.get("marionette")
     units = error_metrics.input_units(marionette, marionette.make_system(marionette.parameters))
     assert len(units) == 18 and set(units) == {"m"}
+    lifted = SimpleNamespace(
+        space=Rn("angle", "height"), input_units=("N m",), nu=1, prescribed=("height",)
+    )
+    scenario = SimpleNamespace(body=None, joints=(Joint("shoulder", "angle"),))
+    assert error_metrics.input_units(scenario, lifted) == ("N m", "m")
+    lifted.input_units, lifted.prescribed = (), ("angle",)
+    assert error_metrics.input_units(scenario, lifted) == ("", "rad")
 
 
 def test_a_gust_is_marked_in_every_figure_over_time_and_limits_are_explained():

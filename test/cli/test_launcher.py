@@ -4,8 +4,11 @@ order, and what is said of one that ends too soon.
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,7 +40,7 @@ class Nodes:
     """Nodes by their codes; what they say is in their logs."""
 
     def __init__(self, folder, obeys=signal.SIGINT, **codes):
-        self.signals, self.by_name = [], {}
+        self.signals, self.waits, self.by_name = [], [], {}
         for name, given in codes.items():
             log = folder / f"{name}.log"
             log.write_text("up\n")
@@ -46,8 +49,13 @@ class Nodes:
                 process=process,
                 log=log,
                 tail=lambda: "the tail",
-                ended_by=lambda deadline, process=process: process.codes == [0],
+                ended_by=lambda deadline, process=process: self.ended(deadline, process),
             )
+
+    def ended(self, deadline, process):
+        """By that time."""
+        self.waits.append(deadline - time.monotonic())
+        return process.codes == [0]
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +114,7 @@ def test_who_does_not_end_is_told_more_loudly(tmp_path):
     nodes = Nodes(tmp_path, obeys=signal.SIGKILL, plant=[None])
     launcher._end(nodes.by_name)
     assert [name for _, name in nodes.signals] == ["SIGINT", "SIGTERM", "SIGKILL"]
+    assert nodes.waits == pytest.approx([launcher.END_S] * 3, abs=2.0) and launcher.END_S == 10
 
 
 @pytest.mark.parametrize(
@@ -150,6 +159,7 @@ def test_a_node_is_a_process_of_its_own_with_a_log(monkeypatch, tmp_path):
     assert command[3:5] == ["plant", "--ros-args"] and command[-1] == str(tmp_path / "p.yaml")
     assert how["start_new_session"] and how["env"][PARENT] == str(os.getpid())
     assert how["env"]["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"  # the user's own
+    assert how["stdin"] == subprocess.DEVNULL
     assert how["stdout"] is how["stderr"] and node.log == tmp_path / "logs" / "plant.log"
     monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE")
     launcher._Node("plant", tmp_path / "p.yaml", tmp_path / "logs")
@@ -170,3 +180,22 @@ def test_what_is_missing_is_named_and_a_recorder_only_where_there_is_one(record,
     for ask in (launcher.require_ros, lambda: launcher.require_ros(record=True)):
         with pytest.raises(RosMissing, match="cannot import rosbags"):
             ask()
+
+
+def test_all_that_the_nodes_import_is_asked_for():
+    """So that what is missing is named before a node ends for want of it."""
+    folder = Path(launcher.__file__).parents[1] / "ros"
+    named = re.compile(
+        r"^(?:from|import) (rclpy|\w+_msgs|\w+_interfaces|std_srvs)\b", re.MULTILINE
+    )
+    used = {name for file in folder.rglob("*.py") for name in named.findall(file.read_text())}
+    assert used - {"simulation_interfaces"} == set(launcher.PACKAGES)  # which may be missing
+
+
+def test_signals_interrupt_a_run_and_are_as_before_afterwards():
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    for number in numbers:
+        with pytest.raises(KeyboardInterrupt), launcher._signals_interrupt():
+            signal.raise_signal(number)
+        assert [signal.getsignal(one) for one in numbers] == before

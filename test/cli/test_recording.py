@@ -290,3 +290,28 @@ def test_true_states_take_the_place_of_measured_ones_and_of_nothing_else(true):
     found = recording._true_where_recorded(connections, {"joint_states": "", "odom": ""})
     expected = there[:2] + names[2:] if true else names
     assert sorted(one.topic for one in found) == sorted(expected)
+
+
+def test_topics_of_a_run_have_these_types():
+    """As `ros2 topic list -t` and recordings show them."""
+    common = {
+        "joint_commands": "sensor_msgs/msg/JointState",
+        "reference": "nav_msgs/msg/Path",
+        "markers": "visualization_msgs/msg/MarkerArray",
+        "shadow/residual": "sensor_msgs/msg/JointState",
+        "clock": "rosgraph_msgs/msg/Clock",
+        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+    }
+    joints = {"joint_states": "sensor_msgs/msg/JointState"}
+    board, payload = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
+    assert topics.recorded(board) == {**joints, "odom": "nav_msgs/msg/Odometry", **common}
+    assert topics.truth(board) == {
+        "ground_truth/joint_states": "sensor_msgs/msg/JointState",
+        "ground_truth/odom": "nav_msgs/msg/Odometry",
+    }
+    bodies = {"multi_dof_joint_states": "sensor_msgs/msg/MultiDOFJointState"}
+    assert topics.states(payload) == bodies and topics.goals(board) == {}
+    assert topics.recorded(payload) == {
+        **bodies, **common, "goal": "geometry_msgs/msg/PoseStamped",
+        "trajectory": "trajectory_msgs/msg/MultiDOFJointTrajectory",
+    }  # fmt: skip

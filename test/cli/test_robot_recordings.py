@@ -83,6 +83,19 @@ def test_joints_have_velocities_where_each_has_one(decoder):
     assert not moving and not v.any()
 
 
+def test_a_joint_that_is_shown_the_other_way_round_is_read_so(decoder):
+    message = joints(0, 0.5, names=["front_truck_joint"], velocity=[3.0])
+    q, v, _ = read_into(decoder, "joint_states", message)
+    assert (q[1], v[1]) == (-0.5, -3.0)
+    at = np.array([0.1, -0.2, 0.3, 1.0, 2.0]), np.array([1.0, 2.0, -3.0, 4.0, 5.0])
+    written = decoder._written_joints(*at)
+    assert dict(zip(written.name, zip(written.position, written.velocity))) == {
+        "rotor_joint": (0.1, 1.0),
+        "rear_truck_joint": (-0.2, 2.0),
+        "front_truck_joint": (0.2, -2.0),
+    }
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_the_heading_is_that_of_the_x_axis_however_the_board_is_tilted(decoder, known):
     wxyz = euler2quat(2.0, 0.4, 0.9, "rzyx")

@@ -10,7 +10,7 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
 from nh_control.figures import spatial, style, turning
-from nh_control.figures.scene import _axes, bodies_of, scene
+from nh_control.figures.scene import Scene, _axes, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import BodyState
 
@@ -96,6 +96,21 @@ def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
         assert max(np.abs(ghosts - point).max(axis=1).min() for point in wanted) < 1e-12
     legend = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert legend == ["tracked", "reference"]
+
+
+def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
+    """Which may reach farther than the run."""
+
+    def seen(_, x):
+        size = 5.0 if any(np.array_equal(x, target) for target in targets) else 1.0
+        return Scene(outlines=[np.array([[-size, 0.0, 0.0], [size, 0.0, 0.5]])])
+
+    states, targets = turned.loop.trajectory.states, turned.targets
+    assert not any(np.array_equal(x, target) for x in states for target in targets)
+    monkeypatch.setattr(turning, "scene", seen)
+    axes = turning.path(turned).axes[0]
+    assert axes.get_xlim() == axes.get_ylim() == (-5.0, 5.0)
+    assert axes.get_zlim() == (-4.75, 5.25)
 
 
 @pytest.mark.parametrize(("steps", "rows"), [(1, 1), (4, 2), (5, 2)])

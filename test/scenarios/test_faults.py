@@ -13,7 +13,7 @@ from nh_control import scenarios
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.fault_effects import effects
+from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions, UnknownName, fault
@@ -372,3 +372,13 @@ def test_integral_action_does_not_count_what_was_lost_as_a_surprise():
     without = replace(e, tracker=SNAKEBOARD.tracker(e.model, e.tracker.reference))
     final = [abs(run.errors[-1, 0]) for run in (e.run(), without.run())]
     assert final[0] < 0.5 * final[1]
+
+
+def test_what_a_fault_did_is_told_in_percent_milliseconds_and_its_own_unit():
+    told = FaultEffect("delay=0.015", 200, 50, 10, 3, 0.015, 0.5, 1.25)
+    assert str(told) == (
+        "active 25 % of 200 steps, 10 changed, 3 lost, mean delay 15 ms, by 0.5 (rms), at most "
+        "1.25"
+    )
+    nothing = FaultEffect("bias=1", 0, 0, 0, 0, 0.0, 0.0, 0.0)
+    assert str(nothing) == "active 0 % of 0 steps, 0 changed"

@@ -17,7 +17,7 @@ from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import my_robot
+from nh_control.command import my_robot, new
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.numerics import compiled
@@ -259,6 +259,11 @@ def test_the_robot_that_new_writes_loses_energy_by_its_friction(monkeypatch):
     work = -0.05 * np.sum(np.diff(run.states[:, 0]) ** 2) / 0.01
     lost = dsys.energy(run.states[-1]) - dsys.energy(run.states[0])
     assert lost == pytest.approx(work, rel=1e-2) and lost < -0.1
+
+
+def test_new_takes_the_name_of_its_file(tmp_path):
+    file = new.write("arm.py", tmp_path)
+    assert file == tmp_path / "arm.py" and "ARM = Scenario(" in file.read_text()
 
 
 @pytest.mark.parametrize("name", ["1robot", "my robot", "class", "a/b"])

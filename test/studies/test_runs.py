@@ -18,10 +18,12 @@ from in_process_workers import InProcess
 
 from nh_control.cli import main
 from nh_control.runs.experiment import Result
+from nh_control.scenarios import fault
 from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
 from nh_control.studies.conducting import LOST, results
+from nh_control.studies.fault_settings import changed, label, with_those_of
 from nh_control.studies.reading import written
-from nh_control.studies.running import METRICS, Bench, metrics_of
+from nh_control.studies.running import METRICS, Bench, Run, metrics_of
 from nh_control.studies.workers import MissingExtra, WorkersLost
 
 FOLDER = Path(__file__).parent
@@ -148,6 +150,20 @@ def test_faults_have_names_like_other_settings():
     )
     stuck = pendulum(vary={"fault.torque:stuck.start": "0.1,0.2"}, set=duration)
     assert command(stuck, 0).endswith("--fault torque:stuck,start=0.1")
+
+
+def test_one_kind_of_fault_may_be_on_several_targets():
+    two = [fault.parse("theta:bias=0.1"), fault.parse("theta_dot:bias=0.2")]
+    assert with_those_of(two, ["fault.theta:noise", "m"])[:2] == tuple(two)
+    assert [label(one) for one in with_those_of(two, ["fault.theta:noise", "m"])] == [
+        "theta:bias", "theta_dot:bias", "theta:noise"
+    ]  # fmt: skip
+    set_ = changed(two, {"fault.theta_dot:bias": 0.5, "fault.theta:bias.start": 1.0})
+    assert [str(one) for one in set_] == ["theta:bias=0.1,start=1.0", "theta_dot:bias=0.5"]
+    with pytest.raises(ValueError, match="one fault of each kind and target"):
+        with_those_of([*two, two[0]], [])
+    with pytest.raises(ValueError, match="how large is this fault. set fault.theta:bias, or"):
+        with_those_of([], ["fault.theta:bias.start"])
 
 
 def test_runs_do_not_know_of_each_other():
@@ -280,6 +296,24 @@ def test_stopping_and_going_on_in_one_process(tmp_path, trap):
     before = len(told)
     columns, complete = conducted(study, tmp_path / "out", InProcess(), progress=told.append)
     assert complete and told == [*range(1, before + 1), *range(before + 1, 401)]
+
+
+def test_a_study_that_is_stopped_when_all_is_done_is_done(tmp_path):
+    class Made(InProcess):
+        def submit(self, study, indices):
+            future = Future()
+            made = [
+                Run(i, study.point(i), None, (0.1,) * len(METRICS), 1, 5, 9.0) for i in indices
+            ]
+            future.set_result(made)
+            return future
+
+    study, told = pendulum(vary={"m": "1,2"}), []
+    columns, complete = conducted(
+        study, tmp_path / "out", Made(), progress=told.append, stop=lambda: len(told) == 2
+    )
+    assert complete and columns["run"].tolist() == [0, 1]
+    assert conducted(study, tmp_path / "out", Made(), stop=lambda: True)[1]
 
 
 def test_another_study_is_not_mixed_in(tmp_path):

@@ -1,11 +1,14 @@
 """What varies in a study, where its points lie, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import yaml
 
 from nh_control.scenarios import UnknownName
 from nh_control.studies import Study, variation
-from nh_control.studies.reading import differences, read, study_of, written
+from nh_control.studies.reading import KEYS, differences, read, study_of, written
 from nh_control.studies.variation import parse
 
 RANGES = {"perturb.angle": "-0.5:0.5", "m": "log:0.1:10", "l": "normal:1:0.1"}
@@ -110,6 +113,10 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"m": "1:2"}, "set": {"m": "1"}, "points": "2"}, "varies once"),
         ({"vary": {"m": "1:2"}, "points": "few"}, "points must be an integer"),
         ({"vary": {"m": "1,2"}, "disturb": "theta:gust"}, "must be TARGET:KIND"),
+        ({"vary": {"m": "1:2"}, "points": "4", "seed": "-1"}, "must be at least 0"),
+        ({"vary": {"m": "1:2"}, "points": "-1"}, "must be at least 0"),
+        ({"vary": {"m": "1,2"}, "seeds": "-1"}, "must be at least 0"),
+        ({"vary": {"m": "1,2"}, "success": "0"}, "success > 0"),
         ({"vary": {"m": "1:2"}, "seeds": "3", "sampling": "sobol"}, "power of 2"),
         ({"vary": {"m": "1:2"}, "points": "4", "seeds": "1", "sampling": "saltelli"}, "no seeds"),
         ({"set": {"integral": "1"}, "seeds": "2"}, "true or false"),
@@ -145,6 +152,25 @@ def test_a_file_reads_as_it_was_written(tmp_path):
     again = study_of(read(tmp_path / "study.yaml"))
     assert again == one and not differences(one, again)
     assert [again.values(i) for i in range(12)] == [one.values(i) for i in range(12)]
+
+
+def test_all_that_a_study_is_made_of_is_written():
+    """Every value another one than it is by default, and two of what may be several."""
+    written_ = {
+        "scenario": "urdf", "urdf": "arm.urdf", "base": "floating",
+        "vary": {"m": "1.0:2.0:3", "integrator": "midpoint,rk4"},
+        "set": {"duration": 1.5, "integral": True},
+        "disturb": ["x:noise:1", "y:noise:2"], "fault": ["noise=1", "bias=2"],
+        "sampling": "sobol", "points": 4, "seeds": 3, "seed": 2, "success": 0.2, "monitor": True,
+    }  # fmt: skip
+    one = Study(
+        tuple((key, written_[key]) for key in ("scenario", "urdf", "base")),
+        tuple(parse(name, text) for name, text in written_["vary"].items()),
+        (("duration", 1.5), ("integral", True)),
+        ("x:noise:1", "y:noise:2"), ("noise=1", "bias=2"), "sobol", 4, 3, 2, 0.2, True,
+    )  # fmt: skip
+    assert yaml.safe_load(written(one)) == written_ and set(written_) == set(KEYS)
+    assert differences(one, replace(one, disturb=("x:noise:1",))).startswith("disturb: ")
 
 
 def test_yaml_takes_nothing_for_a_time_of_the_day(tmp_path):

@@ -92,6 +92,7 @@ def test_sobol_indices_of_a_sum():
         assert indices["l"][kind]["index"] == pytest.approx(0.8, abs=0.01)
         assert indices["m"][kind]["low"] < 0.2 < indices["m"][kind]["high"]
     assert found["metrics"]["final_error"]["n"] == 2048, "points that depend on others are not"
+    assert (found["runs"], found["planned"]) == (4096, 4096)
     failing = made(study, lambda m, length: m, lambda m, length: "x" if m > 1.9 else "")
     assert statistics(study, failing)["sobol_indices"] is None
 

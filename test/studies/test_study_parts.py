@@ -3,6 +3,7 @@ them, and the tables that are shown.
 """
 
 import os
+import signal
 import sys
 import threading
 from concurrent.futures import CancelledError, Future
@@ -18,7 +19,15 @@ from nh_control import scenarios
 from nh_control.command import study_report
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs.experiment import Experiment
-from nh_control.studies import Cluster, Processes, Store, command, study_of, workers
+from nh_control.studies import (
+    Cluster,
+    Processes,
+    Store,
+    command,
+    dask_worker,
+    study_of,
+    workers,
+)
 from nh_control.studies import reading as reading_module
 from nh_control.studies import sampling as sampling_module
 from nh_control.studies import study as study_module
@@ -209,12 +218,17 @@ def test_an_error_that_is_just_allowed_is_a_success(trapped):
 def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
     bench, made = Bench(trapped), Experiment.run
     failure = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
-    monkeypatch.setattr(
-        Experiment, "run", lambda self, *how: replace(made(self, *how), failure=failure)
-    )
+
+    def short(self, *how):
+        loop = made(self, *how)
+        states, inputs = loop.trajectory.states[:4], loop.trajectory.inputs[:3]
+        trajectory = replace(loop.trajectory, states=states, inputs=inputs)
+        return replace(loop, trajectory=trajectory, failure=failure)
+
+    monkeypatch.setattr(Experiment, "run", short)
     run = bench.run(2)
     assert "no luck" in run.failure and not run.success and np.isnan(run.metrics).all()
-    assert run.steps == 5
+    assert run.steps == 3, "of 5"
 
 
 def test_a_setting_that_is_refused_fails_the_run(trapped):
@@ -302,6 +316,41 @@ def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
     pool.submit(None, [0])
     assert seen == [["7", "1"]]
     assert os.environ["OMP_NUM_THREADS"] == "7" and "MKL_NUM_THREADS" not in os.environ
+
+
+def test_a_process_leaves_ctrl_c_to_its_parent_and_ends_with_it(monkeypatch):
+    ended, watched = [], []
+    parent = SimpleNamespace(join=lambda: ended.append("parent"))
+    monkeypatch.setattr(workers, "parent_process", lambda: parent)
+    monkeypatch.setattr(workers.os, "_exit", ended.append)
+    workers._end_with_parent()
+    assert ended == ["parent", 1]
+    thread = SimpleNamespace(start=lambda: watched.append("started"))
+    monkeypatch.setattr(
+        workers.threading,
+        "Thread",
+        lambda target, daemon: watched.append((target, daemon)) or thread,
+    )
+    for begin in (workers._begin, lambda: dask_worker.dask_setup(None)):
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            begin()
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGINT, before)
+    assert watched == [(workers._end_with_parent, True), "started"]
+    monkeypatch.setattr(workers, "parent_process", lambda: None)
+    workers._end_with_parent()
+    assert ended == ["parent", 1]
+
+
+def test_every_library_of_linear_algebra_has_one_thread(monkeypatch):
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    with workers._one_thread_each():
+        assert [os.environ[name] for name in names] == ["1"] * 3
+    assert not set(names) & set(os.environ)
 
 
 def test_a_pool_that_broke_has_another_in_its_place_and_all_its_tasks_are_lost():
