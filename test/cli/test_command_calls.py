@@ -80,6 +80,32 @@ def test_every_option_reaches_the_experiment(asked):
     )
 
 
+def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
+    capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "300")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "snakeboard", "--help"])
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert ended.value.code == 0 and not any(
+        "default: 0" in line and "0.0" in line for line in said
+    )
+    perturbation = running.find("snakeboard").perturbation
+    position = next(line for line in said if line.startswith("--perturb-position M "))
+    assert position.endswith(f"in m (default: {perturbation.position})")
+    assert any(line.startswith("--perturb-seed N") for line in said)
+    speed = next(line for line in said if line.startswith("--speed-factor X"))
+    assert speed.endswith("0 = as fast as possible (default: 1.0)")
+    (end,) = (line for line in said if line.startswith("Parameters of snakeboard: "))
+    assert "m (kg)" in end and "Disturbances may push: " in end
+    assert listing.example(board_targets()) in end and "TARGET" not in end
+
+
+def board_targets():
+    board = running.find("snakeboard")
+    return list(board.targets(board.make_system(board.parameters)).values())
+
+
 @pytest.mark.parametrize("before", [["--perturb-position=0.2"], ["--perturb-position", "0.2"]])
 def test_an_initial_error_may_stand_before_the_scenario(before):
     args = arguments.parse(["simulate", *before, "snakeboard"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nh_control.control import lqr
+from nh_control.runs import tracker_models
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.tracker_models import track
 from nh_control.scenarios import PlantOptions, get
@@ -48,6 +49,29 @@ def test_what_is_told_of_a_tracker_is_that_of_its_closed_loop():
     assert np.sort(np.abs(found.eigenvalues)) == pytest.approx(
         np.sort(np.abs(np.linalg.eigvals(closed)))
     )
+
+
+def test_the_plant_is_the_one_that_is_asked_for(monkeypatch):
+    class Made(Exception):
+        pass
+
+    def closed_loop(plant, tracker, x0, steps, substeps):
+        raise Made(plant, tracker.dsys, x0, steps, substeps)
+
+    def resting(model):
+        return model.simulate(model.state([0.0], [0.0]), np.zeros((30, 1)))
+
+    swing = replace(get("pendulum_swing_up"), references={"other": None, "rest": resting})
+    options = PlantOptions("", 3, {"m": 2.0})
+    monkeypatch.setattr(tracker_models, "closed_loop", closed_loop)
+    with pytest.raises(Made) as made:
+        track(swing, ("midpoint",), "rest", options, 0.05)
+    plant, model, x0, steps, substeps = made.value.args
+    assert (plant.system.parameters.m, model.system.parameters.m) == (2.0, 1.0)
+    assert (model.h, plant.h, steps, substeps) == (0.05, 0.05 / 3, 30, 3)
+    expected = swing.perturb(model, np.zeros(2), swing.perturbation)
+    assert plant.configuration(x0) == pytest.approx(model.configuration(expected))
+    assert plant.velocity(x0) == pytest.approx(model.velocity(expected))
 
 
 def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():

@@ -2,19 +2,24 @@
 scenario.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from lifted import LIFTED
 
 from nh_control import scenarios
+from nh_control.control import Command
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.fault_effects import FaultEffect, effects
-from nh_control.runs.faults import FaultLines
+from nh_control.runs.fault_effects import FaultEffect, Tally, effects
+from nh_control.runs.faults import Commanded, FaultLines, FaultyTracker, Line, Measured, passed
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions, UnknownName, fault
 from nh_control.scenarios.fault import KINDS, parse
@@ -382,3 +387,128 @@ def test_what_a_fault_did_is_told_in_percent_milliseconds_and_its_own_unit():
     )
     nothing = FaultEffect("bias=1", 0, 0, 0, 0, 0.0, 0.0, 0.0)
     assert str(nothing) == "active 0 % of 0 steps, 0 changed"
+
+
+# --- lines, with faults that do as they are told -------------------------------------------------
+
+
+def spoiled(name, through, steps=range(100), memory=0, age=0.0):
+    """A fault that makes of a moment what the function says, in these steps."""
+    effect = SimpleNamespace(
+        memory=lambda h: memory,
+        active=lambda k, h: k in steps,
+        through=through,
+        age=lambda k, h, seed: age,
+    )
+    return SimpleNamespace(target=name, kind="spoiled", effect=effect)
+
+
+def test_measurements_are_moved_in_their_local_coordinates():
+    space, rng = Product(Rn("x"), SO3()), np.random.default_rng(1)
+    signal, q = Measured(space), space.retract(space.origin, rng.normal(size=4))
+    x, d = np.r_[q, rng.normal(size=4)], rng.normal(size=8)
+    y = signal.retract(x, d)
+    assert signal.n == 8 and np.allclose(signal.local(x, y), d)
+    assert np.allclose(y, np.r_[space.retract(q, d[:4]), x[5:] + d[4:]])
+    for some in ([0], [2], [5], [1, 2, 6], [0, 1, 2, 3], [4, 5, 6, 7], [], range(8)):
+        of_y = np.isin(np.arange(8), list(some))
+        moved = signal.local(x, signal.mixed(x, y, of_y))
+        assert np.allclose(moved, np.where(of_y, d, 0.0)), some
+
+
+def test_commands_rest_without_forces_where_prescribed_coordinates_are():
+    signal, x, y = Commanded(3, 2), np.array([1.0, 2.0, 3.0]), np.array([4.0, 6.0, 9.0])
+    assert signal.rest(x).tolist() == [0.0, 0.0, 3.0]
+    assert signal.local(x, y).tolist() == [3.0, 4.0, 6.0]
+    assert signal.retract(x, y - x).tolist() == y.tolist()
+    assert signal.mixed(x, y, np.array([False, True, False])).tolist() == [1.0, 6.0, 3.0]
+
+
+@pytest.mark.parametrize("bad", [None, np.inf, np.nan])
+@pytest.mark.parametrize("holds", [False, True])
+def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracker(bad, holds):
+    """In step 2; a fault after it knows what came in before, and in which order."""
+    seen = []
+
+    def through(moment):
+        seen.append(([value[0] for value in moment.past], moment.before[0], moment.seed))
+        return moment.value + 10
+
+    lost = spoiled("a", lambda m: None if bad is None else m.value + bad, steps=(2,))
+    one = np.ones(1, dtype=bool)
+    line = Line([lost, spoiled("b", through, memory=2)], [one, one], Commanded(1, 1), H, holds)
+    passages = passed(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
+    values = [None if p.value is None else p.value[0] for p in passages]
+    assert values == [11.0, 12.0, 12.0 if holds else None, 14.0]
+    if holds:
+        assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [2, 2, 1], [4, 2, 2]]
+    else:
+        assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
+    assert [before for _, before, _ in seen][:3] == [0.0, 11.0, 12.0]
+    assert {seed for *_, seed in seen} == {tuple(b"b:spoiled")}
+
+
+def test_a_change_of_either_sign_is_counted_and_what_was_lost_before_is_not():
+    both = np.ones(2, dtype=bool)
+    faults = [
+        spoiled("a", lambda m: None if m.step == 1 else m.value, age=0.5),
+        spoiled("b", lambda m: m.value + [-3.0, 1.0], steps=(0, 1, 2), age=0.25),
+    ]
+    line = Line(faults, [both, both], Commanded(2, 2), H, holds=False)
+    tally = Tally(line)
+    for k, passage in enumerate(passed(line, np.zeros(2), [np.ones(2)] * 4)):
+        tally.add(k, passage)
+    first, second = tally.effects()
+    assert (first.steps, first.active, first.changed, first.lost) == (4, 4, 0, 1)
+    assert first.delay_s == pytest.approx(0.5) and first.largest == 0.0
+    assert (second.steps, second.active, second.changed, second.lost) == (4, 2, 2, 0)
+    assert (second.largest, second.delay_s) == (3.0, 0.25)
+    assert second.rms == pytest.approx(np.sqrt((9 + 1) / 2))
+
+
+@dataclass(frozen=True)
+class Inner:
+    """What a tracker remembers."""
+
+    predicted: float | None
+
+
+def test_behind_faults_a_tracker_goes_on_with_its_last_command_and_surprised_by_nothing():
+    """Errors are true ones, limits those of what it wanted, memory its own."""
+    asked = []
+
+    def command(k, x, memory):
+        asked.append((k, x.tolist(), memory))
+        return Command(np.array([5.0 + k]), np.array([True]), np.array([-1.0]), Inner(float(k)))
+
+    tracker = SimpleNamespace(
+        dsys=SimpleNamespace(
+            nu=1, ndx=1, system=SimpleNamespace(space=SimpleNamespace(nq=1)),
+            configuration=lambda x: x[:1], velocity=lambda x: x[1:],
+            idle=lambda x: np.array([-7.0]), measured_state=lambda q, v: np.r_[q, 2 * v],
+        ),
+        reference=Trajectory(H, np.zeros((3, 2)), np.array([[21.0], [22.0]])), target=None,
+        error=lambda k, x: 100 * x, command=command,
+    )  # fmt: skip
+    one = np.ones(1, dtype=bool)
+    sensed = Line(
+        [spoiled("q", lambda m: None, steps=(1,))],
+        [np.ones(2, dtype=bool)],
+        Measured(Rn("q")),
+        H,
+        False,
+    )
+    acted = Line([spoiled("u", lambda m: m.value / 2)], [one], Commanded(1, 1), H, True)
+    lines, x, memory, found = FaultLines(sensed, acted), np.array([1.0, 2.0]), None, []
+    faulty = FaultyTracker(tracker, lines)
+    for k in range(3):
+        found.append(faulty.command(k, (k + 1) * x, memory))
+        memory = found[-1].memory
+    assert [one.u[0] for one in found] == [2.5, 2.5, 3.5]
+    assert [one.error.tolist() for one in found] == [[100, 200], [200, 400], [300, 600]]
+    assert [one.saturated[0] for one in found] == [True, False, True]
+    assert asked == [(0, [1.0, 4.0], None), (2, [3.0, 12.0], Inner(None))]
+    opened = FaultyTracker(tracker, lines, feedback=False)
+    assert [opened.command(k, x).u[0] for k in range(3)] == [10.5, 11.0, -3.5]
+    run = Trajectory(H, np.array([x, 2 * x, 3 * x, x]), np.zeros((3, 1)))
+    assert faulty.commands(run).ravel().tolist() == [5.0, 5.0, 7.0]

@@ -255,6 +255,9 @@ def test_commands_have_options_for_all_that_is_set():
     robot = replace(pendulum(vary={"m": "1,2"}), scenario=(("scenario", "urdf"), ("base", "x")))
     robot.__dict__["settings"] = pendulum(vary={"m": "1,2"}).settings
     assert command(robot, 0) == "nh_control simulate urdf --base x --plant-parameter m=1"
+    spaced = replace(robot, scenario=(("scenario", "my arm.py:ARM"),))
+    spaced.__dict__["settings"] = robot.__dict__["settings"]
+    assert command(spaced, 1) == "nh_control simulate 'my arm.py:ARM' --plant-parameter m=2"
 
 
 # --- where they are kept -------------------------------------------------------------------------
