@@ -16,6 +16,7 @@ from nh_control.command import identifying, replaying
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs import launcher, stored
+from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.launcher import Options
@@ -169,6 +170,20 @@ def test_commands_act_as_far_as_actuators_can(run):
     far = replay(experiment, replace(recording, inputs=inputs))
     inputs[5] = limits[:, 1]
     assert far.largest == replay(experiment, replace(recording, inputs=inputs)).largest > 1e-6
+
+
+def test_a_replay_s_messages_are_those_of_the_plant_with_its_parameters(run, monkeypatch):
+    """Where a body is may depend on them."""
+    seen = []
+
+    def decoder(*_):
+        carried = lambda parameters, q, v: (seen.append(parameters.m), (q, v))[1]  # noqa: E731
+        return SimpleNamespace(carried=carried, heading=None)
+
+    monkeypatch.setattr(replay_module, "StateDecoder", decoder)
+    e = replace(run[0], options=replace(run[0].options, parameters={"m": 1.25}))
+    replay_module._states(e, np.zeros((2, 2)))
+    assert seen == [1.25] * 3
 
 
 def test_a_replay_ends_where_a_step_cannot_be_made(run, monkeypatch):

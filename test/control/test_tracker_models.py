@@ -8,7 +8,7 @@ import pytest
 from nh_control.control import lqr
 from nh_control.runs import tracker_models
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.tracker_models import track
+from nh_control.runs.tracker_models import TrackerModel, track
 from nh_control.scenarios import PlantOptions, get
 
 MODELS = ("rdp_exp", "gni_implicit", "spark_2", "gonzalez")
@@ -72,6 +72,14 @@ def test_the_plant_is_the_one_that_is_asked_for(monkeypatch):
     expected = swing.perturb(model, np.zeros(2), swing.perturbation)
     assert plant.configuration(x0) == pytest.approx(model.configuration(expected))
     assert plant.velocity(x0) == pytest.approx(model.velocity(expected))
+
+
+def test_eigenvalues_are_matched_one_to_one_and_what_is_over_is_left_out():
+    one, more = (
+        TrackerModel("", 0, 0, 0, 0, 0, np.array(values))
+        for values in ([0.5, 0.51], [0.9, 0.5, 2])
+    )
+    assert one.difference(more) == more.difference(one) == pytest.approx(0.39)
 
 
 def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():

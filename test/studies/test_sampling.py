@@ -115,6 +115,10 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"m": "1,2"}, "disturb": "theta:gust"}, "must be TARGET:KIND"),
         ({"vary": {"m": "1:2"}, "points": "4", "seed": "-1"}, "must be at least 0"),
         ({"vary": {"m": "1:2"}, "points": "-1"}, "must be at least 0"),
+        (
+            {"vary": {"m": "1,2"}, "disturb": ["theta:gust:1", "theta:noise:1"]},
+            "one disturbance of each target",
+        ),
         ({"vary": {"m": "1,2"}, "seeds": "-1"}, "must be at least 0"),
         ({"vary": {"m": "1,2"}, "success": "0"}, "success > 0"),
         ({"vary": {"m": "1:2"}, "seeds": "3", "sampling": "sobol"}, "power of 2"),

@@ -30,6 +30,7 @@ from nh_control.studies import (
 )
 from nh_control.studies import reading as reading_module
 from nh_control.studies import sampling as sampling_module
+from nh_control.studies import settings as settings_module
 from nh_control.studies import study as study_module
 from nh_control.studies.conducting import _lost, _Tasks
 from nh_control.studies.reading import differences
@@ -151,6 +152,16 @@ def test_factors_on_weights_keep_them_symmetric():
     ).weights[2] is None  # fmt: skip
     heavier = settings().with_design({"model.m": 2.5})
     assert heavier.parameters.m == 2.5 != SWING.parameters.m
+
+
+def test_inputs_are_weighed_in_their_order_the_prescribed_ones_last(monkeypatch):
+    system = SimpleNamespace(inputs=("push", "turn"), prescribed=("height",))
+    weights = np.eye(2), np.ones((3, 3)), None
+    scenario = SimpleNamespace(make_system=lambda p: system, parameters=None, weights=weights)
+    scenario.model = lambda: SimpleNamespace(state_space=SimpleNamespace(tangent_names=("x", "p")))
+    Q, R, Qf = settings_module._weighted(scenario, {"height": 4.0, "push": 9.0, "p": 25.0})
+    assert R.tolist() == [[9, 3, 6], [3, 1, 2], [6, 2, 4]]
+    assert Q.tolist() == [[1, 0], [0, 25]] and Qf is None
 
 
 def test_numbers_of_one_parameter_change_together():
@@ -306,6 +317,13 @@ def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
 
 def test_there_is_a_process_for_every_core_unless_it_is_said():
     assert Processes().count == (os.cpu_count() or 1) and Processes(3).count == 3
+
+
+def test_who_ends_a_study_does_not_wait_for_tasks_that_are_not_begun():
+    told = []
+    with Processes(1) as pool:
+        pool._pool = SimpleNamespace(shutdown=lambda **how: told.append(how))
+    assert told == [{"cancel_futures": True}]
 
 
 def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
