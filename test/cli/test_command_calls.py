@@ -94,6 +94,13 @@ def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
     position = next(line for line in said if line.startswith("--perturb-position M "))
     assert position.endswith(f"in m (default: {perturbation.position})")
     assert any(line.startswith("--perturb-seed N") for line in said)
+    for text in (
+        "--step S step of model and commands in s (default: the scenario's)",
+        "--duration S simulated time in s (default: the reference's length)",
+        "--plant-substeps N steps of the plant in one step of the model",
+        "--integral let the tracker estimate a constant disturbance and compensate it",
+    ):
+        assert text in said
     speed = next(line for line in said if line.startswith("--speed-factor X"))
     assert speed.endswith("0 = as fast as possible (default: 1.0)")
     (end,) = (line for line in said if line.startswith("Parameters of snakeboard: "))

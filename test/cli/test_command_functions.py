@@ -73,6 +73,13 @@ def test_the_example_of_a_disturbance_acts_on_the_last_target():
     assert listing.example([]).startswith("TARGET:gust:")
 
 
+def test_what_is_explained_is_the_first_sentence_in_a_line():
+    assert listing._first_sentence("A gust, of 1.5 N,\n    that ends. More.") == (
+        "A gust, of 1.5 N, that ends"
+    )
+    assert listing._first_sentence("At rest.") == "At rest" and listing._first_sentence(None) == ""
+
+
 # --- run -----------------------------------------------------------------------------------------
 
 

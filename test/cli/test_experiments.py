@@ -362,6 +362,7 @@ def test_the_table_has_what_the_nodes_say(run):
         (1.0, "1.00 times smaller"),
         (12345.0, "12,345 times smaller"),
         (2e6, "2.0e+06 times smaller"),
+        (9e12, "9.0e+12 times smaller"),
         (1e13, "down to round-off"),
         (1e-14, "up from round-off"),
     ],

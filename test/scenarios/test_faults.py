@@ -398,7 +398,7 @@ def spoiled(name, through, steps=range(100), memory=0, age=0.0):
         memory=lambda h: memory,
         active=lambda k, h: k in steps,
         through=through,
-        age=lambda k, h, seed: age,
+        age=lambda k, h, seed: age * (seed == tuple(f"{name}:spoiled".encode())),
     )
     return SimpleNamespace(target=name, kind="spoiled", effect=effect)
 

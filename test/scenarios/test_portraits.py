@@ -3,6 +3,7 @@ not slip along their axles, and there is a picture of every system.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
-from nh_control.figures.scene import look
+from nh_control.figures.scene import Scene, look
 from nh_control.numerics import compiled
+from nh_control.scenarios.visual_model import Pose
 
 AXLES = {
     "rolling disk": ("disk",),
@@ -109,3 +111,39 @@ def test_all_portraits_stand_on_one_sheet():
     assert isinstance(figure, Figure) and figure.get_size_inches().tolist() == [13.0, 5.0]
     assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
     assert all(axes.collections and axes.lines for axes in figure.axes)
+
+
+def test_every_portrait_has_its_place_and_its_name(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(portraits, "draw", lambda axes, portrait: drawn.append((axes, portrait)))
+    portraits.sheet(columns=4)
+    assert [portrait for _, portrait in drawn] == list(portraits.PORTRAITS.values())
+    assert [axes.get_title() for axes, _ in drawn] == list(portraits.PORTRAITS)
+    places = [axes.get_subplotspec() for axes, _ in drawn]
+    assert [(at.rowspan.start, at.colspan.start) for at in places] == [
+        divmod(k, 4) for k in range(len(drawn))
+    ]
+
+
+def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail(monkeypatch):
+    """Earlier ones darker, and all of them within the axes."""
+    looked, colors = [], []
+    rows = np.arange(11.0)[:, None]
+    system = SimpleNamespace(parameters="its own")
+    pose = lambda p, q: {"foot": Pose(np.array([q[0], 2 * q[0], 1.0]), np.eye(3))}  # noqa: E731
+    visual = SimpleNamespace(trail="foot", poses=pose)
+
+    def seen(visual, parameters, q):
+        looked.append((parameters, q[0]))
+        return Scene(outlines=[np.array([[q[0], -1.0, 0.0], [q[0], 1.0, 3.0]])])
+
+    monkeypatch.setattr(portraits, "look", seen)
+    monkeypatch.setattr(portraits, "draw_scene", lambda axes, shapes, color: colors.append(color))
+    portrait = SimpleNamespace(configurations=lambda: (system, rows), visual=lambda p: visual)
+    axes = Figure().add_subplot(projection="3d")
+    portraits.draw(axes, portrait)
+    assert looked == [("its own", q) for q in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)]
+    assert len(set(colors)) == 6 and np.all(np.diff([color[1] for color in colors]) > 0)
+    trail = np.transpose(axes.lines[0].get_data_3d())
+    np.testing.assert_array_equal(trail, np.column_stack([rows, 2 * rows, np.ones(11)]))
+    assert (axes.get_xlim(), axes.get_ylim(), axes.get_zlim()) == ((0, 10), (-1, 20), (0, 3))

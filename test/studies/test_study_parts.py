@@ -67,6 +67,8 @@ def test_points_make_a_grid_a_sample():
     study = pendulum(vary={"m": "1:2:5"}, points="7")
     assert (study.sampling, study.total) == ("monte_carlo", 7)
     assert study.success == 0.05 and study.seed == 0 and SAMPLINGS[0] == "grid"
+    drawn = pendulum(vary={"m": "1:2"}, set={"perturb.seed": "1"}, seeds="5")
+    assert drawn.total == 5 and drawn.values(3)["perturb.seed"] == 1  # seeds are points alone
     with pytest.raises(ValueError, match="leave points out"):
         pendulum(vary={"m": "1:2:5"}, points="7", sampling="grid")
     with pytest.raises(ValueError, match="leave them out"):
