@@ -96,11 +96,20 @@ class InstallData:
         return types.SimpleNamespace(**({"no_ep": True} if self._wheel else {}))
 
 
+class Develop:
+    """What of setuptools' command is used."""
+
+    script_dir = "lib/nh_control"
+
+    def finalize_options(self):
+        self.finalized = self.script_dir
+
+
 def setup_arguments():
     """Return what setup.py passes to setuptools.setup, without needing setuptools."""
     arguments = {}
     fake, command = types.ModuleType("setuptools"), types.ModuleType("setuptools.command.develop")
-    command.develop = object
+    command.develop = Develop
     fake.setup = arguments.update
     fake.Distribution = lambda: types.SimpleNamespace(get_command_class=lambda _: InstallData)
     fake.find_packages = lambda **_: []
@@ -221,6 +230,40 @@ def test_everything_in_launch_and_config_is_installed():
     assert ("share/ament_index/resource_index/packages", ["resource/nh_control"]) in SETUP[
         "data_files"
     ]
+
+
+def test_files_are_installed_where_they_are_looked_for():
+    """`ament_index`, `ros2 launch` and the launch files' own folders; examples beside them."""
+    share = "share/nh_control"
+    places = {"": share, "launch": f"{share}/launch", "config": f"{share}/config",
+              "config/urdf": f"{share}/config/urdf", "resource/examples": f"{share}/examples",
+              "resource": "share/ament_index/resource_index/packages"}  # fmt: skip
+    for place, names in SETUP["data_files"]:
+        for name in names:
+            assert place == places[name.rpartition("/")[0]], name
+
+
+@pytest.mark.parametrize(("editable", "place"), [(False, "$base/bin"), (True, "lib/nh_control")])
+def test_pip_s_editable_install_has_executables_on_the_path_and_colcon_s_in_lib(editable, place):
+    command = SETUP["cmdclass"]["develop"]()
+    if editable:
+        command.editable = True
+    command.finalize_options()
+    assert command.script_dir == command.finalized == place
+
+
+def test_extras_have_what_the_package_asks_for_under_their_names():
+    """As its messages and the README tell users to install it."""
+    extras = {name: requirement_names(of) for name, of in SETUP["extras_require"].items()}
+    assert "matplotlib" in extras["plot"] and "pyarrow" in extras["study"]
+    assert {"rosbags", "matplotlib", "ros-kilted-rclpy"} <= extras["ros"]
+    assert "distributed" in extras["dask"] and {"pytest", "hypothesis"} <= extras["test"]
+    assert {"ruff", "mypy"} <= extras["lint"]
+    wheels = [text for text in SETUP["extras_require"]["ros"] if text.startswith("ros-kilted-")]
+    where = "; sys_platform == 'linux' and platform_machine == 'x86_64'"
+    assert all(text.endswith(where) for text in wheels) and len(wheels) > 10
+    checked = re.search(r"^python_version = (.*)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+    assert SETUP["python_requires"] == f">={checked.group(1)}"
 
 
 def test_the_hints_are_package_data():

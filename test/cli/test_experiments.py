@@ -88,6 +88,8 @@ def test_a_plant_makes_its_steps_under_commands_and_pushes():
     np.testing.assert_allclose(loop.trajectory.states[1], x1, atol=1e-12)
     with pytest.raises(ValueError, match=r"disturbance must have shape \(50, 1\), got \(50, 2\)"):
         closed_loop(e.plant, e.tracker, x0, STEPS, disturbance=np.zeros((STEPS, 2)))
+    with pytest.raises(ValueError, match=r"disturbance must have shape \(50, 1\), got \(49, 1\)"):
+        closed_loop(e.plant, e.tracker, x0, STEPS, disturbance=np.zeros((STEPS - 1, 1)))
 
 
 def test_substeps_are_one_unless_it_is_said():

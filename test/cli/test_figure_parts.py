@@ -223,6 +223,11 @@ def test_motions_of_bodies_are_drawn_by_components_beside_their_references(towed
         np.testing.assert_allclose(curves[1::2], target.T, atol=1e-12)
         np.testing.assert_array_equal(panel.lines[0].get_xdata(), towed.loop.trajectory.times)
     assert [p.get_xlabel() for p in shown].count("time (s)") == 2
+    named = dict(zip("xyz", [curve.get_color() for curve in shown[0].lines[::2]]))
+    *components, _ = drawn.legends[0].legend_handles
+    labels = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert labels == ["x, tracked", "y, tracked", "z, tracked", "reference"]
+    assert [handle.get_color() for handle in components] == list(named.values())
 
 
 def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):

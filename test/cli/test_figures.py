@@ -290,6 +290,8 @@ def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
     groups = [[0, 3], [1, 4], [2, 5]]
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 2, 4, 5], [0, 3]]
     assert style.pages([[i] for i in range(4)], [0.0, 1.0, 2.0, 3.0]) == [[0, 1, 2, 3]]
+    monkeypatch.setattr(style, "PANELS", 3)
+    assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 4], [2, 5], [0, 3]]
 
 
 def test_inputs_that_move_most_come_first_whatever_their_size(monkeypatch):

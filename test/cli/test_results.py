@@ -259,6 +259,8 @@ def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(boar
     )
     assert early.ros["difference_to_simulation"] < 1e-12  # as far as there is one
     assert [early.ros[name] for name in (*COUNTS, *JITTER)] == [0] * 8
+    last = recording.result(recorded(run, board.steps - 1), board, 1.0).stopped
+    assert last.startswith(f"after {board.steps - 1} of {board.steps} steps: the recording ends")
     ended = recording.result(recorded(run, wall_s=0.0), board, 1.0, "the recorder died")
     assert ended.stopped == (
         f"after {board.steps} of {board.steps} steps: the recorder died; last status of the "

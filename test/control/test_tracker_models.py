@@ -1,11 +1,13 @@
 """LQR trackers on models of different integrators stabilize the same snakeboard."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nh_control.control import lqr
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import tracker_models
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.tracker_models import TrackerModel, track
@@ -72,6 +74,36 @@ def test_the_plant_is_the_one_that_is_asked_for(monkeypatch):
     expected = swing.perturb(model, np.zeros(2), swing.perturbation)
     assert plant.configuration(x0) == pytest.approx(model.configuration(expected))
     assert plant.velocity(x0) == pytest.approx(model.velocity(expected))
+
+
+def test_what_is_told_is_of_what_has_a_weight_and_of_the_middle_third(monkeypatch):
+    """Where steps are not alike, so that their order counts."""
+    rng = np.random.default_rng(3)
+    A, B, K = rng.normal(size=(9, 3, 3)), rng.normal(size=(9, 3, 2)), rng.normal(size=(9, 2, 3))
+    errors = rng.normal(size=(10, 3))
+    saturated = np.array([[True, True], [False, True], [False, False]])
+    dsys = SimpleNamespace(ndx=3, system=SimpleNamespace(space=SimpleNamespace(nv=2)))
+    tracker = SimpleNamespace(dsys=dsys, reference=range(9), gains=SimpleNamespace(K=K))
+    scenario = SimpleNamespace(
+        model=lambda *_, **__: dsys,
+        reference=lambda *_: Trajectory(0.1, np.zeros((10, 3)), np.zeros((9, 2))),
+        tracker=lambda *_: tracker,
+        perturb=lambda *_: 0.0,
+        perturbation=None,
+        weights=(np.diag([0.0, 2.0, 1.0]),),
+        plant=lambda *_: None,
+    )
+    run = SimpleNamespace(errors=errors, saturated=saturated)
+    monkeypatch.setattr(tracker_models, "closed_loop", lambda *_: run)
+    monkeypatch.setattr(tracker_models, "convert", lambda *_: None)
+    monkeypatch.setattr(tracker_models.lqr, "linearize_along", lambda *_: (A, B))
+    (found,) = track(scenario, ("any",))
+    size = np.abs(errors[:, 1])
+    assert (found.start, found.largest, found.final) == (size[0], size.max(), size[-1])
+    assert found.rms == pytest.approx(np.sqrt(np.mean(size[5:] ** 2))) and found.saturated == 2
+    closed = [a - b @ k for a, b, k in zip(A, B, K)]
+    expected = np.linalg.eigvals(closed[5] @ closed[4] @ closed[3])
+    assert np.sort_complex(found.eigenvalues) == pytest.approx(np.sort_complex(expected))
 
 
 def test_eigenvalues_are_matched_one_to_one_and_what_is_over_is_left_out():

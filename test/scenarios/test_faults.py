@@ -427,14 +427,22 @@ def test_commands_rest_without_forces_where_prescribed_coordinates_are():
 @pytest.mark.parametrize("bad", [None, np.inf, np.nan])
 @pytest.mark.parametrize("holds", [False, True])
 def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracker(bad, holds):
-    """In step 2; a fault after it knows what came in before, and in which order."""
-    seen = []
+    """In step 2; a fault after it knows what came in before, and in which order; the fault itself
+    what went out before.
+    """
+    seen, before = [], []
 
     def through(moment):
         seen.append(([value[0] for value in moment.past], moment.before[0], moment.seed))
         return moment.value + 10
 
-    lost = spoiled("a", lambda m: None if bad is None else m.value + bad, steps=(2,))
+    def spoil(moment):
+        before.append(moment.before[0])
+        if moment.step != 2:
+            return moment.value
+        return None if bad is None else moment.value + bad
+
+    lost = spoiled("a", spoil)
     one = np.ones(1, dtype=bool)
     line = Line([lost, spoiled("b", through, memory=2)], [one, one], Commanded(1, 1), H, holds)
     passages = passed(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
@@ -444,7 +452,7 @@ def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracke
         assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [2, 2, 1], [4, 2, 2]]
     else:
         assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
-    assert [before for _, before, _ in seen][:3] == [0.0, 11.0, 12.0]
+    assert [out for _, out, _ in seen][:3] == [0.0, 11.0, 12.0] and before == [0.0, 1.0, 2.0, 2.0]
     assert {seed for *_, seed in seen} == {tuple(b"b:spoiled")}
 
 
