@@ -168,6 +168,8 @@ def test_a_second_ctrl_c_does_not_wait_and_one_after_the_end_is_nobody_s(set_han
     assert interruption.requested and not interruption._repeating.is_alive()
     interruption._on_signal(signal.SIGINT, None)  # one that was still on its way
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
+        with interruption.waiting():
+            pass
         signal.raise_signal(signal.SIGINT)
     assert interruption.requested
 

@@ -294,6 +294,11 @@ def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 4], [2, 5], [0, 3]]
 
 
+def test_a_momentum_stands_with_its_coordinate_where_there_is_one():
+    names = ("x", "w", "p_x", "p_turn", "p_")
+    assert [planar._coordinate(name, names) for name in names] == ["x", "w", "x", "p_turn", "p_"]
+
+
 def test_inputs_that_move_most_come_first_whatever_their_size(monkeypatch):
     monkeypatch.setattr(style, "PANELS", 1)
     run, time = result(PENDULUM), np.linspace(0, 1, 50)

@@ -156,6 +156,13 @@ def test_factors_on_weights_keep_them_symmetric():
     assert heavier.parameters.m == 2.5 != SWING.parameters.m
 
 
+def test_a_plant_s_numbers_change_those_of_the_model_that_the_run_has():
+    arm = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 2.0)))
+    longer = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 9.0)))
+    found = settings(arm).plant_options({"lengths.0": 5.0, "model.lengths.1": 9.0}, longer)
+    assert found.parameters == {"lengths": (5.0, 9.0)}
+
+
 def test_inputs_are_weighed_in_their_order_the_prescribed_ones_last(monkeypatch):
     system = SimpleNamespace(inputs=("push", "turn"), prescribed=("height",))
     weights = np.eye(2), np.ones((3, 3)), None
