@@ -3,6 +3,7 @@ scenarios; without a run.
 """
 
 import json
+import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -80,6 +81,23 @@ def test_a_replay_of_a_lock_step_run_that_differs_is_stopped_by_it(lockstep, mon
     }
     assert replayed(monkeypatch, lockstep, 0.0)["stopped"] == ""
     assert replayed(monkeypatch, lockstep, 0.0, "failed")["stopped"] == "failed"
+
+
+@pytest.mark.parametrize("command", ["replay", "identify"])
+def test_what_cannot_be_read_is_wrong_usage_with_its_remedy(
+    command, monkeypatch, capsys, tmp_path
+):
+    assert main([command, str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path} is no folder of `nh_control run`; of a recording say --scenario" in said
+    (tmp_path / "parameters.yaml").write_text("/**: {ros__parameters: {speed: 1}}")
+    assert main([command, str(tmp_path)]) == 2
+    assert "parameters.yaml is not of a run by `nh_control run`" in capsys.readouterr().err
+    assert main([command, str(tmp_path / "none"), "--scenario", "pendulum_swing_up"]) == 2
+    assert capsys.readouterr().err.startswith(f"nh_control: error: {tmp_path / 'none'}: ")
+    monkeypatch.setitem(sys.modules, "rosbags", None)
+    assert main([command, str(tmp_path)]) == 2
+    assert "recordings need rosbags" in capsys.readouterr().err
 
 
 def test_what_is_shown_of_a_summary(capsys, monkeypatch):

@@ -74,6 +74,14 @@ def test_every_input_has_a_step_however_many_there_are():
     assert point.setting == 20
 
 
+def test_a_time_is_that_of_the_processor_and_the_least_of_several(monkeypatch):
+    """After a run that is not timed, which may build and compile."""
+    clock, made = iter([0.0, 5.0, 5.0, 7.0, 10.0, 13.0]), []
+    monkeypatch.setattr(comparison.time, "thread_time", lambda: next(clock))
+    seconds, result = comparison.timed(lambda: made.append(1) or len(made), repeats=3)
+    assert (seconds, result, len(made)) == (2.0, 1, 4)
+
+
 def test_tolerances_of_solvers_are_half_powers_of_ten():
     assert comparison.TOLERANCES[0] == pytest.approx(1e-2)
     assert comparison.TOLERANCES[-1] == pytest.approx(comparison.TIGHTEST, rel=1e-9)

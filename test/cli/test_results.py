@@ -3,6 +3,7 @@ from a recording.
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,6 +297,7 @@ def test_a_folder_is_there_new_and_empty_or_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, second = (output.folder("board", None) for _ in range(2))
     assert first != second and first.is_dir() and second == first.with_name("board-2")
+    assert first == Path("nh_control_output/board")
     with pytest.raises(ValueError, match="add --output DIR"):
         output.folder("board", None, overwrite=True)
     (tmp_path / "file").write_text("no folder")

@@ -37,6 +37,7 @@ from nh_control.studies.reading import differences
 from nh_control.studies.running import METRICS, Bench, Run
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.settings import OPTIONS, Settings, _together
+from nh_control.studies.statistics import CONFIDENCE
 from nh_control.studies.study import Study
 from nh_control.studies.variation import parse, value
 
@@ -218,6 +219,14 @@ def trapped():
             "seeds": "2",
         }
     )
+
+
+def test_metrics_have_units_and_the_tables_their_confidence():
+    assert {name: metric.unit for name, metric in METRICS.items()} == {
+        "final_error": "m, rad", "largest_error": "m, rad", "rms_error": "m, rad",
+        "saturated": "", "constraint": "m", "energy_error": "J",
+    }  # fmt: skip
+    assert study_report.INTERVAL == f"{100 * CONFIDENCE:g} %" == "95 %"
 
 
 def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
