@@ -5,6 +5,7 @@ scenarios; without a run.
 import json
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -367,6 +368,32 @@ def test_options_of_compare_reach_the_comparison(monkeypatch):
     assert table.value.args[1:] == ("motion", 0.07)
 
 
+def test_what_was_compared_is_written_beside_its_two_figures(monkeypatch, capsys, tmp_path):
+    from nh_control.figures import comparison as figures
+    from nh_control.figures import style
+    from nh_control.runs import comparison, motion
+
+    drawn = []
+    monkeypatch.setattr(motion, "motion_of", lambda *_: None)
+    monkeypatch.setattr(comparison, "compare", lambda *_, **__: COMPARED)
+    monkeypatch.setattr(figures, "work_precision", lambda found: ("work", found))
+    monkeypatch.setattr(figures, "energy", lambda found: ("energy", found))
+    monkeypatch.setattr(style, "save", lambda draw, file: drawn.append((file, draw())))
+    words = ["compare", "snakeboard", "--output", str(tmp_path / "out"), "--json"]
+    assert main(words) == 0
+    assert drawn == [
+        (tmp_path / "out" / "work_precision.png", ("work", COMPARED)),
+        (tmp_path / "out" / "energy.png", ("energy", COMPARED)),
+    ]
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers == json.loads((tmp_path / "out" / "numbers.json").read_text())
+    assert numbers == comparing._numbers(COMPARED)
+    assert main(words) == 2 and "is not empty" in capsys.readouterr().err
+    assert main([*words[:-1], "--overwrite"]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(f"{tmp_path / 'out'}: work_precision.png, energy.png, numbers.json\n")
+
+
 # --- list ----------------------------------------------------------------------------------------
 
 
@@ -376,6 +403,7 @@ def test_a_scenario_is_explained_with_all_that_can_be_chosen():
     assert (told["scenario"], told["step_s"], told["file"]) == (
         "snakeboard", scenario.step_s, None,
     )  # fmt: skip
+    assert listing.explained(replace(scenario, file="board.py"))["file"] == "board.py"
     assert [one["name"] for one in told["initial_error"]] == [
         "position", "heading", "momentum", "seed",
     ]  # fmt: skip

@@ -292,6 +292,17 @@ def test_true_states_take_the_place_of_measured_ones_and_of_nothing_else(true):
     assert sorted(one.topic for one in found) == sorted(expected)
 
 
+def test_commands_are_of_forces_and_of_what_is_moved_by_name_or_joint(monkeypatch):
+    system = SimpleNamespace(space=None, inputs=("torque", "pull"), prescribed=("height",), nu=2)
+    scenario = SimpleNamespace(
+        make_system=lambda p: system, parameters=None, joints=(), body=None, to_bodies=None,
+        resting_bodies=lambda space: (),
+    )  # fmt: skip
+    driven = SimpleNamespace(name="hinge", input=1)
+    monkeypatch.setattr(topics, "driven_joints", lambda joints, found, n: (driven,))
+    assert topics.contents(scenario) == {"joint_commands": ["torque", "pull or hinge", "height"]}
+
+
 def test_topics_of_a_run_have_these_types():
     """As `ros2 topic list -t` and recordings show them."""
     common = {

@@ -172,6 +172,15 @@ def test_commands_act_as_far_as_actuators_can(run):
     assert far.largest == replay(experiment, replace(recording, inputs=inputs)).largest > 1e-6
 
 
+def test_a_replay_starts_with_the_model_s_velocity_whatever_the_plant_weighs(run):
+    e, recorded = run
+    at = recorded.q[-1], recorded.v[-1]
+    assert np.abs(at[1]).max() > 0.01
+    moving = replace(e, x0=e.model.measured_state(*at))
+    for mine, its in zip(replay_module._states(moving, recorded.inputs[:0]), at):
+        np.testing.assert_allclose(mine, [its], atol=1e-12)
+
+
 def test_a_replay_s_messages_are_those_of_the_plant_with_its_parameters(run, monkeypatch):
     """Where a body is may depend on them."""
     seen = []

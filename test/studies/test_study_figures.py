@@ -62,6 +62,16 @@ def test_runs_of_samples_have_the_color_of_their_success(sampled):
     assert (share.get_xlabel(), share.get_ylabel()) == ("m (kg)", "l (m)")
 
 
+def test_of_many_settings_the_first_two_that_are_numbers_are_the_axes():
+    vary = {"integrator": "midpoint,midpoint_left", "m": "1:2", "l": "log:0.5:2", "g": "9:10"}
+    study = pendulum(vary=vary, points="8")
+    columns = made(study, lambda *values: 0.1 + values[1])
+    share, errors = figures.basin(study, columns).axes[:2]
+    assert (share.get_xlabel(), share.get_ylabel()) == ("m (kg)", "l (m)")
+    seen = errors.collections[-1].get_offsets()
+    np.testing.assert_array_equal(seen, np.column_stack([columns["m"], columns["l"]]))
+
+
 def test_over_one_setting_runs_stand_in_a_line_by_success():
     study = pendulum(vary={"m": "1:2:5"}, success="0.3")
     columns = made(study, lambda m: 0.1 if m < 1.4 else 0.9, lambda m: "bad" if m > 1.9 else "")
