@@ -291,6 +291,8 @@ def test_every_page_is_saved_under_its_number_and_told_before(towed, monkeypatch
 
 def test_every_input_is_beside_its_own_reference_two_in_a_row(towed, monkeypatch):
     monkeypatch.setattr(common, "input_units", lambda scenario, system: ["N", "m", "rad", ""])
+    saturated = np.arange(40)[:, None] // 10 == np.arange(4)
+    towed = replace(towed, loop=replace(towed.loop, saturated=saturated))
     drawn = common.inputs(towed)
     times, inputs = towed.loop.trajectory.times[:-1], towed.loop.trajectory.inputs
     assert len(drawn.axes) == 4 and all(panel.get_visible() for panel in drawn.axes)
@@ -300,6 +302,7 @@ def test_every_input_is_beside_its_own_reference_two_in_a_row(towed, monkeypatch
         assert panel.get_ylabel() == (f"{name} ({unit})" if unit else name)
         np.testing.assert_array_equal(line(panel, "tracked"), [times, inputs[:, i]])
         np.testing.assert_array_equal(line(panel, "reference")[1], towed.feedforward[:, i])
+        np.testing.assert_array_equal(line(panel, "saturated")[0], times[10 * i : 10 * i + 10])
         below = panel.get_subplotspec().is_last_row()
         assert (panel.get_xlabel() == "time (s)") == below
 

@@ -190,7 +190,8 @@ def states(steps, beside=2.0, began=0.0, lost=()):
     for k in steps:
         at = began + 10.0 * k
         body = odometry(at + beside, float(k), axangle2quat([0, 0, 1], 1.5 * k))
-        both = [("joint_states", joints(at, 0.1 * k), at + 4), ("odom", body, at + beside + 4)]
+        moving = joints(at, 0.1 * k, velocity=(3.0, 2.0, 1.0 + k))
+        both = [("joint_states", moving, at + 4), ("odom", body, at + beside + 4)]
         found += [one for one in sorted(both, key=lambda one: one[2]) if (one[0], k) not in lost]
     return found
 
@@ -206,7 +207,7 @@ def test_a_state_has_the_time_of_its_newest_part_and_the_numbers_of_all(read):
     np.testing.assert_allclose(found.times_s, [0, 0.01, 0.02, 0.03], atol=1e-12)
     np.testing.assert_allclose(found.q[:, 2], 1.5 * np.arange(4), atol=1e-12)
     np.testing.assert_allclose(found.q[:, 0], 0.1 * np.arange(4), atol=1e-15)
-    assert found.q[:, 3].tolist() == [0, 1, 2, 3]
+    assert found.q[:, 3].tolist() == [0, 1, 2, 3] and found.v[:, 0].tolist() == [1, 2, 3, 4]
     assert found.v[0].tolist() == [1.0, found.v[0, 1], 8.0, 6.0, 7.0] and found.moving.all()
     assert found.u.tolist() == [[2.0, 1.0], [4.0, 3.0]]
     assert (found.sent_ns / MS).tolist() == [1009, 1029]

@@ -1,5 +1,7 @@
 """Statistics of studies against what is known in closed form, and their figures by their data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -205,6 +207,8 @@ def test_shares_are_of_the_runs_that_there_are_and_failures_are_no_successes():
     assert (found["success"]["count"], found["success"]["share"]) == (5, 5 / 15)
     assert (found["failed"]["count"], found["failed"]["share"]) == (10, 10 / 15)
     assert found["success"]["final_error_at_most"] == 0.05
+    lax = statistics(replace(study, success=0.25), columns)["success"]
+    assert lax["final_error_at_most"] == 0.25
 
 
 def test_the_worst_run_is_the_one_farthest_from_zero_by_its_own_number():
