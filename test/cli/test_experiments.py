@@ -10,6 +10,8 @@ import pytest
 
 from nh_control import Trajectory, scenarios
 from nh_control.discrete.plant import advance
+from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.runs import simulation
 from nh_control.runs import summary as summary_module
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.fault_effects import FaultEffect
@@ -96,6 +98,20 @@ def test_substeps_are_one_unless_it_is_said():
     e = made(perturbation=moved())
     plain = closed_loop(e.plant, e.tracker, e.x0, 5).trajectory.states
     np.testing.assert_allclose(plain, e.run().trajectory.states[:6], atol=1e-12)
+
+
+def test_a_run_that_fails_ends_with_the_last_state_and_says_at_which_step(monkeypatch):
+    def run(self, watch):
+        for _ in range(4):
+            self.k += 1
+            self._record.states[self.k] = self._record.plant_states[self.k] = [self.k, 0.0]
+        raise StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
+
+    monkeypatch.setattr(simulation.Loop, "run", run)
+    loop = made().run()
+    assert loop.failure.step == 4 and len(loop.trajectory) == len(loop.saturated) == 4
+    assert loop.trajectory.states[:, 0].tolist()[1:] == [1, 2, 3, 4]
+    assert len(loop.errors) == len(loop.energy) == 5
 
 
 def test_without_feedback_faults_do_not_bring_it_back():

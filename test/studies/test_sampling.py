@@ -138,8 +138,9 @@ def test_what_no_run_could_be_made_of_is_refused(keys, words):
 
 
 def test_indices_end_where_the_runs_do():
-    with pytest.raises(IndexError, match="0 ... 2"):
-        study(vary={"m": "1,2,3"}).point(3)
+    for index in (3, -1):
+        with pytest.raises(IndexError, match=f"run {index}: the runs are 0 ... 2"):
+            study(vary={"m": "1,2,3"}).point(index)
 
 
 def test_a_file_reads_as_it_was_written(tmp_path):
