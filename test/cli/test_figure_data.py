@@ -282,6 +282,17 @@ def test_sticks_are_the_longest_axes_seen_from_one_side():
     np.testing.assert_allclose(cable[1] - cable[0], [right, rise], atol=1e-12)
 
 
+def test_a_stick_is_where_its_shape_is_in_its_frame():
+    """Turned with it: what lies along the frame's x is seen along y."""
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    ends = []
+    for offset, position in (((0.3, 0.0, 0.5), (1.0, 2.0, 3.0)), ((0, 0, 0), (1.0, 2.3, 3.5))):
+        rod = Shape("cylinder", (0.1, 0.1, 1.1), (1.0, 0.0, 0.0), "rod", offset=offset)
+        visual = VisualModel("odom", lambda p, q: {}, (rod,), trail="rod")
+        ends.append(sticks._flat(visual, {"rod": Pose(np.array(position), quarter)}))
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
+
+
 def test_stick_figures_stand_side_by_side_with_their_ghosts_on_their_places():
     rod = Shape("box", (0.2, 0.2, 1.0), (1.0, 0.0, 0.0), "rod")
     at = {x: {"rod": Pose(np.array([x, 0.0, 0.0]), np.eye(3))} for x in (0.0, 1.0)}

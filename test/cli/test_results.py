@@ -305,7 +305,8 @@ def test_a_folder_is_there_new_and_empty_or_refused(tmp_path, monkeypatch):
         output.folder("board", "file")
     assert output.folder("board", "new/deep").is_dir()
     assert output.folder("board", "new/deep").is_dir()  # still empty
-    for name in ("mine.txt", output.RESULTS):
+    for name in ("mine.txt", "results.npz", "summary.json", "parameters.yaml", "study.yaml",
+                 "runs.sqlite", "runs.parquet", "statistics.json"):  # fmt: skip
         (tmp_path / "new/deep" / name).write_text("")
     with pytest.raises(FileExistsError, match="is not empty"):
         output.folder("board", "new/deep")

@@ -62,6 +62,16 @@ def test_runs_of_samples_have_the_color_of_their_success(sampled):
     assert (share.get_xlabel(), share.get_ylabel()) == ("m (kg)", "l (m)")
 
 
+def test_a_cell_of_a_grid_has_the_share_of_its_runs_that_succeed():
+    study = pendulum(
+        vary={"m": "1,2", "l": "1,2,3", "integrator": "midpoint,midpoint_left"}, success="0.5"
+    )
+    columns = made(study, lambda m, length, name: 0.1 if m > 1 or name == "midpoint" else 0.9)
+    share, median = figures.basin(study, columns).axes[:2]
+    assert share.collections[0].get_array().tolist() == [[0.5, 1.0]] * 3
+    np.testing.assert_allclose(median.collections[0].get_array(), [[0.5, 0.1]] * 3)
+
+
 def test_of_many_settings_the_first_two_that_are_numbers_are_the_axes():
     vary = {"integrator": "midpoint,midpoint_left", "m": "1:2", "l": "log:0.5:2", "g": "9:10"}
     study = pendulum(vary=vary, points="8")
