@@ -54,7 +54,7 @@ class HeavyTopParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.isclose(np.linalg.norm(self.chi), 1.0, atol=1e-12):
+        if not np.isclose(np.linalg.norm(self.chi), 1.0, rtol=0.0, atol=1e-5):
             raise ValueError(f"HeavyTopParameters.chi must be a unit vector, got {self.chi}")
 
 
