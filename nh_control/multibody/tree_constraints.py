@@ -96,7 +96,7 @@ class Rows:
         return Row(SQUARE, *ends, none, none, constraint.length)
 
     def _along(self, a: Point | str, b: Point | str, way: np.ndarray, turning: bool) -> Row:
-        way = self._direction(a, way) if turning else way
+        way = self._direction(a, way) if turning else self.axes[WORLD].T @ way
         return Row(ALONG, self._point(a), self._point(b), way, np.zeros(3), turning=turning)
 
     def _turned(

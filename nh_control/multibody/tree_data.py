@@ -23,8 +23,8 @@ from nh_control.multibody.frames import (
     Spherical,
     prismatic,
 )
-from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.tree_constraints import Row, Rows, unknown_constraint
+from nh_control.multibody.tree_plane import axes_of, normals, upright
 from nh_control.multibody.tree_wrenches import Push, carriers, pushes, unknown_wrench
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 ALL = [0, 1, 2, 3, 4, 5]
-FREE = {Revolute: [2], Prismatic: [5], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
+FREE = {Revolute: [2], Prismatic: [3], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
 """Components of a twist in the kernel's axes that a joint leaves free, of others all."""
 REGULAR = 1e-9
 """Part of the other inertias that counts as some."""
@@ -97,7 +97,15 @@ class TreeData:
     @cached_property
     def axes(self) -> dict[str, np.ndarray]:
         """The kernel's axes (3, 3) in those of the moving frames, and of the world."""
-        return {WORLD: np.eye(3), **{frame.name: _axes(frame) for frame in self.frames}}
+        normals = self.normals
+        world = upright(normals[WORLD]) if normals else np.eye(3)
+        own = {frame.name: axes_of(frame, normals.get(frame.name)) for frame in self.frames}
+        return {WORLD: world, **own}
+
+    @cached_property
+    def normals(self) -> dict[str, np.ndarray]:
+        """The normal of the plane in which all moves, in the axes of the frames, if it does."""
+        return normals(self.model, self.frames)
 
     @cached_property
     def pushes(self) -> list[Push]:
@@ -148,9 +156,10 @@ class TreeData:
         springs = (e for e in model.elements if isinstance(e, JointSpring))
         at_zero = sum(spring.stiffness * spring.rest**2 for spring in springs)
         shared = len(self.leaders), len(self.followers), at_zero
-        pushed = len(self.pushes), len(self.carriers), *6 * (UNUSED,)
+        pushed = len(self.pushes), len(self.carriers), bool(self.normals), *5 * (UNUSED,)
         more = (self.n_wide, left, len(self.rows), *shared, *pushed)
-        header = [*counts, *more, *model.gravity, 0.0]
+        gravity = self.axes[WORLD].T @ np.array(model.gravity)
+        header = [*counts, *more, *gravity, 0.0]
         rows = (row.packed() for row in self.rows)
         pushes = (push.packed() for push in self.pushes)
         return np.concatenate([header, *self._joints(), actuated, *rows, *pushes])
@@ -183,7 +192,7 @@ class TreeData:
             if isinstance(frame.joint, Revolute):
                 placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
             else:
-                position = position + mimic.offset * placed[:, 2]
+                position = position + mimic.offset * placed[:, 0]
             vectors = map(_padded, (placed.T, position, first, inertia))
             joints.append(np.concatenate([numbers, *vectors]))
             wide += not _is_scalar(frame)
@@ -257,7 +266,7 @@ class TreeData:
 
 def moves_mass(frame: Frame, part: RigidMass) -> bool:
     """Whether every motion of a joint alone gives kinetic energy to what moves with its frame."""
-    axes = _axes(frame)
+    axes = axes_of(frame)
     mass, first, inertia = _moments(part, axes)
     lever = np.cross(np.eye(3), first)
     spatial = np.block([[inertia, lever], [lever.T, mass * np.eye(3)]])
@@ -283,14 +292,6 @@ def _is_scalar(frame: Frame) -> bool:
 def _upright(joint: Joint) -> Joint:
     """The joint in the kernel's axes."""
     return Planar(UPRIGHT) if isinstance(joint, Planar) else joint
-
-
-def _axes(frame: Frame) -> np.ndarray:
-    """The kernel's axes (3, 3) in the frame's own, the joint's axis last."""
-    if isinstance(frame.joint, (Revolute, Prismatic, Planar)):
-        axis = np.array(frame.joint.axis)
-        return np.column_stack([plane_axes(axis), axis])
-    return np.eye(3)
 
 
 def _moments(part: RigidMass | None, own: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FILES = (
     "tree",
+    "tree_motion",
     "tree_wide",
     "tree_push",
     "tree_sweep",

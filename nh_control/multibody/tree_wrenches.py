@@ -87,7 +87,7 @@ def pushes(model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray])
             for k, component in enumerate(entry.components):
                 number, turning = WRENCH.index(component), entry.axes == "body"
                 way = np.eye(3)[number % 3]
-                way = axes[anchor].T @ turn @ way if turning else way
+                way = axes[anchor].T @ turn @ way if turning else axes[WORLD].T @ way
                 yield Push(index[anchor], number < 3, turning, place + k, position, way)
         place += len(entry.names(model.tree))
 

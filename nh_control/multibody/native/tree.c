@@ -3,12 +3,12 @@
  * routine is called with, a[X], a[U], a[P], ...; a[TREE] is the model, a[MEMORY] one thread's
  * room.
  *
- * A body's frame is that of the joint that moves it, with the joint's axis as its z if it has one
- * coordinate. Twists (w, v), and wrenches (m, f), dual to them, are about the frame's origin and
- * in the world's axes: from a body to its parent only the origin shifts. Changes of them are those
- * that the body sees, as if the axes turned with it. A vector is three numbers and a zero, so that
- * it fits a vector register; all sums are written out, so that the bits do not depend on the
- * processor. */
+ * A body's frame is that of the joint that moves it: a revolute joint turns about its z, a
+ * prismatic one slides along its x. Twists (w, v), and wrenches (m, f), dual to them, are about
+ * the frame's origin and in the world's axes: from a body to its parent only the origin shifts.
+ * Changes of them are those that the body sees, as if the axes turned with it. A vector is three
+ * numbers and a zero, so that it fits a vector register; all sums are written out, so that the
+ * bits do not depend on the processor. */
 #include <math.h>
 #include <string.h>
 
@@ -44,16 +44,15 @@ typedef struct {
     v4 inertia[3];   /* rows of the inertia about the frame's origin */
 } Joint;
 
-/* What a sweep knows of a body: columns of its rotation, the last of them its joint's axis,
- * position in the parent, twist `nu` that the parent gives it and its own `xi`, mass times center,
- * the wrenches `b` (momentum) and `am` (torque of gravity) of all that it carries; bounds on the
- * size of their terms; then Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of
- * all. */
+/* What a sweep knows of a body: columns of its rotation, position in the parent, twist `nu` that
+ * the parent gives it and its own `xi`, mass times center, the wrenches `b` (momentum) and `am`
+ * (torque of gravity) of all that it carries; bounds on the size of their terms; then Newton's
+ * equation: (dam, db) = H (turn, dxi) + c, mass times center of all. */
 typedef struct {
     v4 column[3], p;
     v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
-    v4 H[9][3], c[3], x[3], carried;
+    v4 H[27], c[3], x[3], carried;
     double torque, moment, force, rate, begun, depth, unused[2];
 } Body;
 
@@ -125,16 +124,18 @@ typedef struct {
 
 typedef struct {
     double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held, pushes, carriers,
-        unused[6]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches,
+        plane,
+        unused[5]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches,
                       `m` constraints, `pushes`, functions of the kinds of joints; np: parameters
                       and h; left: part of the forces at the start; leaders: joints that others
                       follow; held: stiffness times the square of rest of all springs; carriers:
-                      coordinates that carry something pushed */
+                      coordinates that carry something pushed; plane: all moves in one, whose
+                      normal is the world's z */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu, m, leaders, pushes,
+    int n, nq, nv, nz, nu, m, leaders, pushes, plane,
         all;                 /* all: rates of all joints, with those that follow others */
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
@@ -246,6 +247,7 @@ static Tree tree_at(double *const *a)
               .m = (int)s->m,
               .leaders = (int)s->leaders,
               .pushes = (int)s->pushes,
+              .plane = (int)s->plane,
               .all = (int)(s->nv + s->followers),
               .left = s->left,
               .gravity = s->gravity};
@@ -302,30 +304,11 @@ INLINE v4 inward(const Body *b, v4 x)
     return sums(b->column[0] * x, b->column[1] * x, b->column[2] * x);
 }
 INLINE v4 outward(const Body *b, v4 x) { return combine(b->column, x); }
-INLINE double dot9(const v4 *a, const v4 *b)
-{
-    return sum(a[0] * b[0] + a[1] * b[1] + a[2] * b[2]);
-}
+INLINE v4 axis_of(const Joint *j, const v4 *column) { return column[j->kind == REVOLUTE ? 2 : 0]; }
 
 /* The world, which carries all. */
 static const Body WORLD_BODY = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
 INLINE const Body *parent_of(const Tree *t, const Joint *j)
 {
     return j->parent < 0 ? &WORLD_BODY : t->bodies + (int)j->parent;
-}
-
-/* Motion (turn, dxi) of a body from its parent's; wrenches (am, bm, bf) of the parent from the
- * body's, but for the weight's lever. */
-INLINE void move_out(const Body *b, const v4 *x, v4 *y)
-{
-    y[0] = x[0];
-    y[1] = x[1];
-    y[2] = x[2] - cross(b->p, x[1]);
-}
-
-INLINE void add_in(const Body *b, const v4 *y, v4 *x)
-{
-    x[0] += y[0];
-    x[1] += y[1] + cross(b->p, y[2]);
-    x[2] += y[2];
 }

@@ -28,9 +28,10 @@ static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
     const double by = j->prescribed > 0 ? (s.kind == BY_Q ? -1 : 1) / t->h : s.kind == BY_SHARED;
     const Body *b = t->bodies + s.body;
     v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
-    for (int i = 0; i < 3; ++i) y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
-    add_in(b, y, x);
-    for (int i = 0; i < 9; ++i) c[(int)j->parent][i][lane] += j->ratio * x[i / 3][i % 3];
+    for (int i = 0; i < parts(t->plane); ++i)
+        y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
+    add_in(b, y, x, t->plane);
+    add_to_lane(t, c[(int)j->parent], lane, j->ratio, x);
 }
 
 /* Its own motion, and what it changes in the rows of the state after the step. */
@@ -42,19 +43,20 @@ static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
     const Wide *w = t->wides + (int)j->wide;
     if (j->prescribed > 0) {
         const double by = (s.kind == BY_Q ? -1 : 1) / t->h;
-        for (int i = 0; i < 9 && j->prescribed != IDLE; ++i)
-            x[i][lane] +=
-                j->ratio * ((s.kind == BY_Q) * o->phi_q[i / 3][i % 3] + by * o->phi[i / 3][i % 3]);
+        if (j->prescribed != IDLE) {
+            add_to_lane(t, x, lane, j->ratio * (s.kind == BY_Q), o->phi_q);
+            add_to_lane(t, x, lane, j->ratio * by, o->phi);
+        }
         after[0][0][lane] = s.kind == BY_PRESCRIBED;
         after[0][1][lane] = by;
     } else if (s.kind == BY_Q) {
-        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o[m].phi_q[i / 3][i % 3];
+        add_to_lane(t, x, lane, j->ratio, o[m].phi_q);
         for (int l = 0; l < n; ++l) {
             after[l][0][lane] += n > 1 ? w->Eq[n * l + m] : v < t->nv;
             after[l][1][lane] += n > 1 ? w->source1[n * l + m] : j->ratio * o->source1;
         }
     } else if (s.kind == BY_SHARED) {
-        for (int i = 0; i < 9; ++i) x[i][lane] += j->ratio * o->phi[i / 3][i % 3];
+        add_to_lane(t, x, lane, j->ratio, o->phi);
         after[0][0][lane] += v < t->nv ? t->h : 0.0;
         after[0][1][lane] += j->ratio * o->slope1;
     }
@@ -109,13 +111,13 @@ INLINE void put(double *row, int count, v8 x)
 }
 
 /* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
-static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab,
-                    double *dz)
+INLINE void columns_in(const Tree *t, const Source *s, int count, int first, int nw, double *ab,
+                       double *dz, int plane)
 {
     v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
     const Jumps jumps = jumps_at(t, right + t->all);
     unsigned char *state = (unsigned char *)(jumps.weight + t->n);
-    memset(c, 0, sizeof *c * t->n);
+    for (int i = 0; i < t->n; ++i) memset(c[i], 0, sizeof(v8) * components(plane));
     memset(right, 0, sizeof(v8) * t->all);
     memset(state, 0, t->n);
     begin_shared(t, count, first, nw, ab, dz);
@@ -141,22 +143,23 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
         if (!(state[i] & HAS_WRENCHES) || t->joints[i].prescribed == IDLE) continue;
         const Joint *j = t->joints + i;
-        const int n = (int)j->size;
+        const int n = plane ? 1 : (int)j->size;
         const Row *o = t->rows + (int)j->v;
         v8 m[9];
-        for (int k = 0; k < 9; ++k) m[k] = c[i][k];
+        for (int k = 0; k < components(plane); ++k) m[k] = c[i][k];
         for (int l = 0; l < n && !j->prescribed; ++l) {
-            const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
-            for (int k = 0; k < 9; ++k) m[k] -= o[l].column[k / 3][k % 3] * by;
+            const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
+            add_lanes(-by, o[l].column, m, plane);
         }
         if (j->parent >= 0) {
-            lanes_in(t->bodies + i, m, c[(int)j->parent]);
+            lanes_in(t->bodies + i, m, c[(int)j->parent], plane);
             state[(int)j->parent] |= HAS_WRENCHES | MOVES;
         }
     }
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
-        const int n = (int)j->size, v = (int)j->v, lead = (int)j->lead, parent = (int)j->parent;
+        const int n = plane ? 1 : (int)j->size, v = (int)j->v, lead = (int)j->lead,
+                  parent = (int)j->parent;
         const Row *o = t->rows + v;
         const Wide *w = t->wides + (int)j->wide;
         v8 after[MOST][2], change[MOST];
@@ -164,27 +167,28 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
         const int carried = parent >= 0 && state[parent] & MOVES && j->prescribed != IDLE;
         if (carried) state[i] |= MOVES;
         if (state[i] & MOVES) {
-            if (carried) lanes_out(t->bodies + i, x[parent], x[i]);
+            if (carried) lanes_out(t->bodies + i, x[parent], x[i], plane);
             else memset(x[i], 0, sizeof x[i]);
             if (!j->prescribed) {
                 for (int l = 0; l < n; ++l)
-                    change[l] = -(right[v + l] + dot_lanes(o[l].row, x[i]));
-                for (int l = 0; l < n; ++l) after[l][1] = dot_lanes(o[l].row1, x[i]);
+                    change[l] = -(right[v + l] + dot_lanes(o[l].row, x[i], plane));
+                for (int l = 0; l < n; ++l) after[l][1] = dot_lanes(o[l].row1, x[i], plane);
                 for (int l = 0; l < n; ++l) {
-                    if (state[i] & HAS_WRENCHES) after[l][1] += dot_lanes(o[l].left1, c[i]);
+                    if (state[i] & HAS_WRENCHES) after[l][1] += dot_lanes(o[l].left1, c[i], plane);
                     for (int m = 0; m < n; ++m) {
                         after[l][0] += (n > 1 ? w->Ez[n * l + m] : t->h) * change[m];
                         after[l][1] += (n > 1 ? w->slope1[n * l + m] : o->slope1) * change[m];
                     }
-                    for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+                    add_lanes(change[l], o[l].phi, x[i], plane);
                 }
             }
             if (j->prescribed < 0) {
-                change[0] = -(right[v] + dot_lanes(o->left, c[i]) + dot_lanes(o->row, x[i]));
-                after[0][1] = dot_lanes(o->left1, c[i]) + dot_lanes(o->row1, x[i]);
+                change[0] =
+                    -(right[v] + dot_lanes(o->left, c[i], plane) + dot_lanes(o->row, x[i], plane));
+                after[0][1] = dot_lanes(o->left1, c[i], plane) + dot_lanes(o->row1, x[i], plane);
             }
             if (state[i] & OF_NUMBERS) {
-                for (int k = 0; k < 9; ++k) x[i][k] += jumps.own[i][k];
+                for (int k = 0; k < components(plane); ++k) x[i][k] += jumps.own[i][k];
                 for (int l = 0; l < n; ++l)
                     for (int k = 0; k < 2; ++k) after[l][k] += jumps.extra[v + l][k];
             }
@@ -205,6 +209,13 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
             if (!j->prescribed) put(dz + (size_t)nw * (v + l) + first, count, change[l]);
         }
     }
+}
+
+static void columns(const Tree *t, const Source *s, int count, int first, int nw, double *ab,
+                    double *dz)
+{
+    if (t->plane) columns_in(t, s, count, first, nw, ab, dz, 1);
+    else columns_in(t, s, count, first, nw, ab, dz, 0);
 }
 
 /* All columns by coordinates from..end - 1 of one kind. */

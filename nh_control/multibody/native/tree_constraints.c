@@ -36,11 +36,11 @@ static void place_bodies(const Tree *t, const double *q)
                 const double c = cos(*at), s = sin(*at);
                 column[0] = c * j->column[0] + s * j->column[1];
                 column[1] = c * j->column[1] - s * j->column[0];
-            } else p += *at * j->column[2];
+            } else p += *at * j->column[0];
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);
             moved->w = j->kind == REVOLUTE ? b->column[2] : vec(0, 0, 0);
-            moved->v = j->kind == REVOLUTE ? vec(0, 0, 0) : b->column[2];
+            moved->v = j->kind == REVOLUTE ? vec(0, 0, 0) : b->column[0];
             continue;
         }
         Node *o = t->nodes + (int)j->wide;

@@ -12,155 +12,146 @@
 static const v4 UNITS[3] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
 
 /* H of a body alone; those of its children are added to it. */
-INLINE void own_inertia(const Joint *j, Body *b)
+INLINE void own_inertia(const Joint *j, Body *b, int plane)
 {
     const v4 zero = vec(0, 0, 0), c = b->first;
     const v4 lever[3] = {vec(0, -c[2], c[1]), vec(c[2], 0, -c[0]), vec(-c[1], c[0], 0)};
     const v4 J[3] = {outward(b, j->inertia[0]), outward(b, j->inertia[1]),
                      outward(b, j->inertia[2])};
-    for (int i = 0; i < 3; ++i) {
-        b->H[i][0] = b->H[i][1] = b->H[i][2] = zero;
-        b->H[3 + i][0] = b->H[6 + i][0] = zero;
-        b->H[3 + i][1] = J[0][i] * b->column[0] + J[1][i] * b->column[1] + J[2][i] * b->column[2];
-        b->H[3 + i][2] = lever[i];
-        b->H[6 + i][1] = -lever[i];
-        b->H[6 + i][2] = j->mass * UNITS[i];
+    for (int i = turns_from(plane); i < 3; ++i) {
+        const v4 about =
+            plane ? j->inertia[2][2] * UNITS[2]
+                  : J[0][i] * b->column[0] + J[1][i] * b->column[1] + J[2][i] * b->column[2];
+        pack(zero, zero, zero, row_of(b->H, 0, i, plane), plane);
+        pack(zero, about, lever[i], row_of(b->H, 1, i, plane), plane);
     }
+    for (int i = 0; i < ways(plane); ++i)
+        pack(zero, -lever[i], j->mass * UNITS[i], row_of(b->H, 2, i, plane), plane);
     b->carried = c;
 }
 
 /* The torque of gravity g on first moments c turns by g x turn: c x (g x turn) = g (c . turn) - (c
  * . g) turn. */
-INLINE void add_weight(v4 g, Body *b)
+INLINE void add_weight(v4 g, Body *b, int plane)
 {
     const double along = dot(b->carried, g);
-    for (int i = 0; i < 3; ++i) b->H[i][0] += g[i] * b->carried - along * UNITS[i];
+    for (int i = turns_from(plane); i < 3; ++i) {
+        const v4 turned = g[i] * b->carried - along * UNITS[i];
+        *row_of(b->H, 0, i, plane) += plane ? turned[2] * UNITS[0] : turned;
+    }
 }
 
 /* H of a body, which has begun with its own. */
-INLINE void begin_inertia(const Joint *j, Body *b)
+INLINE void begin_inertia(const Joint *j, Body *b, int plane)
 {
-    if (!b->begun) own_inertia(j, b);
+    if (!b->begun) own_inertia(j, b, plane);
     b->begun = 1.0;
 }
 
-/* A row of H without what the joint of n coordinates takes up, by motions of the parent. */
-INLINE void free_row(const Body *b, const Row *o, int n, int i, int part, v4 *h)
+/* A row of H without what the joint of n coordinates takes up, by motions of the parent; parts
+ * from `part` on. */
+INLINE void free_row(const Body *b, const Row *o, int n, int block, int i, int part, v4 *h,
+                     int plane)
 {
-    for (int c = part; c < 3; ++c) h[c] = b->H[i][c];
+    const v4 *row = b->H + parts(plane) * place_in(block, i, plane);
+    for (int c = part; c < parts(plane); ++c) h[c] = row[c];
     for (int l = 0; l < n; ++l) {
-        const double f = o[l].column[i / 3][i % 3];
-        for (int c = part; c < 3; ++c) h[c] -= f * o[l].row[c];
+        const double f = component(o[l].column, place_in(block, i, plane), plane);
+        for (int c = part; c < parts(plane); ++c) h[c] -= f * o[l].row[c];
     }
-    h[1] += cross(b->p, h[2]);
+    move_in(b, h, plane);
 }
 
-/* Adds F^T (H - column row) F to the parent's H; parts (am, turn), (bm, dw), (bf, dv) of both from
- * `part` on. */
-INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *parent, int part)
+/* Adds F^T (H - column row) F to the parent's H, of a mass matrix without turns. */
+INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *parent, int mass,
+                        int plane)
 {
     const v4 p = b->p;
+    const int end = parts(plane), part = mass && !plane;
     v4 f[3][3], h[3];
-    for (int l = 0; l < n; ++l)
-        for (int c = 0; c < 3; ++c) {
-            o[l].column_in[c] =
-                c == 1 ? o[l].column[1] + cross(p, o[l].column[2]) : o[l].column[c];
-            o[l].row_in[c] = c == 1 ? o[l].row[1] + cross(p, o[l].row[2]) : o[l].row[c];
-        }
-    for (int i = 0; i < 3; ++i) {
-        free_row(b, o, n, 6 + i, part, f[i]);
-        for (int c = part; c < 3; ++c) parent->H[6 + i][c] += f[i][c];
+    for (int l = 0; l < n; ++l) {
+        for (int c = 0; c < end; ++c)
+            o[l].column_in[c] = o[l].column[c], o[l].row_in[c] = o[l].row[c];
+        move_in(b, o[l].column_in, plane);
+        move_in(b, o[l].row_in, plane);
     }
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < ways(plane); ++i) {
+        free_row(b, o, n, 2, i, part, f[i], plane);
+        v4 *to = row_of(parent->H, 2, i, plane);
+        for (int c = part; c < end; ++c) to[c] += f[i][c];
+    }
+    for (int i = turns_from(plane); i < 3; ++i) {
         const int y = (i + 1) % 3, z = (i + 2) % 3;
-        free_row(b, o, n, 3 + i, part, h);
-        for (int c = part; c < 3; ++c)
-            parent->H[3 + i][c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
+        free_row(b, o, n, 1, i, part, h, plane);
+        v4 *to = row_of(parent->H, 1, i, plane);
+        for (int c = part; c < end; ++c) to[c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
     }
-    for (int i = 0; i < 3 && !part; ++i) {
-        free_row(b, o, n, i, part, h);
-        for (int c = part; c < 3; ++c) parent->H[i][c] += h[c];
+    for (int i = turns_from(plane); i < 3 && !mass; ++i) {
+        free_row(b, o, n, 0, i, part, h, plane);
+        v4 *to = row_of(parent->H, 0, i, plane);
+        for (int c = 0; c < end; ++c) to[c] += h[c];
     }
     parent->carried += j->weight * p;
 }
 
 /* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the
  * momentum after the step and by q. */
-INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes)
+INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes, int plane)
 {
     Row *o = t->rows + (int)j->v;
+    const int end = parts(plane), turns = j->kind == REVOLUTE;
     const double k = t->k;
-    const v4 zero = vec(0, 0, 0), S = b->column[2];
-    const int turns = j->kind == REVOLUTE;
-    v4 n_w, n_v, e_w, e_v, e_a, extra, bend = zero;
+    const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
+    v4 moved[3], unit[3], bent[3], met[3]; /* met: `bent` but for what a turn gives */
     if (turns) {
-        n_w = cross(b->nu_w, S);
-        n_v = cross(b->nu_v, S);
-        e_a = cross(S, b->am);
-        e_w = cross(S, b->bm);
-        e_v = cross(S, b->bf);
-        extra = zero;
-        bend = S;
+        const v4 e_w = cross(S, b->bm), e_v = cross(S, b->bf);
+        pack(S, cross(b->nu_w, S), cross(b->nu_v, S), moved, plane);
+        pack(zero, S, zero, unit, plane);
+        pack(cross(S, b->am), e_w, e_v, bent, plane);
+        pack(zero, e_w, e_v, met, plane);
     } else {
-        n_w = zero;
-        n_v = cross(b->nu_w, S);
-        e_a = j->weight * cross(S, t->gravity);
-        e_w = cross(S, b->bf);
-        e_v = zero;
-        extra = k * e_a;
+        pack(zero, zero, cross(b->nu_w, S), moved, plane);
+        pack(zero, zero, S, unit, plane);
+        pack(j->weight * cross(S, t->gravity), cross(S, b->bf), zero, bent, plane);
+        for (int c = 0; c < end; ++c) met[c] = bent[c];
     }
-    const v4 unit_w = turns ? S : zero, unit_v = turns ? zero : S;
-    o->phi[0] = k * bend;
-    o->phi[1] = k * n_w + unit_w;
-    o->phi[2] = k * n_v + unit_v;
-    o->left[0] = k * bend;
-    o->left[1] = k * n_w - unit_w;
-    o->left[2] = k * n_v - unit_v;
-    times_columns(b->H, o->phi, o->column);
-    o->column[0] += k * e_a;
-    o->column[1] += k * e_w;
-    o->column[2] += k * e_v;
-    times_rows(o->left, b->H, o->row);
-    o->row[0] += extra;
-    o->row[1] += k * e_w;
-    o->row[2] += k * e_v;
-    o->pivot = dot9(o->row, o->phi) - k * k * j->stiffness - t->left * t->h * j->damping;
+    for (int c = 0; c < end; ++c) {
+        o->phi[c] = k * moved[c] + unit[c];
+        o->left[c] = k * moved[c] - unit[c];
+    }
+    times_columns(b->H, o->phi, o->column, plane);
+    times_rows(o->left, b->H, o->row, plane);
+    for (int c = 0; c < end; ++c) o->column[c] += k * bent[c], o->row[c] += k * met[c];
+    o->pivot = inner(o->row, o->phi, plane) - k * k * j->stiffness - t->left * t->h * j->damping;
     if (!slopes) return;
-    o->left1[0] = o->left[0];
-    o->left1[1] = k * n_w + unit_w;
-    o->left1[2] = k * n_v + unit_v;
-    times_rows(o->left1, b->H, o->row1);
-    o->row1[0] += extra;
-    o->row1[1] += k * e_w;
-    o->row1[2] += k * e_v;
-    o->slope1 = dot9(o->row1, o->phi) - k * k * j->stiffness - (1 - t->left) * t->h * j->damping;
-    o->phi_q[0] = bend;
-    o->phi_q[1] = n_w;
-    o->phi_q[2] = n_v;
-    times_columns(b->H, o->phi_q, o->column_q);
-    o->column_q[0] += e_a;
-    o->column_q[1] += e_w;
-    o->column_q[2] += e_v;
-    o->source = dot9(o->row, o->phi_q) - k * j->stiffness;
-    o->source1 = dot9(o->row1, o->phi_q) - k * j->stiffness;
+    for (int c = 0; c < end; ++c) o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
+    times_rows(o->left1, b->H, o->row1, plane);
+    times_columns(b->H, o->phi_q, o->column_q, plane);
+    for (int c = 0; c < end; ++c) o->row1[c] += k * met[c], o->column_q[c] += bent[c];
+    o->slope1 =
+        inner(o->row1, o->phi, plane) - k * k * j->stiffness - (1 - t->left) * t->h * j->damping;
+    o->source = inner(o->row, o->phi_q, plane) - k * j->stiffness;
+    o->source1 = inner(o->row1, o->phi_q, plane) - k * j->stiffness;
 }
 
 /* The same of the mass matrix in the place of r_z, as if nothing moved and gravity did not turn */
-INLINE void mass_row(const Tree *t, const Joint *j, const Body *b)
+INLINE void mass_row(const Tree *t, const Joint *j, const Body *b, int plane)
 {
     Row *o = t->rows + (int)j->v;
-    const v4 zero = vec(0, 0, 0), S = b->column[2];
-    const int part = j->kind == REVOLUTE ? 1 : 2;
-    v4 all[9];
-    for (int i = 3; i < 9; ++i) all[i] = b->H[i][part] * S;
-    o->phi[0] = o->left[0] = o->column[0] = o->row[0] = zero;
-    for (int c = 1; c < 3; ++c) {
-        o->phi[c] = c == part ? S : zero;
-        o->left[c] = -o->phi[c];
-        o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
-        o->row[c] = -o->column[c];
+    const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
+    const int turns = j->kind == REVOLUTE, part = turns ? 1 : 2;
+    pack(zero, turns ? S : zero, turns ? zero : S, o->phi, plane);
+    if (plane) times_columns(b->H, o->phi, o->column, plane);
+    else {
+        v4 all[9];
+        for (int i = 3; i < 9; ++i) all[i] = b->H[3 * i + part] * S;
+        o->column[0] = zero;
+        for (int c = 1; c < 3; ++c)
+            o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
     }
-    o->pivot = -dot(o->column[part], S) - t->k * t->k * j->stiffness - t->left * t->h * j->damping;
+    for (int c = 0; c < parts(plane); ++c) o->left[c] = -o->phi[c], o->row[c] = -o->column[c];
+    o->pivot =
+        inner(o->row, o->phi, plane) - t->k * t->k * j->stiffness - t->left * t->h * j->damping;
 }
 
 static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
@@ -173,89 +164,104 @@ static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
 
 /* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a
  * pivot that is zero or not finite. */
-INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int part)
+INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int mass, int plane)
 {
     Row *o = t->rows + (int)j->v;
-    const int n = (int)j->size;
+    const int n = plane ? 1 : (int)j->size;
     if (n == 1 && !j->prescribed) {
         if (!(fabs(o->pivot) > 0.0 && fabs(o->pivot) < INFINITY)) return 1;
         const double by = 1.0 / o->pivot;
-        for (int c = 0; c < 3; ++c) o->row[c] *= by, o->left[c] *= by;
+        for (int c = 0; c < parts(plane); ++c) o->row[c] *= by, o->left[c] *= by;
     }
     if (n > 1 && factor_wide(t, j)) return 1;
     if (j->parent < 0) return 0;
     Body *parent = t->bodies + (int)j->parent;
-    begin_inertia(t->joints + (int)j->parent, parent);
-    if (j->prescribed) pass_inward(j, b, o, 0, parent, part);
-    else if (n == 1) pass_inward(j, b, o, 1, parent, part);
-    else pass_inward(j, b, o, n, parent, part);
+    begin_inertia(t->joints + (int)j->parent, parent, plane);
+    if (j->prescribed) pass_inward(j, b, o, 0, parent, mass, plane);
+    else if (n == 1) pass_inward(j, b, o, 1, parent, mass, plane);
+    else pass_inward(j, b, o, n, parent, mass, plane);
     return 0;
 }
 
 /* Factors of r_z where the last residual was taken, or of the mass matrix; 1 if it is singular. */
-INLINE int factor_with(const Tree *t, int slopes, int mass)
+INLINE int factor_in(const Tree *t, int slopes, int mass, int plane)
 {
     for (int i = 0; i < t->n; ++i) t->bodies[i].begun = 0.0;
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         if (j->prescribed == IDLE) continue;
-        begin_inertia(j, b);
-        if (!mass) add_weight(t->gravity, b);
-        if (j->kind >= MANIFOLD) mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes, 0);
-        else mass ? mass_row(t, j, b) : scalar_row(t, j, b, slopes);
-        if (eliminate(t, j, b, mass)) return 1;
+        begin_inertia(j, b, plane);
+        if (!mass) add_weight(t->gravity, b, plane);
+        if (!plane && j->kind >= MANIFOLD)
+            mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes, 0);
+        else mass ? mass_row(t, j, b, plane) : scalar_row(t, j, b, slopes, plane);
+        if (eliminate(t, j, b, mass, plane)) return 1;
     }
     return 0;
 }
 
-/* What a joint that shares its coordinate gives the row of that one, as itself moves by `by`. */
-INLINE void meet(const Tree *t, const Joint *j, const Row *o, double by, Body *b)
+INLINE int factor_with(const Tree *t, int slopes, int mass)
 {
-    t->met[(int)j->lead] += j->ratio * (dot9(o->row, b->x) + dot9(o->left, b->c) + by * o->pivot);
-    for (int c = 0; c < 3; ++c) b->x[c] += by * o->phi[c];
+    return t->plane ? factor_in(t, slopes, mass, 1) : factor_in(t, slopes, mass, 0);
+}
+
+/* What a joint that shares its coordinate gives the row of that one, as itself moves by `by`. */
+INLINE void meet(const Tree *t, const Joint *j, const Row *o, double by, Body *b, int plane)
+{
+    t->met[(int)j->lead] +=
+        j->ratio * (inner(o->row, b->x, plane) + inner(o->left, b->c, plane) + by * o->pivot);
+    for (int c = 0; c < parts(plane); ++c) b->x[c] += by * o->phi[c];
 }
 
 /* The wrenches of its parent, as it moves so. */
-INLINE void pass_shared(const Body *b, const Row *o, double by, v4 *c)
+INLINE void pass_shared(const Body *b, const Row *o, double by, v4 *c, int plane)
 {
-    const v4 moved[3] = {by * o->column[0], by * o->column[1], by * o->column[2]};
-    add_in(b, moved, c);
+    v4 moved[3];
+    for (int k = 0; k < parts(plane); ++k) moved[k] = by * o->column[k];
+    add_in(b, moved, c, plane);
 }
 
 /* dz = -r_z^{-1} r, but for coordinates that joints share: dz has their changes. */
-static void solve_tree(const Tree *t, const double *r, double *dz)
+INLINE void solve_in(const Tree *t, const double *r, double *dz, int plane)
 {
     const v4 none[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
-    for (int i = 0; i < t->n; ++i) memcpy(t->bodies[i].c, none, sizeof none);
+    const int end = parts(plane);
+    for (int i = 0; i < t->n; ++i) memcpy(t->bodies[i].c, none, sizeof *none * end);
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
-        const int v = (int)j->v, n = j->prescribed ? 0 : (int)j->size;
+        const int v = (int)j->v, n = j->prescribed ? 0 : plane ? 1 : (int)j->size;
         if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
         if (n == 1) dz[v] = r[v] / o->pivot;
         else if (n > 1) solve_wide(t->wides + (int)j->wide, n, r + v, dz + v);
-        for (int l = 0; l < n; ++l) dz[v + l] += dot9(o[l].left, b->c);
+        for (int l = 0; l < n; ++l) dz[v + l] += inner(o[l].left, b->c, plane);
         if (j->parent < 0) continue;
         v4 *c = t->bodies[(int)j->parent].c;
-        add_in(b, b->c, c);
-        if (j->prescribed < 0) pass_shared(b, o, j->ratio * dz[(int)j->lead], c);
+        add_in(b, b->c, c, plane);
+        if (j->prescribed < 0) pass_shared(b, o, j->ratio * dz[(int)j->lead], c, plane);
         for (int l = 0; l < n; ++l)
-            for (int k = 0; k < 3; ++k) c[k] -= dz[v + l] * o[l].column_in[k];
+            for (int k = 0; k < end; ++k) c[k] -= dz[v + l] * o[l].column_in[k];
     }
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
-        const int v = (int)j->v, n = j->prescribed ? 0 : (int)j->size;
+        const int v = (int)j->v, n = j->prescribed ? 0 : plane ? 1 : (int)j->size;
         if (j->prescribed == IDLE) continue;
         const Row *o = t->rows + v;
         const v4 *x = j->parent < 0 ? none : t->bodies[(int)j->parent].x;
-        move_out(b, x, b->x);
-        if (j->prescribed < 0) meet(t, j, o, j->ratio * dz[(int)j->lead], b);
+        move_out(b, x, b->x, plane);
+        if (j->prescribed < 0) meet(t, j, o, j->ratio * dz[(int)j->lead], b, plane);
         for (int l = 0; l < n; ++l) {
-            dz[v + l] = -(dz[v + l] + (j->parent < 0 ? 0.0 : dot9(o[l].row_in, x)));
-            for (int c = 0; c < 3; ++c) b->x[c] += dz[v + l] * o[l].phi[c];
+            dz[v + l] = -(dz[v + l] + (j->parent < 0 ? 0.0 : inner(o[l].row_in, x, plane)));
+            for (int c = 0; c < end; ++c) b->x[c] += dz[v + l] * o[l].phi[c];
         }
     }
+}
+
+static void solve_tree(const Tree *t, const double *r, double *dz)
+{
+    if (t->plane) solve_in(t, r, dz, 1);
+    else solve_in(t, r, dz, 0);
 }

@@ -3,8 +3,13 @@
  * bodies, too. */
 
 static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
-/* In the place of REFRESH: factors cost no more than a residual and a solution or two. */
-#define RENEW 0.003
+
+/* In the place of REFRESH: whether new factors, which cost no more than another iteration in the
+ * plane, and than two in space, would save as many. */
+static int worth_factors(const Tree *t, double error, double rate)
+{
+    return error * (t->plane && !t->m ? rate : rate * rate * rate) > TARGET;
+}
 
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
@@ -93,7 +98,7 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
                           0.01 * TARGET; /* a first rate is between two sizes of the terms */
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
-        if (!converged && !fresh && (singular || rate > RENEW)) {
+        if (!converged && !fresh && (singular || worth_factors(t, error, rate))) {
             singular = whole_factor(t, 0);
             fresh = 1;
         }

@@ -42,24 +42,25 @@ static Jumps jumps_at(const Tree *t, v8 *room)
 /* Wrenches of the body alone, by place: of momentum with its twist, of gravity. */
 static void own_wrench(const Tree *t, const Body *b, int place, v4 *y)
 {
+    v4 torque = vec(0, 0, 0), moment = torque, force = torque;
     static const int rows[6] = {0, 1, 2, 0, 0, 1}, columns[6] = {0, 1, 2, 1, 2, 2};
-    y[0] = y[1] = y[2] = vec(0, 0, 0);
-    if (place == BY_MASS) y[2] = b->xi_v;
+    if (place == BY_MASS) force = b->xi_v;
     else if (place < BY_INERTIA) {
         const v4 c = b->column[place - BY_FIRST];
-        y[0] = cross(c, t->gravity);
-        y[1] = cross(c, b->xi_v);
-        y[2] = -cross(c, b->xi_w);
+        torque = cross(c, t->gravity);
+        moment = cross(c, b->xi_v);
+        force = -cross(c, b->xi_w);
     } else {
         const int row = rows[place - BY_INERTIA], column = columns[place - BY_INERTIA];
-        y[1] = dot(b->column[column], b->xi_w) * b->column[row];
-        if (row != column) y[1] += dot(b->column[row], b->xi_w) * b->column[column];
+        moment = dot(b->column[column], b->xi_w) * b->column[row];
+        if (row != column) moment += dot(b->column[row], b->xi_w) * b->column[column];
     }
+    pack(torque, moment, force, y, t->plane);
 }
 
-static void add_to_lane(v8 *to, int lane, double by, const v4 *x)
+static void add_to_lane(const Tree *t, v8 *to, int lane, double by, const v4 *x)
 {
-    for (int i = 0; i < 9; ++i) to[i][lane] += by * x[i / 3][i % 3];
+    for (int i = 0; i < components(t->plane); ++i) to[i][lane] += by * component(x, i, t->plane);
 }
 
 /* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */
@@ -70,19 +71,17 @@ static void by_position(const Tree *t, int body, int axis, int lane, double by, 
     if (j->parent < 0) return;
     const Body *b = t->bodies + body, *parent = t->bodies + (int)j->parent;
     const Row *o = t->rows + (int)j->v;
-    v4 column[3], y[3];
-    const v4 moved = parent->column[axis],
-             phi[3] = {vec(0, 0, 0), vec(0, 0, 0), -cross(moved, parent->xi_w)};
-    times_columns(b->H, phi, column);
-    y[0] = j->weight * cross(moved, t->gravity);
-    y[1] = cross(moved, b->bf);
-    y[2] = vec(0, 0, 0);
-    add_in(b, column, y);
-    add_to_lane(c[(int)j->parent], lane, by, y);
-    add_to_lane(s->own[body], lane, by, phi);
+    v4 phi[3], column[3], y[3];
+    const v4 zero = vec(0, 0, 0), moved = parent->column[axis];
+    pack(zero, zero, -cross(moved, parent->xi_w), phi, t->plane);
+    times_columns(b->H, phi, column, t->plane);
+    pack(j->weight * cross(moved, t->gravity), cross(moved, b->bf), zero, y, t->plane);
+    add_in(b, column, y, t->plane);
+    add_to_lane(t, c[(int)j->parent], lane, by, y);
+    add_to_lane(t, s->own[body], lane, by, phi);
     for (int l = 0; l < (int)j->size && j->prescribed <= 0; ++l) {
-        right[(int)j->v + l][lane] += by * dot9(o[l].row, phi);
-        s->extra[(int)j->v + l][1][lane] += by * dot9(o[l].row1, phi);
+        right[(int)j->v + l][lane] += by * inner(o[l].row, phi, t->plane);
+        s->extra[(int)j->v + l][1][lane] += by * inner(o[l].row1, phi, t->plane);
     }
 }
 
@@ -141,7 +140,7 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
         else {
             v4 y[3];
             own_wrench(t, t->bodies + body, place, y);
-            add_to_lane(c[body], lane, slope->value, y);
+            add_to_lane(t, c[body], lane, slope->value, y);
             if (place == BY_MASS) {
                 v8 by = {0};
                 by[lane] = slope->value;
@@ -170,7 +169,7 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
     }
     if (n > 1) solve_wide(w, n, before, before);
     else if (j->kind == PRISMATIC && j->prescribed <= 0) {
-        after[0] = t->k * gravity[2];
+        after[0] = t->k * gravity[0];
         before[0] = after[0] / divisor_of(t, j);
     }
     for (int l = 0; l < n; ++l) {
@@ -178,9 +177,12 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
         s->extra[v + l][1] += after[l] * s->weight[i];
     }
     if (parent < 0) return;
-    const v4 torque = cross(b->p, t->gravity);
+    const v4 zero = vec(0, 0, 0);
+    v4 torque[3];
+    pack(cross(b->p, t->gravity), zero, zero, torque, t->plane);
     add_weights(parent, s->weight[i], state, s);
-    for (int k = 0; k < 3; ++k) c[parent][k] += torque[k] * s->weight[i];
+    for (int k = 0; k < components(t->plane); ++k)
+        c[parent][k] += component(torque, k, t->plane) * s->weight[i];
     state[parent] |= HAS_WRENCHES | MOVES;
 }
 
@@ -192,7 +194,7 @@ static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right,
     const Row *o = t->rows + v;
     const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h,
                  force = t->force[v] - j->damping * rate;
-    for (int c = 0; c < 3; ++c) {
+    for (int c = 0; c < parts(t->plane); ++c) {
         phi[c] =
             j->prescribed > 0 ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
         column[c] = j->prescribed > 0 ? slower * (o->column[c] - t->k * o->column_q[c])
@@ -230,9 +232,9 @@ static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, c
     }
     solve_wide(w, n, before, before);
     for (int l = 0; l < n; ++l) {
-        right[v + l][0] += before[l] + dot9(o[l].row, phi);
+        right[v + l][0] += before[l] + inner(o[l].row, phi, 0);
         s->extra[v + l][0][0] += end[l];
-        s->extra[v + l][1][0] += after[l] + dot9(o[l].row1, phi);
+        s->extra[v + l][1][0] += after[l] + inner(o[l].row1, phi, 0);
     }
 }
 
@@ -245,9 +247,9 @@ static void begin_step(const Tree *t, v8 (*c)[9], v8 *right, unsigned char *stat
         jump(t, i, state, s);
         if (j->kind < MANIFOLD) scalar_by_step(t, i, phi, column, right, s);
         else wide_by_step(t, i, phi, column, right, s);
-        add_to_lane(s->own[i], 0, 1.0, phi);
+        add_to_lane(t, s->own[i], 0, 1.0, phi);
         if (j->parent < 0) continue;
-        add_in(t->bodies + i, column, y);
-        add_to_lane(c[(int)j->parent], 0, 1.0, y);
+        add_in(t->bodies + i, column, y, t->plane);
+        add_to_lane(t, c[(int)j->parent], 0, 1.0, y);
     }
 }

@@ -8,7 +8,7 @@ static Twist unit_motion(const Tree *t, const Joint *j, const Body *b, int l)
 {
     const v4 zero = vec(0, 0, 0);
     const int planar = j->size == 3 && !j->turns;
-    const int c = j->kind == REVOLUTE ? 2 : j->kind == PRISMATIC ? 5 : l + 2 * planar;
+    const int c = j->kind == REVOLUTE ? 2 : j->kind == PRISMATIC ? 3 : l + 2 * planar;
     if (c < 3) return (Twist){b->column[c], zero};
     return (Twist){zero, j->turns == PLACED ? outward(parent_of(t, j), j->column[c - 3])
                                             : b->column[c - 3]};

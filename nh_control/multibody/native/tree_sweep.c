@@ -14,17 +14,24 @@ static double rate_of(const Tree *t, const Joint *j, const double *z)
 }
 
 /* The pose of a body. */
-INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body *b, double z)
+INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body *b, double z,
+                         int plane)
 {
     const double q = j->ratio * t->q[(int)j->q] + t->k * z;
-    for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
+    if (plane) {
+        for (int i = 0; i < 2; ++i)
+            b->column[i] =
+                parent->column[0] * j->column[i][0] + parent->column[1] * j->column[i][1];
+        b->column[2] = parent->column[2] * j->column[2][2];
+    } else
+        for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
     b->p = outward(parent, j->p);
     if (j->kind == REVOLUTE) {
         const double c = cos(q), s = sin(q);
         const v4 x = b->column[0], y = b->column[1];
         b->column[0] = c * x + s * y;
         b->column[1] = c * y - s * x;
-    } else b->p += q * b->column[2];
+    } else b->p += q * b->column[0];
     b->rate = z;
 }
 
@@ -38,7 +45,7 @@ INLINE void place_wide(const Tree *t, const Joint *j, const Body *parent, Body *
     b->p = outward(parent, j->p + combine(j->column, load(w->at)));
 }
 
-INLINE void outward_sweep(const Tree *t, const double *z, int sized)
+INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
 {
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
@@ -48,20 +55,23 @@ INLINE void outward_sweep(const Tree *t, const double *z, int sized)
             b->rate = rate_of(t, j, z);
             continue;
         }
-        if (j->kind >= MANIFOLD) place_wide(t, j, parent, b, z);
-        else place_scalar(t, j, parent, b, rate_of(t, j, z));
+        const int wide = !plane && j->kind >= MANIFOLD;
+        if (wide) place_wide(t, j, parent, b, z);
+        else place_scalar(t, j, parent, b, rate_of(t, j, z), plane);
         b->xi_w = b->nu_w = parent->xi_w;
-        b->xi_v = b->nu_v = parent->xi_v - cross(b->p, parent->xi_w);
-        if (j->kind >= MANIFOLD) {
+        b->xi_v = b->nu_v = parent->xi_v - by_turn(b->p, parent->xi_w, plane);
+        if (wide) {
             const double *s = t->wides[(int)j->wide].twist;
             b->xi_w += outward(b, load(s));
             b->xi_v += outward(b, load(s + 3));
         } else if (j->kind == REVOLUTE) b->xi_w += b->rate * b->column[2];
-        else b->xi_v += b->rate * b->column[2];
+        else b->xi_v += b->rate * b->column[0];
         b->first = outward(b, j->first);
         b->am = cross(b->first, t->gravity);
-        b->bm = outward(b, combine(j->inertia, inward(b, b->xi_w))) + cross(b->first, b->xi_v);
-        b->bf = j->mass * b->xi_v - cross(b->first, b->xi_w);
+        b->bm = cross(b->first, b->xi_v);
+        b->bm += plane ? j->inertia[2][2] * b->xi_w
+                       : outward(b, combine(j->inertia, inward(b, b->xi_w)));
+        b->bf = j->mass * b->xi_v - by_turn(b->first, b->xi_w, plane);
         if (!sized) continue;
         b->torque = size_of(b->first) * size_of(t->gravity);
         b->moment = size_of(b->bm);
@@ -92,7 +102,7 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
     }
 }
 
-INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized)
+INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized, int plane)
 {
     const double h = fabs(t->h), k = fabs(t->k);
     for (int i = t->n - 1; i >= 0; --i) {
@@ -100,19 +110,21 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
         const Body *b = t->bodies + i;
         const int v = (int)j->v;
         if (j->prescribed == IDLE) continue;
-        if (j->kind >= MANIFOLD) wide_rows(t, j, b);
+        if (!plane && j->kind >= MANIFOLD) wide_rows(t, j, b);
         else {
             double low, high, sizes = 0.0;
-            const v4 S = b->column[2], turned = cross(b->nu_w, S);
+            const v4 S = axis_of(j, b->column);
             if (j->kind == REVOLUTE) {
-                low = sum(S * b->am + turned * b->bm + cross(b->nu_v, S) * b->bf);
+                v4 all = S * b->am + by_turn(b->nu_v, S, plane) * b->bf;
+                if (!plane) all += cross(b->nu_w, S) * b->bm;
+                low = sum(all);
                 high = dot(S, b->bm);
                 if (sized)
                     sizes = k * (b->torque + size_of(b->nu_w) * b->moment +
                                  size_of(b->nu_v) * b->force) +
                             b->moment;
             } else {
-                low = sum(j->weight * S * t->gravity + turned * b->bf);
+                low = sum(j->weight * S * t->gravity - by_turn(S, b->nu_w, plane) * b->bf);
                 high = dot(S, b->bf);
                 if (sized)
                     sizes = k * (j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force) +
@@ -165,18 +177,24 @@ static void gather_sizes(const Tree *t)
     }
 }
 
+INLINE void sweep(const Tree *t, const double *z, double turns, int plane)
+{
+    if (turns > 0.0) {
+        outward_sweep(t, z, 1, plane);
+        inward_sweep(t, z, turns, 1, plane);
+    } else {
+        outward_sweep(t, z, 0, plane);
+        inward_sweep(t, z, 0.0, 0, plane);
+    }
+}
+
 /* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many
  * turns have the round-off of their own size. */
 static void residual(const Tree *t, const double *z, double turns)
 {
     memcpy(t->at, z, sizeof(double) * t->nz);
-    if (turns > 0.0) {
-        outward_sweep(t, z, 1);
-        inward_sweep(t, z, turns, 1);
-    } else {
-        outward_sweep(t, z, 0);
-        inward_sweep(t, z, 0.0, 0);
-    }
+    if (t->plane) sweep(t, z, turns, 1);
+    else sweep(t, z, turns, 0);
     if (t->pushes) add_pushes(t, turns > 0.0);
     if (!t->leaders) return;
     gather(t, t->k, -1.0, t->r);

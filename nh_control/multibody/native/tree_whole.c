@@ -67,7 +67,7 @@ static void load_rows(const Tree *t, const Joint *j, int first, int count, v8 *r
 
 /* Columns `first`, first + 1, ... of Y: only bodies that constraints hold pass wrenches inward,
  * and those that these carry move. */
-static void solve_rows(const Tree *t, int first, int count)
+INLINE void solve_rows_in(const Tree *t, int first, int count, int plane)
 {
     v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
     unsigned char *moves = (unsigned char *)(right + t->nv);
@@ -80,11 +80,10 @@ static void solve_rows(const Tree *t, int first, int count)
             load_rows(t, j, first, count, right);
             v8 by[MOST];
             for (int l = 0; l < (int)j->size; ++l)
-                by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i]);
-            for (int l = 0; l < (int)j->size; ++l)
-                for (int k = 0; k < 9; ++k) c[i][k] -= o[l].column[k / 3][k % 3] * by[l];
+                by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
+            for (int l = 0; l < (int)j->size; ++l) add_lanes(-by[l], o[l].column, c[i], plane);
         }
-        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent]);
+        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent], plane);
     }
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
@@ -94,19 +93,24 @@ static void solve_rows(const Tree *t, int first, int count)
         memset(change, 0, sizeof change);
         memset(x[i], 0, sizeof x[i]);
         moves[i] = j->prescribed != IDLE && (carried || j->held_by != 0.0);
-        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i]);
+        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i], plane);
         if (moves[i] && !j->prescribed) {
             for (int l = 0; l < (int)j->size; ++l) {
-                change[l] = -dot_lanes(o[l].row, x[i]);
+                change[l] = -dot_lanes(o[l].row, x[i], plane);
                 if (j->held_by) change[l] -= right[(int)j->v + l];
             }
-            for (int l = 0; l < (int)j->size; ++l)
-                for (int k = 0; k < 9; ++k) x[i][k] += o[l].phi[k / 3][k % 3] * change[l];
+            for (int l = 0; l < (int)j->size; ++l) add_lanes(change[l], o[l].phi, x[i], plane);
         }
         for (int l = 0; l < (int)j->size; ++l)
             for (int lane = 0; lane < count; ++lane)
                 t->Y[(size_t)t->nv * (first + lane) + (int)j->v + l] = -change[l][lane];
     }
+}
+
+static void solve_rows(const Tree *t, int first, int count)
+{
+    if (t->plane) solve_rows_in(t, first, count, 1);
+    else solve_rows_in(t, first, count, 0);
 }
 
 INLINE double product(int n, const double *x, const double *y)

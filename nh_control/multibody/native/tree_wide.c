@@ -70,23 +70,6 @@ INLINE void moved_twist(const Body *b, Twist z, Twist s, v4 *out)
     out[2] = cross(b->nu_w, z.v) + cross(b->nu_v, z.w) + s.v;
 }
 
-/* a^T (m on the 9 wrench components) times H. */
-INLINE void times_rows(const v4 *a, const v4 (*H)[3], v4 *out)
-{
-    for (int c = 0; c < 3; ++c) out[c] = vec(0, 0, 0);
-    for (int i = 0; i < 9; ++i) {
-        const double f = a[i / 3][i % 3];
-        for (int c = 0; c < 3; ++c) out[c] += f * H[i][c];
-    }
-}
-
-INLINE void times_columns(const v4 (*H)[3], const v4 *x, v4 *out)
-{
-    v4 all[9];
-    for (int i = 0; i < 9; ++i) all[i] = H[i][0] * x[0] + H[i][1] * x[1] + H[i][2] * x[2];
-    for (int i = 0; i < 3; ++i) out[i] = sums(all[3 * i], all[3 * i + 1], all[3 * i + 2]);
-}
-
 /* -ad_D^T b. */
 INLINE Twist bent_by(const Body *b, Twist D)
 {
@@ -106,7 +89,7 @@ INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twi
     const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, left);
     for (int c = 0; c < 3; ++c) left[c] *= t->h;
-    times_rows(left, b->H, row);
+    times_rows(left, b->H, row, 0);
     row[0] += (t->h * j->weight) * cross(D.v, t->gravity);
     row[1] += t->h * bend.w;
     row[2] += t->h * bend.v;
@@ -118,7 +101,7 @@ INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, T
 {
     const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, phi);
-    times_columns(b->H, phi, column);
+    times_columns(b->H, phi, column, 0);
     column[0] += cross(D.w, b->am) + j->weight * cross(D.v, t->gravity);
     column[1] += bend.w;
     column[2] += bend.v;
@@ -132,7 +115,8 @@ INLINE void meetings(const Tree *t, const Body *b, int n, const v4 *rows[MOST], 
     for (int l = 0; l < n; ++l) {
         const Twist E = bent_by(b, D[l]);
         for (int m = 0; m < n; ++m)
-            all[n * l + m] = dot9(rows[l], motions[m]) + t->h * (K[n * l + m] - power(E, s[m]));
+            all[n * l + m] =
+                inner(rows[l], motions[m], 0) + t->h * (K[n * l + m] - power(E, s[m]));
     }
 }
 

@@ -1,0 +1,59 @@
+"""The axes in which the linear-time kernel of trees sees the frames of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.multibody.frames import WORLD, Frame, Planar, Prismatic, Revolute
+from nh_control.multibody.motion import plane_axes
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+PARALLEL = 1e-13
+"""Sine up to which axes are parallel: round-off of rotations."""
+
+
+def normals(model: Multibody, frames: list[Frame]) -> dict[str, np.ndarray]:
+    """The normal of the plane in which all bodies move, in the axes of the world and of all moving
+    `frames`: revolute joints turn about it, prismatic ones slide across it. Empty if the bodies
+    move in space.
+    """
+    turns = {WORLD: np.eye(3)}
+    axes: list[tuple[Frame, np.ndarray]] = []
+    for frame in frames:
+        if not isinstance(frame.joint, (Revolute, Prismatic)):
+            return {}
+        parent, _, rotation = model.tree.anchors[frame.parent]
+        turns[frame.name] = turns[parent] @ rotation @ np.array(frame.rotation)
+        axes.append((frame, turns[frame.name] @ np.array(frame.joint.axis)))
+    normal = next((axis for frame, axis in axes if isinstance(frame.joint, Revolute)), None)
+    if normal is None:
+        return {}
+    for frame, axis in axes:
+        turning = isinstance(frame.joint, Revolute)
+        off = np.cross(axis, normal) if turning else axis @ normal
+        if np.abs(off).max() > PARALLEL:
+            return {}
+    return {name: turn.T @ normal for name, turn in turns.items()}
+
+
+def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:
+    """The kernel's axes (3, 3) in the frame's own: a revolute or planar joint's axis is their z, a
+    prismatic joint's their x, with the `normal` of the plane in which it moves as their z.
+    """
+    if isinstance(frame.joint, Prismatic):
+        axis = np.array(frame.joint.axis)
+        if normal is None:
+            return np.column_stack([axis, plane_axes(axis)])
+        return np.column_stack([axis, np.cross(normal, axis), normal])
+    if isinstance(frame.joint, (Revolute, Planar)):
+        return upright(np.array(frame.joint.axis))
+    return np.eye(3)
+
+
+def upright(axis: np.ndarray) -> np.ndarray:
+    """Axes (3, 3) whose z is the `axis`."""
+    return np.column_stack([plane_axes(axis), axis])
