@@ -27,11 +27,11 @@ static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
     if (j->parent < 0 || s.kind == BY_RHO || j->prescribed == IDLE) return;
     const double by = j->prescribed > 0 ? (s.kind == BY_Q ? -1 : 1) / t->h : s.kind == BY_SHARED;
     const Body *b = t->bodies + s.body;
-    v4 y[3], x[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
+    v4 y[3];
     for (int i = 0; i < parts(t->plane); ++i)
         y[i] = (s.kind == BY_Q) * o[m].column_q[i] + by * o[m].column[i];
-    add_in(b, y, x, t->plane);
-    add_to_lane(t, c[(int)j->parent], lane, j->ratio, x);
+    move_in(b, y, t->plane);
+    add_to_lane(t, c[(int)j->parent], lane, j->ratio, y);
 }
 
 /* Its own motion, and what it changes in the rows of the state after the step. */
@@ -117,7 +117,8 @@ INLINE void columns_in(const Tree *t, const Source *s, int count, int first, int
     v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
     const Jumps jumps = jumps_at(t, right + t->all);
     unsigned char *state = (unsigned char *)(jumps.weight + t->n);
-    for (int i = 0; i < t->n; ++i) memset(c[i], 0, sizeof(v8) * components(plane));
+    for (int i = 0; i < t->n; ++i)
+        for (int k = 0; k < components(plane); ++k) c[i][k] = (v8){0};
     memset(right, 0, sizeof(v8) * t->all);
     memset(state, 0, t->n);
     begin_shared(t, count, first, nw, ab, dz);
@@ -218,16 +219,20 @@ static void columns(const Tree *t, const Source *s, int count, int first, int nw
     else columns_in(t, s, count, first, nw, ab, dz, 0);
 }
 
-/* All columns by coordinates from..end - 1 of one kind. */
-static void columns_by(const Tree *t, const int *body_of, int kind, int from, int end, int first,
-                       int nw, double *ab, double *dz)
+/* Columns from..end - 1 of the variables (q, rho, forces, prescribed coordinates) but forces. */
+static void columns_by(const Tree *t, const int *body_of, int from, int end, int nw, double *ab,
+                       double *dz)
 {
-    for (int v = from; v < end; v += LANES) {
+    const int nv = t->nv, prescribed = 2 * nv + t->nu - t->nz;
+    for (int first = from; first < end; first += LANES) {
         Source s[LANES];
-        const int count = end - v < LANES ? end - v : LANES;
-        for (int l = 0; l < count; ++l)
-            s[l] = (Source){body_of[v + l], v + l - (int)t->joints[body_of[v + l]].v, kind, 0};
-        columns(t, s, count, first + v - from, nw, ab, dz);
+        const int count = end - first < LANES ? end - first : LANES;
+        for (int l = 0; l < count; ++l) {
+            const int at = first + l, kind = at < nv ? BY_Q : at < 2 * nv ? BY_RHO : BY_PRESCRIBED;
+            const int v = kind == BY_PRESCRIBED ? at - prescribed : at % nv;
+            s[l] = (Source){body_of[v], v - (int)t->joints[body_of[v]].v, kind, 0};
+        }
+        columns(t, s, count, first, nw, ab, dz);
     }
 }
 

@@ -142,15 +142,14 @@ static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *
     if (t->m) place_bodies(t, t->q);
     int body_of[t->all];
     bodies_of(t, body_of);
-    columns_by(t, body_of, BY_Q, 0, nv, 0, nw, ab, dz);
-    columns_by(t, body_of, BY_RHO, 0, t->nz, nv, nw, ab, dz);
+    columns_by(t, body_of, 0, nv + t->nz, nw, ab, dz);
     for (int row = 0; row < 2 * nv; ++row)
         memset(ab + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     for (int row = 0; row < t->nz; ++row)
         memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
     columns_by_forces(t, nw, ab, dz);
     columns_by_pushes(t, nw, ab, dz);
-    columns_by(t, body_of, BY_PRESCRIBED, t->nz, nv, 2 * nv + t->nu, nw, ab, dz);
+    columns_by(t, body_of, 2 * nv + t->nu, 3 * nv + t->nu - t->nz, nw, ab, dz);
     if (n) {
         columns_by_parameters(t, slopes, n - 1, nw - n, nw, ab, dz);
         columns(t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);

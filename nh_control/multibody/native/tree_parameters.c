@@ -58,9 +58,15 @@ static void own_wrench(const Tree *t, const Body *b, int place, v4 *y)
     pack(torque, moment, force, y, t->plane);
 }
 
+INLINE void add_to_lane_in(v8 *to, int lane, double by, const v4 *x, int plane)
+{
+    for (int i = 0; i < components(plane); ++i) to[i][lane] += by * component(x, i, plane);
+}
+
 static void add_to_lane(const Tree *t, v8 *to, int lane, double by, const v4 *x)
 {
-    for (int i = 0; i < components(t->plane); ++i) to[i][lane] += by * component(x, i, t->plane);
+    if (t->plane) add_to_lane_in(to, lane, by, x, 1);
+    else add_to_lane_in(to, lane, by, x, 0);
 }
 
 /* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */

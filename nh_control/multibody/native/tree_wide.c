@@ -165,7 +165,7 @@ static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes, i
 }
 
 /* b (n) becomes a^{-1} right by its LU factors. */
-static void lu_solve(const double *a, int n, const int *order, const double *right, double *b)
+INLINE void lu_solve_in(const double *a, int n, const int *order, const double *right, double *b)
 {
     double c[n];
     for (int i = 0; i < n; ++i) {
@@ -177,6 +177,12 @@ static void lu_solve(const double *a, int n, const int *order, const double *rig
         c[i] /= a[(size_t)n * order[i] + i];
     }
     memcpy(b, c, sizeof(double) * n);
+}
+
+static void lu_solve(const double *a, int n, const int *order, const double *right, double *b)
+{
+    if (n == MOST) lu_solve_in(a, MOST, order, right, b); /* written out by the compiler */
+    else lu_solve_in(a, n, order, right, b);
 }
 
 static void solve_wide(const Wide *w, int n, const double *right, double *b)
