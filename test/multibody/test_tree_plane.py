@@ -62,8 +62,7 @@ def everything(model, x, u):
 
 
 @pytest.mark.parametrize(
-    "kinds, prescribed",
-    [([0, 0, 0, 0, 0], ()), ([1, 0, 1, 0, 0, 1], ()), ([0, 1, 0, 1, 0], ("b1", "b2"))],
+    "kinds, prescribed", [([1, 0, 1, 0, 0], ()), ([0, 1, 0, 1], ("b1", "b2"))]
 )
 def test_steps_and_all_derivatives(kinds, prescribed):
     rng = np.random.default_rng(len(kinds))
@@ -81,15 +80,15 @@ def test_followers_and_wrenches():
 
 def test_constraints():
     """Of which the equations are well-conditioned."""
-    rng = np.random.default_rng(7)
-    free = flat(random_tree([0, 0, 1, 0, 0], rng), rng)
-    q = rng.normal(size=5)
-    held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(("string", "plane"))]
-    model = replace(free, constraints=held)
+    rng = np.random.default_rng(6)
+    free = flat(random_tree([0, 1, 0], rng), rng)
+    q = rng.normal(size=3)
+    model = replace(free, constraints=[satisfied("string", 0, free, q, rng)])
     dsys = midpoint(model.system, 0.02)
-    assert_the_same_in_space(model, dsys.state(q, np.zeros(5)), rng.normal(size=dsys.nu))
+    assert_the_same_in_space(model, dsys.state(q, np.zeros(3)), rng.normal(size=dsys.nu))
 
 
+@pytest.mark.slow
 def test_a_tree_in_a_plane_steps_as_generated():
     rng = np.random.default_rng(3)
     assert_the_same(*both_ways(flat(random_tree([0, 1, 0], rng), rng)), rng)
