@@ -20,15 +20,15 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps trees of all joints with gravity, springs, dampers and inputs on joints, with
-prescribed coordinates, and with wrenches, joints that follow others or constraints, in time linear
-in the bodies, by one compiled kernel that reads the model as numbers: nothing is generated, and A
-and B are exact. Constraints add a dense system of their multipliers, followers one of the
-coordinates that they share, wrenches one of those that carry the bodies they act on. With springs
-and dampers between points, with two of these that meet (constraints with followers or wrenches,
-wrenches on what followers or prescribed joints carry), or without a compiler, the same step is
-generated from the Lagrangian; second derivatives always are, and of systems with constraints or
-wrenches those by parameters and h, too.
+`midpoint` steps trees of all joints with gravity, springs and dampers on joints and between
+points, inputs on joints and wrenches, prescribed coordinates, joints that follow others and
+constraints, in time linear in the bodies, by one compiled kernel that reads the model as numbers:
+nothing is generated, and A and B are exact. Constraints add a dense system of their multipliers,
+springs and dampers between points one of their forces, followers one of the coordinates that they
+share; A and B with wrenches or such dampers one of the coordinates that carry the bodies they act
+on. With parts of a user's own kind, or without a compiler, the same step is generated from the
+Lagrangian; second derivatives always are, and of systems with constraints, wrenches, or springs
+and dampers between points those by parameters and h, too.
 
 The same in maximal coordinates, every body free on a configuration space of its own, the joints
 as constraints (a body there needs an inertia, too):

@@ -138,9 +138,8 @@ class Multibody:
         self, system: System, method: Method, generated: Callable[[], Engine]
     ) -> Engine | None:
         """The engine in linear time for the midpoint rule on this model's own `system`, where the
-        kernel knows all parts and there is a compiler: trees of all joints with gravity, springs,
-        dampers and inputs on joints, prescribed coordinates, and one of wrenches, joints that
-        follow others and this package's constraints.
+        kernel knows all parts and there is a compiler: trees of all joints with gravity and this
+        package's springs, dampers, inputs and constraints.
         """
         own = self._wrote(system) and not (system.velocity_constraint or system.domain)
         if method.midpoint_forcing is None or not own or not_a_tree(self):

@@ -35,6 +35,19 @@ def unknown_constraint(model: Multibody) -> str:
     return ""
 
 
+def located(
+    model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray], point: Point | str
+) -> tuple[int, np.ndarray]:
+    """The number of the moving frame that carries a point, and its position (3) in the kernel's
+    axes there. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's in their
+    own.
+    """
+    frame, at = (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+    anchor, origin, turn = model.tree.anchors[frame]
+    position = axes[anchor].T @ (origin + turn @ np.array(at))
+    return (NONE if anchor == WORLD else index[anchor]), position
+
+
 @dataclass(frozen=True)
 class Row:
     """One row of h(q) between points a and b, each a frame's number, a position and a direction in
@@ -106,10 +119,7 @@ class Rows:
         return Row(TURNED, self._point(joint.a), self._point(joint.b), *ways, cosine)
 
     def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
-        frame, at = (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
-        anchor, origin, turn = self.model.tree.anchors[frame]
-        position = self.axes[anchor].T @ (origin + turn @ np.array(at))
-        return (NONE if anchor == WORLD else self.index[anchor]), position
+        return located(self.model, self.index, self.axes, point)
 
     def _direction(self, point: Point | str, way: np.ndarray) -> np.ndarray:
         frame = point.frame if isinstance(point, Point) else point

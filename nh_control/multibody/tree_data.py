@@ -10,7 +10,14 @@ import numpy as np
 from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody.bodies import RigidMass
-from nh_control.multibody.elements import JointDamper, JointInput, JointSpring, Wrench
+from nh_control.multibody.elements import (
+    Damper,
+    JointDamper,
+    JointInput,
+    JointSpring,
+    Spring,
+    Wrench,
+)
 from nh_control.multibody.frames import (
     WORLD,
     Floating,
@@ -23,7 +30,8 @@ from nh_control.multibody.frames import (
     Spherical,
     prismatic,
 )
-from nh_control.multibody.tree_constraints import Row, Rows, unknown_constraint
+from nh_control.multibody.tree_bonds import Bond, bonds
+from nh_control.multibody.tree_constraints import NONE, Row, Rows, unknown_constraint
 from nh_control.multibody.tree_plane import axes_of, normals, upright
 from nh_control.multibody.tree_wrenches import Push, carriers, pushes, unknown_wrench
 
@@ -55,12 +63,10 @@ def not_a_tree(model: Multibody) -> str:
     """What of a model the kernel does not know, "" if it knows all."""
     if unknown := unknown_constraint(model):
         return f"a {unknown}"
-    if model.constraints and any(frame.mimic for frame in model.frames):
-        return "joints that follow others, with constraints"
     if unknown := unknown_wrench(model):
         return unknown
     for part in (*model.elements, *model.inputs):
-        if type(part) is Wrench:
+        if type(part) in (Wrench, Spring, Damper):
             continue
         # what a subclass of these does, the kernel does not know
         if not (
@@ -113,8 +119,13 @@ class TreeData:
         return list(pushes(self.model, self._index, self.axes))
 
     @cached_property
+    def bonds(self) -> tuple[list[Bond], list[Bond]]:
+        """The springs between points, and the dampers."""
+        return bonds(self.model, self._index, self.axes)
+
+    @cached_property
     def carriers(self) -> set[int]:
-        """Places of the velocities that carry a body on which a wrench acts."""
+        """Places of the velocities that carry a body on which a wrench or a damper acts."""
         return carriers(self.model)
 
     @cached_property
@@ -153,16 +164,20 @@ class TreeData:
         ]
         nu = len(actuated) + held
         counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu)
-        springs = (e for e in model.elements if isinstance(e, JointSpring))
-        at_zero = sum(spring.stiffness * spring.rest**2 for spring in springs)
+        held_at = (e for e in model.elements if isinstance(e, JointSpring))
+        at_zero = sum(spring.stiffness * spring.rest**2 for spring in held_at)
         shared = len(self.leaders), len(self.followers), at_zero
-        pushed = len(self.pushes), len(self.carriers), bool(self.normals), *5 * (UNUSED,)
+        springs, dampers = self.bonds
+        bonds = len(springs), len(dampers)
+        flat = bool(self.normals)
+        pushed = len(self.pushes), len(self.carriers), flat, *bonds, *3 * (UNUSED,)
         more = (self.n_wide, left, len(self.rows), *shared, *pushed)
         gravity = self.axes[WORLD].T @ np.array(model.gravity)
         header = [*counts, *more, *gravity, 0.0]
         rows = (row.packed() for row in self.rows)
         pushes = (push.packed() for push in self.pushes)
-        return np.concatenate([header, *self._joints(), actuated, *rows, *pushes])
+        pulls = (bond.packed() for bond in (*springs, *dampers))
+        return np.concatenate([header, *self._joints(), actuated, *rows, *pushes, *pulls])
 
     def _joints(self) -> list[np.ndarray]:
         tree, index, turned = self.model.tree, self._index, self.axes
@@ -203,21 +218,30 @@ class TreeData:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _held(self) -> set[str]:
-        """Frames that constraints depend on."""
-        held: set[str] = set()
-        for row in self.rows:
-            for number, _ in (row.a, row.b):
-                frame = self.frames[number].name if number >= 0 else WORLD
-                while frame != WORLD and frame not in held:
-                    held.add(frame)
-                    frame = self.model.tree.anchors[self.frames[self._index[frame]].parent][0]
+        """Frames that constraints depend on, and those whose joints these follow."""
+        ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
+        ahead, held = [self.frames[number] for number in ends], set[str]()
+        leaders = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
+        while ahead:
+            frame = ahead.pop()
+            if frame.name in held:
+                continue
+            held.add(frame.name)
+            parent = self.model.tree.anchors[frame.parent][0]
+            ahead += [self.frames[self._index[parent]]] if parent != WORLD else []
+            ahead += [leaders[frame.mimic.coordinate]] if frame.mimic else []
         return held
 
     def _ways(self) -> dict[str, int]:
         """How the coordinates of all joints move: those that are prescribed are idle if they carry
-        no mass and only such frames.
+        no mass, nothing that is pushed or pulled and only such frames.
         """
         massive = {part.frame for part in self.model.masses}
+        ends = {end[0] for kind in self.bonds for bond in kind for end in (bond.a, bond.b)} - {
+            NONE
+        }
+        pulled = {push.body for push in self.pushes} | ends
+        massive |= {self.frames[number].name for number in pulled}
         busy: set[str] = set()
         ways = {frame.name: self._way(frame) for frame in self.frames}
         for frame in reversed(self.frames):

@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 
 FILES = (
     "tree",
+    "tree_memory",
     "tree_motion",
     "tree_wide",
+    "tree_springs",
     "tree_push",
     "tree_sweep",
     "tree_factor",
     "tree_shared",
+    "tree_coupled",
     "tree_lanes",
     "tree_constraints",
     "tree_whole",
@@ -58,7 +61,8 @@ class TreeEngine(Engine):
     """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
     (native/tree_factor.c), by a compiled kernel that reads the model as numbers. Constraints add a
-    dense system of their multipliers (native/tree_whole.c).
+    dense system of their multipliers (native/tree_whole.c), springs and dampers between points one
+    of their forces (native/tree_coupled.c).
 
     Steps equal those of the generated equations to round-off. Second derivatives are these
     equations' own, made when they are asked for. The `wide` engine has the parameters among the
@@ -86,10 +90,12 @@ class TreeEngine(Engine):
         parameters = data.model.numbers.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
         n_w = ndx + nu + (n_p if self._by_parameters else 0)
-        carriers = len(data.carriers)
+        carriers, m = len(data.carriers), system.n_holonomic
+        springs, dampers = map(len, data.bonds)
         room = library["tree_memory"](
             *(len(data.frames), system.space.nq, self._nv + len(data.followers)),
-            *(data.n_wide, system.n_holonomic, len(data.leaders), carriers * (3 * carriers + n_w)),
+            *(data.n_wide, m, len(data.leaders), 3 * (springs + dampers)),
+            carriers * (3 * carriers + n_w + m) + 3 * springs * (n_w + m),
         )
         self.shapes: Shapes = {
             **step_shapes(nx, nu, n_p, method.n_z, ndx, n_w),
@@ -121,10 +127,11 @@ class TreeEngine(Engine):
 
     @cached_property
     def wide(self) -> Engine:
-        """The engine that differentiates by the parameters and h, too; of constraints and
-        wrenches, which move with the placements of frames, the generated one.
+        """The engine that differentiates by the parameters and h, too; of constraints, wrenches,
+        and springs and dampers between points, which move with the placements of frames, the
+        generated one.
         """
-        if self._m or self._data.pushes:
+        if self._m or self._data.pushes or any(self._data.bonds):
             return self._generated.wide
         return WideTreeEngine(*self._of, lambda: self._generated)
 
@@ -185,7 +192,9 @@ class TreeEngine(Engine):
 
     def _constrained(self, work: Workspace) -> np.ndarray:
         """r_z, in the place of whose first block the kernel gives the inverse of it."""
-        self._trees["tree_equations"](work.list)
+        kept = work.ab.copy(), work.dz.copy()
+        self._trees["tree_equations"](work.list, work.ab.shape[1])
+        work.ab[...], work.dz[...] = kept
         r_z, free = work.r_z.copy(), slice(self._free)
         r_z[free, free] = _inverse(r_z[free, free])
         return r_z

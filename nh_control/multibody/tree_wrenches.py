@@ -11,6 +11,7 @@ import numpy as np
 from nh_control.multibody.elements import WRENCH, Wrench
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
 from nh_control.multibody.kinematics import Point
+from nh_control.multibody.tree_bonds import damped_frames
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody
@@ -40,25 +41,15 @@ class Push:
 
 def unknown_wrench(model: Multibody) -> str:
     """What of a model's wrenches the kernel does not know, "" if it knows all."""
-    wrenches = [entry for entry in model.inputs if type(entry) is Wrench]
-    if wrenches and model.constraints:
-        return "wrenches with constraints"
-    followed = {frame.mimic.coordinate for frame in model.frames if frame.mimic}
-    for entry in wrenches:
-        frames = carriers_of(model, entry)
-        if not frames:
-            return "a Wrench on the world"
-        if any(frame.mimic or frame.coordinate in followed for frame in frames):
-            return "a Wrench on joints that follow others, or are followed"
-        if any(frame.coordinate in model.prescribed for frame in frames):
-            return "a Wrench on prescribed joints"
-    return ""
+    wrenches = (entry for entry in model.inputs if type(entry) is Wrench)
+    still = any(not carriers_of(model, _frame_of(entry)) for entry in wrenches)
+    return "a Wrench on the world" if still else ""
 
 
-def carriers_of(model: Multibody, entry: Wrench) -> list[Frame]:
-    """The moving frames that carry the point of a wrench."""
+def carriers_of(model: Multibody, name: str) -> list[Frame]:
+    """The moving frames that carry a frame."""
     tree, found = model.tree, []
-    anchor = tree.anchors[_frame_of(entry)][0]
+    anchor = tree.anchors[name][0]
     while anchor != WORLD:
         found.append(tree.frames[anchor])
         anchor = tree.anchors[found[-1].parent][0]
@@ -66,10 +57,12 @@ def carriers_of(model: Multibody, entry: Wrench) -> list[Frame]:
 
 
 def carriers(model: Multibody) -> set[int]:
-    """Places of the velocities that carry a body on which a wrench acts."""
-    entries = (entry for entry in model.inputs if isinstance(entry, Wrench))
-    frames = (frame for entry in entries for frame in carriers_of(model, entry))
-    places = (model.tree.places(frame.coordinate)[1] for frame in frames)
+    """Places of the velocities that carry a body on which a wrench or a damper acts."""
+    pushed = (_frame_of(entry) for entry in model.inputs if isinstance(entry, Wrench))
+    on = (*pushed, *damped_frames(model))
+    frames = (frame for name in on for frame in carriers_of(model, name))
+    names = (frame.mimic.coordinate if frame.mimic else frame.coordinate for frame in frames)
+    places = (model.tree.places(name)[1] for name in names)
     return {v for place in places for v in range(place.start, place.stop)}
 
 

@@ -60,12 +60,15 @@ def satisfied(kind, number, model, q, rng):
 
 def held_tree(kinds, constraints, rng):
     """A random tree under random constraints, and a configuration that satisfies them."""
-    free = random_tree(kinds, rng)
+    return held_model(random_tree(kinds, rng), constraints, rng)
+
+
+def held_model(free, constraints, rng):
+    """The model under random constraints, and a configuration that satisfies them."""
     q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
     held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(constraints)]
     lengths = [c.length for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
-    parts = free.frames, free.bodies, free.elements, free.inputs
-    model = Multibody("held", *parts, constraints=held, prescribed=lengths)
+    model = replace(free, constraints=held, prescribed=[*free.prescribed, *lengths])
     ends = [c for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
     reeled = [np.linalg.norm(free.point(q, c.a) - free.point(q, c.b)) for c in ends]
     return model, np.concatenate([q, reeled])
@@ -118,7 +121,10 @@ def assert_steps_as_generated(model, h, q, rng):
 
 def assert_held_tree_steps_as_generated(kinds, constraints, seed):
     rng = np.random.default_rng(seed)
-    model, q = held_tree(kinds, constraints, rng)
+    assert_held_model_steps_as_generated(*held_tree(kinds, constraints, rng), rng)
+
+
+def assert_held_model_steps_as_generated(model, q, rng):
     try:
         generated = Generated(model, 0.002, q, rng)
     except StepFailed:  # constraints that depend on each other

@@ -1,7 +1,5 @@
 """Joints that follow others, by the linear-time kernel of trees and by generated equations."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from random_trees import (
     assert_derivatives,
     assert_the_same,
-    body,
     both_ways,
     random_motion,
     random_tree,
@@ -18,7 +15,7 @@ from random_trees import (
 from test_tree_parameters import assert_the_same_slopes, parametrized
 
 from nh_control.integrators import midpoint
-from nh_control.multibody import Body, Coincident, Mimic, Multibody, Point, prismatic, revolute
+from nh_control.multibody import Body, Mimic, Multibody, prismatic, revolute
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 
@@ -88,13 +85,3 @@ def test_momenta_velocities_and_energies_of_followers_are_the_generated_ones():
     np.testing.assert_allclose(tree.measured_state(q, v), x, rtol=0, atol=1e-12)
     np.testing.assert_allclose(tree.velocity(x), v, rtol=0, atol=1e-12)
     assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-12)
-
-
-def test_followers_with_constraints_are_generated():
-    rng = np.random.default_rng(4)
-    frames = [revolute("a"), revolute("b", "a"), revolute("c", "b", mimic=Mimic("a"))]
-    model = Multibody("held", frames, [body(name, rng) for name in "abc"])
-    loop = Coincident("pin", Point("c", (0.1, 0.0, 0.0)), "world", along=("x",))
-    held = replace(model, constraints=[loop])
-    assert isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
-    assert not isinstance(midpoint(held.system, 0.01)._engine, TreeEngine)

@@ -22,7 +22,6 @@ from nh_control.multibody import (
     Body,
     JointSpring,
     Multibody,
-    Spring,
     floating,
     planar,
     prismatic,
@@ -124,13 +123,6 @@ def test_the_first_correction_with_the_mass_matrix_leads_close_to_the_end(kinds,
     rng = np.random.default_rng(1)
     dsys = midpoint(random_tree(kinds, rng).system, h)
     assert dsys.newton_iterations(*random_motion(dsys, rng)) <= most
-
-
-def test_what_the_kernel_does_not_know_is_generated():
-    rods = [revolute("a"), revolute("b", "a")]
-    bodies = [body(name, np.random.default_rng(0)) for name in "ab"]
-    model = Multibody("spring", rods, bodies, [Spring("b", "world", 1.0, 0.1)])
-    assert not isinstance(midpoint(model.system, 0.01)._engine, TreeEngine)
 
 
 def stepping(system, h, monkeypatch):

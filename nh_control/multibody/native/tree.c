@@ -46,14 +46,16 @@ typedef struct {
 
 /* What a sweep knows of a body: columns of its rotation, position in the parent, twist `nu` that
  * the parent gives it and its own `xi`, mass times center, the wrenches `b` (momentum) and `am`
- * (torque of gravity) of all that it carries; bounds on the size of their terms; then Newton's
- * equation: (dam, db) = H (turn, dxi) + c, mass times center of all. */
+ * (torque of gravity and springs) of all that it carries; bounds on the size of their terms; then
+ * Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of all. With springs:
+ * position `at` in the world, the forces `pulled` of those on what it carries, and a bound of
+ * these, `strain`. */
 typedef struct {
     v4 column[3], p;
     v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
-    v4 H[27], c[3], x[3], carried;
-    double torque, moment, force, rate, begun, depth, unused[2];
+    v4 H[27], c[3], x[3], carried, at, pulled, kept[2];
+    double torque, moment, force, rate, begun, depth, strain, unused;
 } Body;
 
 /* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those
@@ -99,6 +101,12 @@ typedef struct {
     double body, torque, turning, input;
     v4 at, e;
 } Push;
+
+/* A spring or a damper between points of two bodies (tree_springs.c). */
+typedef struct {
+    double a, b, stiffness, rest, damping, unused[3];
+    v4 at_a, at_b;
+} Bond;
 typedef struct {
     v4 column[3], p;
 } Place;
@@ -124,18 +132,18 @@ typedef struct {
 
 typedef struct {
     double n, nq, nv, nz, np, nu, wides, left, m, leaders, followers, held, pushes, carriers,
-        plane,
-        unused[5]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches,
-                      `m` constraints, `pushes`, functions of the kinds of joints; np: parameters
-                      and h; left: part of the forces at the start; leaders: joints that others
-                      follow; held: stiffness times the square of rest of all springs; carriers:
-                      coordinates that carry something pushed; plane: all moves in one, whose
-                      normal is the world's z */
+        plane, springs, dampers,
+        unused[3]; /* after it: `n` joints, `actuated` coordinates of the forces, -1 of wrenches,
+                      `m` constraints, `pushes`, `springs`, `dampers`, functions of the kinds
+                      of joints; np: parameters and h; left: part of the forces at the start;
+                      leaders: joints that others follow; held: stiffness times the square of
+                      rest of all springs; carriers: coordinates that carry something pushed or
+                      damped; plane: all moves in one, whose normal is the world's z */
     v4 gravity;
 } Header;
 
 typedef struct {
-    int n, nq, nv, nz, nu, m, leaders, pushes, plane,
+    int n, nq, nv, nz, nu, m, leaders, pushes, plane, springs, dampers,
         all;                 /* all: rates of all joints, with those that follow others */
     double h, k, span, left; /* span: the time in which prescribed coordinates move */
     v4 gravity;
@@ -143,6 +151,7 @@ typedef struct {
     const Functions *functions;
     const Constraint *constraints;
     const Push *push;
+    const Bond *bonds;
     const double *actuated, *q, *rho, *u;
     double *r, *size, *known, *force, *low, *high, *at, *trial, *dz, *weights, *reached,
         *pushed; /* at: the unknowns of the last residual; known: its sizes at the iterate before
@@ -158,9 +167,11 @@ typedef struct {
         *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its
                     terms, Dh after it, Y, the small matrix; derivatives by multipliers */
     double *Y_shared, *shared, *met, *by_shared,
-        *ab_shared;  /* of joints that others follow (tree_shared.c) */
-    double *changed; /* of wrenches */
-    int *order, *lead, *shared_order;
+        *ab_shared; /* of joints that others follow (tree_shared.c) */
+    double *before, *after, *by_z, *by_q, *reply,
+        *bonded;     /* of springs and dampers (tree_coupled.c) */
+    double *changed; /* of wrenches, springs and dampers */
+    int *order, *lead, *shared_order, *bonded_order;
 } Tree;
 
 #define TREE_OF(a) ((const Header *)(a)[TREE])
@@ -169,118 +180,20 @@ typedef struct {
 #define N_Z ((int)(TREE_OF(a)->nz + TREE_OF(a)->m))
 #define N_P ((int)TREE_OF(a)->np)
 
-/* Doubles that the constraints need. */
-static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, size_t m)
-{
-    const size_t parts = n * sizeof(Place) + nv * sizeof(Twist) + wides * sizeof(Node);
-    return m ? parts / sizeof(double) + nq + m * (7 * nv + m + 1) : 0;
-}
-
-/* Vectors lie best where cache lines begin. */
-enum { LINE = 64 };
-
-static double *next_line(const void *m)
-{
-    return (double *)(((size_t)m + LINE - 1) / LINE * LINE);
-}
-
-/* Doubles that joints that others follow need; `all`: rates of all joints. */
-static size_t shared_memory(size_t all, size_t leaders)
-{
-    return leaders ? leaders * (4 * all + leaders + 2) + all : 0;
-}
-
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints
- * of several coordinates, constraints, joints that others follow, numbers for the derivatives of
- * wrenches. */
-long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders, int pushed)
-{
-    return pushed + 12ll * (nv + m) + constraint_memory(n, nq, nv, wides, m) +
-           shared_memory(nv, leaders) +
-           (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) +
-                       (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) /
-               sizeof(double) +
-           1;
-}
-
-/* Doubles of a joint in a[TREE]. */
-int tree_joint_size(void) { return sizeof(Joint) / sizeof(double); }
-
-/* Places of the constraints' arrays, from m on; the end of them. */
-static double *constraint_room(Tree *t, int wides, double *m)
-{
-    t->places = (Place *)m;
-    t->motions = (Twist *)(t->places + t->n);
-    t->nodes = (Node *)(t->motions + t->nv);
-    m = (double *)(t->nodes + wides);
-    const size_t rows = (size_t)t->m * t->nv;
-    double **const arrays[] = {&t->end, &t->G0,     &t->sizes, &t->G1,
-                               &t->Y,   &t->by_lam, &t->ab,    &t->schur};
-    const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, (size_t)t->m * t->m};
-    for (int i = 0; i < 8; m += sizes[i++]) *arrays[i] = m;
-    t->order = (int *)m;
-    return m + t->m;
-}
-
-/* The same of joints that others follow. */
-static double *shared_room(Tree *t, double *m)
-{
-    const size_t rows = (size_t)t->leaders * t->all;
-    double **const arrays[] = {&t->Y_shared, &t->by_shared, &t->ab_shared, &t->shared, &t->met};
-    const size_t sizes[] = {rows, rows, 2 * rows, (size_t)t->leaders * t->leaders, t->all};
-    for (int i = 0; i < 5; m += sizes[i++]) *arrays[i] = m;
-    t->lead = (int *)m;
-    t->shared_order = t->lead + t->leaders;
-    for (int i = 0, a = 0; i < t->n; ++i)
-        if (t->joints[i].prescribed == SHARED) t->lead[a++] = (int)t->joints[i].v;
-    return m + 2 * t->leaders;
-}
-
-static Tree tree_at(double *const *a)
-{
-    const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n,
-              .nq = (int)s->nq,
-              .nv = (int)s->nv,
-              .nz = (int)s->nz,
-              .nu = (int)(s->nu - s->nv + s->nz),
-              .m = (int)s->m,
-              .leaders = (int)s->leaders,
-              .pushes = (int)s->pushes,
-              .plane = (int)s->plane,
-              .all = (int)(s->nv + s->followers),
-              .left = s->left,
-              .gravity = s->gravity};
-    t.h = t.span = a[P][N_P - 1];
-    t.k = 0.5 * t.h;
-    t.joints = (const Joint *)(s + 1);
-    t.actuated = (const double *)(t.joints + t.n);
-    t.constraints = (const Constraint *)(t.actuated + t.nu);
-    t.push = (const Push *)(t.constraints + t.m);
-    t.functions = (const Functions *)(t.push + t.pushes);
-    t.q = a[X];
-    t.rho = t.q + t.nq;
-    t.u = a[U];
-    double *m = a[MEMORY];
-    double **const vectors[] = {&t.r,  &t.size,  &t.known, &t.force,   &t.low,     &t.high,
-                                &t.at, &t.trial, &t.dz,    &t.weights, &t.reached, &t.pushed};
-    for (int i = 0; i < 12; ++i, m += t.all + t.m) *vectors[i] = m;
-    t.bodies = (Body *)next_line(m);
-    t.rows = (Row *)(t.bodies + t.n);
-    t.wides = (Wide *)(t.rows + t.all);
-    m = (double *)(t.wides + (int)s->wides);
-    if (t.m) m = constraint_room(&t, (int)s->wides, m);
-    if (t.leaders) m = shared_room(&t, m);
-    t.lanes = (v8 *)next_line(m);
-    t.changed = (double *)(t.lanes + 28 * t.n + 3 * t.all) + t.n / 8 + 1;
-    return t;
-}
+/* A number that is written into a vector in memory would hold up the reading of the vector. */
+static const v4 UNITS[3] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
 
 INLINE v4 vec(double x, double y, double z) { return (v4){x, y, z, 0.0}; }
 INLINE v4 load(const double *x) { return vec(x[0], x[1], x[2]); }
 INLINE double sum(v4 a) { return a[0] + a[1] + a[2]; }
 INLINE double dot(v4 a, v4 b) { return sum(a * b); }
 INLINE double size_of(v4 a) { return fabs(a[0]) + fabs(a[1]) + fabs(a[2]); }
+INLINE double product(int n, const double *x, const double *y)
+{
+    double total = 0.0;
+    for (int i = 0; i < n; ++i) total += x[i] * y[i];
+    return total;
+}
 INLINE v4 combine(const v4 *m, v4 x) { return m[0] * x[0] + m[1] * x[1] + m[2] * x[2]; }
 
 INLINE v4 cross(v4 a, v4 b)
@@ -311,4 +224,10 @@ static const Body WORLD_BODY = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1,
 INLINE const Body *parent_of(const Tree *t, const Joint *j)
 {
     return j->parent < 0 ? &WORLD_BODY : t->bodies + (int)j->parent;
+}
+
+/* The force on all that a body carries that does not turn with it: weight and springs. */
+INLINE v4 load_on(const Tree *t, const Joint *j, const Body *b)
+{
+    return j->weight * t->gravity + b->pulled;
 }

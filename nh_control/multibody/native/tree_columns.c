@@ -87,14 +87,16 @@ static int by_constraints(const Tree *t, Source s, int lane, v8 *right, unsigned
     double given[t->nv];
     if (!t->m || (s.kind != BY_Q && s.kind != BY_MULTIPLIER)) return last;
     memset(given, 0, sizeof given);
-    if (s.kind == BY_Q) bend_rows(t, t->q, s.body, s.coordinate, given);
-    else memcpy(given, t->G0 + (size_t)t->nv * s.coordinate, sizeof given);
+    for (int i = 0; i < t->n && s.kind == BY_Q; ++i)
+        if (t->joints[i].lead == t->joints[s.body].lead)
+            bend_rows(t, t->q, i, s.coordinate, given);
+    if (s.kind == BY_MULTIPLIER) memcpy(given, t->G0 + (size_t)t->nv * s.coordinate, sizeof given);
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const int v = (int)j->v, n = (int)j->size;
-        if (!j->held_by || j->prescribed) continue;
+        if (!j->held_by || j->prescribed > 0 || j->prescribed == FOLLOWS) continue;
         if (n > 1) solve_wide(t->wides + (int)j->wide, n, given + v, given + v);
-        else given[v] /= t->rows[v].pivot;
+        else if (!j->prescribed) given[v] /= t->rows[v].pivot;
         for (int l = 0; l < n; ++l) right[v + l][lane] -= given[v + l];
         state[i] |= HAS_WRENCHES | MOVES;
         last = i;

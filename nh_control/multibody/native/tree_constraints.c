@@ -29,14 +29,14 @@ static void place_bodies(const Tree *t, const double *q)
         const Place *parent = place_of(t, j->parent);
         Place *b = t->places + i;
         Twist *moved = t->motions + (int)j->v;
-        const double *at = q + (int)j->q;
+        const double *at = q + (int)j->q, along = j->ratio * *at;
         if (j->kind < MANIFOLD) {
             v4 column[3] = {j->column[0], j->column[1], j->column[2]}, p = j->p;
             if (j->kind == REVOLUTE) {
-                const double c = cos(*at), s = sin(*at);
+                const double c = cos(along), s = sin(along);
                 column[0] = c * j->column[0] + s * j->column[1];
                 column[1] = c * j->column[1] - s * j->column[0];
-            } else p += *at * j->column[0];
+            } else p += along * j->column[0];
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);
             moved->w = j->kind == REVOLUTE ? b->column[2] : vec(0, 0, 0);
@@ -64,9 +64,10 @@ static void reach(const Tree *t)
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const int q = (int)j->q;
+        if (j->v >= t->nv) continue;
         if (j->kind < MANIFOLD)
-            t->end[q] = j->prescribed && t->h == t->span ? t->u[t->nu + (int)j->v - t->nz]
-                                                         : t->q[q] + t->h * t->bodies[i].rate;
+            t->end[q] = j->prescribed > 0 && t->h == t->span ? t->u[t->nu + (int)j->v - t->nz]
+                                                             : t->q[q] + t->h * t->bodies[i].rate;
         else if (j->held_by)
             t->functions[(int)j->kind - MANIFOLD].reach(t->q + q, t->at + (int)j->v, &t->h,
                                                         t->end + q, t->nodes[(int)j->wide].Ez);
@@ -132,7 +133,9 @@ static void slope(const Tree *t, const Constraint *c, const Held *o, double *g)
     for (int end = 0; end < 2; ++end)
         for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent)
             for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l)
-                g[v + l] += power(end ? o->on_b : o->on_a, about(t, i, v + l, o->from));
+                g[(int)t->joints[i].lead + l] +=
+                    t->joints[i].ratio *
+                    power(end ? o->on_b : o->on_a, about(t, i, v + l, o->from));
     if (c->length_q >= 0) g[(int)c->length_v] -= 2.0 * o->length;
 }
 
@@ -145,8 +148,9 @@ static void slope_sizes(const Tree *t, const Constraint *c, const Held *o, doubl
             for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
                 const double turn = size_of(t->motions[v + l].w),
                              lever = size_of(o->from - t->places[i].p);
-                g[v + l] += turn * (o->torque + lever * o->force) +
-                            size_of(t->motions[v + l].v) * o->force;
+                g[(int)t->joints[i].lead + l] +=
+                    fabs(t->joints[i].ratio) * (turn * (o->torque + lever * o->force) +
+                                                size_of(t->motions[v + l].v) * o->force);
             }
     if (c->length_q >= 0) g[(int)c->length_v] += 2.0 * o->length;
 }
@@ -212,7 +216,7 @@ static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v
  * placed. */
 static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
 {
-    const double *lam = t->at + t->nz;
+    const double *lam = t->at + t->nz, ratio = t->joints[k].ratio;
     const int moved = (int)t->joints[k].v + m;
     for (int r = 0; r < t->m; ++r) {
         const Constraint *c = t->constraints + r;
@@ -221,8 +225,8 @@ static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
         if (c->length_q >= 0 && moved == (int)c->length_v) by[moved] -= 2.0 * lam[r];
         if (!a && !b) continue;
         const Held o = hold(t, c, q);
-        const Twist x = about(t, k, moved, o.from);
-        Twist on[2];
+        Twist x = about(t, k, moved, o.from), on[2];
+        x = (Twist){ratio * x.w, ratio * x.v};
         bent(c, &o, a ? x : still, b ? x : still, on, on + 1);
         for (int end = 0; end < 2; ++end)
             for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent) {
@@ -232,7 +236,7 @@ static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
                     if (carried)
                         change +=
                             power(end ? o.on_b : o.on_a, turned_motion(t, i, l, k, m, x, o.from));
-                    by[v + l] += lam[r] * change;
+                    by[(int)t->joints[i].lead + l] += lam[r] * t->joints[i].ratio * change;
                 }
             }
     }

@@ -8,9 +8,6 @@
  *     pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,
  *     G_parent += F^T (H - column row / pivot) F. */
 
-/* A number that is written into a vector in memory would hold up the reading of the vector. */
-static const v4 UNITS[3] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
-
 /* H of a body alone; those of its children are added to it. */
 INLINE void own_inertia(const Joint *j, Body *b, int plane)
 {
@@ -30,13 +27,13 @@ INLINE void own_inertia(const Joint *j, Body *b, int plane)
     b->carried = c;
 }
 
-/* The torque of gravity g on first moments c turns by g x turn: c x (g x turn) = g (c . turn) - (c
- * . g) turn. */
-INLINE void add_weight(v4 g, Body *b, int plane)
+/* The torque of a force f with the lever c turns by f x turn: c x (f x turn) = f (c . turn) - (c .
+ * f) turn. Of gravity, c are the first moments. */
+INLINE void add_lever(v4 f, v4 c, Body *b, int plane)
 {
-    const double along = dot(b->carried, g);
+    const double along = dot(c, f);
     for (int i = turns_from(plane); i < 3; ++i) {
-        const v4 turned = g[i] * b->carried - along * UNITS[i];
+        const v4 turned = f[i] * c - along * UNITS[i];
         *row_of(b->H, 0, i, plane) += plane ? turned[2] * UNITS[0] : turned;
     }
 }
@@ -112,7 +109,7 @@ INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes,
     } else {
         pack(zero, zero, cross(b->nu_w, S), moved, plane);
         pack(zero, zero, S, unit, plane);
-        pack(j->weight * cross(S, t->gravity), cross(S, b->bf), zero, bent, plane);
+        pack(cross(S, load_on(t, j, b)), cross(S, b->bf), zero, bent, plane);
         for (int c = 0; c < end; ++c) met[c] = bent[c];
     }
     for (int c = 0; c < end; ++c) {
@@ -180,19 +177,37 @@ INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int mass, int plane
     if (j->prescribed) pass_inward(j, b, o, 0, parent, mass, plane);
     else if (n == 1) pass_inward(j, b, o, 1, parent, mass, plane);
     else pass_inward(j, b, o, n, parent, mass, plane);
+    if (t->springs + t->dampers && !mass) add_lever(b->pulled, b->p, parent, plane);
     return 0;
+}
+
+/* The turning of the forces of springs and dampers on the bodies at their ends. */
+INLINE void bend_bonds(const Tree *t, int bonds, int plane)
+{
+    for (int i = 0; i < bonds; ++i) {
+        const Bond *c = t->bonds + i;
+        const v4 force = bond_force(t, c);
+        for (int end = 0; end < 2; ++end) {
+            const int body = (int)(end ? c->b : c->a);
+            if (body < 0) continue;
+            begin_inertia(t->joints + body, t->bodies + body, plane);
+            add_lever(end ? -force : force, lever_of(t, body, end ? c->at_b : c->at_a),
+                      t->bodies + body, plane);
+        }
+    }
 }
 
 /* Factors of r_z where the last residual was taken, or of the mass matrix; 1 if it is singular. */
 INLINE int factor_in(const Tree *t, int slopes, int mass, int plane)
 {
     for (int i = 0; i < t->n; ++i) t->bodies[i].begun = 0.0;
+    if (!mass) bend_bonds(t, t->springs + (slopes ? 0 : t->dampers), plane);
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         Body *b = t->bodies + i;
         if (j->prescribed == IDLE) continue;
         begin_inertia(j, b, plane);
-        if (!mass) add_weight(t->gravity, b, plane);
+        if (!mass) add_lever(t->gravity, b->carried, b, plane);
         if (!plane && j->kind >= MANIFOLD)
             mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes, 0);
         else mass ? mass_row(t, j, b, plane) : scalar_row(t, j, b, slopes, plane);

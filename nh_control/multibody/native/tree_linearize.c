@@ -1,5 +1,5 @@
-/* Wrenches, multipliers and coordinates that joints share, in the derivatives of tree_columns.c;
- * then the derivatives as they are asked for. */
+/* Wrenches, springs, multipliers and coordinates that joints share, in the derivatives of
+ * tree_columns.c; then the derivatives as they are asked for. */
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
 static void solve_columns(int count, const int *at, const double *factors, const int *order,
@@ -13,43 +13,118 @@ static void solve_columns(int count, const int *at, const double *factors, const
     }
 }
 
-/* What the changes of f add to all columns, as if they were changes of the momentum before the
- * step. With C = dz/drho of the n coordinates that carry something pushed, and dz0 without them:
+/* `count` changes y of forces by n coordinates, F_z and F_q (count, n), the factors of their
+ * equations, and what they do in the rows of these before and after the step, or where there are
+ * none of these, each on its own coordinate. */
+typedef struct {
+    int count, n;
+    const int *of, *order;
+    const double *F_z, *F_q, *equations, *before, *after;
+    double *y;
+} Forces;
+
+/* What the changes of forces add to columns, as if they were changes of the momenta. With C the
+ * columns dz/drho, in ab_rho and dz_rho, times what the forces do there, and dz0 without them,
  *
- *     y = F_z dz + F_q dq,   dz = dz0 + C y,   (1 - F_z C) y = F_z dz0 + F_q dq. */
+ *     y = F_z dz + F_q dq,   dz = dz0 + C y,   (1 - F_z C) y = F_z dz0 + F_q dq,
+ *
+ * where y is F_q dq before. */
+static void bend_columns(const Tree *t, const Forces *p, const double *ab_rho,
+                         const double *dz_rho, int nw_rho, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv, n = p->n, count = p->count;
+    const double after = (1 - t->left) / t->left;
+    int own[count];
+    for (int a = 0; a < count; ++a) {
+        own[a] = a;
+        for (int b = 0; b < n; ++b)
+            if (p->of[b] < t->nz && p->F_z[n * a + b] != 0.0)
+                add_row(nw, p->F_z[n * a + b], dz + (size_t)nw * p->of[b], p->y + (size_t)nw * a);
+    }
+    solve_columns(count, own, p->equations, p->order, nw, p->y);
+    for (int row = 0; row < 2 * nv + t->nz; ++row) {
+        const double *rho = row < 2 * nv ? ab_rho + (size_t)nw_rho * row
+                                         : dz_rho + (size_t)nw_rho * (row - 2 * nv);
+        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
+               by[count];
+        for (int a = 0; a < count; ++a) {
+            by[a] = p->before ? 0.0 : rho[nv + p->of[a]];
+            for (int b = 0; b < n && p->before; ++b)
+                by[a] += p->before[n * a + b] * rho[nv + p->of[b]];
+        }
+        for (int a = 0; a < count; ++a) add_row(nw, by[a], p->y + (size_t)nw * a, all);
+    }
+    for (int a = 0; a < count; ++a)
+        for (int b = 0; b < n; ++b) {
+            const double by = p->after ? p->after[n * a + b] : (a == b) * after;
+            if (by != 0.0 && p->of[b] < t->nz)
+                add_row(nw, by, p->y + (size_t)nw * a, ab + (size_t)nw * (nv + p->of[b]));
+        }
+}
+
+/* The same in the columns by the multipliers, and in all. */
+static void bend(const Tree *t, const Forces *p, int nw, double *ab, double *dz)
+{
+    memset(p->y, 0, sizeof(double) * p->count * t->m);
+    bend_columns(t, p, ab, dz, nw, t->m, t->ab, t->by_lam);
+    memset(p->y, 0, sizeof(double) * p->count * nw);
+    for (int a = 0; a < p->count; ++a)
+        for (int b = 0; b < p->n; ++b) {
+            double *row = p->y + (size_t)nw * a;
+            row[p->of[b]] = p->F_q[p->n * a + b];
+            if (p->of[b] >= t->nz)
+                row[2 * t->nv + t->nu + p->of[b] - t->nz] = p->F_z[p->n * a + b];
+        }
+    bend_columns(t, p, ab, dz, nw, nw, ab, dz);
+}
+
+/* Changes of the forces of springs, with the factors of Newton's equation. */
+static void bend_by_springs(const Tree *t, int nw, double *ab, double *dz)
+{
+    int of[t->nv];
+    for (int v = 0; v < t->nv; ++v) of[v] = v;
+    const Forces p = {n_bonded(t, 1), t->nv,     of,        t->bonded_order, t->by_z,
+                      t->by_q,        t->bonded, t->before, t->after,        t->changed};
+    bend(t, &p, nw, ab, dz);
+}
+
+/* Places of the coordinates that carry a body, from `count` on; their number with it. */
+static int number_carriers(const Tree *t, int body, int count, int *place, int *of)
+{
+    for (int b = body; b >= 0; b = (int)t->joints[b].parent)
+        for (int l = 0, v = (int)t->joints[b].lead; l < (int)t->joints[b].size; ++l)
+            if (place[v + l] < 0) of[count] = v + l, place[v + l] = count++;
+    return count;
+}
+
+/* Changes of the n coordinates' f by wrenches and dampers. */
 static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
 {
     const int nv = t->nv;
-    int place[nv], of[n], own[n], order[n];
-    double *F_z = t->changed, *F_q = F_z + n * n, *equations = F_q + n * n, *y = equations + n * n;
+    int place[nv], of[n], order[n], count = 0;
+    double *F_z = t->changed, *F_q = F_z + n * n, *equations = F_q + n * n;
     memset(place, -1, sizeof place);
-    for (int i = 0, count = 0; i < t->pushes; ++i)
-        for (int b = (int)t->push[i].body; b >= 0; b = (int)t->joints[b].parent)
-            for (int v = (int)t->joints[b].v; v < (int)(t->joints[b].v + t->joints[b].size); ++v)
-                if (place[v] < 0) of[count] = v, place[v] = count++;
+    for (int i = 0; i < t->pushes; ++i)
+        count = number_carriers(t, (int)t->push[i].body, count, place, of);
+    for (int i = t->springs; i < t->springs + t->dampers; ++i)
+        for (int end = 0; end < 2; ++end)
+            count =
+                number_carriers(t, (int)(end ? t->bonds[i].b : t->bonds[i].a), count, place, of);
     slopes_of_pushes(t, n, place, F_z, F_q);
     memset(equations, 0, sizeof(double) * n * n);
-    memset(y, 0, sizeof(double) * n * nw);
     for (int a = 0; a < n; ++a) {
-        own[a] = a;
         equations[n * a + a] = 1.0;
-        for (int b = 0; b < n; ++b) {
-            const double *by = dz + (size_t)nw * of[b];
-            for (int c = 0; c < n; ++c) equations[n * a + c] -= F_z[n * a + b] * by[nv + of[c]];
-            add_row(nw, F_z[n * a + b], by, y + (size_t)nw * a);
-            y[(size_t)nw * a + of[b]] += F_q[n * a + b];
+        if (of[a] >= t->nz) { /* the motion of a prescribed one does not change */
+            memset(F_z + n * a, 0, sizeof(double) * n);
+            memset(F_q + n * a, 0, sizeof(double) * n);
         }
+        for (int b = 0; b < n; ++b)
+            for (int c = 0; c < n && of[b] < t->nz; ++c)
+                equations[n * a + c] -= F_z[n * a + b] * dz[(size_t)nw * of[b] + nv + of[c]];
     }
     if (lu_factor(equations, n, order)) return SINGULAR;
-    solve_columns(n, own, equations, order, nw, y);
-    for (int row = 0; row < 2 * nv + t->nz; ++row) {
-        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
-               by[n];
-        for (int a = 0; a < n; ++a) by[a] = all[nv + of[a]];
-        for (int a = 0; a < n; ++a) add_row(nw, by[a], y + (size_t)nw * a, all);
-    }
-    for (int a = 0; a < n; ++a)
-        add_row(nw, (1 - t->left) / t->left, y + (size_t)nw * a, ab + (size_t)nw * (nv + of[a]));
+    const Forces p = {n, n, of, order, F_z, F_q, equations, 0, 0, equations + n * n};
+    bend(t, &p, nw, ab, dz);
     return CONVERGED;
 }
 
@@ -69,16 +144,22 @@ static void complete(const Tree *t, int count, const int *at, const double *fact
     }
 }
 
-/* Multipliers that keep Dh(q1) dq1 = 0 for every column, and what they change. */
-static int constrain(const Tree *t, int nw, double *ab, double *dz)
+/* Columns by the multipliers, into t->ab and t->by_lam. */
+static void columns_by_multipliers(const Tree *t)
 {
-    const int nv = t->nv, m = t->m;
+    const int m = t->m;
     for (int r = 0; r < m; r += LANES) {
         Source s[LANES];
         const int count = m - r < LANES ? m - r : LANES;
         for (int l = 0; l < count; ++l) s[l] = (Source){-1, r + l, BY_MULTIPLIER, 0};
         columns(t, s, count, r, m, t->ab, t->by_lam);
     }
+}
+
+/* Multipliers that keep Dh(q1) dq1 = 0 for every column, and what they change. */
+static int constrain(const Tree *t, int nw, double *ab, double *dz)
+{
+    const int nv = t->nv, m = t->m;
     reach(t);
     slopes_at(t, t->end, t->G1);
     memset(t->schur, 0, sizeof(double) * m * m);
@@ -97,7 +178,8 @@ static int constrain(const Tree *t, int nw, double *ab, double *dz)
     return CONVERGED;
 }
 
-/* Changes of the coordinates that joints share, for every column, and what they change. */
+/* Changes of the coordinates that joints share, for every column and those by the multipliers, and
+ * what they change. */
 static void share(const Tree *t, const int *body_of, int nw, double *ab, double *dz)
 {
     const int n = t->leaders;
@@ -107,6 +189,8 @@ static void share(const Tree *t, const int *body_of, int nw, double *ab, double 
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(t->by_shared + (size_t)n * t->lead[a], 0, sizeof(double) * n);
     complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, nw, ab, dz);
+    complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, t->m, t->ab,
+             t->by_lam);
 }
 
 static int n_variables(const Tree *t) { return 3 * t->nv + t->nu - t->nz; }
@@ -133,9 +217,9 @@ static void bodies_of(const Tree *t, int *body_of)
 }
 
 /* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by
- * parameters. */
-static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes, double *ab,
-                       double *dz)
+ * parameters, at fixed multipliers. */
+static int free_derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes,
+                            double *ab, double *dz)
 {
     const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
@@ -154,9 +238,17 @@ static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *
         columns_by_parameters(t, slopes, n - 1, nw - n, nw, ab, dz);
         columns(t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
     }
+    columns_by_multipliers(t);
     if (t->leaders) share(t, body_of, nw, ab, dz);
-    if (carriers && bend_pushes(t, carriers, nw, ab, dz)) return SINGULAR;
-    return t->m ? constrain(t, nw, ab, dz) : CONVERGED;
+    if (t->springs) bend_by_springs(t, nw, ab, dz);
+    return carriers ? bend_pushes(t, carriers, nw, ab, dz) : CONVERGED;
+}
+
+static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes, double *ab,
+                       double *dz)
+{
+    const int status = free_derivatives(t, nw, carriers, n, slopes, ab, dz);
+    return status == CONVERGED && t->m ? constrain(t, nw, ab, dz) : status;
 }
 
 /* The derivatives where a step that failed took its last residual, in rows of length nw. */
@@ -166,22 +258,19 @@ int tree_derivatives(double *const *a, int nw)
     return derivatives(&t, nw, (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]);
 }
 
-/* r_z where the last residual was taken, with the inverse of the tree's part in its place, into
- * a[R_Z]. */
-void tree_equations(double *const *a)
+/* r_z where the last residual was taken, with the inverse of the block without multipliers in its
+ * place, into a[R_Z]; a[AB] and a[DZ], in rows of length nw, are overwritten. */
+void tree_equations(double *const *a, int nw)
 {
     const Tree t = tree_at(a);
     const int n = t.nz + t.m;
-    double *r_z = a[R_Z], *unit = t.weights, *column = t.dz;
+    double *r_z = a[R_Z];
     memset(r_z, 0, sizeof(double) * n * n);
-    if (factor(&t)) return;
+    if (free_derivatives(&t, nw, (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]) != CONVERGED)
+        return;
     slopes_by_unknowns(&t);
-    memset(unit, 0, sizeof(double) * n);
     for (int i = 0; i < t.nz; ++i) {
-        unit[i] = -1.0;
-        solve(&t, unit, column);
-        unit[i] = 0.0;
-        for (int row = 0; row < t.nz; ++row) r_z[(size_t)n * row + i] = column[row];
+        for (int v = 0; v < t.nz; ++v) r_z[(size_t)n * i + v] = -a[DZ][(size_t)nw * i + t.nv + v];
         for (int r = 0; r < t.m; ++r) {
             r_z[(size_t)n * i + t.nz + r] = -t.G0[(size_t)t.nv * r + i];
             r_z[(size_t)n * (t.nz + r) + i] = t.G1[(size_t)t.nv * r + i];

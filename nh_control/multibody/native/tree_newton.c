@@ -157,8 +157,12 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
     return status;
 }
 
-/* Whether the last correction is one of round-off, for which a step takes no other residual. */
-static int settled(const Tree *t, const double *info) { return !t->m && info[1] <= TARGET; }
+/* Whether the last correction is one of round-off, for which a step takes no other residual; what
+ * round-off is to the place of a stiff spring's end is none to its force. */
+static int settled(const Tree *t, const double *info)
+{
+    return !t->m && !t->springs && !t->dampers && info[1] <= TARGET;
+}
 
 /* Configuration and momenta after the step with the unknowns in t->at. What is left of r where it
  * was taken last, which the last correction takes away, goes to the momenta: r + rho1 changes with
@@ -189,7 +193,8 @@ static void readout(const Tree *t, double *x1)
         }
     }
     if (t->leaders) gather(t, t->k, 1.0, rho1);
-    for (int v = 0; t->pushes && v < t->nz; ++v) rho1[v] += (1 - t->left) * t->h * t->pushed[v];
+    for (int v = 0; t->pushes + t->dampers && v < t->nz; ++v)
+        rho1[v] += (1 - t->left) * t->h * t->pushed[v];
 }
 
 /* Whether the quaternions of the configuration at the start are some. */

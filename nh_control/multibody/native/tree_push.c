@@ -3,17 +3,6 @@
  * the body like inputs on these: f. Newton's equation leaves the changes of f out, which are of
  * order h^2 of the others; the derivatives have them (tree_linearize.c). */
 
-/* Unit motion of a coordinate's velocity: a twist about the body's origin. */
-static Twist unit_motion(const Tree *t, const Joint *j, const Body *b, int l)
-{
-    const v4 zero = vec(0, 0, 0);
-    const int planar = j->size == 3 && !j->turns;
-    const int c = j->kind == REVOLUTE ? 2 : j->kind == PRISMATIC ? 3 : l + 2 * planar;
-    if (c < 3) return (Twist){b->column[c], zero};
-    return (Twist){zero, j->turns == PLACED ? outward(parent_of(t, j), j->column[c - 3])
-                                            : b->column[c - 3]};
-}
-
 /* A wrench with the input u about the origin of its body. */
 static Twist pushing(const Tree *t, const Push *p, double u)
 {
@@ -30,17 +19,22 @@ static void add_push(const Tree *t, const Push *p, double u, double *f)
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
         for (int l = 0; l < (int)j->size; ++l)
-            f[(int)j->v + l] += power(w, unit_motion(t, j, b, l));
+            f[(int)j->lead + l] += j->ratio * power(w, unit_motion(t, j, b, l));
         w.w += cross(b->p, w.v);
     }
 }
 
-/* f of all wrenches where the bodies are, into t->pushed. */
+/* f of all wrenches and dampers where the bodies are, into t->pushed. */
 static void push(const Tree *t)
 {
     memset(t->pushed, 0, sizeof(double) * t->nv);
     for (int i = 0; i < t->pushes; ++i)
         add_push(t, t->push + i, t->u[(int)t->push[i].input], t->pushed);
+    for (int i = 0; i < t->dampers; ++i) {
+        Push end[2];
+        const int count = ends_of(t, t->bonds + t->springs + i, end);
+        for (int e = 0; e < count; ++e) add_push(t, end + e, 1.0, t->pushed);
+    }
 }
 
 /* Its part in the residual, and the sizes of its terms. */
@@ -51,16 +45,22 @@ static void add_pushes(const Tree *t, int sized)
         t->r[v] += t->left * t->h * t->pushed[v];
         if (sized) t->size[v] += fabs(t->h * t->pushed[v]);
     }
+    if (sized) add_damper_sizes(t);
 }
 
 /* A coordinate of a joint that carries a body, its unit motion, and those of the middle of the
- * step by its unknown and by the start, all about the body's origin. */
+ * step by its unknown and by the start, all about the body's origin; prescribed ones move the
+ * middle from both ends. */
 typedef struct {
     int body, at;
     Twist unit, by_z, by_q;
 } Carried;
 
-static Twist moved_to(Twist x, v4 from) { return (Twist){x.w, x.v - cross(x.w, from)}; }
+/* A motion about another point, `by` times. */
+static Twist moved_to(double by, Twist x, v4 from)
+{
+    return (Twist){by * x.w, by * (x.v - cross(x.w, from))};
+}
 
 /* The coordinates that carry a body; their number. */
 static int carriers_of(const Tree *t, int body, const int *place, Carried *c)
@@ -71,19 +71,13 @@ static int carriers_of(const Tree *t, int body, const int *place, Carried *c)
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
         const int n = (int)j->size;
-        for (int l = 0; l < n; ++l, ++count) {
-            const Wide *w = t->wides + (int)j->wide;
-            const Twist unit = unit_motion(t, j, b, l);
-            Twist z = {t->k * unit.w, t->k * unit.v}, q = unit, all[MOST];
-            if (n > 1) {
-                twists_of(b, w->Zz, n, all);
-                z = all[l];
-                twists_of(b, w->Zq, n, all);
-                q = all[l];
-            }
-            c[count] = (Carried){i, place[(int)j->v + l], moved_to(unit, from), moved_to(z, from),
-                                 moved_to(q, from)};
-        }
+        Twist unit[MOST], z[MOST], q[MOST];
+        motions_of(t, j, b, UNIT, unit);
+        motions_of(t, j, b, BY_UNKNOWN, z);
+        motions_of(t, j, b, BY_START, q);
+        for (int l = 0; l < n; ++l)
+            c[count++] = (Carried){i, place[(int)j->lead + l], moved_to(j->ratio, unit[l], from),
+                                   moved_to(j->ratio, z[l], from), moved_to(j->ratio, q[l], from)};
         from -= b->p;
     }
     return count;
@@ -107,21 +101,33 @@ static double change_of_push(const Tree *t, const Push *p, Twist w, const Carrie
     return placed ? by : by + power(w, turned);
 }
 
-/* Changes of left h f (n) by the unknowns and the start of the n coordinates that carry something
- * pushed, whose `place` this is. */
+/* Adds to F_z and F_q what `slopes_of_pushes` says of one wrench. */
+static void add_slopes_of_push(const Tree *t, const Push *p, double u, int n, const int *place,
+                               double *F_z, double *F_q)
+{
+    const Twist w = pushing(t, p, t->left * t->h * u);
+    Carried c[t->all];
+    const int count = carriers_of(t, (int)p->body, place, c);
+    for (int a = 0; a < count; ++a)
+        for (int b = 0; b < count; ++b) {
+            F_z[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_z);
+            F_q[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_q);
+        }
+}
+
+/* Changes of left h f (n) by the unknowns, or the ends of prescribed coordinates, and the start of
+ * the n coordinates that carry something pushed or damped, whose `place` this is. */
 static void slopes_of_pushes(const Tree *t, int n, const int *place, double *F_z, double *F_q)
 {
     memset(F_z, 0, sizeof(double) * n * n);
     memset(F_q, 0, sizeof(double) * n * n);
-    for (int i = 0; i < t->pushes; ++i) {
-        const Push *p = t->push + i;
-        const Twist w = pushing(t, p, t->left * t->h * t->u[(int)p->input]);
-        Carried c[n];
-        const int count = carriers_of(t, (int)p->body, place, c);
-        for (int a = 0; a < count; ++a)
-            for (int b = 0; b < count; ++b) {
-                F_z[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_z);
-                F_q[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_q);
-            }
+    for (int i = 0; i < t->pushes; ++i)
+        add_slopes_of_push(t, t->push + i, t->u[(int)t->push[i].input], n, place, F_z, F_q);
+    for (int i = 0; i < t->dampers; ++i) {
+        const Bond *c = t->bonds + t->springs + i;
+        Push end[2];
+        const int count = ends_of(t, c, end);
+        for (int e = 0; e < count; ++e) add_slopes_of_push(t, end + e, 1.0, n, place, F_z, F_q);
+        add_slopes_of_damper(t, c, n, place, F_z, F_q);
     }
 }

@@ -21,18 +21,14 @@ static int factor_shared(const Tree *t)
     return lu_factor(t->shared, n, t->shared_order);
 }
 
-INLINE int factor_whole(const Tree *t, int slopes, int mass)
+INLINE int factor_joints(const Tree *t, int slopes, int mass)
 {
     if (factor_with(t, slopes, mass)) return 1;
     return t->leaders ? factor_shared(t) : 0;
 }
 
-static int factor(const Tree *t) { return factor_whole(t, 0, 0); }
-static int factor_mass(const Tree *t) { return factor_whole(t, 0, 1); }
-static int factor_slopes(const Tree *t) { return factor_whole(t, 1, 0); }
-
 /* dz = -r_z^{-1} r. */
-static void solve(const Tree *t, const double *r, double *dz)
+static void solve_joints(const Tree *t, const double *r, double *dz)
 {
     const int n = t->leaders;
     double right[n + 1];

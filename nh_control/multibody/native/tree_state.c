@@ -55,5 +55,11 @@ double tree_energy(double *const *a)
             energy += 0.5 * j->stiffness * q * q - j->pull * q;
         }
     }
+    for (int i = 0; i < t.springs; ++i) {
+        const Bond *c = t.bonds + i;
+        const v4 s = stretch(&t, c);
+        const double longer = sqrt(dot(s, s)) - c->rest;
+        energy += 0.5 * c->stiffness * longer * longer;
+    }
     return energy;
 }

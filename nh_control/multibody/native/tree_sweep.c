@@ -72,11 +72,22 @@ INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
         b->bm += plane ? j->inertia[2][2] * b->xi_w
                        : outward(b, combine(j->inertia, inward(b, b->xi_w)));
         b->bf = j->mass * b->xi_v - by_turn(b->first, b->xi_w, plane);
+        if (t->springs + t->dampers) {
+            b->at = b->p + (j->parent < 0 ? vec(0, 0, 0) : parent->at);
+            b->pulled = vec(0, 0, 0);
+            b->strain = 0.0;
+        }
         if (!sized) continue;
         b->torque = size_of(b->first) * size_of(t->gravity);
         b->moment = size_of(b->bm);
         b->force = size_of(b->bf);
     }
+}
+
+/* A bound on the terms of the force on all that a body carries. */
+INLINE double load_size(const Tree *t, const Joint *j, const Body *b)
+{
+    return j->weight * size_of(t->gravity) + b->strain;
 }
 
 /* Adjoints of the joint's displacement and twist, and its rows. */
@@ -85,11 +96,11 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
     Wide *w = t->wides + (int)j->wide;
     const int n = (int)j->size, v = (int)j->v;
     w->am = inward(b, b->am + cross(b->bm, b->nu_w) + cross(b->bf, b->nu_v));
-    w->af = inward(b, j->weight * t->gravity + cross(b->bf, b->nu_w));
+    w->af = inward(b, load_on(t, j, b) + cross(b->bf, b->nu_w));
     w->bm = inward(b, b->bm);
     w->bf = inward(b, b->bf);
     const double torque = b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force;
-    const double force = j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force;
+    const double force = load_size(t, j, b) + size_of(b->nu_w) * b->force;
     for (int l = 0; l < n; ++l) {
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
@@ -124,11 +135,10 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
                                  size_of(b->nu_v) * b->force) +
                             b->moment;
             } else {
-                low = sum(j->weight * S * t->gravity - by_turn(S, b->nu_w, plane) * b->bf);
+                low = sum(S * load_on(t, j, b) - by_turn(S, b->nu_w, plane) * b->bf);
                 high = dot(S, b->bf);
                 if (sized)
-                    sizes = k * (j->weight * size_of(t->gravity) + size_of(b->nu_w) * b->force) +
-                            b->force;
+                    sizes = k * (load_size(t, j, b) + size_of(b->nu_w) * b->force) + b->force;
             }
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
@@ -145,12 +155,14 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
         }
         if (j->parent >= 0) {
             Body *parent = t->bodies + (int)j->parent;
-            parent->am += b->am + j->weight * cross(b->p, t->gravity);
+            parent->am += b->am + cross(b->p, load_on(t, j, b));
             parent->bm += b->bm + cross(b->p, b->bf);
             parent->bf += b->bf;
+            if (t->springs) parent->pulled += b->pulled;
             if (!sized) continue;
             const double lever = size_of(b->p);
-            parent->torque += b->torque + lever * j->weight * size_of(t->gravity);
+            parent->torque += b->torque + lever * load_size(t, j, b);
+            if (t->springs) parent->strain += b->strain;
             parent->moment += b->moment + lever * b->force;
             parent->force += b->force;
         }
@@ -181,9 +193,11 @@ INLINE void sweep(const Tree *t, const double *z, double turns, int plane)
 {
     if (turns > 0.0) {
         outward_sweep(t, z, 1, plane);
+        pull_springs(t);
         inward_sweep(t, z, turns, 1, plane);
     } else {
         outward_sweep(t, z, 0, plane);
+        pull_springs(t);
         inward_sweep(t, z, 0.0, 0, plane);
     }
 }
@@ -195,7 +209,7 @@ static void residual(const Tree *t, const double *z, double turns)
     memcpy(t->at, z, sizeof(double) * t->nz);
     if (t->plane) sweep(t, z, turns, 1);
     else sweep(t, z, turns, 0);
-    if (t->pushes) add_pushes(t, turns > 0.0);
+    if (t->pushes + t->dampers) add_pushes(t, turns > 0.0);
     if (!t->leaders) return;
     gather(t, t->k, -1.0, t->r);
     if (turns > 0.0) gather_sizes(t);

@@ -40,7 +40,7 @@ static void slopes_by_unknowns(const Tree *t)
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const int n = (int)j->size;
-        if (j->prescribed || !j->held_by) continue;
+        if (j->prescribed > 0 || j->prescribed == FOLLOWS || !j->held_by) continue;
         for (int r = 0; r < t->m; ++r) {
             double *g = t->G1 + (size_t)t->nv * r + (int)j->v, by[MOST] = {0};
             for (int l = 0; l < n; ++l)
@@ -51,33 +51,34 @@ static void slopes_by_unknowns(const Tree *t)
     }
 }
 
-/* What row `first` + lane of Dh(q0) gives the rows of a joint, solved with its pivot. */
-static void load_rows(const Tree *t, const Joint *j, int first, int count, v8 *right)
+/* What row `lane` of W gives the rows of a joint, solved with its pivot. */
+static void load_rows(const Tree *t, const Joint *j, const double *W, int count, v8 *right)
 {
     const int v = (int)j->v, n = (int)j->size;
     memset(right + v, 0, sizeof(v8) * n);
     for (int lane = 0; lane < count; ++lane) {
         double given[MOST];
-        memcpy(given, t->G0 + (size_t)t->nv * (first + lane) + v, sizeof(double) * n);
+        memcpy(given, W + (size_t)t->nv * lane + v, sizeof(double) * n);
         if (n > 1) solve_wide(t->wides + (int)j->wide, n, given, given);
         else given[0] /= t->rows[v].pivot;
         for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
     }
 }
 
-/* Columns `first`, first + 1, ... of Y: only bodies that constraints hold pass wrenches inward,
- * and those that these carry move. */
-INLINE void solve_rows_in(const Tree *t, int first, int count, int plane)
+/* `count` columns of Y, LANES at most: only bodies that are `held`, if all those with rows are,
+ * pass wrenches inward, and those that these carry move. */
+INLINE void solve_rows_in(const Tree *t, const double *W, int count, int held, double *Y,
+                          int plane)
 {
     v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
-    unsigned char *moves = (unsigned char *)(right + t->nv);
+    unsigned char *moves = (unsigned char *)(right + t->all);
     memset(c, 0, sizeof *c * t->n);
     for (int i = t->n - 1; i >= 0; --i) {
         const Joint *j = t->joints + i;
         const Row *o = t->rows + (int)j->v;
-        if (!j->held_by || j->prescribed == IDLE) continue;
+        if ((held && !j->held_by) || j->prescribed == IDLE) continue;
         if (!j->prescribed) {
-            load_rows(t, j, first, count, right);
+            load_rows(t, j, W, count, right);
             v8 by[MOST];
             for (int l = 0; l < (int)j->size; ++l)
                 by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
@@ -88,36 +89,51 @@ INLINE void solve_rows_in(const Tree *t, int first, int count, int plane)
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;
         const Row *o = t->rows + (int)j->v;
-        const int carried = j->parent >= 0 && moves[(int)j->parent];
+        const int carried = j->parent >= 0 && moves[(int)j->parent],
+                  own = !held || j->held_by != 0.0;
         v8 change[MOST];
         memset(change, 0, sizeof change);
         memset(x[i], 0, sizeof x[i]);
-        moves[i] = j->prescribed != IDLE && (carried || j->held_by != 0.0);
+        moves[i] = j->prescribed != IDLE && (carried || own);
         if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i], plane);
         if (moves[i] && !j->prescribed) {
             for (int l = 0; l < (int)j->size; ++l) {
                 change[l] = -dot_lanes(o[l].row, x[i], plane);
-                if (j->held_by) change[l] -= right[(int)j->v + l];
+                if (own) change[l] -= right[(int)j->v + l];
             }
             for (int l = 0; l < (int)j->size; ++l) add_lanes(change[l], o[l].phi, x[i], plane);
         }
-        for (int l = 0; l < (int)j->size; ++l)
+        for (int l = 0; l < (int)j->size && (int)j->v < t->nv; ++l)
             for (int lane = 0; lane < count; ++lane)
-                t->Y[(size_t)t->nv * (first + lane) + (int)j->v + l] = -change[l][lane];
+                Y[(size_t)t->nv * lane + (int)j->v + l] = -change[l][lane];
     }
 }
 
-static void solve_rows(const Tree *t, int first, int count)
+static void solve_rows(const Tree *t, const double *W, int count, int held, double *Y)
 {
-    if (t->plane) solve_rows_in(t, first, count, 1);
-    else solve_rows_in(t, first, count, 0);
+    if (t->plane) solve_rows_in(t, W, count, held, Y, 1);
+    else solve_rows_in(t, W, count, held, Y, 0);
 }
 
-INLINE double product(int n, const double *x, const double *y)
+/* Y = r_z^{-1} W^T of the joints alone; `held`: W has something for those that constraints hold
+ * only. */
+static void solve_joint_rows(const Tree *t, const double *W, int rows, int held, double *Y)
 {
-    double total = 0.0;
-    for (int i = 0; i < n; ++i) total += x[i] * y[i];
-    return total;
+    const size_t nv = t->nv;
+    for (int r = 0; r < rows && !t->leaders; r += LANES)
+        solve_rows(t, W + nv * r, rows - r < LANES ? rows - r : LANES, held, Y + nv * r);
+    for (int r = 0; r < rows && t->leaders; ++r) {
+        double *y = Y + nv * r;
+        solve_joints(t, W + nv * r, y);
+        for (int v = 0; v < t->nz; ++v) y[v] = -y[v];
+    }
+}
+
+/* Y = r_z^{-1} Dh(q0)^T. */
+static void solve_all_rows(const Tree *t)
+{
+    solve_joint_rows(t, t->G0, t->m, 1, t->Y);
+    for (int r = 0; r < t->m; ++r) couple(t, t->Y + (size_t)t->nv * r);
 }
 
 /* Factors of the tree's r_z, or of its mass matrix, Y and those of the small matrix. */
@@ -126,7 +142,7 @@ static int whole_factor(const Tree *t, int mass)
     if (mass ? factor_mass(t) : factor(t)) return 1;
     if (!t->m) return 0;
     slopes_by_unknowns(t);
-    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
+    solve_all_rows(t);
     for (int r = 0; r < t->m; ++r)
         for (int s = 0; s < t->m; ++s)
             t->schur[(size_t)t->m * r + s] =
@@ -152,14 +168,14 @@ static void whole_solve(const Tree *t, const double *r, double *dz)
 static int hold_velocity(const Tree *t, double *z)
 {
     double right[t->m];
-    for (int r = 0; r < t->m; r += LANES) solve_rows(t, r, t->m - r < LANES ? t->m - r : LANES);
+    solve_all_rows(t);
     for (int r = 0; r < t->m; ++r) {
         const double *g = t->G0 + (size_t)t->nv * r;
         right[r] = 0.0;
         for (int i = 0; i < t->n; ++i) {
             const Joint *j = t->joints + i;
-            for (int v = (int)j->v; v < (int)j->v + (int)j->size; ++v)
-                right[r] -= g[v] * (j->prescribed ? t->bodies[i].rate : z[v]);
+            for (int v = (int)j->v; v < (int)j->v + (int)j->size && v < t->nv; ++v)
+                right[r] -= g[v] * (j->prescribed > 0 ? t->bodies[i].rate : z[v]);
         }
         for (int s = 0; s < t->m; ++s)
             t->schur[(size_t)t->m * r + s] = product(t->nz, g, t->Y + (size_t)t->nv * s);

@@ -90,7 +90,7 @@ INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twi
     moved_twist(b, D, S, left);
     for (int c = 0; c < 3; ++c) left[c] *= t->h;
     times_rows(left, b->H, row, 0);
-    row[0] += (t->h * j->weight) * cross(D.v, t->gravity);
+    row[0] += t->h * cross(D.v, load_on(t, j, b));
     row[1] += t->h * bend.w;
     row[2] += t->h * bend.v;
 }
@@ -102,7 +102,7 @@ INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, T
     const Twist bend = bent_by(b, D);
     moved_twist(b, D, S, phi);
     times_columns(b->H, phi, column, 0);
-    column[0] += cross(D.w, b->am) + j->weight * cross(D.v, t->gravity);
+    column[0] += cross(D.w, b->am) + cross(D.v, load_on(t, j, b));
     column[1] += bend.w;
     column[2] += bend.v;
 }

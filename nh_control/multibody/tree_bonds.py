@@ -1,0 +1,57 @@
+"""Springs and dampers between points as the numbers that the linear-time kernel of trees reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nh_control.multibody.elements import Damper, Spring
+from nh_control.multibody.kinematics import Point
+from nh_control.multibody.tree_constraints import located
+
+if TYPE_CHECKING:
+    from nh_control.multibody.model import Multibody
+
+
+@dataclass(frozen=True)
+class Bond:
+    """A spring or a damper between points a and b, each a frame's number and a position in the
+    kernel's axes.
+    """
+
+    a: tuple[int, np.ndarray]
+    b: tuple[int, np.ndarray]
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damping: float = 0.0
+
+    def packed(self) -> np.ndarray:
+        """What `native/tree.c` declares."""
+        numbers = [self.a[0], self.b[0], self.stiffness, self.rest, self.damping, 0.0, 0.0, 0.0]
+        return np.concatenate([numbers, self.a[1], [0.0], self.b[1], [0.0]])
+
+
+def bonds(
+    model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray]
+) -> tuple[list[Bond], list[Bond]]:
+    """The springs between points of a model, and its dampers. `index` are the numbers of its
+    moving frames, `axes` (3, 3) the kernel's in their own.
+    """
+    springs, dampers = list[Bond](), list[Bond]()
+    for element in model.elements:
+        if isinstance(element, (Spring, Damper)):
+            a, b = (located(model, index, axes, point) for point in (element.a, element.b))
+            if isinstance(element, Spring):
+                springs.append(Bond(a, b, element.stiffness, element.rest_length))
+            else:
+                dampers.append(Bond(a, b, damping=element.damping))
+    return springs, dampers
+
+
+def damped_frames(model: Multibody) -> list[str]:
+    """Names of the frames of the points of dampers."""
+    dampers = (element for element in model.elements if isinstance(element, Damper))
+    points = (point for damper in dampers for point in (damper.a, damper.b))
+    return [point.frame if isinstance(point, Point) else point for point in points]
