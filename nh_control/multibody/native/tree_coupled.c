@@ -67,7 +67,7 @@ static void release_dampers(const Tree *t)
     }
 }
 
-static int factor_whole(const Tree *t, int slopes, int mass)
+INLINE int factor_whole(const Tree *t, int slopes, int mass)
 {
     const int n = n_bonded(t, slopes), nv = t->nv;
     const int damped = t->dampers && !slopes && !mass;
