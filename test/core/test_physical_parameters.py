@@ -75,7 +75,7 @@ def seldom(system, method):
 
 CASES = [
     pytest.param(*pair, marks=pytest.mark.slow if seldom(*pair) else ()) for pair in PAIRS
-] + registered(slow=OWN_DERIVATIVES)
+] + registered(slow=(*OWN_DERIVATIVES, "itoh_abe"))  # which takes long, and has test_derivatives
 
 
 @pytest.mark.parametrize("system, method", CASES)

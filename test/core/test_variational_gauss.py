@@ -80,7 +80,14 @@ def test_steps_are_reversible(name, method):
     assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
 
 
-@pytest.mark.parametrize("name, method", PAIRS)
+@pytest.mark.parametrize(
+    "name, method",
+    # of rotations A is asked by the symplectic form, too
+    [
+        *QUICK[:-1],
+        *(pytest.param("body", method, marks=pytest.mark.slow) for method in VARIATIONAL),
+    ],
+)
 def test_linearization_is_the_derivative_of_the_step(name, method):
     """A and B by eighth-order differences, and the contracted Hessian."""
     dsys, rng = discrete(name, method), np.random.default_rng(2)
