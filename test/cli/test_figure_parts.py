@@ -3,6 +3,7 @@ and of one on the ground, whose plants are not quite their models.
 """
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -158,6 +159,16 @@ def test_a_scene_is_of_the_plant_and_closes_its_outline(towed):
     bare = replace(TOWING, visual=None)
     seen = scene.scene(replace(towed.experiment, scenario=bare), x)
     assert len(seen.axes) == 6 and not seen.solids  # without a look, of all bodies
+
+
+def test_a_trail_is_that_of_the_plant_where_its_parameters_are_others():
+    scenario = scenarios.get("pendulum_swing_up")
+    model, length = scenario.model(), 1.7
+    parameters = scenario.plant_parameters(PlantOptions(parameters={"l": length}))
+    experiment = SimpleNamespace(scenario=scenario, model=model, plant_parameters=parameters)
+    states = np.array([model.state([angle], [0.0]) for angle in (0.4, 0.4 + np.pi)])
+    ((_, trail),) = scene.tracks(experiment, states).items()
+    assert np.linalg.norm(trail[1] - trail[0]) == pytest.approx(2 * length)
 
 
 def test_shapes_are_rolled_shifted_and_turned_in_this_order():

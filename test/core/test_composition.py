@@ -381,3 +381,14 @@ def test_substeps_start_from_mean_velocities_extrapolated_in_time():
     assert engine._guess(3, solved[:3]) == pytest.approx(middles[3])
     far = ComposedEngine(SimpleNamespace(n_z=1), (0.2, -0.1, 0.5, 0.4))
     assert far._guess(2, solved[:2]) == solved[1]
+
+
+def test_unknowns_of_a_composition_are_those_of_its_first_substep():
+    parts, (x, u) = (0.7, 0.3), ([0.5, 0.2], [0.1])
+    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
+    first = dsys.with_step(0.07)
+    np.testing.assert_allclose(
+        dsys.composed(parts, "uneven").unknowns(x, u), first.unknowns(x, u), rtol=1e-14
+    )
+    after = first.with_step(0.03).unknowns(first.step(x, u), u)
+    assert np.abs(after - first.unknowns(x, u)).max() > 1e-3

@@ -181,9 +181,13 @@ def test_a_step_without_a_solution_fails():
     assert error.step is None and error.time is None
 
 
-def test_a_step_out_of_the_lagrangians_domain_fails():
+@pytest.mark.parametrize("natively", [True, False])
+def test_a_step_out_of_the_lagrangians_domain_fails(natively, monkeypatch):
+    if not natively:
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
     error = failure(midpoint(rooted(), 0.1), [-0.5, -1.0])
     assert error.reason == newton.REASONS[newton.NOT_FINITE]
+    assert np.isnan(error.residual) and "residual nan" in str(error)
 
 
 @pytest.mark.parametrize("natively", [True, False])

@@ -203,3 +203,12 @@ def test_how_an_event_is_declared():
     assert declared_events(None) == [] and len(declared_events(lambda t, y: t)) == 1
     with pytest.raises(ValueError, match="event 0: terminal must be True, .*got 1.5"):
         declared_events(marked(lambda t, y: t, terminal=1.5))
+
+
+def test_functions_of_numbers_and_of_expressions_are_found_side_by_side():
+    levels = [(0.7, True), (0.3, False), (0.5, True), (0.2, False)]
+    events = [marked(lambda t, y, at=at: y[0] - at, numeric=numeric) for at, numeric in levels]
+    line = (Translations("x"), lambda t, y: [ca.SX(1)])
+    run = nh.solve_ivp(line, (0, 1), [0.0], events=events, first_step=1.0)
+    np.testing.assert_allclose([times[0] for times in run.t_events], [at for at, _ in levels])
+    assert [len(times) for times in run.t_events] == [1, 1, 1, 1]

@@ -369,3 +369,28 @@ def test_wrong_arguments_are_named():
     assert issubclass(Elsewhere, Space)
     with pytest.raises(ValueError, match="no group is known to act on a Elsewhere"):
         pose_action(Elsewhere())
+
+
+def cayley(u):
+    """The rotation (3, 3) of Cayley's map."""
+    half = np.cross(np.eye(3), u) / 2
+    return np.linalg.solve(np.eye(3) - half, np.eye(3) + half)
+
+
+def test_unit_vectors_move_in_the_coordinates_of_the_group():
+    u, q = np.array([0.6, -0.9, 0.4]), np.array([0.0, 0.6, 0.8])
+    w = np.cross(q, [1.0, 2.0, 3.0])
+    alone, pair, of_space = (
+        action("cay")
+        for action in (
+            lambda c: Directions(coordinates=c),
+            lambda c: TangentDirections(coordinates=c),
+            lambda c: phase_action(S2(), coordinates=c),
+        )
+    )
+    close(value(alone.act(ca.SX(u), ca.SX(q))), cayley(u) @ q)
+    motion, x = ca.SX([*u, 0.1, 0.2, 0.3]), ca.SX([*q, *w])
+    for action in (pair, of_space):
+        close(value(action.act(motion, x))[:3], cayley(u) @ q)
+    close(value(of_space.act(motion, x)), value(pair.act(motion, x)))
+    assert np.abs(value(Directions().act(ca.SX(u), ca.SX(q))) - cayley(u) @ q).max() > 1e-2

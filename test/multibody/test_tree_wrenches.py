@@ -16,6 +16,7 @@ from random_trees import (
     random_tree,
     with_wrenches,
 )
+from test_tree_parameters import assert_the_same_slopes, parametrized
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import Multibody, Wrench, revolute
@@ -68,3 +69,9 @@ def test_a_wrench_on_the_world_is_generated():
     model = Multibody("pushed", [revolute("a")], [body("a", np.random.default_rng(3))])
     still = replace(model, inputs=[Wrench("push", "world")])
     assert not isinstance(midpoint(still.system, 0.01)._engine, TreeEngine)
+
+
+def test_parameters_of_pushed_trees_have_exact_derivatives():
+    rng = np.random.default_rng(0)
+    model = with_wrenches(random_tree([0, 1], rng), 1, rng)
+    assert_the_same_slopes(parametrized(model), rng)

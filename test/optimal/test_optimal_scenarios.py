@@ -3,6 +3,7 @@ tracked by a plant that is not the model.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -13,7 +14,7 @@ from nh_control.control import lqr
 from nh_control.discrete.plant import convert
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions, get
+from nh_control.scenarios import PlantOptions, get, snakeboard
 
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
 
@@ -78,6 +79,13 @@ def test_initial_errors_of_joints(name):
     np.testing.assert_allclose(dx, [expected.get(n, 0.5) for n in model.state_space.tangent_names])
     drawn = model.local(x, scenario.perturb(model, x, replace(error, seed=3)))
     np.testing.assert_allclose(np.abs(drawn), dx)
+
+
+def test_parking_that_is_not_found_is_no_reference(monkeypatch):
+    nothing = SimpleNamespace(converged=False, reason="no luck", trajectory=None)
+    monkeypatch.setattr(snakeboard, "collocate", lambda *args, **options: nothing)
+    with pytest.raises(ValueError, match=r"no optimal parking maneuver found \(no luck\)"):
+        snakeboard.parking_optimal(get("snakeboard").model())
 
 
 @pytest.mark.parametrize(

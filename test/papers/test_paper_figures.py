@@ -18,13 +18,14 @@ from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS, johnson2014, measure, report
 from nh_control.papers import celledoni2016_chaotic as chaotic
 from nh_control.papers import celledoni2016_gearbox as gearbox
+from nh_control.papers import celledoni2016_sleigh as sleigh
 from nh_control.papers import celledoni2021_chains as chains
 from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.papers import kobilarov2010_motions as motions
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 from nh_control.runs.comparison import Reference
 from nh_control.runs.motion import Motion
-from nh_control.systems import pendulum
+from nh_control.systems import SuslovParameters, pendulum
 
 
 def line(panel, label):
@@ -408,3 +409,33 @@ def test_motions_are_compared_at_their_own_times_and_drawn_beside_the_true_one()
     (low, high), (bottom, top) = path.get_xlim(), path.get_ylim()
     assert low < 0 < 1 < high and bottom < 0 < 1 < top
     assert motions._cusps(np.column_stack([np.zeros((5, 3)), [0, 1, 0, 1, 2], np.zeros(5)])) == 2
+
+
+# --- lines that other results are compared with --------------------------------------------------
+
+
+def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeypatch):
+    """`I13 rho_1 / I11 + I23 rho_2 / I22 = 0`, where the body turns about the forbidden axis."""
+    states = np.zeros((3, 6))
+    states[:, 4:] = [[0.6, -1.4], [0.5, -1.2], [0.4, 1.0]]
+    run = SimpleNamespace(simulate=lambda x, u, steps: SimpleNamespace(states=states))
+    names = ("gonzalez", "mean_value", "implicit_midpoint")
+    made = dict.fromkeys(names, SimpleNamespace(make=lambda system, h: run))
+    monkeypatch.setattr(sleigh, "INTEGRATORS", made)
+    outcome, p = sleigh.suslov_problem(Progress()), SuslovParameters()
+    (panel,) = outcome.draw().axes
+    x, y = line(panel, "equilibria")
+    np.testing.assert_allclose(p.I13 * x / p.I11 + p.I23 * y / p.I22, 0, atol=1e-15)
+    assert np.ptp(x) > 1 and p.I13 and p.I23
+    x, y = line(panel, "energy level")
+    np.testing.assert_allclose(x**2 / p.I11 + y**2 / p.I22, 0.6**2 / p.I11 + 1.4**2 / p.I22)
+
+
+def test_the_allowed_time_of_a_right_hand_side_is_drawn_in_microseconds(monkeypatch):
+    field = SimpleNamespace(n_instructions=lambda: 7)
+    monkeypatch.setattr(chains, "chain", lambda n: SimpleNamespace(field=field))
+    monkeypatch.setattr(chains, "right_hand_side_s", lambda n: 1e-6 * n)
+    monkeypatch.setattr(chains, "_trial_s", lambda n: 5e-6 * n)
+    (panel,) = chains.scaling(Progress()).draw().axes
+    assert list(line(panel, "0.2 ms")[1]) == [200, 200]
+    np.testing.assert_allclose(line(panel, "right-hand side")[1], chains.SIZES)

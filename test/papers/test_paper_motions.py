@@ -2,6 +2,8 @@
 up: numbers from the right columns and times, statements that hold only where their claims do.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from nh_control.papers import celledoni2021_payload as payload
 from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import celledoni2021_pendulums as pendulums
 from nh_control.papers import celledoni2021_top as top
+from nh_control.papers import mueller2013_runs as examples
 from nh_control.papers.celledoni2021_flow import METHODS
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 
@@ -175,3 +178,36 @@ def test_the_top_starts_upright_with_its_rate_in_all_formulations():
     q = np.array([[half, half, 0.0, 0.0]])  # a quarter turn about x: y goes up
     np.testing.assert_allclose(top._axis(q), [[0, 0, 1]], atol=1e-15)
     np.testing.assert_allclose(top._gamma(q), [[0, 1, 0]], atol=1e-15)
+
+
+def test_the_links_norms_and_products_are_drawn_under_their_names(monkeypatch):
+    monkeypatch.setattr(model, "run", lambda name: motion(off=2e-14, slip=3e-6))
+    *_, outcome = said(payload.figure_18)
+    norm, normal = outcome.draw().axes
+    for panel, title, size in ((norm, "|1 - qᵀq|", 4e-14), (normal, "|qᵀω|", 3e-6)):
+        assert panel.get_title() == title and len(panel.lines) == 4
+        for line in panel.lines:
+            np.testing.assert_allclose(line.get_ydata(), size, rtol=0.1)
+
+
+def test_motions_of_examples_last_as_long_as_asked_or_their_own_time(monkeypatch):
+    class Counting:
+        """Steps of 0.1 s, by name and number."""
+
+        def state(self, q, v):
+            return None
+
+        def simulate(self, x, steps, every):
+            return SimpleNamespace(times=(steps, every), states=None)
+
+    monkeypatch.setitem(examples.METHODS, "counting", lambda system, h: Counting())
+    monkeypatch.setattr(examples, "measured", lambda model, times, states: times)
+    asked = [("duration", 0.7), ("kept", 10)]
+    found = [
+        examples.motion.__wrapped__("top", "SE3", "counting", 0.1, **dict(asked[:n]))
+        for n in range(3)
+    ]
+    own = round(examples.example("top").duration / 0.1)
+    assert found == [(own, 1), (7, 1), (7, 1)] and own > 10
+    short = examples.motion.__wrapped__("top", "SE3", "counting", 0.1, duration=0.7, kept=3)
+    assert short == (6, 2)

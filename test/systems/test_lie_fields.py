@@ -200,3 +200,11 @@ def test_three_formulations_of_the_top_move_as_the_system(body):
     coadjoint = rate(heavy_top_coadjoint(p), np.concatenate([momentum, Q[2]]), parameters=p)
     np.testing.assert_allclose(coadjoint[:3], expected[4:], atol=1e-12)
     np.testing.assert_allclose(coadjoint[3:], np.cross(Q[2], omega), atol=1e-12)
+
+
+def test_states_of_chains_are_named_by_their_links_from_the_base_on():
+    p = links(2)[0]
+    w, pi = pendulum_chain(p)[0].names, pendulum_chain_momenta(p)[0].names
+    named = lambda i, x: [f"link{i}_{c}" for c in ("x", "y", "z", *(f"{x}_{c}" for c in "xyz"))]
+    assert list(w) == [*named(1, "w"), *named(2, "w")]
+    assert list(pi) == [*named(1, "pi"), *named(2, "pi")]
