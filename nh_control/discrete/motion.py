@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from functools import cache, cached_property, partial
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 def loops() -> ctypes.PyDLL | None:
     """The library of closed_loop.c, the same for all systems; None without a compiler."""
-    return _made_by(compiled.compiler())
+    return _made_by(compiled.compiler(), compiled.cache_directory())
 
 
 @cache
-def _made_by(compiler: str | None) -> ctypes.PyDLL | None:
+def _made_by(compiler: str | None, cache_directory: Path) -> ctypes.PyDLL | None:
     text = resources.files("nh_control.numerics").joinpath("native/closed_loop.c").read_text()
     return compiled.Native("closed_loop", [], text).library
 

@@ -17,6 +17,7 @@ import pytest
 from cases import discrete, random_point
 
 import nh_control
+from nh_control.discrete.motion import loops
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.numerics import compiled
 from nh_control.systems import PendulumParameters, pendulum, snakeboard
@@ -178,6 +179,17 @@ def test_a_cache_that_others_can_write_is_refused_in_one_line(mode, tmp_path, mo
         "virtual machine, a step about thirty times slower ($NH_CONTROL_CACHE moves the cache)"
     ]
     assert {file: file.read_bytes() for file in cache.glob("*.so")} == planted
+
+
+@NEED_COMPILER
+def test_a_cache_that_could_not_be_used_does_not_spoil_the_next_one(tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(shared))
+    assert loops() is None
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "own"))
+    assert loops() is not None
 
 
 def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch, caplog):
