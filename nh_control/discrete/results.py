@@ -92,7 +92,7 @@ class StepFailed(RuntimeError):
         return StepFailed(*self._about, step=step)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Linearization:
     """`local(x1, f(retract(x, dx), u + du, p + dp)) = A dx + B du + P dp` to first order: A (ndx,
     ndx), B (ndx, nu), x1 = f(x, u, p), step h in s; P (ndx, k) for the k parameters asked for.
@@ -110,6 +110,31 @@ class Linearization:
     multipliers_x: np.ndarray
     multipliers_u: np.ndarray
     multipliers_p: np.ndarray
+
+    def __init__(
+        self,
+        A: np.ndarray,
+        B: np.ndarray,
+        P: np.ndarray,
+        x1: np.ndarray,
+        h: float,
+        multipliers: np.ndarray,
+        multipliers_x: np.ndarray,
+        multipliers_u: np.ndarray,
+        multipliers_p: np.ndarray,
+    ):
+        # a call for every field, as dataclasses make it, takes as long as a small robot's step
+        self.__dict__.update(
+            A=A,
+            B=B,
+            P=P,
+            x1=x1,
+            h=h,
+            multipliers=multipliers,
+            multipliers_x=multipliers_x,
+            multipliers_u=multipliers_u,
+            multipliers_p=multipliers_p,
+        )
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.A, self.B))

@@ -90,7 +90,7 @@ class DiscreteSystem(SystemStates):
         """
         engine, arrays = self._differentiated(parameters)
         work, n, m = self._run(engine.linearize, x, u, arrays), self._ndx, self._multipliers
-        ab, dz, nw, first = work.ab, work.dz, n + self._nu, self.method.substeps[0]
+        ab, dz, nw, first = work.ab.copy(), work.dz, n + self._nu, self.method.substeps[0]
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
@@ -99,13 +99,7 @@ class DiscreteSystem(SystemStates):
         if m.stop > m.start:
             held = work.z[m] / first, dz[m, :n] / first, dz[m, n:nw] / first
         return Linearization(
-            ab[:, :n].copy(),
-            ab[:, n:nw].copy(),
-            by_p,
-            work.x1.copy(),
-            self.h,
-            *held,
-            multipliers_by_p,
+            ab[:, :n], ab[:, n:nw], by_p, work.x1.copy(), self.h, *held, multipliers_by_p
         )
 
     def hessian(
