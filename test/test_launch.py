@@ -386,6 +386,18 @@ def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
         launched(**{argument: "nonsense"})
 
 
+def test_every_integrator_that_the_scenario_can_be_run_with_can_be_chosen(monkeypatch):
+    """Registered ones that fit, too, for the model and for the plant."""
+    from nh_control.ros import arguments
+    from nh_control.scenarios import Scenario
+
+    usable = {"midpoint": None, "of_somebody": None}
+    monkeypatch.setattr(Scenario, "usable_integrators", lambda self, system: usable)
+    given = arguments.of_scenario(scenarios.get("pendulum_swing_up"))
+    offered = {argument.parameter: argument.choices for argument in given}
+    assert offered["integrator"] == offered["plant.integrator"] == ("midpoint", "of_somebody")
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_parameter_of_the_file_but_the_scenario_has_an_argument(name):
     """The launch file offers what the parameter file holds; the scenario is fixed by the launch

@@ -231,6 +231,7 @@ def simulate(monkeypatch, tmp_path):
         def loop(feedback=True, progress=None, stop=None):
             asked.append(feedback)
             kept[0].requested |= interrupted
+            assert stop() == kept[0].requested, "a loop of many steps hears Ctrl-C"
             return SimpleNamespace(failure=failure, trajectory=range(steps), feedback=feedback)
 
         def enter(self):

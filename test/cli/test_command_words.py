@@ -489,16 +489,17 @@ def test_a_study_has_the_workers_that_are_asked_for(monkeypatch):
 
 
 def test_options_are_said_besides_what_a_file_says(tmp_path):
-    args = arguments.parse(["study", "x.yml", "--vary", "m=1,2", "--set", "step=0.1"])
+    given = ("--vary", "m=1,2", "--set", "step=0.1", "--set", "integrator=midpoint")
+    args = arguments.parse(["study", "x.yml", *given])
     data = {
         "scenario": "arm",
         "vary": {"l": "1:2", "m": "3"},
-        "set": {"duration": "1"},
+        "set": {"duration": "1", "step": "0.2"},
         "seed": "4",
     }
     assert studying._merged(data, args) == {
         "scenario": "arm", "seed": "4", "vary": {"l": "1:2", "m": "1,2"},
-        "set": {"duration": "1", "step": "0.1"},
+        "set": {"duration": "1", "step": "0.1", "integrator": "midpoint"},
     }  # fmt: skip
     file = tmp_path / "swing.yml"
     file.write_text("scenario: pendulum_swing_up\nvary: {m: '1,2'}\n")

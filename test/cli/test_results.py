@@ -135,6 +135,23 @@ def test_the_table_says_what_is_unusual_and_only_that(board, run):
     assert "the reference ends" not in rows({**summary, **at_the_end})["steps"]
 
 
+def test_the_table_warns_of_a_single_step_too(run):
+    values = np.full((len(run.loop.trajectory), 1), 3.0)
+    for steps in (0, 1, 2):
+        values[:steps] = 0.5
+        text = rows(summarize(watched(run, ("left",), values)))["left gap"]
+        assert ("too near" in text) == (steps > 0)
+        assert text.endswith(f", too near in {steps} steps" if steps else " 3 m")
+
+
+def test_the_table_names_the_model_and_the_plant(run):
+    summary = summarize(run)
+    assert summary["model"] != summary["plant"]  # of other steps
+    said = rows(summary)
+    assert said["model"] == summary["model"]
+    assert said["plant"] == f"{summary['plant']}, 2 steps per command"
+
+
 def test_the_table_has_inputs_with_one_limit_or_none(run):
     summary = summarize(run)
     name, entry = next(iter(summary["inputs"].items()))

@@ -177,7 +177,9 @@ def test_the_end_of_a_run_ends_the_process_only_if_asked_to(plants):
     assert run.run().ended.requests == [(None, 0)]
 
 
-@pytest.mark.parametrize(("on_finish", "requests"), [("stay", []), ("exit", [(None, 3)])])
+@pytest.mark.parametrize(
+    ("on_finish", "requests"), [("stay", []), ("continue", []), ("exit", [(None, 3)])]
+)
 def test_a_step_that_fails_is_an_error_and_an_exit_code(plants, on_finish, requests):
     run = plants(on_finish=on_finish)
 
@@ -189,6 +191,17 @@ def test_a_step_that_fails_is_an_error_and_an_exit_code(plants, on_finish, reque
     assert run.ended.requests == requests
     assert "error" in [level for level, _ in run.node.logged]
     assert run.report()[:2] == (2, f"failed: {run.loop.reason}")
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"plant.parameters.m": 3.0}, {"plant.parameters.l": 2.0, "plant.substeps": 3}]
+)
+def test_whatever_the_plant_is_it_starts_as_the_reference_moves(plants, monkeypatch, other):
+    def moving(dsys):
+        return dsys.simulate(dsys.state([0.3], [1.5]), np.zeros((3, 1)))
+
+    put_up(monkeypatch, replace(BOB, references={"moving": moving}))
+    assert plants(**other).run().rows()[0] == pytest.approx([0.3, 1.5], abs=1e-9)
 
 
 def test_the_plant_has_the_parameters_and_the_initial_error_of_its_own(plants):
