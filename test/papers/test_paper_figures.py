@@ -439,3 +439,18 @@ def test_the_allowed_time_of_a_right_hand_side_is_drawn_in_microseconds(monkeypa
     (panel,) = chains.scaling(Progress()).draw().axes
     assert list(line(panel, "0.2 ms")[1]) == [200, 200]
     np.testing.assert_allclose(line(panel, "right-hand side")[1], chains.SIZES)
+
+
+@pytest.mark.parametrize(
+    ("operations", "holds"), [(lambda n: 40 + 25 * n, True), (lambda n: 25 * n * n, False)]
+)
+def test_a_link_more_costs_as_many_operations_in_every_chain(monkeypatch, operations, holds):
+    def made(n):
+        return SimpleNamespace(field=SimpleNamespace(n_instructions=lambda: operations(n)))
+
+    monkeypatch.setattr(chains, "chain", made)
+    monkeypatch.setattr(chains, "right_hand_side_s", lambda n: 1e-9 * n)
+    monkeypatch.setattr(chains, "_trial_s", lambda n: 5e-9 * n)
+    (statement,) = chains.scaling(Progress()).statements
+    assert statement.holds == holds
+    assert ("25 operations for each link more" in statement.ours) == holds

@@ -12,6 +12,7 @@ from nh_control.papers import celledoni2021_payload as payload
 from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import celledoni2021_pendulums as pendulums
 from nh_control.papers import celledoni2021_top as top
+from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_runs as examples
 from nh_control.papers.celledoni2021_flow import METHODS
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
@@ -211,3 +212,66 @@ def test_motions_of_examples_last_as_long_as_asked_or_their_own_time(monkeypatch
     assert found == [(own, 1), (7, 1), (7, 1)] and own > 10
     short = examples.motion.__wrapped__("top", "SE3", "counting", 0.1, duration=0.7, kept=3)
     assert short == (6, 2)
+
+
+# --- the top -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("off", "holds"), [(0.0, True), (0.4, False), (-0.4, False)])
+def test_an_order_of_the_top_may_be_neither_too_low_nor_too_high(monkeypatch, off, holds):
+    """Of one method on one formulation."""
+    h = top.ORDER_S / np.array(top.ORDER_STEPS)
+
+    class Made:
+        def __init__(self, name, table):
+            self.wrong = list(table)[3]
+
+        def errors(self, name, *_):
+            return h ** (top.ORDERS[name.rsplit(", ", 1)[0]] + (off if name == self.wrong else 0))
+
+    ends = {"cotangent": [1.0, 0, 0, 0], "quadratic": [1.0, 0, 0, 0], "coadjoint": [0.0] * 5 + [1]}
+    problems = {p: SimpleNamespace(accurate=lambda t, x=x: np.array([x])) for p, x in ends.items()}
+    monkeypatch.setattr(top, "formulations", lambda: problems)
+    monkeypatch.setattr(top, "Steps", Made)
+    monkeypatch.setattr(top, "_casimirs", lambda *_: {"RKMK4": 1e-14, "RK4": 1e-3})
+    assert said(top.heavy_top_orders)[1] == [holds, True]
+
+
+def test_energy_errors_of_the_top_are_told_beside_its_kinetic_energy(monkeypatch):
+    energies = {"SLGI, θ = 0": [7.0, 9.0, 5.0, 7.5, 9.0], "SLGI, θ = 1/2": [3.0, 3.0, 3.01, 3, 3]}
+
+    def made(values):
+        states = np.arange(5.0)[:, None]
+        run = SimpleNamespace(states=states)
+        return SimpleNamespace(simulate=lambda *_, **__: run, energy=lambda x: values[int(x[0])])
+
+    models = {name: (made(values), None) for name, values in energies.items()}
+    monkeypatch.setattr(top, "symplectic", lambda h: models)
+    numbers, _, outcome = said(top.figure_3)
+    worst = numbers["largest_energy_error"]
+    assert (worst["SLGI, θ = 0"], worst["SLGI, θ = 1/2"]) == pytest.approx((2.0, 0.01))
+    J, rate = np.array([0.234375, 0.46875, 0.234375]), np.array([0.0, 150.0, -4.61538])
+    kinetic = (J * rate) @ rate / 2
+    assert f"0.01 J and 2 J of {kinetic:.0f} J; " in outcome.statements[0].ours
+
+
+# --- ways of integration -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("damped", "holds"), [(1e-8, True), (1e-6, False), (1e-3, False)])
+def test_baumgarte_s_gain_is_over_the_same_space_without_it(monkeypatch, damped, holds):
+    """Whatever the other space violates."""
+    for other in (1e-15, 1.0):
+        found = {}
+        for name in beyond.TITLES:
+            by_way = dict.fromkeys((way.name for way in beyond.WAYS), 1e-16)
+            by_way["SE(3), index 1"] = other
+            by_way["SO(3) × R³, index 1"] = 1e-6
+            by_way["SO(3) × R³, Baumgarte"] = damped
+            found[name] = {way: beyond.Result(v, 0.0, 0.0) for way, v in by_way.items()}
+        monkeypatch.setattr(beyond, "ways", lambda found=found: found)
+        monkeypatch.setattr(beyond, "_variational_halves", lambda: (1.0, 1.0))
+        _, holding, outcome = said(beyond.three_ways)
+        assert holding == [holds, True, True]
+        gain = f"{1e-6 / damped:.0f}"
+        assert f"divides the largest violation by {gain} to {gain}; " in outcome.statements[0].ours
