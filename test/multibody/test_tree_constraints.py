@@ -306,6 +306,20 @@ def test_joints_that_close_loops_hold_along_their_slopes():
     assert_derivatives(dsys, x, u, rng, 1e-4)
 
 
+def test_the_velocity_that_hard_steps_begin_with_keeps_the_constraints_of_moving_inputs():
+    """With the rates at which the inputs move what is prescribed."""
+    rng = np.random.default_rng(0)
+    model, q = held_tree([0, 1], ["reeled"], rng)
+    dsys, system = midpoint(model.system, 0.002), model.system
+    x = np.concatenate([q, rng.normal(size=dsys.nx - len(q))])
+    u = np.concatenate([rng.normal(size=system.nu), q[-1:] + 0.003])
+    work = dsys._run(dsys._engine.linearize, x, u)
+    found = dsys._engine.velocity(work, x)[: len(q) - 1]
+    slope = system.value(system.holonomic_slope(system.symbols[0]), q)
+    assert np.abs(slope[0, -1]) > 0.1 and np.abs(found).max() > 0.1
+    np.testing.assert_allclose(slope @ [*found, 0.003 / dsys.h], 0, rtol=0, atol=1e-12)
+
+
 def test_a_mass_on_two_slides_stays_on_its_rod():
     """Though all equations but the rod's are linear, and met by the first correction."""
     frames = [prismatic("across", axis="x"), prismatic("up", "across", "z")]
