@@ -25,6 +25,14 @@ settings.register_profile("nh_control", deadline=None, derandomize=True, databas
 settings.load_profile("nh_control")
 
 
+@pytest.fixture
+def interpreted(monkeypatch):
+    """CasADi's virtual machine: a few steps of a system take less time than compiling it."""
+    from nh_control.numerics import compiled  # not before the cache is set
+
+    monkeypatch.setattr(compiled, "compiler", lambda: None)
+
+
 def pytest_configure(config):
     """Folders of tests lie with everything else that a run leaves. Processes of tests hear Ctrl-C,
     also where this one was started to ignore it, as in the background of a shell.

@@ -13,15 +13,9 @@ from nh_control.discrete.conditioning import ILL_CONDITIONED, SingularStep, requ
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 R = 0.8
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """A few steps of many systems are not worth compiling."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def at(theta, phi=0.0):

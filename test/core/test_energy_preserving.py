@@ -32,10 +32,10 @@ from nh_control.mechanics.almost_poisson import AlmostPoisson
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.distribution import BASES, householder
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems import car, chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (5, 7, 9, 12)}
 FINER = {("suslov", 6): (9, 12, 16, 21)}
 DAMPING = 0.1
@@ -56,12 +56,6 @@ DERIVED = [
     for pair in QUICK + SLOW
 ]
 PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Small systems: compiling would take longer than the tests."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def evaluated(expressions, *values, of=None):
@@ -336,11 +330,10 @@ def test_energy_over_a_hundred_thousand_steps(make, method, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["gonzalez", "itoh_abe", "itoh_abe_symmetrized"])
-def test_quotients_of_large_energies_do_not_drown_in_round_off(method, monkeypatch):
+def test_quotients_of_large_energies_do_not_drown_in_round_off(method):
     """A car of 1200 kg whose steering moves little: H does not depend on how far it has gone and
     is quadratic in its momenta, so that nothing is divided by small changes.
     """
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     system = car()
     dsys = INTEGRATORS[method].make(system, 0.07)
     q, v = np.array([0.0, 0.5, 0.0, 0.0, 0.0]), np.array([5.0, -0.4, 0.3, 1.5, 0.0])

@@ -18,14 +18,6 @@ from nh_control.systems import PendulumParameters, gearbox, pendulum, snakeboard
 LINKS = 32
 
 
-@pytest.fixture
-def interpreted(monkeypatch):
-    """No compiler: functions that are called a few times only, but would take minutes to compile,
-    run in CasADi's virtual machine.
-    """
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
-
-
 def planar_chain(n: int, g: float = 9.8) -> System:
     """Chain of n links of unit length with unit masses at their ends, absolute angles from the
     downward vertical.

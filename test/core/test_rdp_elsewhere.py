@@ -10,8 +10,8 @@ from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.mechanics.symmetry import Symmetry
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 H = 0.1
 
 
@@ -35,12 +35,6 @@ def sleigh_with_a_slider() -> System:
         distribution=lambda q: ca.DM.eye(4)[:, :3],
         symmetry=Symmetry(1, lambda r: ca.SX(3, 1), lambda r: ca.DM.eye(3)[:, :2]),
     )
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Compiling takes longer than these steps."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 @pytest.fixture(scope="module")

@@ -36,9 +36,9 @@ from nh_control.integrators.lie_group import lie_group
 from nh_control.integrators.lie_tableaux import TABLES
 from nh_control.integrators.registry import Registry
 from nh_control.integrators.variational_gauss import variational_gauss
-from nh_control.numerics import compiled
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 H = 0.05
 ORDERS = {
     1: "slgi_0 slgi_1 itoh_abe lie_euler",
@@ -61,12 +61,6 @@ EXPLICIT = (
     "gni rattle shake rk2 heun rk4 lie_euler lie_euler_heun crouch_grossman_3 cf3 cf3_third_stage "
     "cf4 rkmk3 rkmk4 rkmk4_two_commutators rkmk5 rkmk4_index_one rkmk4_baumgarte rkmk4_projected"
 )
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Nothing is run often."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def test_every_integrator_has_its_order_and_is_explicit_or_symmetric_as_it_is_known():

@@ -12,22 +12,16 @@ from numpy.polynomial.legendre import leggauss
 from nh_control.geometry import quaternion
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.integrators.variational_gauss import variational_gauss
-from nh_control.numerics import compiled
 from nh_control.numerics.quadrature import gauss, integrals, lagrange
 from nh_control.systems import snakeboard
 from nh_control.systems.rigid_body import rigid_body
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 STEPS = {4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
 NAMES = ("double_pendulum", "body")
 QUICK = [("double_pendulum", method) for method in VARIATIONAL] + [("body", VARIATIONAL[0])]
 PAIRS = [*QUICK, pytest.param("body", VARIATIONAL[1], marks=pytest.mark.slow)]
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Small systems: compiling would take longer than the tests."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def test_quadrature_is_that_of_gauss():

@@ -4,7 +4,6 @@ with poses of the plane, and runs of a registered method.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import cache
 
 import casadi as ca
@@ -18,7 +17,6 @@ from nh_control.geometry.rotations import SE3
 from nh_control.geometry.spaces import SE2
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 
 MASS = np.array([[1.2, 0.1, -0.2], [0.1, 1.5, 0.3], [-0.2, 0.3, 2.0]])
 SPRING = np.array([0.7, 1.5, 0.9])
@@ -107,16 +105,6 @@ def system(name: str) -> System:
 def discrete(name: str, method: str, h: float):
     """A registered method on a system."""
     return INTEGRATORS[method].make(system(name), h)
-
-
-@contextmanager
-def without_compiler():
-    """CasADi's virtual machine, where compiling takes longer than the test."""
-    find, compiled.compiler = compiled.compiler, lambda: None
-    try:
-        yield
-    finally:
-        compiled.compiler = find
 
 
 def symplectic_form(dsys, x) -> np.ndarray:

@@ -25,7 +25,6 @@ from nh_control.mechanics.constraints import satisfy_constraints
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems.satellite import SatelliteParameters, satellite
 
 RNG = np.random.default_rng
@@ -61,11 +60,6 @@ def reference(run):
     floor = np.abs(motion.solve(start, times, 1e-12) - states).max(0)
     floor = 10 * floor + 100 * np.finfo(float).eps * np.abs(states).max(0)
     return lie_cases.system(name), u, duration, states, floor
-
-
-def interpreted(monkeypatch):
-    """Every method once: compiling takes longer than running."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def blocks(space):
@@ -118,35 +112,30 @@ def cases(names, default):
 
 
 @pytest.mark.parametrize("run, name", list(cases(TABLES, TABLES)))
-def test_order_in_configuration_and_momenta(run, name, monkeypatch):
-    interpreted(monkeypatch)
+def test_order_in_configuration_and_momenta(run, name, interpreted):
     check_order(run, TABLES[name])
 
 
 @pytest.mark.parametrize("run, name", list(cases(PAIRS, ("cf43",))))
-def test_order_of_embedded_methods(run, name, monkeypatch):
-    interpreted(monkeypatch)
+def test_order_of_embedded_methods(run, name, interpreted):
     check_order(run, TABLES[name].embedded_method)
 
 
 @pytest.mark.parametrize("name", ("rkmk4", pytest.param("rkmk54", marks=pytest.mark.slow)))
 @pytest.mark.parametrize("coordinates", ("cay", "second"))
-def test_order_in_other_coordinates(coordinates, name, monkeypatch):
-    interpreted(monkeypatch)
+def test_order_in_other_coordinates(coordinates, name, interpreted):
     check_order("heavy top", TABLES[name], coordinates)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ("cay", "second"))
 @pytest.mark.parametrize("run", ("body on SE(3), exp", "2 links"))
-def test_order_in_other_coordinates_of_motions(run, coordinates, monkeypatch):
-    interpreted(monkeypatch)
+def test_order_in_other_coordinates_of_motions(run, coordinates, interpreted):
     check_order(run, TABLES["rkmk4"], coordinates)
 
 
-def test_any_tableau_makes_a_method(monkeypatch):
+def test_any_tableau_makes_a_method(interpreted):
     """Ralston's third order, and what is no explicit tableau."""
-    interpreted(monkeypatch)
     a, b = [[0, 0, 0], [1 / 2, 0, 0], [0, 3 / 4, 0]], [2 / 9, 1 / 3, 4 / 9]
     check_order("heavy top", munthe_kaas("ralston", 3, a, b))
     with pytest.raises(ValueError, match=r"mine: a must be strictly lower triangular, \(3, 3\)"):
@@ -208,8 +197,7 @@ def test_error_estimates_are_the_error_of_the_embedded_method(table):
 
 
 @pytest.mark.parametrize("table", PAIRS)
-def test_pairs_are_their_two_methods(table, monkeypatch):
-    interpreted(monkeypatch)
+def test_pairs_are_their_two_methods(table, interpreted):
     x = np.asarray(RUNS["heavy top"][1])
     ends = step_of("heavy_top", table)(x, np.zeros(0), 0.1)
     for end, one in zip(ends, (TABLES[table].main, TABLES[table].embedded_method)):
@@ -217,11 +205,10 @@ def test_pairs_are_their_two_methods(table, monkeypatch):
         np.testing.assert_allclose(dsys.step(x), np.asarray(end)[:, 0], rtol=0, atol=1e-14)
 
 
-def test_steps_commute_with_rotations_of_space(monkeypatch):
+def test_steps_commute_with_rotations_of_space(interpreted):
     """A free body's equations do not know where space points, nor do methods that multiply poses
     from the right.
     """
-    interpreted(monkeypatch)
     turn = lie_cases.random_configuration(lie_cases.system("rigid_body").space, RNG(1))
     for name, table in TABLES.items():
         dsys = lie_group(lie_cases.system("rigid_body"), 0.2, table)
@@ -253,9 +240,8 @@ DERIVED = [
     "name, table",
     [pytest.param(*case, marks=() if case in FEW else pytest.mark.slow) for case in DERIVED],
 )
-def test_exact_derivatives(name, table, monkeypatch):
+def test_exact_derivatives(name, table, interpreted):
     """A, B and the contracted Hessian along random directions against differences of the step."""
-    interpreted(monkeypatch)
     dsys, rng = lie_group(lie_cases.system(name), 0.05, TABLES[table]), RNG(6)
     x, u = lie_cases.random_point(dsys, rng)
     lin, n, lam = dsys.linearize(x, u), dsys.ndx + dsys.nu, rng.normal(size=dsys.ndx)
@@ -286,9 +272,8 @@ def off_manifold(dsys, states):
 
 
 @pytest.mark.parametrize("table", ("cf43", "rkmk4"))
-def test_steps_stay_on_the_manifold(table, monkeypatch):
+def test_steps_stay_on_the_manifold(table, interpreted):
     """To round-off, with errors of the motion that are far larger."""
-    interpreted(monkeypatch)
     dsys = lie_group(lie_cases.system("payload"), 0.05, TABLES[table])
     x, _ = lie_cases.random_point(dsys, RNG(8))
     states = dsys.simulate(x, np.zeros((100, dsys.nu))).states
@@ -348,8 +333,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("name", ["lie_euler", "rkmk4", "cf4"])
-def test_parameters_are_arguments_of_a_step(name, monkeypatch):
-    interpreted(monkeypatch)
+def test_parameters_are_arguments_of_a_step(name, interpreted):
     make, other = INTEGRATORS[name].make, SatelliteParameters(Jx=2.4, Jy=2.0)
     changed = make(satellite(), 0.1).with_parameters(Jx=2.4, Jy=2.0)
     x, u = changed.state(changed.system.space.origin, np.linspace(-1, 1, 7)), np.full(4, 0.05)
@@ -358,9 +342,8 @@ def test_parameters_are_arguments_of_a_step(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_fields_are_the_continuous_equations(name, monkeypatch):
+def test_fields_are_the_continuous_equations(name, interpreted):
     """`generator(x) f(x)` moves configuration and momenta as Hamel's equations do."""
-    interpreted(monkeypatch)
     system, rng = FIELDS[name](), RNG(3)
     space, dsys = system.space, INTEGRATORS["lie_euler"].make(system, 0.1)
     q = satisfy_constraints(system, lie_cases.random_configuration(space, rng))

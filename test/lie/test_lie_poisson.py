@@ -23,13 +23,6 @@ ROUND_OFF = 1e-13
 UP = np.array([0.0, 0.0, 1.0])
 
 
-@pytest.fixture
-def interpreted():
-    """Few steps in CasADi's virtual machine: compiling takes longer."""
-    with cases.without_compiler():
-        yield
-
-
 def gamma(states):
     """`Q^T e_z` of states (..., 4 + 3)."""
     return rotate(states[..., :4] * [1, -1, -1, -1], UP)

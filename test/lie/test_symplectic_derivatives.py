@@ -14,13 +14,6 @@ from test_lie_derivatives import moved_step
 THETAS = ("slgi_0", "slgi_half", "slgi_1")
 
 
-@pytest.fixture
-def interpreted():
-    """Few steps in CasADi's virtual machine: compiling takes longer."""
-    with cases.without_compiler():
-        yield
-
-
 DERIVED = [("heavy_top", "slgi_half"), ("planar_body", "lie_midpoint")]
 DERIVED_SLOWLY = [
     *((name, m) for name in ("pendulum_1", "rigid_body", "top_on_a_joint") for m in THETAS),

@@ -27,13 +27,6 @@ THETAS = {"slgi_0": 0.0, "slgi_half": 0.5, "slgi_1": 1.0}
 ROUND_OFF = 1e-13
 
 
-@pytest.fixture
-def interpreted():
-    """Few steps in CasADi's virtual machine: compiling takes longer."""
-    with cases.without_compiler():
-        yield
-
-
 # --- the printed formulas ------------------------------------------------------------------------
 
 
