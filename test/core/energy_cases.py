@@ -4,7 +4,7 @@ their accurate motions; everything is evaluated in CasADi's virtual machine.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import casadi as ca
@@ -18,6 +18,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Rn, Space
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 
 H = 0.1
@@ -35,12 +36,20 @@ ENERGY = (
 VARIATIONAL = ("variational_gauss_4", "variational_gauss_6")
 
 
+@dataclass(frozen=True)
+class Forces(Parameters):
+    """Sizes of damping and of constant forces: a method is built once for all of them."""
+
+    damping: float = parameter(0.0, at_least=0.0)
+    constant: float = parameter(1.0, at_least=0.0)
+
+
 def generic(damping: float = 0.0) -> System:
     """Four coordinates, two constraints; mass matrix, constraints and potential depend on all of
     them, and a term linear in v turns the motion like a magnetic field.
     """
 
-    def lagrangian(q, v):
+    def lagrangian(q, v, p):
         b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
         weights = ca.DM([2.0, 1.5, 1.0, 1.2])
         kinetic = (ca.dot(weights, v**2) + 0.4 * ca.dot(b, v) ** 2) / 2
@@ -48,7 +57,7 @@ def generic(damping: float = 0.0) -> System:
         potential = ca.sumsqr(q) / 2 + 0.3 * (q[0] * q[2]) ** 2 + ca.cos(2 * q[1]) * q[3] / 2
         return kinetic + field - potential
 
-    def constraint(q):
+    def constraint(q, p):
         return ca.vertcat(
             ca.horzcat(1 + 0.2 * ca.sin(q[2]), 0.3 * q[3], ca.cos(q[2]), ca.sin(q[3]) / 2),
             ca.horzcat(0.1 * q[0], 1, q[2] / 2, -ca.cos(q[3])),
@@ -60,7 +69,10 @@ def generic(damping: float = 0.0) -> System:
         lagrangian=lagrangian,
         velocity_constraint=constraint,
         inputs=("u_1", "u_2"),
-        force=lambda q, v, u: ca.vertcat(u, 0.2, 0.1) - damping * ca.DM([2, 1, 3, 1]) * v,
+        force=lambda q, v, u, p: (
+            ca.vertcat(u, p.constant * ca.DM([0.2, 0.1])) - p.damping * ca.DM([2, 1, 3, 1]) * v
+        ),
+        parameters=Forces(damping),
     )
 
 
@@ -75,24 +87,25 @@ def turning(constrained: bool = True, damping: float = 0.0, retraction: str = "c
         side = quaternion.rotate(q, ca.DM([1.0, 0.2, -0.4]))[0]
         return 2 * up + side**2 / 2
 
-    def constraint(q):
+    def constraint(q, p):
         r = quaternion.matrix(q)
         return ca.horzcat(0.4 + 0.3 * r[0, 1], 0.3 + 0.3 * r[2, 0], 1)
 
     return System(
         name="suslov" if constrained else "body",
         space=SO3(retraction=retraction),
-        lagrangian=lambda q, v: ca.dot(v, inertia @ v) / 2 - potential(q),
+        lagrangian=lambda q, v, p: ca.dot(v, inertia @ v) / 2 - potential(q),
         velocity_constraint=constraint if constrained else None,
         inputs=("u_1", "u_2"),
-        force=lambda q, v, u: ca.vertcat(u, 0.15) - damping * v,
+        force=lambda q, v, u, p: ca.vertcat(u, 0.15 * p.constant) - p.damping * v,
+        parameters=Forces(damping),
     )
 
 
 def double_pendulum(damping: float = 0.0) -> System:
     """Two joints without constraints."""
 
-    def lagrangian(q, v):
+    def lagrangian(q, v, p):
         coupling = v[0] * v[1] * ca.cos(q[0] - q[1])
         return v[0] ** 2 + v[1] ** 2 / 2 + coupling + 2 * ca.cos(q[0]) + ca.cos(q[1])
 
@@ -101,17 +114,31 @@ def double_pendulum(damping: float = 0.0) -> System:
         space=Rn("one", "two"),
         lagrangian=lagrangian,
         inputs=("u_1", "u_2"),
-        force=lambda q, v, u: u - damping * v,
+        force=lambda q, v, u, p: u - p.damping * v,
+        parameters=Forces(damping),
+    )
+
+
+def skate(damping: float = 0.0) -> System:
+    """A particle that moves along a direction of its own position, in a potential."""
+    return System(
+        name="skate",
+        space=Rn("x", "y", "z"),
+        lagrangian=lambda q, v, p: ca.sumsqr(v) / 2 - ca.cos(q[0]) - (q[1] ** 2 + q[2]) * q[2],
+        velocity_constraint=lambda q, p: ca.horzcat(-q[1], 0.2 * q[2], 1),
+        parameters=Forces(damping),
     )
 
 
 SYSTEMS = {
+    "skate": skate,
     "generic": generic,
     "suslov": turning,
     "body": lambda damping=0.0: turning(False, damping),
     "double_pendulum": double_pendulum,
 }
 STARTS = {
+    "skate": ([0.4, 0.5, -0.3], [0.4, -0.7, 0.2]),
     "generic": ([0.4, -0.3, 0.6, 0.5], [0.5, 1.0, -0.8, 0.7]),
     "suslov": ([0.9, 0.3, -0.2, 0.25], [1.2, -0.9, 0.3]),
     "body": ([0.9, 0.3, -0.2, 0.25], [1.2, -0.9, 0.7]),
@@ -128,13 +155,18 @@ def system(name: str, damping: float = 0.0, forced: bool = True) -> System:
 
 
 @cache
+def _made(name: str, method: str) -> DiscreteSystem:
+    return INTEGRATORS[method].make(system(name), H)
+
+
 def discrete(
     name: str, method: str, h: float = H, damping: float = 0.0, forced: bool = True
 ) -> DiscreteSystem:
-    """A system under a method of the registry."""
-    if h != H:
-        return discrete(name, method, H, damping, forced).with_step(h)
-    return INTEGRATORS[method].make(system(name, damping, forced), H)
+    """A system under a method of the registry, with the constant forces or without them; built
+    once for all steps and forces.
+    """
+    one = _made(name, method).with_parameters(damping=damping, constant=float(forced))
+    return one.with_step(h)
 
 
 @cache
