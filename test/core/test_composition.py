@@ -117,8 +117,15 @@ PENDULUM = {(8, 15): (16, 18, 20, 24), (8, 17): (16, 18, 20, 24)}
 """The pendulum swings several times as fast as the others drive."""
 
 
-@pytest.mark.parametrize("system", MOTIONS)
-@pytest.mark.parametrize("order, substeps", KNOWN)
+@pytest.mark.parametrize(
+    "system, order, substeps",
+    [
+        pytest.param(system, *known, marks=pytest.mark.slow if seldom else ())
+        for known in KNOWN
+        for system in MOTIONS
+        for seldom in [system == "snakeboard" and known not in ((4, 5), (8, 17))]
+    ],
+)
 def test_order(system, order, substeps):
     """In q and rho alike, each in its norm: single components cross zero on coarse steps."""
     finer = PENDULUM if system == "pendulum" else {}
@@ -195,7 +202,11 @@ def test_two_halves_are_two_steps(monkeypatch):
     np.testing.assert_allclose(dsys.composed((0.5, 0.5), "halves").step(x, u), twice, atol=1e-14)
 
 
-CASES = [("pendulum", 6, 7), ("snakeboard", 4, 5)]
+CASES = [
+    ("pendulum", 6, 7),
+    ("sleigh", 4, 5),
+    pytest.param("snakeboard", 4, 5, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("system, order, substeps", CASES)

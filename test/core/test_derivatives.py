@@ -26,14 +26,24 @@ FINER = {
 differences need a tenth of the spacing.
 """
 SELDOM = ("exact-0.3", "truncated-0.5")
-"""RDP with the exact tangent off the middle, or with a truncated one at it, is slow; so are all
-points but the first.
-"""
+ON_SLEIGH = ("rdp-exp-exact-0.5", "rdp-ccsk-truncated-0.3")
+
+
+def seldom(system, method):
+    """RDP with the exact tangent off the middle, or with a truncated one at it, and most of it on
+    the second system.
+    """
+    second = system == "sleigh" and method.startswith("rdp") and method not in ON_SLEIGH
+    return second or method.endswith(SELDOM)
+
+
 CASES = [
-    pytest.param(*pair, seed, marks=pytest.mark.slow if seed or pair[1].endswith(SELDOM) else ())
+    pytest.param(*pair, seed, marks=pytest.mark.slow if seed or seldom(*pair) else ())
     for pair in PAIRS
     for seed in SEEDS
-] + registered(0, slow=OWN_DERIVATIVES)
+] + registered(
+    0, slow=(*OWN_DERIVATIVES, "itoh_abe")
+)  # which takes long, and has test_energy_preserving
 
 
 def spacings(system, method):

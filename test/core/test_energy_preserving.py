@@ -51,7 +51,7 @@ SLOW = [
 BRIEF = ("mean_value", "gonzalez_f", "energy_collocation_4")
 WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
 REVERSIBLE = [pair for pair in QUICK if pair[0] != "generic"]
-DERIVED = [
+DERIVED = [("skate", "itoh_abe")] + [
     pair if pair[0] == "double_pendulum" else pytest.param(*pair, marks=pytest.mark.slow)
     for pair in QUICK + SLOW
 ]

@@ -36,7 +36,7 @@ def slider():
 @pytest.mark.parametrize(
     "force", [lambda q, v, u: [u[0], 0], lambda q, v, u: (u, 0.0), lambda q, v, u: [[u], [0]]]
 )
-def test_a_force_may_be_a_list_or_a_tuple(force):
+def test_a_force_may_be_a_list_or_a_tuple(force, interpreted):
     x = [0.1, 0.2, 0.3, 0.4]
     expected = nh.midpoint(free(), H).step(x, [2.0])
     np.testing.assert_array_equal(nh.midpoint(free(force=force), H).step(x, [2.0]), expected)
@@ -97,7 +97,7 @@ def test_a_guess_of_another_step_is_refused_with_the_way_to_change_it():
     assert found.converged and found.trajectory.duration == pytest.approx(1.0)
 
 
-def test_what_collocation_finds_is_held_at_its_end(caplog):
+def test_what_collocation_finds_is_held_at_its_end(caplog, interpreted):
     dsys, end = slider(), np.array([1.0, 0.0])
     guess = nh.Trajectory(H, np.linspace([0.0, 0.0], end, 21), np.zeros((20, 1)))
     found = collocate(dsys, EFFORT, guess, end=end).trajectory
@@ -136,7 +136,7 @@ def test_parameters_of_a_scenario_are_a_dataclass_or_none():
 # --- leaving directions out ----------------------------------------------------------------------
 
 
-def test_directions_out_of_reach_can_be_left_out_as_the_error_says():
+def test_directions_out_of_reach_can_be_left_out_as_the_error_says(interpreted):
     dsys, Q = nh.midpoint(free(), H), np.diag([1.0, 2.0, 3.0, 4.0])
     given = dsys, np.zeros(4), [0.0], Q, [[0.1]]
     with pytest.raises(lqr.NotStabilizable, match=r"p_y .*without=\('p_y',\)"):

@@ -237,7 +237,7 @@ def doubled(distance: float) -> System:
     )
 
 
-def test_condition_numbers_tell_mass_matrix_and_constraints_apart():
+def test_condition_numbers_tell_mass_matrix_and_constraints_apart(interpreted):
     """M = diag(1, 1, 4); Dh M^{-1} Dh^T = [[1, 1], [1, 1 + d^2]]."""
     for d in (1.0, 1e-3):
         found = midpoint(doubled(d), H).conditioning(np.zeros(6))

@@ -74,7 +74,9 @@ def results(case):
     ]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.slow) if c == "snakeboard" else c for c in CASES]
+)
 def test_called_and_written_derivatives_agree(case, monkeypatch):
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     written = results(case)

@@ -30,20 +30,13 @@ from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 from nh_control.systems import cart_pole, chaplygin_sleigh, pendulum, snakeboard
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 H = 0.05
 ROUND_OFF = 1e-12
 Q = np.array([0.3, 0.5, -0.6, 0.4, 0.7, -0.2, 0.5])
 V = np.array([0.1, 0.6, -0.4, 0.7, 0.5, 0.8, -0.3])
 PUSH = np.array([0.1, 0.2, -0.3, 0.1, 0.2, 0.1, -0.2])
-
-
 COMPILER = compiled.compiler
-
-
-@pytest.fixture(autouse=True)
-def interpreter(monkeypatch):
-    """Small systems, a few steps: CasADi's virtual machine."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def quartic(strength: float = 1.0) -> System:
@@ -241,9 +234,9 @@ def test_reactions_that_make_spark_reversible(reactions, symmetric):
     assert back <= ROUND_OFF if symmetric else back >= 1e-8
 
 
-def jumping(make, steps):
+def jumping(method, steps):
     """Configuration and momenta of the quartic system at t = 1 under a push that jumps thrice."""
-    dsys = make(quartic(), 1 / steps)
+    dsys = method.with_step(1 / steps)
     pushes = np.repeat(np.outer([1, -1, 2, 0.5], PUSH), steps // 4, axis=0)
     return dsys.simulate(dsys.state(Q, V), pushes).states[-1][:13]
 
@@ -251,13 +244,14 @@ def jumping(make, steps):
 def test_a_jump_of_the_input_spoils_carried_multipliers_alone():
     """Three points: order 4 with recomputed multipliers and with SPARK, order 2 with carried."""
     steps = (8, 12, 16, 24)
-    exact = jumping(partial(spark, s=4), 48)
+    exact = jumping(spark(quartic(), H, 4), 48)
     for make, order in (
         (partial(nprk, s=3), 4),
         (partial(spark, s=3), 4),
         (partial(nprk, s=3, carried=True), 2),
     ):
-        errors = [np.abs(jumping(make, n) - exact).max() for n in steps]
+        method = make(quartic(), H)
+        errors = [np.abs(jumping(method, n) - exact).max() for n in steps]
         assert abs(-np.polyfit(np.log(steps), np.log(errors), 1)[0] - order) <= 0.25
 
 
@@ -283,14 +277,14 @@ def test_lobatto_coefficients(s):
 def test_steps_without_unknowns_run_natively(monkeypatch):
     """Step, derivatives and trajectory are those of the virtual machine."""
     monkeypatch.setattr(compiled, "compiler", COMPILER)
-    system = quartic()
+    system, lam = chaplygin_sleigh(), np.arange(6.0)
     native = gni(system, H).prepare()
-    x, u = native.state(Q, V), PUSH
-    ours = [native.step(x, u), *native.linearize(x, u), native.hessian(x, u, np.arange(14.0))]
+    x, u = native.state([0.3, 0.5, -0.6], [0.4, 0.7, -0.2]), [0.1, -0.2]
+    ours = [native.step(x, u), *native.linearize(x, u), native.hessian(x, u, lam)]
     assert native._code.engine._native_step is not None
     monkeypatch.setattr(compiled, "compiler", lambda: None)
     other = gni(system, H)
-    theirs = [other.step(x, u), *other.linearize(x, u), other.hessian(x, u, np.arange(14.0))]
+    theirs = [other.step(x, u), *other.linearize(x, u), other.hessian(x, u, lam)]
     for one, two in zip(ours, theirs):
         assert np.abs(one - two).max() <= 1e-13 * (1 + np.abs(two).max())
     assert native.unknowns(x, u).shape == (0,)

@@ -89,14 +89,14 @@ def test_the_step_by_every_parameter(system, method, monkeypatch):
     "name",
     ["rigid_body", *(pytest.param(n, marks=pytest.mark.slow) for n in LIE[1:])],
 )
-def test_the_step_by_every_parameter_on_rotations_and_directions(name):
-    dsys = lie_cases.discrete(name, H)
+def test_the_step_by_every_parameter_on_rotations_and_directions(name, interpreted):
+    dsys = midpoint(lie_cases.system(name), H)
     rng = np.random.default_rng(6)
     check_first(dsys, *lie_cases.random_point(dsys, rng, lie_cases.ANYHOW))
 
 
-def test_by_a_parameter_that_must_stay_a_unit_vector():
-    dsys = lie_cases.discrete("heavy_top", H)
+def test_by_a_parameter_that_must_stay_a_unit_vector(interpreted):
+    dsys = midpoint(lie_cases.system("heavy_top"), H)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(3), lie_cases.ANYHOW)
     names = tuple(f"chi[{i}]" for i in range(3))
     lin, chi = dsys.linearize(x, u, parameters=names), np.array(dsys.system.parameters.chi)
@@ -117,7 +117,8 @@ SECOND = [
 
 
 @pytest.mark.parametrize("system, method, names", SECOND)
-def test_the_contracted_second_derivative_covers_parameters(system, method, names):
+def test_the_contracted_second_derivative_covers_parameters(system, method, names, monkeypatch):
+    without_compiler(monkeypatch, method)
     dsys, rng = discrete(system, method, H), np.random.default_rng(8)
     x, u = random_point(dsys, rng)
     lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx + dsys.nu
@@ -210,7 +211,7 @@ def test_wrong_changes_are_refused(change, words):
     assert all(word in str(refusal.value) for word in words)
 
 
-def test_derivatives_by_unknown_parameters_are_refused():
+def test_derivatives_by_unknown_parameters_are_refused(interpreted):
     dsys = midpoint(rod(), H)
     assert dsys.parameter_names == ("masses[0]", "masses[1]", "length", "h")
     with pytest.raises(ValueError, match=r"no parameters \['mass'\].*masses\[0\]"):

@@ -20,6 +20,8 @@ from nh_control.systems import (
     snakeboard,
 )
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.mark.parametrize(
     "parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters]

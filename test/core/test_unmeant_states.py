@@ -75,8 +75,9 @@ def test_few_digits_are_normalized(body):
 
 
 @pytest.mark.parametrize("tree", [True, False])
-def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree):
+def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree, request):
     if tree:
+        request.getfixturevalue("interpreted")
         frames, parts = [spherical("r")], [Body("r", 1.0, inertia=(1.0, 1.5, 2.0))]
         body = midpoint(Multibody("ball", frames, parts).system, H)
     for length in (1 - 0.9e-3, 1 + 0.9e-3):
