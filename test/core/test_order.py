@@ -100,8 +100,29 @@ def norm(by_name, names):
     return np.linalg.norm([by_name[n] for n in names], axis=0)
 
 
-@pytest.mark.parametrize("forcing", ["free", "forced"])
-@pytest.mark.parametrize("system, method", SECOND_ORDER)
+def both_forcings(cases, often) -> list:
+    """Cases, free and forced; slow where not `often(forcing, *case)`."""
+    marks = lambda *case: () if often(*case) else pytest.mark.slow
+    return [
+        pytest.param(*case, forcing, marks=marks(forcing, *case))
+        for forcing in ("free", "forced")
+        for case in cases
+    ]
+
+
+def often(forcing, system, method):
+    """On the sleigh two methods, free snakeboards by three."""
+    if system == "sleigh":
+        return method in ("dla", "rdp-sccsk-exact-0.5")
+    some = ("midpoint", "dla", "rdp-cay-exact-0.5", "rdp-exp-truncated-0.5")
+    return forcing == "forced" or method in some
+
+
+def forced_snakeboard(forcing, system, method="", *_):
+    return (forcing, system) == ("forced", "snakeboard") and method != "rdp-exp-exact-0.3"
+
+
+@pytest.mark.parametrize("system, method, forcing", both_forcings(SECOND_ORDER, often))
 def test_second_order_in_every_component(system, method, forcing, monkeypatch):
     without_compiler(monkeypatch, method)
     found = errors(system, method, forcing)
@@ -122,8 +143,10 @@ FIRST_ORDER = [
 FINER = (80, 160, 320, 640)
 
 
-@pytest.mark.parametrize("forcing", ["free", "forced"])
-@pytest.mark.parametrize("system, method, configuration, momentum", FIRST_ORDER)
+@pytest.mark.parametrize(
+    "system, method, configuration, momentum, forcing",
+    both_forcings(FIRST_ORDER, forced_snakeboard),
+)
 def test_first_order_where_the_step_is_not_symmetric(
     system, method, configuration, momentum, forcing, monkeypatch
 ):
@@ -136,8 +159,9 @@ def test_first_order_where_the_step_is_not_symmetric(
         assert 0.9 <= slope(norm(found, names), FINER) <= 1.1, names
 
 
-@pytest.mark.parametrize("forcing", ["free", "forced"])
-@pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
+@pytest.mark.parametrize(
+    "system, forcing", both_forcings([("sleigh",), ("snakeboard",)], forced_snakeboard)
+)
 def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(
     system, forcing, interpreted
 ):
@@ -157,7 +181,11 @@ def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(
 
 @pytest.mark.parametrize(
     "system, method",
-    [("pendulum", "midpoint-left"), ("sleigh", "dla-left"), ("snakeboard", "dla-left")],
+    [
+        ("pendulum", "midpoint-left"),
+        pytest.param("sleigh", "dla-left", marks=pytest.mark.slow),
+        ("snakeboard", "dla-left"),
+    ],
 )
 def test_one_sided_forcing_is_of_first_order(system, method):
     """The "left" split puts a whole step's impulse at its start."""
