@@ -102,9 +102,8 @@ def norm(by_name, names):
 
 def both_forcings(cases, often) -> list:
     """Cases, free and forced; slow where not `often(forcing, *case)`."""
-    marks = lambda *case: () if often(*case) else pytest.mark.slow
     return [
-        pytest.param(*case, forcing, marks=marks(forcing, *case))
+        pytest.param(*case, forcing, marks=() if often(forcing, *case) else pytest.mark.slow)
         for forcing in ("free", "forced")
         for case in cases
     ]
@@ -181,11 +180,7 @@ def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(
 
 @pytest.mark.parametrize(
     "system, method",
-    [
-        ("pendulum", "midpoint-left"),
-        pytest.param("sleigh", "dla-left", marks=pytest.mark.slow),
-        ("snakeboard", "dla-left"),
-    ],
+    [("pendulum", "midpoint-left"), ("sleigh", "dla-left"), ("snakeboard", "dla-left")],
 )
 def test_one_sided_forcing_is_of_first_order(system, method):
     """The "left" split puts a whole step's impulse at its start."""
