@@ -126,6 +126,8 @@ def skate(damping: float = 0.0) -> System:
         space=Rn("x", "y", "z"),
         lagrangian=lambda q, v, p: ca.sumsqr(v) / 2 - ca.cos(q[0]) - (q[1] ** 2 + q[2]) * q[2],
         velocity_constraint=lambda q, p: ca.horzcat(-q[1], 0.2 * q[2], 1),
+        inputs=("u_1", "u_2"),
+        force=lambda q, v, u, p: ca.vertcat(u, 0.1 * p.constant) - p.damping * v,
         parameters=Forces(damping),
     )
 
