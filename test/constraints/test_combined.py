@@ -27,6 +27,9 @@ from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.numerics import compiled  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+"""A few steps of systems that nothing else takes are not worth compiling."""
+
 T, STEPS = 1.0, (20, 40, 80, 160)
 
 
