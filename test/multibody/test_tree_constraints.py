@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from random_trees import JOINTS, assert_derivatives, random_tree
+from random_trees import JOINTS, assert_derivatives, not_worth_compiling, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
@@ -77,6 +77,7 @@ def held_model(free, constraints, rng):
 def motion(dsys, q, rng):
     """A state in the configuration q that moves, and an input."""
     held = len(dsys.system.prescribed)
+    not_worth_compiling(dsys)
     x = dsys.measured_state(q, rng.normal(size=dsys.system.space.nw) / 5)
     return x, np.concatenate([rng.normal(size=dsys.system.nu), q[len(q) - held :] + 0.003])
 
@@ -96,7 +97,7 @@ class Generated:
 
     def assert_same(self, tree):
         """Step, derivatives, multipliers and conditions."""
-        assert isinstance(tree._engine, TreeEngine)
+        assert isinstance(not_worth_compiling(tree, "inertia")._engine, TreeEngine)
         at, size = (self.x, self.u), max(1.0, np.abs(self.x).max())
         np.testing.assert_allclose(tree.step(*at), self.x1, rtol=0, atol=1e-12 * size)
         ours, theirs, found = tree.linearize(*at), self.linear, tree.conditioning(*at)
@@ -209,7 +210,7 @@ def test_a_four_bar_linkage_steps_as_generated():
 
 def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     model = replace(four_bar(PIN), elements=(), inputs=())
-    dsys = midpoint(model.system, 0.002)
+    dsys = not_worth_compiling(midpoint(model.system, 0.002))
     states = dsys.simulate(dsys.state(closed_angles(0.4), np.zeros(3)), 3000).states
     gaps = [model.constraint_residuals(x[:3])["pin"] for x in states[::50]]
     np.testing.assert_allclose(gaps, 0, atol=1e-13)
@@ -257,7 +258,7 @@ def test_derivatives_of_a_held_tree_by_differences():
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-4)
 
 
-@pytest.mark.parametrize("kinds, held", [([4, 1, 2], "coincident")])
+@pytest.mark.parametrize("kinds, held", [([3, 1, 2], "coincident")])
 def test_derivatives_of_held_joints_of_several_coordinates_by_differences(kinds, held):
     rng = np.random.default_rng(3)
     model, q = held_tree(kinds, [held], rng)
@@ -325,7 +326,7 @@ def test_a_mass_on_two_slides_stays_on_its_rod():
     frames = [prismatic("across", axis="x"), prismatic("up", "across", "z")]
     rod = Distance("rod", "world", "up", 0.7)
     slides = Multibody("slides", frames, [Body("up", 2.0), Body("across", 0.1)], constraints=[rod])
-    dsys = midpoint(slides.system, 0.05)
+    dsys = not_worth_compiling(midpoint(slides.system, 0.05))
     assert isinstance(dsys._engine, TreeEngine)
     x = dsys.state([0.7 * np.sin(0.4), -0.7 * np.cos(0.4)], [2 * np.cos(0.4), 2 * np.sin(0.4)])
     states = dsys.simulate(x, steps=40).states

@@ -23,9 +23,9 @@ def assert_the_same_slopes(model, rng, forcing="symmetric"):
     tree = midpoint(model.system, 0.02, forcing)
     assert isinstance(tree._engine, TreeEngine)
     names, (x, u) = tree.parameter_names, random_motion(tree, rng)
-    ours = tree.linearize(x, u, names)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "compiler", lambda: None)
+        ours = tree.linearize(x, u, names)
         generated = midpoint(model.system, 0.02, forcing)
         theirs = generated.linearize(x, u, names)
     assert not isinstance(generated._engine, TreeEngine)
@@ -49,7 +49,7 @@ def test_derivatives_of_joints_of_all_kinds(kind):
 
 @pytest.mark.parametrize(
     "kinds, forcing",
-    [pytest.param((5, 0, 2), "symmetric", marks=pytest.mark.slow), ((4, 1), "left")],
+    [pytest.param((5, 0, 2), "symmetric", marks=pytest.mark.slow), ((3, 1), "left")],
 )
 def test_derivatives_of_joints_of_several_coordinates_by_differences(kinds, forcing):
     """Along directions in which all numbers change at once, and by the step."""
