@@ -69,7 +69,7 @@ def test_wrenches_on_followers_and_prescribed_joints_step_as_generated(forcing):
 def test_derivatives_of_a_large_tree_by_differences():
     """With followers, wrenches and a closed loop."""
     rng = np.random.default_rng(2)
-    free = with_followers(random_tree([5, *rng.integers(0, 2, 6)], rng), 2, rng)
+    free = with_followers(random_tree([5, *rng.integers(0, 2, 6)], rng), 4, rng)
     model, q = held_model(with_wrenches(free, 3, rng), ["coincident"], rng)
     dsys = midpoint(model.system, 0.01)
     assert isinstance(dsys._engine, TreeEngine)

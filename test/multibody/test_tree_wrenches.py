@@ -59,7 +59,7 @@ def test_wrenches_many_times_the_weight_of_what_they_act_on():
 
 def test_derivatives_of_a_large_tree_that_is_pushed_by_differences():
     rng = np.random.default_rng(2)
-    model = with_wrenches(random_tree([5, *rng.integers(0, 2, 6)], rng), 3, rng)
+    model = with_wrenches(random_tree([5, *rng.integers(0, 2, 12)], rng), 3, rng)
     dsys = midpoint(model.system, 0.02)
     assert isinstance(dsys._engine, TreeEngine)
     assert_derivatives(dsys, *random_motion(dsys, rng), rng, 1e-3)

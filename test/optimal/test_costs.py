@@ -2,7 +2,7 @@
 on manifolds; how they add; what is refused.
 """
 
-from functools import partial
+from functools import cache, partial
 
 import casadi as ca
 import differences
@@ -13,6 +13,7 @@ from optimal_cases import entangled, pushed_ball, wandering
 from nh_control.control.costs import Cost, barrier, compile_cost, quadratic
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.numerics import compiled
 from nh_control.systems import pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
 
@@ -26,12 +27,20 @@ SYSTEMS = {
 }
 
 
-@pytest.fixture(scope="module", params=SYSTEMS)
-def dsys(request):
-    return SYSTEMS[request.param]()
+@cache
+def made(name):
+    return SYSTEMS[name]()
 
 
-@pytest.fixture(scope="module", params=["sum", "outside"])
+@pytest.fixture(params=SYSTEMS)
+def dsys(request, monkeypatch):
+    """The pendulum natively; compiling the others takes longer than what they are asked."""
+    if request.param != "pendulum":
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    return made(request.param)
+
+
+@pytest.fixture(params=["sum", "outside"])
 def cost(request, dsys):
     rng = np.random.default_rng(1)
     q, r = rng.normal(size=(dsys.ndx, dsys.ndx)), rng.normal(size=(dsys.nu, dsys.nu))
@@ -57,15 +66,15 @@ def test_every_derivative_is_exact(dsys, cost):
     gradients of J at moved nodes.
     """
     trajectory = wandering(dsys, STEPS, np.random.default_rng(2))
-    compiled, n = compile_cost(dsys, cost), dsys.ndx
-    model = compiled.expand(trajectory.states, trajectory.inputs)
+    total, n = compile_cost(dsys, cost), dsys.ndx
+    model = total.expand(trajectory.states, trajectory.inputs)
 
     def moved(k, y):
         states, inputs = trajectory.states.copy(), trajectory.inputs.copy()
         states[k] = dsys.retract(states[k], y[:n])
         if k < STEPS:
             inputs[k] = inputs[k] + y[n:]
-        return compiled(states, inputs)
+        return total(states, inputs)
 
     for k in range(STEPS + 1):
         gradient, hessian = (
@@ -95,18 +104,18 @@ def test_quadratic_cost_is_its_formula(dsys):
         )
         value += (dx @ Q @ dx + du @ R @ du) / 2
     dx = dsys.local(desired.states[-1], trajectory.states[-1])
-    compiled = compile_cost(dsys, quadratic(dsys, desired, Q, R, Qf))
-    assert compiled(trajectory.states, trajectory.inputs) == pytest.approx(
+    total = compile_cost(dsys, quadratic(dsys, desired, Q, R, Qf))
+    assert total(trajectory.states, trajectory.inputs) == pytest.approx(
         value + dx @ Qf @ dx / 2, rel=1e-13
     )
 
 
 def test_barrier_is_the_logarithm_inside_and_finite_outside():
     dsys = midpoint(pendulum(), 0.1)
-    compiled = compile_cost(dsys, barrier(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
+    wall = compile_cost(dsys, barrier(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
 
     def at(torque):
-        return compiled(np.zeros((2, 2)), np.array([[torque]]))
+        return wall(np.zeros((2, 2)), np.array([[torque]]))
 
     assert at(0.0) == pytest.approx(-0.01 * (np.log(0.25) + np.log(0.75)))
     assert at(5.0) > at(3.0) > at(2.9)

@@ -2,6 +2,7 @@
 model is the second derivative, its limits hold.
 """
 
+from functools import cache
 from types import SimpleNamespace
 
 import casadi as ca
@@ -23,6 +24,7 @@ from nh_control.control.optimize import (
 from nh_control.control.projection import follow
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.numerics import compiled
 from nh_control.numerics.progress import Progress
 from nh_control.systems import pendulum, snakeboard
 
@@ -47,9 +49,17 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def dsys(request):
-    return CASES[request.param]()
+@cache
+def made(name):
+    return CASES[name]()
+
+
+@pytest.fixture(params=CASES)
+def dsys(request, monkeypatch):
+    """The pendulum natively; compiling the others takes longer than what they are asked."""
+    if request.param != "pendulum":
+        monkeypatch.setattr(compiled, "compiler", lambda: None)
+    return made(request.param)
 
 
 def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsys):
@@ -207,7 +217,7 @@ def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
 def test_a_saddle_is_not_passed_off_as_an_optimum():
     """Hanging at rest is stationary for a cost that rewards any swing, to either side."""
     dsys = midpoint(pendulum(), 0.1)
-    rest = Trajectory(dsys.h, np.zeros((21, 2)), np.zeros((20, 1)))
+    rest = Trajectory(dsys.h, np.zeros((11, 2)), np.zeros((10, 1)))
     cost = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) - ca.sin(x[0]) ** 2)
     stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1))
     assert stuck.converged and "may be a saddle" in stuck.reason
