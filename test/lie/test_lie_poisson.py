@@ -54,7 +54,7 @@ def off_orbit(name, method, h, steps):
 @pytest.mark.parametrize("method", ALL)
 @pytest.mark.parametrize("name", ["rigid_body", "heavy_top", "body_in_fluid"])
 def test_motions_stay_on_their_coadjoint_orbits(name, method, interpreted):
-    assert off_orbit(name, method, 0.1, 200) <= 2e-14
+    assert off_orbit(name, method, 0.1, 100) <= 2e-14
 
 
 @pytest.mark.slow

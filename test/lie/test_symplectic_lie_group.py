@@ -208,7 +208,7 @@ def test_momenta_of_symmetries_stay(interpreted):
         for method in THETAS:
             dsys = cases.discrete(name, method, 0.05)
             x, _ = lie_cases.random_point(dsys, np.random.default_rng(2))
-            states = dsys.simulate(x, np.zeros((300, dsys.nu))).states
+            states = dsys.simulate(x, np.zeros((100, dsys.nu))).states
             p = rotate(states[:, :4], states[:, 4:])
             assert np.abs(p - p[0])[:, rows].max() <= ROUND_OFF * np.abs(p[0]).max()
 
@@ -292,7 +292,7 @@ def test_a_ball_joint_holds_and_the_order_stays(interpreted):
     pose, velocity = cases.on_the_joint(TURNED, omega)
     for method, order in (("slgi_half", 2), ("slgi_0", 1)):
         errors = []
-        for n in (32, 64, 128, 256):
+        for n in (32, 64, 128):
             dsys = cases.discrete("top_on_a_joint", method, 0.25 / 32).with_step(0.25 / n)
             states = dsys.simulate(dsys.state(pose, velocity), np.zeros((n, 0))).states
             ends = states[:, 4:7] - rotate(states[:, :4], np.tile(cases.ARM, (n + 1, 1)))
@@ -301,7 +301,7 @@ def test_a_ball_joint_holds_and_the_order_stays(interpreted):
                 lie_cases.MILD_TOP
             )
             errors.append(np.concatenate([states[-1, :4] - exact[:4], rate]))
-        slope = -np.polyfit(np.log([32, 64, 128, 256]), np.log(np.abs(errors)), 1)[0]
+        slope = -np.polyfit(np.log([32, 64, 128]), np.log(np.abs(errors)), 1)[0]
         assert np.abs(slope - order).max() <= 0.2, slope
 
 

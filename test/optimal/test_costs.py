@@ -112,10 +112,10 @@ def test_quadratic_cost_is_its_formula(dsys):
 
 def test_barrier_is_the_logarithm_inside_and_finite_outside():
     dsys = midpoint(pendulum(), 0.1)
-    wall = compile_cost(dsys, barrier(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
+    walls = compile_cost(dsys, barrier(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
 
     def at(torque):
-        return wall(np.zeros((2, 2)), np.array([[torque]]))
+        return walls(np.zeros((2, 2)), np.array([[torque]]))
 
     assert at(0.0) == pytest.approx(-0.01 * (np.log(0.25) + np.log(0.75)))
     assert at(5.0) > at(3.0) > at(2.9)

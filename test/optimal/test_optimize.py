@@ -63,8 +63,8 @@ def dsys(request, monkeypatch):
 
 
 def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsys):
-    desired = wandering(dsys, 20, np.random.default_rng(4))
-    start = wandering(dsys, 20, np.random.default_rng(5))
+    desired = wandering(dsys, 12, np.random.default_rng(4))
+    start = wandering(dsys, 12, np.random.default_rng(5))
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
     cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
         lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2

@@ -31,6 +31,11 @@ def system(name):
 
 
 @cache
+def made(name, method):
+    return INTEGRATORS[method].make(system(name), END)
+
+
+@cache
 def motion(name):
     """Start, inputs and end of a forced motion by hand."""
     q, v, u = start(system(name), 2)
@@ -40,7 +45,7 @@ def motion(name):
 def error(name, method, n):
     """Largest error of (q, v) at the end after n steps, by components of the velocity's size."""
     q, v, u, (q1, v1) = motion(name)
-    dsys = INTEGRATORS[method].make(system(name), END / n)
+    dsys = made(name, method).with_step(END / n)
     x = dsys.simulate(dsys.state(q, v, u), np.tile(u, (n, 1))).states[-1]
     off = np.concatenate(
         [system(name).space.local(q1, dsys.configuration(x)), dsys.velocity(x) - v1]
