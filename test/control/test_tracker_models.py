@@ -124,7 +124,7 @@ def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():
         board.model("euler")
 
 
-def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own():
+def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own(interpreted):
     """The tracker of a model with more memory has weights for (q, rho) alone."""
     board = get("snakeboard")
     model = board.model("gni_implicit", 0.05)

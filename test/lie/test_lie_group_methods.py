@@ -29,6 +29,8 @@ from nh_control.systems.satellite import SatelliteParameters, satellite
 
 RNG = np.random.default_rng
 PAIRS = [name for name, table in TABLES.items() if table.embedded_order]
+ALONE = [name for name in TABLES if name not in PAIRS] + ["cf43"]
+"""The orders of the other pairs are also those of one step's errors, beside their embedded ones."""
 COARSE = (8, 16, 24, 32, 48, 64, 96, 128)
 FINE = (128, 192, 256, 384, 512)
 COUNTS = {1: (*FINE, 768), 2: FINE, 3: (48, 64, 96, *FINE), 4: (*COARSE, *FINE[1:])}
@@ -111,7 +113,7 @@ def cases(names, default):
 # --- orders --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("run, name", list(cases(TABLES, TABLES)))
+@pytest.mark.parametrize("run, name", list(cases(TABLES, ALONE)))
 def test_order_in_configuration_and_momenta(run, name, interpreted):
     check_order(run, TABLES[name])
 

@@ -181,7 +181,7 @@ def test_a_projection_keeps_poses_and_velocities():
     free, _ = model_of("rkmk4_index_one", 2e-3)
     off = dsys.retract(x, 1e-4 * np.random.default_rng(1).normal(size=dsys.ndx))
     assert np.abs(violation(maximal, dsys.step(off))).max() < 1e-13
-    states = dsys.simulate(x, 200).states
+    states = dsys.simulate(x, 100).states
     assert max(np.abs(violation(maximal, x)[0]).max() for x in states[::20]) < 1e-15
     assert max(np.abs(violation(maximal, x)[1]).max() for x in states[::20]) < 1e-13
     plain, kept = free.step(off), dsys.step(off)

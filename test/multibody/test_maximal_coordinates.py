@@ -99,7 +99,13 @@ def rate_of_transferred_velocity(model, maximal, q, v, u, s=1e-4):
     return (ends[0] - ends[1]) / (2 * s)
 
 
-@pytest.mark.parametrize("kind", DEGREES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow) if kind in ("revolute", "spherical") else kind
+        for kind in DEGREES
+    ],
+)
 def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
     model = chain(kind)
     maximal = maximal_coordinates(model, {"inner": "SE3", "outer": "SO3xR3"})

@@ -56,7 +56,7 @@ def test_the_cart_stays_on_its_track_and_swings_more_than_once():
     [
         ("pendulum_swing_up", {"m": 1.1}),
         ("cart_pole", {"m_pole": 0.33}),
-        ("cart_pole", {"m_cart": 1.1}),
+        pytest.param("cart_pole", {"m_cart": 1.1}, marks=pytest.mark.slow),
     ],
 )
 def test_swing_ups_succeed_and_hold_with_a_wrong_model_and_start(name, parameters):

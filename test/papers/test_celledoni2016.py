@@ -69,7 +69,7 @@ def test_the_gearbox_to_a_tenth_of_the_time():
     assert constraint["Gonzalez-F"] > 1e-3
 
 
-def test_proposition_4_1():
+def test_proposition_4_1(interpreted):
     found = sleigh.equilibria()
     assert len(found) == 18
     for e in found:
@@ -90,7 +90,7 @@ def test_a_residual_of_either_sign_is_one(sign):
 
 
 @pytest.mark.parametrize("number", ["3", "stability", "suslov"])
-def test_what_the_paper_says_of_sleigh_and_suslov_holds(number):
+def test_what_the_paper_says_of_sleigh_and_suslov_holds(number, interpreted):
     outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())
     assert outcome.statements and all(s.holds for s in outcome.statements)
 

@@ -25,7 +25,7 @@ def assert_holds(number):
 
 
 @pytest.mark.parametrize("number", FAST)
-def test_what_the_paper_says_holds(number):
+def test_what_the_paper_says_holds(number, interpreted):
     assert_holds(number)
 
 

@@ -40,7 +40,7 @@ def test_the_start_of_figure_4_is_the_paper_s():
 
 
 @pytest.mark.parametrize("number", ["2", "orders", "structure", "oscillation"])
-def test_what_the_paper_says_holds(number):
+def test_what_the_paper_says_holds(number, interpreted):
     result = outcome(number)
     assert result.statements and all(s.holds for s in result.statements)
 
