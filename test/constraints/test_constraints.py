@@ -20,7 +20,6 @@ from nh_control.mechanics.constraints import (
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 
-
 ROD = rod()
 
 

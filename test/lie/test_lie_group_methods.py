@@ -30,7 +30,7 @@ from nh_control.systems.satellite import SatelliteParameters, satellite
 RNG = np.random.default_rng
 PAIRS = [name for name, table in TABLES.items() if table.embedded_order]
 ALONE = [name for name in TABLES if name not in PAIRS] + ["cf43"]
-"""The orders of the other pairs are also those of one step's errors, beside their embedded ones."""
+"""The orders of the other pairs are asked of the errors of one step, too."""
 COARSE = (8, 16, 24, 32, 48, 64, 96, 128)
 FINE = (128, 192, 256, 384, 512)
 COUNTS = {1: (*FINE, 768), 2: FINE, 3: (48, 64, 96, *FINE), 4: (*COARSE, *FINE[1:])}
