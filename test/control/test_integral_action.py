@@ -157,7 +157,7 @@ def test_what_is_conserved_is_that_of_the_held_end(monkeypatch):
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-9 * np.abs(ends[1]).max())
 
 
-def test_impulses_of_constraints_are_no_disturbance():
+def test_impulses_of_constraints_are_no_disturbance(interpreted):
     """A mass on a circle, whose measured velocity knows nothing of the impulse that holds it: with
     a model that is right nothing is learnt, and a steady push along the circle is.
     """

@@ -68,7 +68,9 @@ def test_error_falls_a_hundredfold_with_a_perfect_model(model, trackers, name, s
 
 
 @pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize("integrator", ["rdp_cay", "rdp_exp_truncated"])
+@pytest.mark.parametrize(
+    "integrator", ["rdp_cay", pytest.param("rdp_exp_truncated", marks=pytest.mark.slow)]
+)
 def test_error_falls_tenfold_with_another_integrator_and_a_finer_step(
     model, trackers, name, integrator
 ):
@@ -140,7 +142,9 @@ def test_past_the_end_of_a_reference_in_motion_actuators_are_released_and_longer
     assert LqrTracker(model, rest, *SNAKEBOARD.weights).steps(30.0) == 3000
 
 
-def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot():
+def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot(
+    interpreted,
+):
     """The disturbance estimate finds the torque: gravity on the lean that balances it, at a pivot
     that follows.
     """

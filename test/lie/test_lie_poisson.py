@@ -51,8 +51,14 @@ def off_orbit(name, method, h, steps):
     return np.abs(values - values[0]).max()
 
 
-@pytest.mark.parametrize("method", ALL)
-@pytest.mark.parametrize("name", ["rigid_body", "heavy_top", "body_in_fluid"])
+@pytest.mark.parametrize(
+    "name, method",
+    [
+        *((name, method) for name in ("rigid_body", "body_in_fluid") for method in ALL),
+        ("heavy_top", "lie_midpoint"),
+        *(pytest.param("heavy_top", m, marks=pytest.mark.slow) for m in ALL[1:]),
+    ],
+)
 def test_motions_stay_on_their_coadjoint_orbits(name, method, interpreted):
     assert off_orbit(name, method, 0.1, 100) <= 2e-14
 

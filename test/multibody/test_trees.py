@@ -36,7 +36,7 @@ from nh_control.numerics import compiled
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     kinds=st.lists(st.sampled_from([0, 1, 5]), min_size=1, max_size=3),
     seed=st.integers(0, 2**16),

@@ -17,7 +17,7 @@ def test_papers_are_listed(capsys):
         assert len(set(paper.numbers)) == len(paper.numbers)
 
 
-def test_one_figure_is_written(tmp_path, capsys):
+def test_one_figure_is_written(tmp_path, capsys, interpreted):
     out = tmp_path / "out"
     assert main(["paper", "celledoni2016", "--figure", "stability", "--output", str(out)]) == 0
     assert {f.name for f in out.iterdir()} == {"stability.png", "numbers.json", "table.md"}
