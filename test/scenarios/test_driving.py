@@ -1,5 +1,6 @@
 """The scenarios of wheels and skates: what their references do, and how LQR tracks them."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -7,18 +8,44 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Constant, Disturbance, PlanarPerturbation, PlantOptions
+from nh_control.scenarios import (
+    Constant,
+    Disturbance,
+    PlanarPerturbation,
+    PlantOptions,
+    differential_drive,
+    rolling_disk,
+)
 from nh_control.scenarios.driving import figure_eight, perturbed, slalom, steered
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [(name, one) for name in NAMES for one in scenarios.get(name).references]
-LONG = pytest.param("rolling_disk", "figure_eight", marks=pytest.mark.slow)
 TO_REST = [
-    *((name, "figure_eight") for name in NAMES[:3]),
-    LONG,
+    *((name, "figure_eight") for name in NAMES),
     ("differential_drive", "delivery"),
     ("car", "parking"),
 ]
+QUICK = (
+    ("differential_drive", "delivery"),
+    ("car", "parking"),
+    ("car", "lane_change"),
+    ("chaplygin_sleigh", "slalom"),
+    ("chaplygin_sleigh", "turn_round"),
+    ("rolling_disk", "circle"),
+)
+"""References of few steps, one of every kind."""
+SLEIGH_FIRST = [
+    name if name == "chaplygin_sleigh" else pytest.param(name, marks=pytest.mark.slow)
+    for name in NAMES
+]
+"""The least system, whose courses are followed in the fewest steps."""
+
+
+def quick_first(pairs, quick=QUICK):
+    """The pairs of scenario and reference; those that are not quick run with the long studies."""
+    return [
+        pytest.param(*pair, marks=[] if pair in quick else [pytest.mark.slow]) for pair in pairs
+    ]
 
 
 @cache
@@ -39,9 +66,7 @@ def column(name, what):
     return model(name).system.space.names.index(what)
 
 
-@pytest.mark.parametrize(
-    "name, one", [LONG if [*pair] == [*LONG.values] else pair for pair in REFERENCES]
-)
+@pytest.mark.parametrize("name, one", quick_first(REFERENCES))
 def test_references_are_motions_that_leave_torque_for_feedback(name, one):
     dsys, motion = model(name), reference(name, one)
     for k in range(0, len(motion), 25):
@@ -50,13 +75,13 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
     assert (np.abs(motion.inputs) <= 0.75 * dsys.system.input_bounds[:, 1]).all()
 
 
-@pytest.mark.parametrize("name, one", TO_REST)
+@pytest.mark.parametrize("name, one", quick_first(TO_REST))
 def test_from_rest_to_rest(name, one):
     rates = velocities(name, one)
     assert np.abs(rates[[0, -1]]).max() <= 1e-9 * np.abs(rates).max()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_the_figure_of_eight_is_one(name):
     """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
     steps, and ends where it began.
@@ -139,6 +164,20 @@ def test_steered_motions_have_the_velocities_asked_for():
         assert np.abs(dsys.velocity(x) - want).max() <= 1e-8 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("scenario", [differential_drive, rolling_disk])
+def test_a_drive_and_a_disk_roll_along_their_courses(scenario):
+    """The first 0.3 s of a slalom, at every 10th node."""
+    name, course = scenario.__name__.rpartition(".")[2], slalom(1.5, 0.5, 4.0, 3)
+    motion = scenario.along(replace(course, duration=0.3), model(name))
+    for x, t in zip(motion.states[::10], motion.times[::10], strict=True):
+        theta, *position = x[column(name, "theta") :][:3]
+        wanted = np.asarray(course._pose(t))[:, 0]
+        assert np.abs(np.array([theta, *position]) - wanted).max() <= 2e-4
+        pace, v = course.pace(t), model(name).velocity(x)
+        assert v[-2] == pytest.approx(pace.speed, rel=1e-6)
+        assert v[-3] == pytest.approx(pace.turn, rel=1e-6, abs=1e-9)
+
+
 @pytest.mark.parametrize("course", [figure_eight(4, 2, 10), slalom(1.0, 0.3, 2.0, 2)])
 @pytest.mark.parametrize("t", [1.0, 3.2])
 def test_pace_of_a_course_by_differences(course, t):
@@ -156,6 +195,8 @@ def test_pace_of_a_course_by_differences(course, t):
 def errors(name, one, options=PlantOptions(), integrator="", integral=False, perturbation=None):
     """Distance from the reference's poses (N + 1), m and rad, and the run itself."""
     scenario = scenarios.get(name)
+    if not integrator:
+        scenario = replace(scenario, references={one: lambda _: reference(name, one)})
     experiment = Experiment.make(
         scenario, one, integrator, 0.0, options, perturbation or scenario.perturbation, integral
     )
@@ -186,7 +227,9 @@ def test_every_reference_is_tracked_below():
     assert sorted(SHRINK) == sorted(REFERENCES)
 
 
-@pytest.mark.parametrize("name, one", SHRINK)
+@pytest.mark.parametrize(
+    "name, one", quick_first(SHRINK, [pair for pair in QUICK if pair != ("car", "parking")])
+)
 def test_the_initial_error_is_removed(name, one):
     error, run = errors(name, one)
     assert error[0] > 0.14 and error[-1] <= error[0] / SHRINK[name, one]
@@ -196,13 +239,15 @@ def test_the_initial_error_is_removed(name, one):
 @pytest.mark.parametrize(
     "name, integrator",
     [
-        ("differential_drive", "rdp_exp"),
-        ("chaplygin_sleigh", "rdp_cay"),
-        *(
-            pytest.param(name, integrator, marks=pytest.mark.slow)
-            for name in NAMES
-            for integrator in ("rdp_exp", "rdp_cay")
-        ),
+        pytest.param(
+            name,
+            integrator,
+            marks=[]
+            if (name, integrator) == ("chaplygin_sleigh", "rdp_cay")
+            else [pytest.mark.slow],
+        )
+        for name in NAMES
+        for integrator in ("rdp_exp", "rdp_cay")
     ],
 )
 def test_other_integrators_track_on_the_default_plant(name, integrator):
@@ -220,17 +265,14 @@ HEAVIER = {
 }
 
 
-@pytest.mark.parametrize("name", [*NAMES[:3], pytest.param(NAMES[3], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_a_tenth_more_mass_costs_little(name):
     error, _ = errors(name, "figure_eight", PlantOptions(parameters=HEAVIER[name]))
     middle = error[len(error) // 3 :]
     assert middle.max() <= 0.5 * error[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])],
-)
+@pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_a_push_from_outside_is_withstood(name):
     """A constant force of 5 % of the weight's size at the body; integral action leaves less."""
     mass = sum(
