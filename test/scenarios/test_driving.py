@@ -75,7 +75,9 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
     assert (np.abs(motion.inputs) <= 0.75 * dsys.system.input_bounds[:, 1]).all()
 
 
-@pytest.mark.parametrize("name, one", quick_first(TO_REST))
+@pytest.mark.parametrize(
+    "name, one", quick_first(TO_REST, (*QUICK, ("chaplygin_sleigh", "figure_eight")))
+)
 def test_from_rest_to_rest(name, one):
     rates = velocities(name, one)
     assert np.abs(rates[[0, -1]]).max() <= 1e-9 * np.abs(rates).max()
