@@ -33,6 +33,20 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
+@pytest.fixture
+def sketched(monkeypatch):
+    """Figures are rendered as ever but for their layout, which takes most of the time."""
+    from matplotlib.figure import Figure
+
+    savefig = Figure.savefig
+
+    def sketch(figure, *file, **options):
+        figure.set_layout_engine(None)
+        savefig(figure, *file, **options)
+
+    monkeypatch.setattr(Figure, "savefig", sketch)
+
+
 def pytest_configure(config):
     """Folders of tests lie with everything else that a run leaves. Processes of tests hear Ctrl-C,
     also where this one was started to ignore it, as in the background of a shell.

@@ -49,7 +49,7 @@ def result(scenario, **options):
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 
 
-def test_joints_alone_have_all_figures_but_a_path(tmp_path):
+def test_joints_alone_have_all_figures_but_a_path(tmp_path, sketched):
     run = result(PENDULUM)
     files = save_all(run, tmp_path)
     assert set(files) == {"states", "inputs", "energy", "error"}
@@ -75,7 +75,7 @@ def visual_model(parameters):
     )
 
 
-def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path):
+def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path, sketched):
     shown = replace(PENDULUM, visual=visual_model)
     run = result(shown)
     assert "path" in save_all(run, tmp_path)
@@ -239,9 +239,17 @@ ARM = """<robot name="arm"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
-def test_an_arm_that_turns_out_of_its_plane_is_drawn_as_stick_figures(tmp_path):
-    scenario = scenarios.from_urdf(ARM)
-    run = result(scenario, duration_s=0.1, perturbation=JointPerturbation(0.1, 0.2))
+def test_an_arm_that_turns_out_of_its_plane_is_drawn_as_stick_figures(
+    tmp_path, interpreted, sketched
+):
+    arm = scenarios.from_urdf(ARM)
+
+    def shortly(model):
+        held = arm.reference(model)
+        return replace(held, states=held.states[:11], inputs=held.inputs[:10])
+
+    scenario = replace(arm, references={"hold": shortly})
+    run = result(scenario, perturbation=JointPerturbation(0.1, 0.2))
     assert "path" in save_all(run, tmp_path)
     drawn = figures(scenario)["path"](run).axes[0].collections
     shapes = len(scenario.visual_model().shapes)
@@ -271,7 +279,7 @@ def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen()
         assert longest == pytest.approx(rod.extents[2])
 
 
-def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch):
+def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch, sketched):
     run = result(PENDULUM)
     assert "states_2" not in save_all(run, tmp_path)
     monkeypatch.setattr(style, "PANELS", 1)

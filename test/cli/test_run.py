@@ -9,7 +9,9 @@ import time
 
 import pytest
 import yaml
-from command import DOMAIN, MAIN, WITHOUT_ROS, environment, nh_control
+from command import DOMAIN, MAIN, environment, nh_control
+
+from nh_control.cli import main
 
 
 def alive(folder):
@@ -57,9 +59,12 @@ def wait_for_clock(time_s, timeout_s=120.0):
         rclpy.shutdown(context=context)
 
 
-def test_without_ros_it_says_what_to_install(tmp_path):
-    done = nh_control("run", "snakeboard", cwd=tmp_path, before=WITHOUT_ROS)
-    assert done.returncode == 2
+def test_without_ros_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("rclpy", "rosbags", "sensor_msgs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["run", "snakeboard"]) == 2
+    told = capsys.readouterr().err
     for text in (
         "rclpy",
         "pip install -e '.[ros]'",
@@ -67,7 +72,7 @@ def test_without_ros_it_says_what_to_install(tmp_path):
         "rosdep install",
         "nh_control simulate",
     ):
-        assert text in done.stderr
+        assert text in told
     assert list(tmp_path.iterdir()) == []
 
 
@@ -183,6 +188,7 @@ def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
 
 
 @ros
+@pytest.mark.slow
 def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
     done = nh_control(
         "run",
@@ -199,6 +205,7 @@ def test_a_node_that_ends_early_is_shown_and_the_others_end(tmp_path):
 
 
 @ros
+@pytest.mark.slow
 def test_nodes_do_not_outlive_a_killed_command(tmp_path):
     command = [
         sys.executable,
