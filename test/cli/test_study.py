@@ -46,7 +46,7 @@ def stored(folder):
         return database.execute("SELECT run, wall_s FROM runs").fetchall()
 
 
-def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch):
+def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketched):
     monkeypatch.setattr(studying, "_workers", lambda args: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"

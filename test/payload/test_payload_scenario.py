@@ -49,7 +49,7 @@ def angle_between(a, b):
     return np.arccos(np.clip(a @ b, -1, 1))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [-1, 0, 7])
 def test_perturbation_has_the_sizes_it_names_and_a_seed_repeats_it(n, seed):
     dsys, rng = model(n), np.random.default_rng(seed + 2)
@@ -198,18 +198,17 @@ WIND = PlantOptions(
 )
 
 
-def test_wind_is_further_inputs_of_the_plant(nominal, hover):
+def test_wind_is_further_inputs_of_the_plant(nominal, hover, request):
+    tracker = SCENARIO.tracker(nominal, hover)
+    windless = closed_loop(nominal, tracker, hover.states[0], 50)
+    request.getfixturevalue("interpreted")
     plant = SCENARIO.plant(nominal, WIND)
     forces, torques = ([f"{kind}_{c}" for c in "xyz"] for kind in ("force", "torque"))
     assert plant.inputs[8:] == (
         *(f"payload_{name}" for name in forces),
         *(f"{body}_{name}" for body in ("quad1", "quad2") for name in (*forces, *torques)),
     )
-    tracker = SCENARIO.tracker(nominal, hover)
-    calm, windless = (
-        closed_loop(plant, tracker, hover.states[0], 50),
-        closed_loop(nominal, tracker, hover.states[0], 50),
-    )
+    calm = closed_loop(plant, tracker, hover.states[0], 50)
     np.testing.assert_allclose(calm.trajectory.states, windless.trajectory.states, atol=1e-12)
     gust = np.zeros((50, 15))
     gust[:, 0] = 2.0
@@ -221,7 +220,7 @@ def test_wind_is_further_inputs_of_the_plant(nominal, hover):
         SCENARIO.plant(nominal, replace(WIND, parameters={"mass": 1.0}))
 
 
-def test_the_general_construction_is_the_one_written_by_hand(nominal):
+def test_the_general_construction_is_the_one_written_by_hand(nominal, interpreted):
     """Forces through the bodies' positions and the published equations with wind agree, also in
     the tensions, for links of other lengths.
     """
@@ -259,7 +258,13 @@ def test_wind_on_a_body_accelerates_all_by_the_total_mass(nominal):
     np.testing.assert_allclose(moved[17:20] - x[17:20], t * total, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", SCENARIO.references)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("hover", "parabola") else pytest.param(name, marks=pytest.mark.slow)
+        for name in SCENARIO.references
+    ],
+)
 def test_references_are_held_past_their_end(nominal, name):
     reference = SCENARIO.reference(nominal, name)
     assert reference.name == name

@@ -145,6 +145,12 @@ def test_noise_is_a_function_of_the_step_alone():
     assert not np.isclose(other(5), forces(5)[:3]).any()
 
 
+def test_the_noise_of_a_seed_is_always_the_same():
+    forces = signal(Noise((1.0,), correlation=0.2, seed=8), 41)[-1, 0]
+    assert forces == pytest.approx(-1.1257390114708723, rel=1e-12)
+
+
+@pytest.mark.slow
 def test_another_process_draws_the_same_noise():
     code = (
         "from nh_control import scenarios\n"
@@ -185,18 +191,22 @@ SLOW = [
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name):
-    """Some steps of a motion: a target by itself changes it, and only from its start."""
+def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name, request):
+    """Some steps of a motion: a target by itself changes it, and only from its start. The plants
+    are interpreted.
+    """
     scenario = scenarios.get(name)
     model = scenario.model()
     targets = scenario.targets(model.system)
     coordinates = [t for t in targets.values() if t.components == ("external",)]
     assert len(coordinates) >= model.system.n_rho - len(model.system.prescribed)
+    start = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
+    request.getfixturevalue("interpreted")
     for target in (coordinates[0], list(targets.values())[-1]):
         push = Disturbance(target.name, Gust((0.3,) * target.n, start=3 * model.h))
         options = PlantOptions(disturbances=(push,))
         plant, forces = scenario.plant(model, options), scenario.disturbance(model, options)
-        x = y = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
+        x = y = start
         for k in range(5):
             x, y = model.step(x, model.idle(x)), plant.step(y, disturbed(model, forces(k), y))
             assert np.allclose(x, y, atol=1e-11) == (k < 3), (target.name, k)

@@ -20,11 +20,13 @@ from nh_control.cli import main
 from nh_control.command import my_robot, new
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
-from nh_control.numerics import compiled
 
 LARGE = "underwater_vehicle"
 CASES = [pytest.param(n, marks=pytest.mark.slow) if n == LARGE else n for n in FILES]
 """The large one takes seconds to compile."""
+DRIVE_FIRST = [
+    n if n == "differential_drive" else pytest.param(n, marks=pytest.mark.slow) for n in FILES
+]
 ros = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("rclpy", "rosbags")),
     reason="needs ROS: install the extra 'ros'",
@@ -51,11 +53,8 @@ def call(tmp_path, monkeypatch, capsys):
 # --- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "differential_drive" else pytest.param(n, marks=pytest.mark.slow) for n in FILES],
-)
-def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call):
+@pytest.mark.parametrize("name", DRIVE_FIRST)
+def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call, sketched):
     done = call("simulate", FILES[name], *CALLS[name], "--duration", "4", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
@@ -101,7 +100,13 @@ def test_list_explains_a_file(name, call):
     assert set(values["disturbances"]["kinds"]) == {"constant", "gust", "sine", "noise"}
 
 
-@pytest.mark.parametrize("name", [*scenarios.built_in(), *FILES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "marionette" else name
+        for name in (*scenarios.built_in(), *FILES)
+    ],
+)
 def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
     where = FILES.get(name, name)
     example = json.loads(call("list", where, "--json").stdout)["disturbances"]["example"]
@@ -117,10 +122,9 @@ def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
         assert f"--perturb-{entry.name}" in helped.stdout
 
 
-def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, interpreted):
     broken = tmp_path / "broken.py"
-    text = FILES["underwater_vehicle"].read_text()
+    text = FILES["underwater_vehicle"].read_text().replace("20.0 / model.h", "0.1 / model.h")
     wrong = {
         "p.roll, p.turn": ("p.rolling, p.turn", "has no attribute 'rolling'"),
         "np.tile([8.0, 0.0, -2.0, 0.3]": ("np.tile([8.0, 0.0, -2.0]", "ValueError"),
@@ -152,7 +156,7 @@ def test_values_that_a_file_refuses(call):
 # --- an installed package ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", DRIVE_FIRST)
 def test_a_packages_scenario_is_simulated_by_name(name, call, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(install(tmp_path / "site"))
     options = (*CALLS[name], "--duration", "1", "--json", "--no-plots")
@@ -251,8 +255,7 @@ def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
     assert call("list", file).returncode == 0
 
 
-def test_the_robot_that_new_writes_loses_energy_by_its_friction(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_the_robot_that_new_writes_loses_energy_by_its_friction(interpreted):
     robot = my_robot.my_robot(my_robot.MyRobotParameters(friction=0.05))
     dsys = nonholonomic_midpoint(robot, 0.01)
     run = dsys.simulate(dsys.state([1.0], [0.0]), np.zeros((200, 1)))
