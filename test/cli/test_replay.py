@@ -15,6 +15,7 @@ from nh_control.cli import main
 from nh_control.command import identifying, replaying
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.numerics import compiled
 from nh_control.runs import launcher, stored
 from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
@@ -40,9 +41,10 @@ def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsy
 
 
 @pytest.fixture
-def simulated_stamps(monkeypatch):
+def simulated_stamps(monkeypatch, interpreted):
     """What a robot's recording is made of whose stamps begin at 0, with one command."""
-    scenario = scenarios.get("pendulum_swing_up")
+    hanging = {"hanging": lambda model: model.simulate(np.zeros(2), np.zeros((5, 1)))}
+    scenario = replace(scenarios.get("pendulum_swing_up"), references=hanging)
     stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
     rows, sent = np.zeros((5, 1)), np.array([wall])
     moving = np.ones(5, dtype=bool)
@@ -76,7 +78,9 @@ def run():
     states = []
     x, model = experiment.x0, experiment.model
     decoder = StateDecoder(scenario, model.system.space)
-    loop = experiment.run()
+    with pytest.MonkeyPatch.context() as patch:  # a plant of few steps is not compiled
+        patch.setattr(compiled, "compiler", lambda: None)
+        loop = experiment.run()
     for x in loop.trajectory.states:
         at = model.configuration(x), model.velocity(x)
         states.append(decoder.carried(experiment.plant_parameters, *at))

@@ -191,6 +191,7 @@ def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
     assert done.returncode == 1 and "RuntimeError: broken work" in done.stderr
 
 
+@pytest.mark.slow
 def test_plant_finishes_and_exits_when_asked(nodes):
     tracker = nodes.start("tracker")
     plant = nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5, "on_finish": "exit"})

@@ -61,11 +61,11 @@ def run(nodes, probe, steps: int, plant: dict, tracker: dict | None = None) -> n
 def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
     from probe import states
 
-    first = run(nodes, probe, 300, {})
+    first = run(nodes, probe, 100, {})
     probe.reset()
-    probe.wait_step(300, H)
+    probe.wait_step(100, H)
     assert np.array_equal(first, states(probe, H))
-    assert np.abs(first - expected(300)).max() < 1e-9
+    assert np.abs(first - expected(100)).max() < 1e-9
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import math
 import sys
 import types
 from dataclasses import replace
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -36,20 +37,25 @@ numbers = st.floats(-1e3, 1e3)
 five = st.lists(numbers, min_size=5, max_size=5)
 
 
+@cache
+def model_of(name):
+    return scenarios.get(name).model()
+
+
 def board(velocities=True):
     """Codecs of joints and body of the snakeboard."""
-    return codecs(BOARD, BOARD.model(), velocities)
+    return codecs(BOARD, model_of("snakeboard"), velocities)
 
 
 def quads(velocities=True):
     """Codec of payload and quadrotors."""
-    (codec,) = codecs(QUADS, QUADS.model(), velocities)
+    (codec,) = codecs(QUADS, model_of("quadrotor_payload"), velocities)
     return codec
 
 
 def motion(seed=0):
     """Configuration and velocity of payload and quadrotors, far from hover."""
-    rng, model = np.random.default_rng(seed), QUADS.model()
+    rng, model = np.random.default_rng(seed), model_of("quadrotor_payload")
     q = model.system.space.retract(
         model.system.space.origin, rng.normal(size=model.system.space.nv)
     )
@@ -228,7 +234,7 @@ def test_measurements_off_the_manifold_are_put_on_it():
     codec.read(codec.message, q1, v1)
     np.testing.assert_allclose(q1[3:7], -np.array(q[3:7]), atol=1e-14)
     np.testing.assert_allclose(q1[:3] + q1[7:], q[:3] + q[7:], atol=1e-14)
-    model = QUADS.model()
+    model = model_of("quadrotor_payload")
     hover = QUADS.reference(model, "hover")
     tracker = QUADS.tracker(model, hover)
     same = model.state(q1, v)
@@ -315,7 +321,7 @@ def test_no_state_is_put_together_from_before_and_after_time_went_back():
 
 
 def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
-    for codec in (quads(), JointCodec(BOARD.joints, BOARD.model().system.space)):
+    for codec in (quads(), JointCodec(BOARD.joints, model_of("snakeboard").system.space)):
         topics, received = Topics(), []
         StateReader(topics, (codec,), received.append, 10, prefix="reference/")
         topics.callbacks[f"reference/{codec.topic}"](codec.message)
@@ -372,7 +378,7 @@ def test_without_tf_one_line_says_so(monkeypatch):
 
 @pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
 def test_topics_are_those_that_are_declared(scenario):
-    made = codecs(scenario, scenario.model())
+    made = codecs(scenario, model_of(scenario.name))
     found = {
         codec.topic: f"{codec.message_type.__module__.split('.')[0]}/msg/"
         f"{codec.message_type.__name__}"
@@ -398,7 +404,7 @@ def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_give
 
 @pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
 def test_frames_begin_with_the_prefix_and_names_of_bodies_and_topics_do_not(scenario):
-    plain, own = (codecs(scenario, scenario.model(), prefix=p) for p in ("", "r1/"))
+    plain, own = (codecs(scenario, model_of(scenario.name), prefix=p) for p in ("", "r1/"))
     for codec, prefixed in zip(plain, own):
         assert [topic for topic, _ in codec.outgoing] == [topic for topic, _ in prefixed.outgoing]
         for one, other in zip(codec.odometry, prefixed.odometry):

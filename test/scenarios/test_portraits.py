@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
 from nh_control.figures.scene import Scene, look
-from nh_control.numerics import compiled
 from nh_control.scenarios.visual_model import Pose
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 AXLES = {
     "rolling disk": ("disk",),
     "Chaplygin sleigh": ("skate",),
@@ -26,11 +26,6 @@ AXLES = {
 ROLLING = {"rolling disk": {"disk": "phi"}} | {
     "differential drive": {"left_wheel": "left", "right_wheel": "right"},
 }
-
-
-@pytest.fixture(autouse=True)
-def without_compiler(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def moving(name, seed):
@@ -106,7 +101,10 @@ def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
     assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
 
 
-def test_all_portraits_stand_on_one_sheet():
+def test_all_portraits_stand_on_one_sheet(monkeypatch):
+    """Here of short motions."""
+    short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}
+    monkeypatch.setattr(portraits, "PORTRAITS", short)
     figure = portraits.sheet()
     assert isinstance(figure, Figure) and figure.get_size_inches().tolist() == [13.0, 5.0]
     assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)

@@ -160,7 +160,7 @@ def test_the_basin_of_samples_shows_every_run():
     assert share.get_yscale() == "log" and "x: failed" in errors.get_title()
 
 
-def test_all_figures_of_a_study(tmp_path):
+def test_all_figures_of_a_study(tmp_path, sketched):
     study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="16", sampling="saltelli")
     columns = made(study, lambda m, length: m * length)
     files = figures.save_all(study, columns, statistics(study, columns), tmp_path)
@@ -172,7 +172,7 @@ def test_all_figures_of_a_study(tmp_path):
     ]
 
 
-def test_studies_whose_figures_have_little_to_show(tmp_path):
+def test_studies_whose_figures_have_little_to_show(tmp_path, sketched):
     """One setting, none, and runs of which all failed."""
     single = pendulum(vary={"m": "1:2:5"})
     columns = made(single, lambda m: m, lambda m: "bad" if m > 1.6 else "")
