@@ -1,6 +1,7 @@
 """The rooms of the package: what may import what."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ ROS_ROOMS = ("bringup.py", "viewers.py", "arguments.py", "nodes", "messages", "r
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Full names of all that a file imports: packages, modules, and what comes from them."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -40,7 +42,7 @@ def imported(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return names
+    return frozenset(names)
 
 
 def knows_ros(name: str) -> bool:

@@ -19,6 +19,7 @@ from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.figures.style import save
+from nh_control.numerics.progress import Progress
 from nh_control.runs import output
 
 pytestmark = pytest.mark.xdist_group("simulate")
@@ -167,7 +168,11 @@ def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(
     assert call(*chosen, "--overwrite").returncode == 0
 
 
-def test_the_plant_may_differ_and_the_table_says_so(call):
+def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch, interpreted):
+    board = scenarios.get("snakeboard")
+    still = {"turning": lambda model: model.simulate(np.zeros(model.nx), np.zeros((10, 2)))}
+    short = replace(board, references=still)
+    monkeypatch.setattr(scenarios, "get", lambda *_: short)
     options = (
         "--plant-integrator",
         "rdp_cay",
@@ -232,13 +237,37 @@ def test_overwriting_removes_what_a_run_has_left_and_nothing_else(call, tmp_path
     assert nowhere.returncode == 2 and "add --output DIR" in nowhere.stderr
 
 
+def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):
+    def pressed_on_the_way(self, text, total):
+        return lambda k: signal.raise_signal(signal.SIGINT) if 100 <= k < 1000 else None
+
+    monkeypatch.setattr(Progress, "steps", pressed_on_the_way)
+    try:
+        done = call("simulate", "snakeboard", "--output", "out", "--no-plots", "--json")
+    except KeyboardInterrupt:
+        pytest.fail("what there is, is lost")
+    check_interrupted(done.returncode, done.stdout, done.stderr, Path("out"))
+
+
+def check_interrupted(code, out, err, folder):
+    """What an interrupted run tells and has saved."""
+    assert code == 130 and "interrupted; what there is, is saved" in err
+    summary = json.loads(out)
+    done, planned = summary["steps"], summary["steps_planned"]
+    assert 0 < done < planned
+    assert summary["stopped"] == f"interrupted after {done} of {planned} steps"
+    saved = np.load(folder / "results.npz")
+    assert len(saved["inputs"]) == done == len(saved["states"]) - 1
+
+
 def processor_s(pid):
     """Processor time of a process."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
+@pytest.mark.slow
+def test_ctrl_c_reaches_a_process_within_its_long_steps(call, tmp_path):
     assert call("new", "swing_arm").returncode == 0
     options = ("--duration", "2000", "--plant-substeps", "1000", "--output", "out", "--no-plots")
     process = subprocess.Popen(
@@ -259,13 +288,7 @@ def test_ctrl_c_keeps_the_results_so_far(call, tmp_path):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=180)
-    assert process.returncode == 130 and "interrupted; what there is, is saved" in err
-    summary = json.loads(out)
-    done, planned = summary["steps"], summary["steps_planned"]
-    assert 0 < done < planned
-    assert summary["stopped"] == f"interrupted after {done} of {planned} steps"
-    saved = np.load(tmp_path / "out" / "results.npz")
-    assert len(saved["inputs"]) == done == len(saved["states"]) - 1
+    check_interrupted(process.returncode, out, err, tmp_path / "out")
 
 
 SWALLOWED = """

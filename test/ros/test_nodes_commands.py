@@ -19,6 +19,7 @@ def stamp(time_s: float):
     return Time(sec=seconds, nanosec=nanoseconds)
 
 
+@pytest.mark.slow
 def test_bad_commands_never_reach_the_plant(nodes, probe):
     plant = nodes.start("plant", LOCKSTEP)
     probe.next_state()

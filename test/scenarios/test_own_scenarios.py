@@ -21,9 +21,6 @@ from nh_control.command import my_robot, new
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
 
-LARGE = "underwater_vehicle"
-CASES = [pytest.param(n, marks=pytest.mark.slow) if n == LARGE else n for n in FILES]
-"""The large one takes seconds to compile."""
 DRIVE_FIRST = [
     n if n == "differential_drive" else pytest.param(n, marks=pytest.mark.slow) for n in FILES
 ]
@@ -70,7 +67,7 @@ def test_a_file_is_simulated_with_figures_errors_and_disturbances(name, call, sk
             assert summary["perturbation"][option.removeprefix("--perturb-")] == float(value)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", DRIVE_FIRST)
 def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
     """From the scenario's own initial error; angles of wheels may stay where they come to."""
     done = call("simulate", FILES[name], "--json", "--no-plots")
