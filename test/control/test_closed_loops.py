@@ -12,7 +12,6 @@ from nh_control.control import LqrTracker, closed_loop
 from nh_control.control.law import times
 from nh_control.discrete.plant import advance
 from nh_control.integrators import INTEGRATORS
-from nh_control.numerics import compiled
 from nh_control.runs import simulation
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import PlanarPerturbation, PlantOptions, Scenario
@@ -145,12 +144,6 @@ def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
 
     monkeypatch.setattr(closed_loop.Loop, "_natively", in_turns)
     assert_same(experiment.run(), whole)
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    """No compiler: a few steps only."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
 
 
 def test_constraint_residuals_are_of_the_last_substep_before_a_state(interpreted):

@@ -14,17 +14,13 @@ from nh_control.control.equilibrium import NoEquilibrium
 from nh_control.control.estimation import Belief, Innovation, OutputFeedback
 from nh_control.control.optimize import Iteration
 from nh_control.control.tracking import Command
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum
 
 MASS = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 1.5]])
 PUSHED = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, 2.0]])
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """A few steps of each model: compiling takes longer."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def carts(limit=np.inf):

@@ -9,17 +9,13 @@ import nh_control as nh
 from nh_control.control import LqrTracker
 from nh_control.control.tracking import input_limits, rests_at_end, run_steps
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum
 
 H = 0.05
 Q, R = np.diag([3.0, 2.0]), np.array([[0.1]])
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """A few steps of each model: compiling takes longer."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture

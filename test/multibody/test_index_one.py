@@ -15,7 +15,6 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one, projected_index_one
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Point, maximal_coordinates, transfer
-from nh_control.numerics import compiled
 from nh_control.systems import linkages, pendulum, snakeboard
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
 
@@ -25,10 +24,7 @@ DURATION = 0.2
 START = np.array([4.0, 2.0, -3.0, 5.0, -2.0, 6.0])
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Every method a few times: compiling takes longer than running."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @cache

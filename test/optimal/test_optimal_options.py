@@ -17,14 +17,9 @@ from nh_control.control.projection import project
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import Parameters, parameter
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum
 
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """A few steps of each model: compiling takes longer."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture

@@ -6,18 +6,13 @@ import numpy as np
 import pytest
 
 from nh_control.multibody import joint_reactions, transfer
-from nh_control.numerics import compiled
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_figures as figures
 from nh_control.papers.mueller2013_runs import SECOND_ORDER, example, maximal, motion
 
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Every model a few times: compiling takes longer than running."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def test_the_top_has_the_printed_energy():

@@ -12,7 +12,6 @@ from transforms3d.quaternions import quat2mat
 import nh_control as nh
 from nh_control.discrete.plant import convert
 from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.numerics import compiled
 from nh_control.scenarios import (
     Body,
     BodyState,
@@ -65,9 +64,7 @@ SLED = Scenario(
 )
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def test_what_is_not_said_is_as_usual():

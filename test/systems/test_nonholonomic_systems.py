@@ -11,7 +11,6 @@ from nh_control import systems
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.coordinates import in_coordinates
-from nh_control.numerics import compiled
 from nh_control.systems import (
     CarParameters,
     ChaplyginSleighParameters,
@@ -35,9 +34,7 @@ PLANAR = [name for name in HAND if name not in ("rolling_ball", "suslov")]
 ALIKE = [name for name in HAND if "omega" in getattr(systems, name)().space.velocity_names]
 
 
-@pytest.fixture(autouse=True)
-def without_compiler(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def start(system, seed):
