@@ -32,6 +32,7 @@ COUNTS = (
     "commands_clipped",
     "commands_rejected",
     "fallback_steps",
+    "held_steps",
 )
 JITTER = ("jitter_mean_us", "jitter_p99_us", "jitter_max_us")
 

@@ -261,7 +261,8 @@ def _ros_rows(ros: dict) -> Iterator[tuple[str, str]]:
     yield (
         "commands",
         f"{ros['commands_accepted']} accepted, {ros['commands_rejected']} rejected, "
-        f"{ros['fallback_steps']} steps with the fallback",
+        f"{ros['held_steps']} steps under an earlier state's, "
+        f"{ros['fallback_steps']} with the fallback",
     )
     yield (
         "against simulation",

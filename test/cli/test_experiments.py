@@ -360,13 +360,13 @@ def test_the_table_has_what_the_nodes_say(run):
     ros = {
         "rate_hz": 99.5, "missed_steps": 1, "jitter_mean_us": 10.0, "jitter_p99_us": 20.0,
         "jitter_max_us": 30.0, "commands_accepted": 4, "commands_rejected": 5,
-        "fallback_steps": 6, "difference_to_simulation": 1e-9,
+        "fallback_steps": 6, "held_steps": 7, "difference_to_simulation": 1e-9,
     }  # fmt: skip
     said = rows({**summarize(run), "ros": ros})
     assert [said[name][0] for name in ("rate", "jitter", "commands", "against simulation")] == [
         "99.5 steps/s, 1 missed",
         "10 / 20 / 30 us (mean / 99 % / max)",
-        "4 accepted, 5 rejected, 6 steps with the fallback",
+        "4 accepted, 5 rejected, 7 steps under an earlier state's, 6 with the fallback",
         "largest difference to the run in one process 1.0e-09",
     ]
     assert "jitter" not in rows({**summarize(run), "ros": {**ros, "jitter_max_us": 0.0}})

@@ -76,6 +76,22 @@ def test_repeating_the_accepted_command_is_harmless():
     assert (g.accepted, g.rejected.total()) == (1, 0)
 
 
+def test_an_answer_to_the_first_state_that_comes_twice_is_counted_once():
+    g = validator(strict=False)
+    assert offer(g, 0) is None and offer(g, 0) is None and offer(g, 0, at=1) is None
+    assert g.accepted == 1
+    assert offer(g, 0, (0.25, 2.0), at=1) is None  # without a stamp, for the present state
+    assert g.accepted == 2 and g.take(1) == (0.25, 2.0)
+
+
+def test_steps_under_the_answer_to_an_earlier_state_are_counted():
+    g = validator(timeout_steps=3)
+    offer(g, 0)
+    assert g.take(0) == g.take(1) == g.take(2) and g.held_steps == 2
+    g.take(3)
+    assert (g.held_steps, g.fallback_steps) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("fallback", "expected"), [("hold", (0.5, 2.0)), ("zero", (0.0, 0.0)), ("stop", None)]
 )

@@ -40,6 +40,7 @@ class Loop:
             rejected=Counter({Rejection.LATE: 16, Rejection.FUTURE: 1}),
             fallback=Fallback.HOLD,
             fallback_steps=18,
+            held_steps=21,
             examples={Rejection.LATE: "stamped 3 s"},
         )
         self.statistics = STATISTICS
@@ -87,6 +88,7 @@ def test_every_value_is_there_under_its_name(clock):
         "rejected: answers a future state": 1,
         "fallback": "hold",
         "fallback_steps": 18,
+        "held_steps": 21,
         "newton_iterations": 11,
         "energy_J": 9.5,
         "energy_change_J": 2.5,

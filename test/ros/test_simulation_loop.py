@@ -1,6 +1,5 @@
 """The plant's loop without ROS: a queue for the inbox, a pendulum for the plant."""
 
-import contextlib
 import queue
 import threading
 import time
@@ -60,8 +59,12 @@ class QueueInbox:
         self.closed = False
 
     def serve(self, timeout_s):
-        with contextlib.suppress(queue.Empty):
-            self._queue.get(timeout=timeout_s)()
+        try:
+            request = self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return False
+        request()
+        return True
 
     def close(self):
         """End the loop."""
@@ -177,6 +180,85 @@ def test_free_run_waits_for_the_first_answer_only(loop):
     run.wait_mode(Mode.FINISHED)
     assert run.plant.step == 50
     assert run.loop.validator.fallback_steps == 45
+
+
+class Script:
+    """An inbox to which one thing comes after the other, some `after` a step was shown, and the
+    clock of who serves it.
+    """
+
+    def __init__(self):
+        self.events, self.after, self.closed, self.now = [], {}, False, 0.0
+
+    def serve(self, timeout_s):
+        """The next event; without one, the time passes."""
+        if self.events:
+            self.events.pop(0)()
+            return True
+        self.now += timeout_s
+        return False
+
+    def late(self, seconds):
+        """What keeps the thread for so long."""
+        self.now += seconds
+
+
+@pytest.fixture
+def scripted(dsys):
+    """A paced loop of five steps in this thread, and its script; no state is answered unless the
+    script does.
+    """
+    script, steps = Script(), []
+    plant = SimulatedPlant(dsys, START, substeps=2)
+    names = CommandNames(("torque",))
+    validator = CommandValidator(names, dsys.system.input_bounds, CLOCK, 5, "hold", strict=False)
+
+    def show():
+        steps.append((plant.step, plant.inputs.tolist()))
+        script.events += script.after.pop(plant.step, [])
+        script.closed = plant.step == 5
+
+    pacer = Pacer(H, clock=lambda: script.now)
+    options = Options(False, False, 1000)
+    loop = SimulationLoop(plant, validator, pacer, options, script, show, lambda: None)
+    script.answer = lambda step, value: loop.command(("torque",), (value,), CLOCK.stamp(step))
+    script.loop, script.steps = loop, steps
+    return script
+
+
+def test_an_answer_that_came_while_the_thread_was_busy_counts_for_the_step(scripted):
+    report = lambda: scripted.late(1.1 * H)  # noqa: E731  (past the deadline)
+    scripted.after[0] = [lambda: scripted.answer(0, 0.5)]
+    scripted.after[1] = [report, lambda: scripted.answer(1, 0.75)]
+    scripted.loop.run()
+    assert scripted.steps == [
+        (0, [0.0]),
+        (1, [0.5]),
+        (2, [0.75]),
+        *((k, [0.75]) for k in (3, 4, 5)),
+    ]
+    assert scripted.loop.validator.held_steps == 3
+
+
+def test_what_comes_without_end_does_not_keep_a_step_from_being_made(scripted):
+    def flood():
+        scripted.late(1e-3 * H)
+        scripted.events.append(flood)
+
+    scripted.events = [flood]
+    scripted.loop.run()
+    assert scripted.steps[-1][0] == 5
+
+
+def test_a_request_that_comes_with_the_deadline_is_carried_out_before_the_step(scripted):
+    def pause():
+        scripted.late(2 * H)
+        scripted.events.append(scripted.loop.pause)
+        scripted.events.append(lambda: setattr(scripted, "closed", True))
+
+    scripted.events = [pause]
+    scripted.loop.run()
+    assert scripted.loop.mode is Mode.PAUSED and scripted.loop.plant.step == 0
 
 
 def test_the_start_waits_for_subscribers(loop):

@@ -73,6 +73,8 @@ class CommandValidator:
         self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.names.inputs))
         self._damping = damping or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
+        self.held_steps = 0
+        """Steps under a command that answers an earlier state, still fresh."""
         self.rejected: Counter[Rejection] = Counter()
         self.examples: dict[Rejection, str] = {}
         """The first command that was rejected, by reason."""
@@ -141,7 +143,8 @@ class CommandValidator:
         if not all(map(math.isfinite, values)):
             return Rejection.NOT_FINITE
         if self._means_now(stamp, step):
-            self._accept(step, values, stamped=False)
+            again = stamp == 0 == self._answered and values == self._offered
+            self._accept(step, values, stamped=False, counted=not again)
             return None
         return self._check_stamp(values, stamp, step)
 
@@ -165,13 +168,15 @@ class CommandValidator:
         self._accept(answered, values, stamped=True)
         return None
 
-    def _accept(self, answered: int, values: tuple[float, ...], stamped: bool) -> None:
+    def _accept(
+        self, answered: int, values: tuple[float, ...], stamped: bool, counted: bool = True
+    ) -> None:
         self._answered, self._stamped, self._offered = answered, stamped, values
         self._values = tuple(
             min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper)
         )
-        self.accepted += 1
-        if self._values != values:
+        self.accepted += counted
+        if counted and self._values != values:
             self.clipped += 1
             self.saturated.update(
                 name
@@ -197,6 +202,7 @@ class CommandValidator:
         the fallback; None means stop.
         """
         if self._fresh(step):
+            self.held_steps += self.age(step) > 0
             return self._values
         if self.fallback is Fallback.STOP:
             return None

@@ -57,6 +57,7 @@ class PlantReport:
             **{f"rejected: {reason.value}": count for reason, count in validator.rejected.items()},
             "fallback": validator.fallback.value,
             "fallback_steps": validator.fallback_steps,
+            "held_steps": validator.held_steps,
             "newton_iterations": plant.newton_iterations,
             "energy_J": plant.energy,
             "energy_change_J": plant.energy - self._energy,

@@ -18,6 +18,8 @@ from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
+MOST_SERVED = 20
+"""How often a step that is due may be put off by what has come."""
 
 
 class Mode(str, Enum):
@@ -71,8 +73,10 @@ class Inbox(Protocol):
 
     closed: bool
 
-    def serve(self, timeout_s: float | None) -> None:
-        """Handle what is there, waiting up to timeout_s (None: forever) for the first."""
+    def serve(self, timeout_s: float | None) -> bool:
+        """Handle what is there, waiting up to timeout_s (None: forever) for the first; returns
+        whether something was.
+        """
 
 
 class SimulationLoop:
@@ -246,6 +250,7 @@ class SimulationLoop:
         self.pacer.restart()
         self._placed()
         self._show()
+        served = 0
         while not self._inbox.closed:
             if self.mode is not Mode.RUNNING:
                 if self._late_subscribers():
@@ -255,11 +260,12 @@ class SimulationLoop:
                 self._await_command()
             elif (remaining_s := self.pacer.remaining_s()) > 0:
                 self._inbox.serve(remaining_s)
+            elif not self.options.lockstep and served < MOST_SERVED and self._inbox.serve(0.0):
+                served += 1  # it may be the answer, come while this thread was busy, or a request
             else:
+                served = 0
                 self.pacer.tick()
                 self._advance()
-                if not self.options.lockstep:
-                    self._inbox.serve(0.0)
 
     def _await_command(self) -> None:
         remaining_s = self._republish_at - time.monotonic()

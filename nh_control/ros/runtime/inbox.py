@@ -129,9 +129,9 @@ class Inbox:
         while not self.closed:
             self.serve(None)
 
-    def serve(self, timeout_s: float | None) -> None:
+    def serve(self, timeout_s: float | None) -> bool:
         """Wait up to timeout_s (None: forever) until something is there, and handle at most one
-        message per topic and all requests.
+        message per topic and all requests; returns whether something was there.
         """
         wait_set = self._wait_set
         if wait_set is None:
@@ -151,8 +151,10 @@ class Inbox:
             for subscription, waits in zip(self._subscriptions, waiting):
                 if not waits or subscription.handle.pointer in ready:
                     subscription.handle_one()
-        for _ in range(len(self._requests)):
+        requests = len(self._requests)
+        for _ in range(requests):
             self._requests.popleft()()
+        return bool(ready or requests)
 
 
 class _Subscription(NamedTuple):
