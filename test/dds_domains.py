@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 DOMAINS = range(1, 101)
-NOBODYS = 101
-"""For nodes that talk to nobody."""
 
 
 @contextmanager

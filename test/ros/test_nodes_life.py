@@ -191,6 +191,23 @@ def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
     assert done.returncode == 1 and "RuntimeError: broken work" in done.stderr
 
 
+def test_a_node_that_cannot_leave_the_network_ends_nevertheless():
+    """What keeps the interpreter in destroy_node does not let a thread or a signal end it."""
+    code = (
+        "import ctypes, os, signal, sys\nfrom nh_control.ros.runtime import process\n"
+        "class Done:\n    def __init__(self, _, inbox, __): self.inbox = inbox\n"
+        "    def work(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        self.inbox.run()\n"
+        "    def close(self): print('closed', flush=True)\n"
+        "process.LEAVE_S = 0.5\n"
+        "process.ManagedNode.destroy_node = lambda self: ctypes.PyDLL(None).sleep(60)\n"
+        "sys.exit(process.run('stuck', Done, []))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stdout.split() == ["closed"]
+    assert "Timeout" in done.stderr and "in end" in done.stderr
+
+
 @pytest.mark.slow
 def test_plant_finishes_and_exits_when_asked(nodes):
     tracker = nodes.start("tracker")

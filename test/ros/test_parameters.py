@@ -148,12 +148,9 @@ def test_several_numbers_may_have_a_least_value():
 
 def test_empty_lists_are_lists_of_strings():
     import rclpy
-    from dds_domains import NOBODYS
-    from rclpy.context import Context
+    from bench import alone
 
-    context = Context()
-    rclpy.init(context=context, domain_id=NOBODYS)
-    try:
+    with alone() as context:
         options = {"context": context, "automatically_declare_parameters_from_overrides": True}
         overrides = [
             Parameter("topics", value=["/odom:nav_msgs/msg/Odometry"]),
@@ -180,8 +177,6 @@ def test_empty_lists_are_lists_of_strings():
         assert not answer.successful and parameters["scenario"] == "snakeboard"
         described = node.describe_parameter("perturb.tilt")
         assert described.read_only and "[rad]" in described.description
-    finally:
-        context.shutdown()
 
 
 def test_defaults_that_no_file_states():

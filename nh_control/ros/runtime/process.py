@@ -9,6 +9,7 @@ node's state), one the component's work.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import select
@@ -30,6 +31,11 @@ from rclpy.task import Future
 
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.node_process import WRONG_USE
+
+LEAVE_S = 20.0
+"""How long a node may take to leave the network. Fast DDS, as the wheels on PyPI have it, never
+returns if another node is discovered in that moment, and keeps the interpreter (its issue 6513).
+"""
 
 
 class UsageError(ValueError):
@@ -128,10 +134,14 @@ class ManagedNode(LifecycleNode):
             self.trigger_activate()
 
     def end(self) -> None:
-        """Stop working, close and destroy it."""
+        """Stop working, close and destroy it; where that does not end in LEAVE_S, the process ends
+        with exit code 1 and the stack in its log.
+        """
         self._stop()
         self._close()
+        faulthandler.dump_traceback_later(LEAVE_S, exit=True)
         self.destroy_node()
+        faulthandler.cancel_dump_traceback_later()
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Make the component; where it cannot be made, `start` raises why, and later it is told in
