@@ -193,7 +193,7 @@ def test_a_run_read_back_is_the_run(board, run):
     counts = {name: str(3 + i) for i, name in enumerate(COUNTS)}
     back = recording.result(recorded(run, diagnostics=counts), board, 2.0)
     assert back.stopped == "" and back.ros["difference_to_simulation"] < 1e-12
-    assert [back.ros[name] for name in COUNTS] == [3, 4, 5, 6, 7]
+    assert [back.ros[name] for name in COUNTS] == [3, 4, 5, 6, 7, 8]
     assert back.ros["rate_hz"] == pytest.approx((board.steps - 1) / 0.25)
     for name in ("errors", "energy", "constraint"):
         np.testing.assert_allclose(
@@ -279,7 +279,7 @@ def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(boar
         "failed: step 7"
     )
     assert early.ros["difference_to_simulation"] < 1e-12  # as far as there is one
-    assert [early.ros[name] for name in (*COUNTS, *JITTER)] == [0] * 8
+    assert [early.ros[name] for name in (*COUNTS, *JITTER)] == [0] * 9
     last = recording.result(recorded(run, board.steps - 1), board, 1.0).stopped
     assert last.startswith(f"after {board.steps - 1} of {board.steps} steps: the recording ends")
     ended = recording.result(recorded(run, wall_s=0.0), board, 1.0, "the recorder died")
