@@ -227,8 +227,10 @@ class Engine:
         return Functions(f"{self.equations.system.name}_first", [self._first_function])
 
     @cached_property
-    def _second(self) -> Functions:
-        return Functions(f"{self.equations.system.name}_second", [self._second_function])
+    def contraction(self) -> Functions:
+        """`adjoint` and `second` of the equations, which nothing compiles."""
+        functions = [self.equations.adjoint, self._second_function]
+        return Functions(f"{self.equations.system.name}_second", functions, compiled=False)
 
     def _interpreted_step(self, work: Workspace) -> int:
         if self._narrow is not None:
@@ -289,7 +291,11 @@ class Engine:
             return status
         if len(work.z):
             work.mu[:] = np.linalg.solve(work.r_z.T, work.g_z.T @ work.lam + work.nu)
-        (full,) = self._second(
+        return self.contract(work)
+
+    def contract(self, work: Workspace) -> int:
+        """The contracted second derivative of a step that is linearized, by its adjoint mu."""
+        (full,) = self.contraction(
             "second", work.x, work.u, work.z, work.p, work.x1, work.lam, work.mu
         )
         p = np.vstack([np.eye(work.dz.shape[1]), work.dz])

@@ -28,8 +28,9 @@ class StepEquations:
     `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
     `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
     `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Both can be had with the
-    parameters among the variables, w = (dx, u, p). Raises ValueError where the residual has
-    another shape than z.
+    parameters among the variables, w = (dx, u, p). The slope of lam . y - mu . r by z alone is
+    `adjoint(x, u, z, p, x1, lam, mu) -> y_z^T lam - r_z^T mu`. Raises ValueError where the
+    residual has another shape than z.
 
     The Lagrangian enters r and y through its slopes c = dL/da at points a(x, u, z, p) only, so
     derivatives are put together by the chain rule,
@@ -89,6 +90,25 @@ class StepEquations:
             ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
             ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
         ]
+
+    @cached_property
+    def adjoint(self) -> ca.Function:
+        """`phi_z + a_z^T L_aa phi_c` for phi = lam . y - mu . r."""
+        x, u, z, p, c = self._plain
+        x1, lam, mu = (
+            ca.SX.sym(n, k) for n, k in zip(("x1", "lam", "mu"), (self.nx, self.ndx, self.n_z))
+        )
+        y = self.states.local(x1, self._g(x, u, z, p, c)[0])
+        phi = ca.dot(lam, y) - ca.dot(mu, self._r(x, u, z, p, c))
+        slopes = [ca.gradient(phi, z), ca.gradient(phi, c)]
+        a_z = ca.jacobian(self._point(x, u, z, p), z)
+        parts = ca.Function("parts", [*self._plain, x1, lam, mu], [*slopes, a_z])
+        *at, x1, lam, mu = self._symbols(7)
+        b = self._stacked(*at)
+        phi_z, phi_c, a_z = parts(*at, self._slopes.first(b), x1, lam, mu)
+        slope = phi_z + a_z.T @ self._slopes.second_times(b, phi_c)
+        names = ["x", "u", "z", "p", "x1", "lam", "mu"]
+        return ca.Function("adjoint", [*at, x1, lam, mu], [slope], names, ["slope"])
 
     def n_w(self, parameters: bool) -> int:
         """Number of variables w."""

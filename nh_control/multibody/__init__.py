@@ -26,9 +26,10 @@ constraints, in time linear in the bodies, by one compiled kernel that reads the
 nothing is generated, and A and B are exact. Constraints add a dense system of their multipliers,
 springs and dampers between points one of their forces, followers one of the coordinates that they
 share; A and B with wrenches or such dampers one of the coordinates that carry the bodies they act
-on. With parts of a user's own kind, or without a compiler, the same step is generated from the
-Lagrangian; second derivatives always are, and of systems with constraints, wrenches, or springs
-and dampers between points those by parameters and h, too.
+on. Contracted second derivatives are evaluated by CasADi's virtual machine where the kernel ended:
+nothing is compiled for them either. With parts of a user's own kind, or without a compiler, the
+same step is generated from the Lagrangian; of systems with constraints, wrenches, or springs and
+dampers between points those by parameters and h always are.
 
 The same in maximal coordinates, every body free on a configuration space of its own, the joints
 as constraints (a body there needs an inertia, too):

@@ -64,9 +64,11 @@ class TreeEngine(Engine):
     dense system of their multipliers (native/tree_whole.c), springs and dampers between points one
     of their forces (native/tree_coupled.c).
 
-    Steps equal those of the generated equations to round-off. Second derivatives are these
-    equations' own, made when they are asked for. The `wide` engine has the parameters among the
-    variables of its first derivatives.
+    Steps equal those of the generated equations to round-off. Second derivatives, over the
+    kernel's first ones, are these equations' own, made when they are asked for and evaluated by
+    CasADi's virtual machine: they begin at once, and cost little more than compiled ones
+    (test/benchmark/tree_hessians.py). The `wide` engine has the parameters among the variables
+    of its derivatives.
     """
 
     _by_parameters = False
@@ -142,14 +144,36 @@ class TreeEngine(Engine):
 
     @property
     def hessian(self) -> Callable[[Workspace], int]:
-        """Step, first and contracted second derivatives, generated at the first call."""
-        return lambda work: self._generated.hessian(work)
+        """Step and first derivatives by the kernel, then the contracted second ones, whose
+        equations are made at the first call.
+        """
+        return self._hessian
+
+    def _hessian(self, work: Workspace) -> int:
+        status = self.linearize(work)
+        if status != newton.CONVERGED:
+            return status
+        second = self._second
+        at = work.x, work.u, work.z, work.p, work.x1, work.lam
+        r_z = self._constrained(work) if self._m else None
+        work.mu[:] = 0.0
+        for _ in range(2):  # the second time takes round-off of the kernel's inverse away
+            slope = second.contraction("adjoint", *at, work.mu)[0][:, 0] + work.nu
+            by = -self._by_rho(work).T @ slope if r_z is None else np.linalg.solve(r_z.T, slope)
+            work.mu += by
+        return second.contract(work)
+
+    @property
+    def _second(self) -> Engine:
+        return self._generated
+
+    def _by_rho(self, work: Workspace) -> np.ndarray:
+        """dz/drho = -r_z^{-1} of the last linearization without constraints."""
+        return work.dz[:, self._nv : self._nv + self._n_z]
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
-        """r_z of the last linearization, from dz/drho = -r_z^{-1} without constraints."""
-        if self._m:
-            return [self._constrained(work)]
-        return [_inverse(-work.dz[:, self._nv : self._nv + self._n_z])]
+        """r_z of the last linearization."""
+        return [self._constrained(work) if self._m else _inverse(-self._by_rho(work))]
 
     @property
     def knows_states(self) -> bool:
@@ -219,9 +243,8 @@ class WideTreeEngine(TreeEngine):
         return super().shapes_at(p) | {"slopes": slopes}
 
     @property
-    def hessian(self) -> Callable[[Workspace], int]:
-        """Step, first and contracted second derivatives, generated at the first call."""
-        return lambda work: self._generated.wide.hessian(work)
+    def _second(self) -> Engine:
+        return self._generated.wide
 
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:

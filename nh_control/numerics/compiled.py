@@ -266,11 +266,12 @@ class Functions:
     """CasADi functions of column vectors, called by name as
     `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
 
-    Vectors have shape (n,). Wrong argument shapes raise ValueError.
+    Vectors have shape (n,). Wrong argument shapes raise ValueError. Those that are not to be
+    `compiled` are evaluated by CasADi's virtual machine.
     """
 
-    def __init__(self, name: str, functions: Sequence[ca.Function]):
-        self._native = Native(name, functions).library
+    def __init__(self, name: str, functions: Sequence[ca.Function], compiled: bool = True):
+        self._native = Native(name, functions).library if compiled else None
         self._functions = {f.name(): f for f in functions}
         self._calls = {f.name(): self._bind(f) for f in functions}
 
