@@ -200,7 +200,7 @@ def test_a_plant_that_hardly_moves_is_there(fuzzed):
     given = {**PLANT, "speed_factor": 1e-300}
     node, right = fuzzed("plant", scenario="snakeboard", **given), Right("snakeboard")
     throw(node, Fuzzer(SEED), 5, lambda _: right.command(0), share=0.0)
-    assert node.report()["commands_accepted"] == 5
+    assert node.report()["commands_accepted"] == 1
 
 
 @pytest.mark.slow
