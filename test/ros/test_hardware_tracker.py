@@ -6,6 +6,7 @@ import pytest
 from nh_control import scenarios
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.numerics import compiled
 from nh_control.ros.loop.arming import Arming, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import (
@@ -109,6 +110,30 @@ def test_on_the_reference_at_any_time_the_command_is_the_reference_s(cart):
     half = dsys.with_step(dsys.h / 2).step(reference.states[60], reference.inputs[60])
     answer = middle.answer(ns(60.5 * dsys.h), dsys.configuration(half), dsys.velocity(half), 0)
     assert np.abs(answer.command.error).max() < 5e-4  # between steps it is of second order
+
+
+def test_after_a_rehearsal_nothing_is_left_to_compile_and_nothing_is_known(monkeypatch):
+    scenario = scenarios.get("cart_pole")
+
+    def fresh():
+        dsys = scenario.model()
+        sequence = ReferenceSequence(scenario.tracker(dsys, scenario.reference(dsys)))
+        return HardwareTracker(sequence, FilteredState(dsys, 1e-3, 1.0), Timing(compensate=True))
+
+    def answers(hardware):
+        hardware.start(ns(0.0))
+        for k, late in enumerate((0.0, 0.3, 0.0)):
+            at = ns((k + late) * 0.01)
+            answer = hardware.answer(at, [0.01 * k, 0.1], None, at + 3_000_000)
+            hardware.sent(answer.command.u, at + 3_000_000)
+            yield [*answer.x, *answer.command.u]
+
+    expected = list(answers(fresh()))
+    hardware = fresh()
+    hardware.rehearse()
+    assert hardware.start_ns is None and hardware.last_ns == -1 and not hardware.uncompensated
+    monkeypatch.setattr(compiled, "Native", None)
+    np.testing.assert_array_equal(list(answers(hardware)), expected)
 
 
 def test_after_states_that_were_lost_none_counts_as_a_surprise(cart):

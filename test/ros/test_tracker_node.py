@@ -295,6 +295,16 @@ def test_its_report_says_what_is_followed(trackers):
 # Hardware ----------------------------------------------------------------------------------------
 
 
+class Rehearsing(tuple):
+    """What a tracker of hardware is made of; it notes whether it has rehearsed."""
+
+    rehearsed = False
+
+    def rehearse(self):
+        """Note it."""
+        self.rehearsed = True
+
+
 @pytest.fixture
 def wired(trackers, monkeypatch):
     """What a hardware interface is made of: f(**parameters) -> its arguments by name."""
@@ -320,7 +330,7 @@ def wired(trackers, monkeypatch):
 
     monkeypatch.setattr(tracker, "HardwareInterface", interface)
     monkeypatch.setattr(tracker, "FilteredState", lambda *given: given)
-    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given: given)
+    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given: Rehearsing(given))
 
     def make(**parameters):
         trackers(source="hardware", **parameters)
@@ -360,7 +370,7 @@ def test_parameters_of_hardware_are_each_what_they_say(wired):
 def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
     given = wired()
     _, estimate, timing = given.tracker
-    assert estimate[1:] == (1e-3, 1.0, 300.0)
+    assert given.tracker.rehearsed and estimate[1:] == (1e-3, 1.0, 300.0)
     assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.0, 0.0, True)
     limits = given.arming.limits
     assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.0, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -73,7 +74,9 @@ class FilteredState:
         if not outlier >= 0:
             raise ValueError(f"a filter needs outlier >= 0, got {outlier}")
         self._dsys, self._noise, self._acceleration = dsys, noise, acceleration
-        self._outlier = outlier
+        self._outlier, n = outlier, dsys.system.space.nv
+        self._quiet = KalmanFilter(dsys, np.zeros((dsys.ndx, dsys.ndx)), noise**2 * np.eye(n))
+        self._quiet.expected(dsys.state_space.origin)  # compiled, for all that begin
         self.reset()
 
     def reset(self) -> None:
@@ -121,8 +124,8 @@ class FilteredState:
         momenta = np.array([dsys.local(x, dsys.measured_state(q, v + unit)) for unit in units]).T
         unknown = momenta @ momenta.T
         change = (self._acceleration * dsys.h) ** 2
-        V = self._noise**2 * np.eye(n)
-        kalman = KalmanFilter(dsys, change * unknown, V)
+        kalman = copy(self._quiet)
+        kalman.W = change * unknown
         P = (change if known else 1.0) * unknown
-        P[:n, :n] += V
+        P[:n, :n] += kalman.V
         return kalman, Belief(x, P)

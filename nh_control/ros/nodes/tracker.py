@@ -135,11 +135,13 @@ class Tracker:
             safe = SafeRange(self._model.scenario, dsys.system.space, p["disarm.range"])
         except ValueError as reason:
             raise process.UsageError(f"parameter 'disarm.range': {reason}") from reason
+        tracker = HardwareTracker(self._sequence, estimate, timing)
+        tracker.rehearse()
         return HardwareInterface(
             self._node,
             self._inbox,
             shown,
-            HardwareTracker(self._sequence, estimate, timing),
+            tracker,
             Arming(limits, p["hardware.armed"]),
             self._report,
             self._send,
