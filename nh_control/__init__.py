@@ -1,8 +1,19 @@
 """Structure-preserving simulation and control of mechanical systems: integrators, exact
 linearizations, LQR, ROS 2 nodes.
 
-`import nh_control as nh` gives the everyday names, `nh.System`, `nh.midpoint`, `nh.lqr`, ...; each
-comes from its room when it is first used, so that the import itself costs nothing.
+`import nh_control as nh` gives the everyday names by theme:
+
+- a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
+- a mechanism of rigid bodies: Multibody, load_urdf
+- integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp
+- a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
+- control: lqr, LqrTracker, equilibrium, project
+- optimal control: optimize, collocate, quadratic
+- estimation: KalmanFilter
+
+and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
+nh.integrators, nh.systems, nh.control, nh.scenarios. A name and a subpackage are imported when
+they are first used: the import of nh_control alone takes no time.
 """
 
 from __future__ import annotations
@@ -11,6 +22,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for editors and type checkers
+    from nh_control import control as control
+    from nh_control import discrete as discrete
+    from nh_control import geometry as geometry
+    from nh_control import integrators as integrators
+    from nh_control import mechanics as mechanics
+    from nh_control import multibody as multibody
+    from nh_control import scenarios as scenarios
+    from nh_control import systems as systems
     from nh_control.control import lqr as lqr
     from nh_control.control.collocation import collocate as collocate
     from nh_control.control.costs import quadratic as quadratic
@@ -72,16 +91,30 @@ _HOMES = {
 }
 """Everyday names and the modules that they come from."""
 
-__all__ = [*_HOMES, "__version__"]
+_SUBPACKAGES = (
+    "geometry",
+    "mechanics",
+    "multibody",
+    "discrete",
+    "integrators",
+    "systems",
+    "control",
+    "scenarios",
+)
+
+__all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    value: Any
     if name == "__version__":
         from importlib import metadata
 
         value = metadata.version(__name__)
     elif name in _HOMES:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name in _SUBPACKAGES:
+        value = import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

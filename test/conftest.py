@@ -6,12 +6,15 @@ import os
 import shutil
 import signal
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from interpreting import without_compiler
 
 BENCHMARKS = Path(__file__).parent / "benchmark"
+LONG_TWINS = 3
 SCRATCH = Path(tempfile.mkdtemp(prefix="nh_control_test_"))
 
 for variable, folder in (
@@ -25,12 +28,23 @@ settings.register_profile("nh_control", deadline=None, derandomize=True, databas
 settings.load_profile("nh_control")
 
 
-@pytest.fixture
-def interpreted(monkeypatch):
-    """CasADi's virtual machine: a few steps of a system take less time than compiling it."""
+def _twins(request):
+    """The way of one of two twins: whether it runs without a compiler."""
     from nh_control.numerics import compiled  # not before the cache is set
 
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+    if not request.param and compiled.compiler() is None:
+        pytest.skip("needs a C compiler")
+    with without_compiler() if request.param else nullcontext():
+        yield request.param
+
+
+BOTH_WAYS = {"params": (True, False), "ids": ("interpreted", "native")}
+interpreted = pytest.fixture(**BOTH_WAYS)(_twins)
+"""The test runs twice: in CasADi's virtual machine, because a few steps of a system take less time
+than compiling it, and natively, as users run it. `_mark_twins` says which native ones are slow.
+"""
+module_interpreted = pytest.fixture(scope="module", **BOTH_WAYS)(_twins)
+"""The same for fixtures of a module, and, by `usefixtures`, for all of its tests."""
 
 
 @pytest.fixture
@@ -57,6 +71,7 @@ def pytest_configure(config):
         config.option.basetemp = SCRATCH / "tests"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items):
     """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup),
     whatever else runs beside them.
@@ -64,6 +79,33 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.name.startswith("test_nodes") or item.path.name == "test_run.py":
             item.add_marker(pytest.mark.xdist_group("nodes"))
+    _mark_twins(items)
+
+
+def _mark_twins(items):
+    """The native twin of the first case of a test, of those in the earliest set, is in that set;
+    the twins of others, and those marked `native_twin_slow`, are one set later: default, slow,
+    exhaustive. Of one test, LONG_TWINS of them at most are slow.
+    """
+    tests = {}
+    for item in items:
+        ways = item.callspec.params if hasattr(item, "callspec") else {}
+        if not ways.get("interpreted", ways.get("module_interpreted", True)):
+            tests.setdefault((item.path, item.cls, item.originalname), []).append(item)
+    for twins in tests.values():
+        first, long = min(twins, key=_set), 0
+        for item in twins:
+            if item is first and not item.get_closest_marker("native_twin_slow"):
+                continue
+            seldom = bool(_set(item)) or long == LONG_TWINS
+            item.add_marker("exhaustive" if seldom else "slow")
+            long += not seldom
+
+
+def _set(item):
+    """0: default, 1: slow, 2: exhaustive."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return 2 if "exhaustive" in marks else int("slow" in marks)
 
 
 def pytest_unconfigure():

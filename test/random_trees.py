@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import jacobian
+from interpreting import without_compiler
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import (
@@ -24,7 +25,6 @@ from nh_control.multibody import (
     spherical,
 )
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
 
 SCALAR = (revolute, prismatic)
 JOINTS = (
@@ -100,8 +100,7 @@ def both_ways(model, h=0.02, forcing="symmetric"):
     """The same discrete system by the kernel and by generated equations, without a compiler."""
     tree = midpoint(model.system, h, forcing)
     assert isinstance(tree._engine, TreeEngine)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         generated = midpoint(model.system, h, forcing)
         assert not isinstance(generated._engine, TreeEngine)
         generated.prepare()
@@ -117,8 +116,7 @@ def not_worth_compiling(dsys, *functions):
     the kernel as it is.
     """
     _ = dsys._engine, dsys._code.states
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         for name in ("state", *functions):
             getattr(dsys._code, name)
     return dsys

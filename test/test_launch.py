@@ -524,6 +524,14 @@ def test_what_a_scenario_does_not_have_is_refused_before_anything_starts(
         launched("scenario", **arguments)
 
 
+def test_what_belongs_to_another_scenario_is_refused_by_a_scenarios_own_launch_file(launched):
+    with pytest.raises(ValueError, match="'plant_payload_mass'.*plant_m_cart"):
+        launched("cart_pole", plant_payload_mass="0.5")
+    assert inline(launched("cart_pole", plant_m_cart="0.5")["plant"]) == {
+        "plant.parameters.m_cart": 0.5
+    }
+
+
 def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
     actions = launched("scenario", scenario="urdf", base="floating")
     assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}

@@ -1,6 +1,7 @@
 """What the package offers to those who import it: everyday names, its version, type hints."""
 
 import ast
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -47,7 +48,22 @@ def test_type_checkers_are_told_the_same_names_from_the_same_modules():
         for alias in node.names
         if alias.asname
     }
-    assert told == {name: f"nh_control.{home}" for name, home in nh._HOMES.items()}
+    names = {name: f"nh_control.{home}" for name, home in nh._HOMES.items()}
+    assert told == names | dict.fromkeys(nh._SUBPACKAGES, "nh_control")
+
+
+def test_a_subpackage_is_an_attribute_without_an_import():
+    program = "import nh_control as nh; print(*(getattr(nh, s).__name__ for s in nh._SUBPACKAGES))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [f"nh_control.{name}" for name in nh._SUBPACKAGES]
+
+
+def test_the_help_names_everything():
+    words = set(re.findall(r"[\w.]+\w", nh.__doc__))
+    assert set(nh._HOMES) <= words
+    assert {f"nh.{name}" for name in nh._SUBPACKAGES} <= words
 
 
 def test_the_version_is_that_of_the_manifest():

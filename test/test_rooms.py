@@ -1,6 +1,7 @@
 """The rooms of the package: what may import what."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def climbs(path: Path, prefix: str, rooms: tuple[str, ...]) -> list[str]:
         if target is not None and target < rank(rooms, own):
             found.append(name)
     return found
+
+
+def test_tests_choose_between_the_two_ways_in_one_place():
+    """A test that takes the compiler away by hand has no native twin."""
+    tests = Path(__file__).parent
+    setting = re.compile(r"""["']compiler["'],|compiled\.compiler\s*=[^=]""")
+    found = {
+        path.relative_to(tests).as_posix()
+        for path in tests.rglob("*.py")
+        if setting.search(path.read_text())
+    }
+    assert found == {"interpreting.py"}
 
 
 def test_every_file_is_in_a_room():

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 STEP_S = 0.02
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
 """Errors at which processor times are printed."""
+WORDS = ("preserves", "refused", "source")
+"""Columns of words in the table of integrators."""
 
 
 def add_to(commands: Any) -> None:
@@ -85,10 +87,11 @@ def _integrators(args: Namespace) -> int:
         with usage_errors(scenario.file):
             motion = motion_of(scenario)
         rows = list(_watched(method_table(INTEGRATORS, motion, args.step), len(rows)))
+    values = [_values(row, bool(args.scenario)) for row in rows]
     if args.json:
-        print(json.dumps([_values(row, bool(args.scenario)) for row in rows], indent=2))
+        print(json.dumps(values, indent=2))
     else:
-        _print_table([_values(row, bool(args.scenario)) for row in rows])
+        _print_methods(values)
     return 0
 
 
@@ -110,24 +113,35 @@ def _values(row: MethodRow, measured: bool) -> dict[str, Any]:
     }
     if measured:
         values |= {"state": row.state_size, "unknowns": row.unknowns}
-        values |= {"us_per_step": round(row.microseconds, 2), "refused": row.refused}
+        values |= {"us_per_step": row.microseconds and round(row.microseconds, 2)}
+        values |= {"refused": row.refused}
     return values | {"source": one.source}
+
+
+def _print_methods(rows: Sequence[dict[str, Any]]) -> None:
+    """Numbers in one table and words in another: together they are too wide for a terminal."""
+    _print_table([{k: v for k, v in row.items() if k not in WORDS} for row in rows])
+    print()
+    _print_table([{k: row[k] for k in ("name", *WORDS) if k in row} for row in rows])
 
 
 def _print_table(rows: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    out = Table(box=None, padding=(0, 2, 0, 0))
+    out = Table(box=None, padding=(0, 1, 0, 0))
     for k, name in enumerate(rows[0]):
         out.add_column(name.replace("_", " "), no_wrap=k == 0, overflow="fold")
     for row in rows:
-        out.add_row(*("" if value in (0, False) else _text(value) for value in row.values()))
-    Console().print(out)
+        out.add_row(*map(_text, row.values()))
+    Console().print(out, markup=False)
 
 
 def _text(value: Any) -> str:
-    return "yes" if value is True else str(value)
+    """A cell; "-" for what was not measured."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
 
 
 def _compare(args: Namespace) -> int:

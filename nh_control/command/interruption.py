@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AGAIN_S = 0.5
-"""After what time an interrupt is raised again that has not arrived."""
+from nh_control.numerics.interrupts import Again
 
 
 class Interruption:
@@ -25,8 +23,7 @@ class Interruption:
     def __init__(self) -> None:
         self.requested = False
         self._waiting = False
-        self._left = threading.Event()
-        self._repeating = threading.Thread(target=self._repeat, daemon=True)
+        self._again = Again()
 
     def __enter__(self) -> Interruption:
         main = threading.current_thread() is threading.main_thread()
@@ -36,10 +33,8 @@ class Interruption:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._again.stop()
         if self._before != signal.SIG_IGN:
-            if self._repeating.is_alive():
-                self._repeating.join()
             signal.signal(signal.SIGINT, self._before)
 
     @contextmanager
@@ -53,12 +48,7 @@ class Interruption:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         first, self.requested = not self.requested, True
-        if self._left.is_set() or (first and self._waiting):
+        if self._again.stopped or (first and self._waiting):
             return
-        if not self._repeating.is_alive():
-            self._repeating.start()
+        self._again.start()
         raise KeyboardInterrupt
-
-    def _repeat(self) -> None:
-        while not self._left.wait(AGAIN_S):
-            _thread.interrupt_main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from nh_control.command.usage import UsageError
+from nh_control.command.usage import FAILED, PROGRAM, UsageError
 
 if TYPE_CHECKING:
+    from nh_control.command.interruption import Interruption
     from nh_control.papers.paper import Experiment, Paper
 
 
@@ -45,26 +47,35 @@ def run(args: Namespace) -> int:
         raise UsageError(f"no paper {args.paper!r}, choose of: {', '.join(PAPERS)}")
     paper = PAPERS[args.paper]
     try:
-        chosen = [paper.experiment(number) for number in args.figure or paper.numbers]
+        numbers = dict.fromkeys(args.figure or paper.numbers)
+        chosen = [paper.experiment(number) for number in numbers]
     except KeyError as error:
         raise UsageError(error.args[0]) from None
-    return _write(paper, chosen, _folder(args))
+    return _write(paper, chosen, _folder(args), args.interruption)
 
 
-def _write(paper: Paper, experiments: Sequence[Experiment], folder: Path) -> int:
+def _write(
+    paper: Paper, experiments: Sequence[Experiment], folder: Path, interruption: Interruption
+) -> int:
+    """Write each experiment as it ends; one that fails becomes a row, and the others go on."""
     from nh_control.numerics.progress import Progress
-    from nh_control.papers import report
+    from nh_control.papers.report import COLUMNS, Report, row
 
-    outcomes = {}
+    report = Report(paper, folder)
     with Progress() as progress:
         for experiment in experiments:
             progress.phase(f"{experiment.file}: {experiment.title}")
-            outcomes[experiment] = experiment.compute(progress)
-        files = report.write(paper, outcomes, folder)
-    rows = [report.row(s) for outcome in outcomes.values() for s in outcome.statements]
-    _print(f"{paper.key}: {paper.title}", report.COLUMNS, rows)
-    print(f"{folder}: {', '.join(files)}")
-    return 0
+            try:
+                report.add(experiment, experiment.compute(progress))
+            except Exception as error:
+                if interruption.requested:  # CasADi makes a failure of Ctrl-C
+                    raise
+                report.add_failure(experiment, error)
+    _print(f"{paper.key}: {paper.title}", COLUMNS, [row(s) for s in report.statements])
+    print(f"{folder}: {', '.join(report.files)}")
+    if report.failed:
+        print(f"{PROGRAM}: error: failed: {', '.join(report.failed)}", file=sys.stderr)
+    return FAILED if report.failed else 0
 
 
 def _folder(args: Namespace) -> Path:

@@ -143,6 +143,9 @@ def _recorded(
     try:
         recorded = recording.read(folder / output.RECORDING, experiment.scenario, experiment.model)
     except recording.RecordingError as unreadable:
+        if stopped == "interrupted":  # before there was anything to record
+            print(f"{PROGRAM}: interrupted; nothing was recorded", file=sys.stderr)
+            return None, ""
         return None, error or str(unreadable)
     return recording.result(recorded, experiment, wall_s, stopped), error
 

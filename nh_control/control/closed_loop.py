@@ -5,6 +5,7 @@ everything else from Python, with the same results to the bit.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -148,8 +149,12 @@ class Loop:
             address(r.saturated),
         )
         kept = ours, theirs, h, forces
+        lasts = sys.maxsize if tracker.hold or not self._feedback else len(tracker.reference)
 
         def steps(end: int) -> bool:
+            if self.k >= lasts:  # damped from here on
+                return False
+            end = min(end, lasts)
             k, _ = ctypes.c_longlong(self.k), kept
             memory.set(self._memory)
             status = routine(data, k, end)

@@ -17,6 +17,7 @@ from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.interrupts import signals_kept
 
 
 def collocate(
@@ -69,7 +70,9 @@ def collocate(
     )
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
-    solution = solver(x0=_start(dsys, guess), lbx=box[:, 0], ubx=box[:, 1], lbg=lower, ubg=upper)
+    start, bounded = _start(dsys, guess), {"lbx": box[:, 0], "ubx": box[:, 1]}
+    with signals_kept():
+        solution = solver(x0=start, **bounded, lbg=lower, ubg=upper)
     stats = solver.stats()
     states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
     return Optimum(
@@ -147,7 +150,7 @@ def _constraints(
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
     equations = StepEquations(dsys.system, dsys.method, str(dsys))
-    _, residual, _, readout = equations.step
+    _, residual, _, readout, _ = equations.step
     steps = U.shape[1]
     p = ca.repmat(ca.DM(dsys.parameter_values), 1, steps)
     reached, domain = readout.map(steps)(X[:, :-1], U, Z, p)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.tracking import input_limits
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
+DAMPING_S = 0.2
+"""Time in which most of a motion is taken away, where nothing else is asked."""
 REACHED = 1e-9
 """Part of the largest effect of an input below which a combination of inputs has none."""
 
@@ -34,12 +35,12 @@ def damping_input(
     stop = np.linalg.lstsq(root @ B, root @ rho, rcond=REACHED)[0]
     u = idle.copy()
     u[:forces] -= min(1.0, dsys.h / time_s) * stop
-    limits = input_limits(dsys)
+    limits = dsys.system.input_bounds
     return np.clip(u, limits[:, 0], limits[:, 1])
 
 
 def damping_or_idle(
-    dsys: DiscreteSystem, x: ArrayLike, time_s: float, external: int = 0
+    dsys: DiscreteSystem, x: ArrayLike, time_s: float = DAMPING_S, external: int = 0
 ) -> np.ndarray:
     """`damping_input`, or, at states x (nx) from which there is no step, inputs (nu) of no forces
     that leave prescribed coordinates where they are.
@@ -54,18 +55,9 @@ def _energy_metric(dsys: DiscreteSystem, rest: np.ndarray, momenta: slice) -> np
     """Matrix of the kinetic energy `e^T G e / 2` of momenta e, in local coordinates at a state of
     rest.
     """
-    n = momenta.stop - momenta.start
-
-    def energy(e: np.ndarray) -> float:
-        dx = np.zeros(dsys.ndx)
-        dx[momenta] = e
-        return dsys.energy(dsys.retract(rest, dx)) - dsys.energy(rest)
-
-    units = np.eye(n)
-    alone = [energy(unit) for unit in units]
-    return np.array(
-        [
-            [energy(a + b) - alone[i] - alone[j] for j, b in enumerate(units)]
-            for i, a in enumerate(units)
-        ]
-    )
+    units = np.eye(dsys.ndx)[momenta]
+    sums = (units[:, None] + units).reshape(-1, dsys.ndx)
+    states = [dsys.retract(rest, dx) for dx in (*units, *sums)]
+    energies = dsys.energies(np.array(states)) - dsys.energy(rest)
+    alone, both = energies[: len(units)], energies[len(units) :].reshape(len(units), -1)
+    return both - alone[:, None] - alone

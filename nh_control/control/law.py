@@ -54,7 +54,8 @@ class Law:
     with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, n_rho) or
     None, where nothing is estimated with the `gain`, limits (nu, 2).
 
-    Past the end the last of them `hold`, or forces are zero and prescribed coordinates stay.
+    Past the end the last of them `hold`, or forces are zero and prescribed coordinates stay, as of
+    the reference alone; what is damped there is no such law.
     `impulses` (N + 1, n_holonomic) are those of the targets, None where there are none.
     """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,9 @@ from nh_control.control.projection import follow
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics.progress import Progress
+
+if TYPE_CHECKING:
+    from nh_control.numerics.progress import Progress
 
 METHODS = ("newton", "quasi", "steepest")
 ARMIJO, SHRINK, MAX_TRIALS = 1e-5, 0.7, 40

@@ -7,13 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb, factorial
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import BSpline
 
 from nh_control.numerics.expressions import Expression, Vector
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
 
 ORDER = 6
 """Highest derivative that paths have and that jets hold."""
@@ -40,7 +43,14 @@ def symbolic(duration: float, position: Callable[[ca.SX], Expression]) -> Path:
     for _ in range(ORDER):
         derivatives.append(ca.jacobian(derivatives[-1], t))
     values = ca.Function("jets", [t], [ca.horzcat(*derivatives)], {"cse": True})
-    return Path(duration, lambda times: np.array([np.asarray(values(time)).T for time in times]))
+
+    def jets(times: Vector) -> np.ndarray:
+        if not np.size(times):  # CasADi would take no columns for a zero
+            return np.empty((0, ORDER + 1, 3))
+        side_by_side = np.asarray(values(np.reshape(times, (1, -1))))  # one call for all times
+        return side_by_side.reshape(3, np.size(times), ORDER + 1).transpose(1, 2, 0)
+
+    return Path(duration, jets)
 
 
 def smoothstep(s: ca.SX) -> ca.SX:
@@ -201,6 +211,8 @@ def _spline(
     """Spline of degree 13 through points, with velocities `inner` (N - 2 or 0) at the inner ones
     and derivatives 1 ... 6 at both ends.
     """
+    from scipy.interpolate import BSpline  # takes long to import
+
     degree = 2 * ORDER + 1
     at_inner = times[1:-1] if len(inner) else times[:0]
     knots = np.sort(

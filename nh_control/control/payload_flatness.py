@@ -169,7 +169,7 @@ def flat_reference(
     inputs = flat_motion(parameters, path, middles, formation).u
     _require_tight(dsys, nodes, path)
     _require_within_limits(dsys, middles, inputs, "the path", "make it slower")
-    states = np.array([dsys.state(q, v) for q, v in zip(motion.q, motion.v)])
+    states = dsys.state(motion.q, motion.v)
     if start is not None:
         states[0] = start
     desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name)

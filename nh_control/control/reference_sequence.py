@@ -103,6 +103,11 @@ class ReferenceSequence:
         leg = self.leg(k)
         return leg.tracker.target(k - leg.start)
 
+    def follows(self, k: int) -> bool:
+        """Whether a reference is followed at step k, and has not ended in motion before."""
+        leg = self.leg(k)
+        return leg.tracker.follows(k - leg.start)
+
     def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         """Command for step k at state x (nx); raises ValueError where it is not finite."""
         self.step = k
@@ -202,6 +207,9 @@ class Replanner:
         except (ValueError, StepFailed) as reason:
             self._refused(what, str(reason))
             return
+        except Exception as error:  # who asked hears of it, and then the thread's owner
+            self._refused(what, f"{type(error).__name__}: {error}")
+            raise
         passed = self._sequence.step - asked
         if self._sequence.add(leg):
             self._lead = max(1, 2 * passed)

@@ -97,8 +97,8 @@ def rollout(
     dsys: DiscreteSystem,
     x0s: ArrayLike,
     inputs: ArrayLike | int | Controller,
-    steps: int | None = None,
     *,
+    steps: int | None = None,
     parameters: ArrayLike | Mapping[str, ArrayLike] | None = None,
     disturbances: ArrayLike | None = None,
     noise: ArrayLike | None = None,
@@ -115,7 +115,8 @@ def rollout(
     rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
     steps make one of the controller's model, which the runs take `steps` of (as many as its
     reference has, unless they are given), and the states that are kept are the model's. Loops of
-    an `LqrTracker` run natively; other controllers are called from Python, run by run.
+    an `LqrTracker` run natively, and beyond the end of its reference only where it holds the end
+    or the motion rests there; other controllers are called from Python, run by run.
 
     Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
     (R) or (R, k) numbers by name; x0s are states of the system with these parameters. Inputs that
@@ -133,7 +134,10 @@ def rollout(
     given = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
     one: Callable[[int, np.ndarray, Event], None]
     if isinstance(inputs, Controller):
-        steps = len(inputs.reference) if steps is None else steps
+        if steps is None:
+            steps = len(inputs.reference)
+        elif steps > len(inputs.reference) and isinstance(inputs, LqrTracker):
+            steps = inputs.steps(steps * inputs.dsys.h)  # refused past an end in motion
         forces = ExternalForces.of(dsys, inputs.dsys, steps, disturbances, noise, seed)
         runs = number_of_runs(dsys, {**given, "disturbances": forces.runs})
         out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from nh_control.control import lqr
+from nh_control.control.damping import damping_or_idle
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.control.law import Law, times
 from nh_control.control.stationary import decoupling, stationary
@@ -90,9 +91,8 @@ def run_steps(
     steps = max(1, round(duration_s / dsys.h)) if duration_s else len(reference)
     if steps > len(reference) and not (hold or rests_at_end(dsys, reference)):
         raise ValueError(
-            f"{dsys}: reference {reference.name!r} ends in motion after "
-            f"{reference.duration:g} s, which nothing would control from there: "
-            f"a run may last that long, not {duration_s:g} s"
+            f"{dsys}: reference {reference.name!r} ends in motion after {reference.duration:g} s, "
+            f"whose last state nothing can hold: a run may last that long, not {duration_s:g} s"
         )
     return steps
 
@@ -104,8 +104,8 @@ class LqrTracker:
     LQR problem there, in which the coordinates named in `without` are not held (see
     `lqr.infinite_horizon`), and past the end its last gain holds the last state. Where the last
     state rests under other inputs than the last ones, as in what `collocate` finds, a step at rest
-    is appended. Without `hold`, forces are zero past the end and prescribed coordinates stay;
-    `steps` refuses longer runs unless the motion rests there.
+    is appended. Without `hold`, motion is damped past the end (`damping_input`); `steps` refuses
+    longer runs unless the motion rests there.
 
     With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta,
     `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
@@ -137,8 +137,8 @@ class LqrTracker:
         kept = lqr.kept_coordinates(dsys, without)
         if hold:
             reference = _with_rest(dsys, reference, kept)
-        self.dsys, self.reference = dsys, reference
-        self.disturbance_gain, self.hold = disturbance_gain, hold
+        self.dsys, self.reference, self.hold = dsys, reference, hold
+        self.disturbance_gain = disturbance_gain
         self.limits = input_limits(dsys, limits)
         self._bounds = tuple(self.limits.T)
         self._weights, self._without = (Q, R, Qf), tuple(without)
@@ -217,6 +217,10 @@ class LqrTracker:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
+    def follows(self, k: int) -> bool:
+        """Whether step k is on the reference, or past an end that is held."""
+        return self.hold or k < len(self.reference)
+
     def error(self, k: int, x: ArrayLike) -> np.ndarray:
         """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
         return self.dsys.local(self.target(k), self._comparable(k, x))
@@ -225,10 +229,9 @@ class LqrTracker:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the
         disturbance estimate (None starts it at zero).
         """
-        x = self._comparable(k, x)
-        error = self.dsys.local(self.target(k), x)
-        if k >= len(self.reference) and not self.hold:
-            u, memory = self.dsys.idle(x), None
+        error = self.dsys.local(self.target(k), x := self._comparable(k, x))
+        if not self.follows(k):
+            u, memory = damping_or_idle(self.dsys, x), None
         else:
             k = min(k, len(self.reference) - 1)
             u = self.reference.inputs[k] - times(self.gains.K[k], error)

@@ -34,8 +34,9 @@ class ComposedEngine:
     With w = (dx, u, p) and W_i = d(x_i, u, p_i)/dw, p_i the parameters with the i-th fraction of
     h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints
     `lam_i = A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
-    trajectories run natively in one call. z, dz and nu are those of the first substep;
-    `jacobians` (substeps, n_z, n_z) are the r_z of all.
+    trajectories run natively in one call; where a substep fails so, it is tried from other starts.
+    z, dz and nu are those of the first substep; `jacobians` (substeps, n_z, n_z) are the r_z of
+    all. A step that fails leaves x where it began.
     """
 
     def __init__(self, part: Engine, fractions: Vector):
@@ -58,7 +59,11 @@ class ComposedEngine:
         if library is None:
             return self._interpreted_step
         native, at = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
-        return lambda work: native(work.list, at, len(fractions))
+        return lambda work: native(work.list, at, len(fractions)) and self._interpreted_step(work)
+
+    def retried(self, routine: Callable[[Workspace], int], status: int, work: Workspace) -> int:
+        """The status itself: every substep has been tried from other starts."""
+        return status
 
     @cached_property
     def simulate(self) -> Callable[..., tuple[int, int]]:
@@ -90,15 +95,18 @@ class ComposedEngine:
         if status != newton.CONVERGED:
             return status
         h, lam, nu, total = work.p[-1], work.lam.copy(), work.nu.copy(), 0.0
-        for i, slope in reversed(list(enumerate(self._slopes(work, substeps)[:-1]))):
-            work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
-            work.lam[:], work.nu[:] = lam, 0.0 if i else nu
-            status = self._part.hessian(work)
-            if status != newton.CONVERGED:
-                break
-            total = total + slope.T @ work.hessian @ slope
-            lam = substeps[i].ab[:, : len(lam)].T @ lam
-        work.p[-1] = h
+        try:
+            for i, slope in reversed(list(enumerate(self._slopes(work, substeps)[:-1]))):
+                work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
+                work.z[:], work.warm[:] = substeps[i].z, 1.0  # not to find another solution
+                work.lam[:], work.nu[:] = lam, 0.0 if i else nu
+                status = self._part.hessian(work)
+                if status != newton.CONVERGED:
+                    break
+                total = total + slope.T @ work.hessian @ slope
+                lam = substeps[i].ab[:, : len(lam)].T @ lam
+        finally:
+            work.x[:], work.p[-1], work.warm[:] = substeps[0].x, h, 0.0
         work.hessian[...] = total
         return status
 
@@ -145,20 +153,24 @@ class ComposedEngine:
         self, routine: Callable[[Workspace], int], work: Workspace, keep: Callable[[int], None]
     ) -> int:
         """Run a routine on every substep, `keep(i)` after each that succeeds; all but the first
-        start from unknowns that are extrapolated from those before.
+        start from unknowns that are extrapolated from those before, and from others if that fails.
         """
-        h, status, solved = work.p[-1], newton.CONVERGED, list[np.ndarray]()
-        for i, fraction in enumerate(self._fractions):
-            if i:
-                work.x[:], work.warm[:] = work.x1, 1.0
-                work.z[:] = self._guess(i, solved)
-            work.p[-1] = fraction * h
-            status = routine(work)
-            if status != newton.CONVERGED:
-                break
-            solved.append(work.z.copy())
-            keep(i)
-        work.p[-1], work.warm[:] = h, 0.0
+        h, start = work.p[-1], work.x.copy()
+        status, solved = newton.CONVERGED, list[np.ndarray]()
+        try:
+            for i, fraction in enumerate(self._fractions):
+                if i:
+                    work.x[:], work.warm[:] = work.x1, 1.0
+                    work.z[:] = self._guess(i, solved)
+                work.p[-1] = fraction * h
+                status = routine(work)
+                if status and (status := self._part.retried(routine, status, work)):
+                    work.x[:] = start
+                    break
+                solved.append(work.z.copy())
+                keep(i)
+        finally:
+            work.p[-1], work.warm[:] = h, 0.0
         return status
 
     def _guess(self, i: int, solved: Sequence[np.ndarray]) -> np.ndarray:

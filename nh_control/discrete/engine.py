@@ -23,6 +23,7 @@ from nh_control.numerics.compiled import Functions, Native
 CONSTANTS = (
     "TARGET",
     "ACCEPT",
+    "LEAST",
     "SMALL",
     "REFRESH",
     "MAX_ITERATIONS",
@@ -33,6 +34,9 @@ CONSTANTS = (
 
 WHOLE = np.ones(1)
 """The fractions of h of a step that is none of several substeps."""
+
+STARTS = 1 / 2, 1 / 4, 1 / 8
+"""Parts of h whose solutions are tried as starts of a step that fails, in this order."""
 
 Shapes = dict[str, tuple[int, ...] | np.ndarray]
 """Shapes of a workspace's arrays, or arrays themselves that all threads read."""
@@ -163,6 +167,34 @@ class Engine:
             return self._interpreted_hessian
         return lambda work: native(linearize, step, work.list)
 
+    def retried(self, routine: Callable[[Workspace], int], status: int, work: Workspace) -> int:
+        """What a routine that failed with a status ends with from other starts: the solutions of
+        shorter steps, whose mean velocities are near those of the state; a step from zero, as all
+        begin, may not have led there. The kernel of trees has tried starts of its own before
+        (`native/tree_newton.c`).
+
+        Where none leads to a solution the last attempt is the first one again, so that `info` and
+        r_z tell of it.
+        """
+        if status == newton.OUTSIDE or not len(work.z):
+            return status
+        if any(self._solved_from(part, routine, work) for part in STARTS):
+            return newton.CONVERGED
+        return routine(work)
+
+    def _solved_from(
+        self, part: float, routine: Callable[[Workspace], int], work: Workspace
+    ) -> bool:
+        """Whether a routine succeeds from the solution of this part of the step."""
+        h = work.p[-1]
+        try:
+            work.p[-1], work.warm[:] = part * h, 0.0
+            status = self.step(work)
+            work.p[-1], work.warm[:] = h, 1.0
+            return (status or routine(work)) == newton.CONVERGED
+        finally:
+            work.p[-1], work.warm[:] = h, 0.0
+
     @property
     def n_z(self) -> int:
         """Number of unknowns."""
@@ -206,7 +238,7 @@ class Engine:
     ) -> ctypes.CDLL | None:
         e = self.equations
         sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_p, "N_Z": e.n_z, "N_DX": e.ndx}
-        sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain}
+        sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain, "N_TURNS": e.n_turns}
         text = definitions(sizes, self.shapes) + native_text("linear_algebra.c", *files)
         return Native(f"{e.system.name}_{name}", functions, text).library
 
@@ -236,11 +268,13 @@ class Engine:
         if self._narrow is not None:
             return self._narrow._interpreted_step(work)
         x, u, p, call = work.x, work.u, work.p, self._step_functions
-        result = self._newton(work, bool(work.warm[0]))
+        first, *others = newton.ATTEMPTS
+        result = self._newton(work, bool(work.warm[0]), *first)
         if work.warm[0] and result.status != newton.CONVERGED:
-            result = self._newton(work, False)
-        if result.status in (newton.STALLED, newton.EXHAUSTED):
-            result = self._newton(work, False, patient=True)
+            result = self._newton(work, False, *first)
+        for attempt in others:
+            if result.status in (newton.STALLED, newton.EXHAUSTED):
+                result = self._newton(work, False, *attempt)
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
@@ -248,9 +282,15 @@ class Engine:
         work.x1[:] = end[:, 0]
         if not np.isfinite(work.x1).all():
             return newton.NOT_FINITE
-        return newton.CONVERGED if (domain > 0).all() else newton.OUTSIDE
+        outside = np.flatnonzero(~(domain[:, 0] > 0))
+        if not len(outside):
+            return newton.CONVERGED
+        places = len(domain) - self.equations.n_turns
+        return newton.OUTSIDE if outside[0] < places else newton.HALF_TURN
 
-    def _newton(self, work: Workspace, warm: bool, patient: bool = False) -> newton.NewtonResult:
+    def _newton(
+        self, work: Workspace, warm: bool, patient: bool, part: float
+    ) -> newton.NewtonResult:
         x, u, p, call = work.x, work.u, work.p, self._step_functions
         if warm:
             r, work.r_z[...] = (call(f, x, u, work.z, p)[0] for f in ("residual", "jacobian"))
@@ -266,6 +306,8 @@ class Engine:
             work.r_z,
             work.z,
             patient,
+            lambda z: call("terms", x, u, z, p)[0][:, 0],
+            part,
         )
 
     def _interpreted_linearize(self, work: Workspace) -> int:

@@ -12,7 +12,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Method
 from nh_control.mechanics.lagrangian import Slopes, SlopesAt
-from nh_control.mechanics.states import on_manifold
+from nh_control.mechanics.lie_equations import factorized
+from nh_control.mechanics.states import below_half_a_turn, on_manifold, turns
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 
@@ -24,7 +25,8 @@ class StepEquations:
 
     `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
     `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
-    `readout(x, u, z, p) -> x1, domain`. With moved states, `r(retract(x, dx), u, z, p)` and
+    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, sizes of all of r's terms. With
+    moved states, `r(retract(x, dx), u, z, p)` and
     `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
     `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
     `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Both can be had with the
@@ -64,7 +66,9 @@ class StepEquations:
         nq = system.space.nq
         domain = system.domain_at(g[:nq])
         self.n_model_domain = domain.shape[0]
-        inside = ca.vertcat(domain, on_manifold(system.space, x[:nq]))
+        slow = self._turns(g, h)
+        self.n_turns = slow.shape[0]
+        inside = ca.vertcat(domain, on_manifold(system.space, x[:nq]), slow)
         self._g = ca.Function("after", [x, u, z, p, c], [g, inside])
         self.first = cache(self._first)
         self.second = cache(self._second)
@@ -72,13 +76,14 @@ class StepEquations:
     @property
     def n_domain(self) -> int:
         """Number of values that must be positive at the end of a step: those of the model's
-        domain, `n_model_domain`, then those of a configuration that it began at.
+        domain, `n_model_domain`, then those of a configuration that it began at, and `n_turns`
+        of a velocity that it ends with.
         """
         return self._g.size1_out(1)
 
     @cached_property
     def step(self) -> list[ca.Function]:
-        """start, residual, jacobian and readout."""
+        """start, residual, jacobian, readout and terms."""
         x, u, z, p = at = self._symbols(4)
         c = self._slopes.first(self._stacked(*at))
         s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z), p)
@@ -89,6 +94,7 @@ class StepEquations:
             ca.Function("residual", at, [r1], names, ["r"]),
             ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
             ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
+            ca.Function("terms", at, [self._terms(x, u, z, p, c)], names, ["s"]),
         ]
 
     @cached_property
@@ -166,6 +172,18 @@ class StepEquations:
         g = self.method.readout(x[:n], x[n:], u, z, h, self._slopes_at)
         return r, ca.vertcat(*g)
 
+    def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
+        """Numbers that are positive where the velocity after a step turns nothing by half a turn
+        in another one. Of explicit methods alone: to them nothing else tells a step that blows up,
+        while others still solve their equations.
+        """
+        system, nq = self.system, self.system.space.nq
+        if self.n_z or not turns(system.space):
+            return ca.SX(0, 1)
+        mass, momentum, basis, drift = system.inertia(x1[:nq], x1[nq:])
+        velocity = basis @ factorized(mass)(momentum) + drift
+        return below_half_a_turn(system.space, velocity, h)
+
     def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
         """Sizes of r's terms, r and r_z; with slopes that are called the sizes take c for an
         argument like x and u.
@@ -179,6 +197,13 @@ class StepEquations:
         else:
             scale = ca.fabs(r_w + r_c @ self._slopes.second_times(b, a_w)) @ sizes
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
+
+    def _terms(self, x: Graph, u: Graph, z: Graph, p: Graph, c: Graph) -> Graph:
+        """Sizes of r's terms at z, with c for an argument: slopes by z and c may cancel, as in
+        `v x p` of a body that falls.
+        """
+        r_w, r_c, _ = self._parts(0, 1, 2)(x, u, z, p, c)
+        return ca.densify(ca.fabs(r_w) @ ca.fabs(ca.vertcat(x, u, z)) + ca.fabs(r_c) @ ca.fabs(c))
 
     def _jacobian(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
         b = self._stacked(x, u, z, p)

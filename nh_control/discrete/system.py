@@ -22,7 +22,7 @@ from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.stepper import NativeSystem, StepperData
 from nh_control.discrete.system_states import SystemStates, checked_step
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.discrete.unsolved import failure, solved_elsewhere
+from nh_control.discrete.unsolved import failure
 from nh_control.mechanics.states import too_fast
 
 log = logging.getLogger(__name__)
@@ -167,8 +167,8 @@ class DiscreteSystem(SystemStates):
         self,
         x0: ArrayLike,
         inputs: ArrayLike | int = (),
-        name: str = "",
         *,
+        name: str = "",
         steps: int | None = None,
         every: int = 1,
     ) -> Trajectory:
@@ -277,8 +277,8 @@ class DiscreteSystem(SystemStates):
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
-        if status and not solved_elsewhere(self._engine, routine, status, work):
-            raise failure(self, self._engine, routine(work), work)
+        if status and (status := self._engine.retried(routine, status, work)):
+            raise failure(self, self._engine, status, work)
         return work
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:

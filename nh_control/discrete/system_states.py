@@ -83,8 +83,8 @@ class SystemStates:
         return np.append(self.system.parameter_values, self.h)
 
     def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
-        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
-        velocity constraints is dropped, orthogonally in the mass metric.
+        """State (nx) of configuration q (nq) and velocity v (nw), or (N, nx) of tables of them;
+        the part of v outside the velocity constraints is dropped, orthogonally in the mass metric.
 
         A method with memory, like GNI, starts with that of the input u (nu) of the first step,
         zero unless it is given: without it the sleigh's errors by GNI are 50 times as large.
@@ -94,8 +94,21 @@ class SystemStates:
         """
         space = self.system.space
         q = states.configuration(self, space, q)
-        v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
+        v = states.rows(self, f"a velocity {space.velocity_names}", v, space.nw)
+        if q.shape[:-1] != v.shape[:-1]:
+            raise ValueError(
+                f"{self}: a state is made of a vector each of configuration and velocity, or of "
+                f"tables of as many rows, got shapes {q.shape} and {v.shape}"
+            )
         states.require_short(self, space, v, self.h)
+        if q.ndim == 1:
+            return self._consistent_state(q, v, u)
+        forces = [None] * len(q) if u is None else np.broadcast_to(u, (len(q), self.nu))
+        made = [self._consistent_state(*row) for row in zip(q, v, forces)]
+        return np.reshape(made, (len(q), self.nx))
+
+    def _consistent_state(self, q: np.ndarray, v: np.ndarray, u: ArrayLike | None) -> np.ndarray:
+        """The state of a configuration that must satisfy the holonomic constraints."""
         if self.system.n_holonomic:
             require_consistent(self.system.name, q, self._evaluate("holonomic", q))
         return self.measured_state(q, v, u)
@@ -114,13 +127,20 @@ class SystemStates:
         return self._evaluate("state", q, v, forces, [self.h])
 
     def configuration(self, x: ArrayLike) -> np.ndarray:
-        """Configuration q (nq) of a state."""
-        return np.array(x, dtype=float)[: self.system.space.nq]
+        """Configuration q (nq) of a state x (nx), or (N, nq) of a table of states (N, nx); raises
+        ValueError for another shape.
+        """
+        return self._states(x)[..., : self.system.space.nq]
 
     def velocity(self, x: ArrayLike) -> np.ndarray:
-        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with that of the prescribed
-        coordinates, (nw).
+        """Physical velocity at the node, `v = X (X^T M X)^{-1} rho`, with the velocity of the
+        prescribed coordinates, (nw) of a state x (nx), or (N, nw) of a table of states (N, nx).
+
+        Raises ValueError for another shape and for numbers that are not finite.
         """
+        x = self._states(x)
+        if x.ndim == 2:
+            return np.reshape([self.velocity(row) for row in x], (len(x), self.system.space.nw))
         x = self._moving(x)
         if self._code.states is not None:
             return self._code.states.velocity(self._arrays.work, x)
@@ -132,9 +152,9 @@ class SystemStates:
         half a turn.
         """
         rows, space = self._rows(x), self.system.space
-        if not states.turns(space):
+        if not states.turns(space):  # their velocities cost something
             return np.zeros(len(rows))
-        return np.array([states.turn(space, self.velocity(row), self.h) for row in rows])
+        return states.turns_of_rows(space, self.velocity(rows), self.h)
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
@@ -151,13 +171,12 @@ class SystemStates:
         return self._motion.with_impulses(self._moving(x), mu)
 
     def idle(self, x: ArrayLike) -> np.ndarray:
-        """Input (nu) of no forces that leaves the prescribed coordinates where they are in state
-        x.
+        """Input (nu) of zero forces that keeps the prescribed coordinates of a state x (nx), or
+        (N, nu) of a table of states (N, nx).
         """
-        held = len(self.system.prescribed)
-        return np.concatenate(
-            [np.zeros(self.system.nu), self.configuration(x)[self.system.space.nq - held :]]
-        )
+        q = self.configuration(x)
+        prescribed = q[..., self.system.space.nq - len(self.system.prescribed) :]
+        return np.concatenate([np.zeros((*q.shape[:-1], self.system.nu)), prescribed], axis=-1)
 
     def energy(self, x: ArrayLike) -> float:
         """Energy `v . dL/dv - L` at the node, in J; infinite or NaN, and no error, where no number
@@ -166,19 +185,27 @@ class SystemStates:
         return float(self._energies(self._moving(x)[None])[0])
 
     def energies(self, x: ArrayLike) -> np.ndarray:
-        """Energies (N) of states (N, nx), as `energy` gives them."""
+        """Energies (N) of a table of states (N, nx), as `energy` gives them."""
         rows = self._rows(x)
         if not np.isfinite(rows).all():
             raise ValueError(f"{self}: the states of energies must be finite")
         return self._energies(rows)
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
-        """Tangent vector dx (ndx) from state x0 to state x1."""
-        return self._evaluate("local", x0, x1)
+        """Tangent vector dx (ndx) from state x0 (nx) to state x1 (nx); (N, ndx) where one of them,
+        or both, are tables of states (N, nx).
+        """
+        if np.ndim(x0) == np.ndim(x1) == 1:
+            return self._evaluate("local", x0, x1)
+        return self._by_rows("local", self.ndx, x0, x1)
 
     def retract(self, x: ArrayLike, dx: ArrayLike) -> np.ndarray:
-        """State reached from x along dx (ndx)."""
-        return self._evaluate("retract", x, dx)
+        """State (nx) reached from x (nx) along dx (ndx); (N, nx) where one of them, or both, are
+        tables, (N, nx) and (N, ndx).
+        """
+        if np.ndim(x) == np.ndim(dx) == 1:
+            return self._evaluate("retract", x, dx)
+        return self._by_rows("retract", self.nx, x, dx)
 
     def constraint_residual(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
@@ -193,7 +220,7 @@ class SystemStates:
         return self._evaluate("constraint", x0, x1, [self.h])
 
     def constraint_residuals(self, before: ArrayLike, after: ArrayLike) -> np.ndarray:
-        """Those (N, m) of the steps before -> after (N, nx), as `constraint_residual` gives
+        """Residuals (N, m) of the steps before -> after (N, nx), as `constraint_residual` gives
         them.
         """
         x0, x1 = self._rows(before), self._rows(after)
@@ -204,9 +231,36 @@ class SystemStates:
             "constraint", self._motion.constraint_residuals(x0, x1, self.h), (x0, x1)
         )
 
+    def _states(self, x: ArrayLike) -> np.ndarray:
+        """A copy of one state (nx) or of a table of states (N, nx), in C order, as native code
+        reads it; raises ValueError for another shape.
+        """
+        table = np.array(x, dtype=float, order="C")
+        if table.ndim not in (1, 2) or table.shape[-1] != self.nx:
+            raise ValueError(
+                f"{self}: expected a state of shape ({self.nx},) or a table of states of shape "
+                f"(N, {self.nx}), got shape {table.shape}"
+            )
+        return table
+
     def _rows(self, x: ArrayLike) -> np.ndarray:
-        """States (N, nx), one after the other in memory, as native code reads them."""
-        return np.array(x, dtype=float, order="C").reshape(-1, self.nx)
+        """States (N, nx); one state is a table of one row."""
+        return np.atleast_2d(self._states(x))
+
+    def _by_rows(self, name: str, size: int, *arguments: ArrayLike) -> np.ndarray:
+        """A function of vectors, with values (size), row by row (N, size): tables have N rows, and
+        a vector goes with every row.
+        """
+        given = [np.asarray(argument, dtype=float) for argument in arguments]
+        counts = {len(one) for one in given if one.ndim == 2}
+        if len(counts) != 1 or any(one.ndim not in (1, 2) for one in given):
+            shapes = " and ".join(str(one.shape) for one in given)
+            raise ValueError(
+                f"{self}: {name} takes vectors (n,) or tables (N, n) of as many rows, got {shapes}"
+            )
+        (count,) = counts
+        rows = zip(*(np.broadcast_to(one, (count, one.shape[-1])) for one in given))
+        return np.reshape([self._evaluate(name, *row) for row in rows], (count, size))
 
     def _energies(self, states: np.ndarray) -> np.ndarray:
         own = self._code.states

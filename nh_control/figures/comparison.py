@@ -66,8 +66,7 @@ def energy(comparison: Comparison) -> Figure:
 
 def _finish(figure: Figure, comparison: Comparison, how: str) -> None:
     figure.suptitle(f"{comparison.motion.system.name}, {how}", x=0.02, ha="left", fontsize=10)
-    handles = style.handles(*figure.axes)
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
+    style.legend_below(figure, 3, 7)
 
 
 def _look(name: str, i: int, markers: bool) -> dict[str, Any]:

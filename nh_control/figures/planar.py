@@ -170,7 +170,9 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list[int]) -> None:
-    """Draw the solids' silhouettes, the first one of the ghost dashed."""
+    """Draw the solids' silhouettes, cables, outlines and body axes, the ghost's first solid
+    dashed.
+    """
     for solid in ghost.solids[:1]:
         axes.fill(
             *_silhouette(solid, plane).T,
@@ -190,6 +192,8 @@ def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list
         )
     for line in (*shapes.cables, *shapes.outlines):
         axes.plot(*line[:, plane].T, color=color, linewidth=1.2, zorder=3)
+    for line, axis_color in shapes.axes:
+        axes.plot(*line[:, plane].T, color=axis_color, linewidth=1.2, zorder=6)
 
 
 def _silhouette(solid: Solid, plane: list[int]) -> np.ndarray:

@@ -175,8 +175,15 @@ def draw(axes: Axes3D, portrait: Portrait) -> None:
         shapes = look(visual, system.parameters, configurations[k])
         draw_scene(axes, shapes, colors(0.92 * k / len(configurations)))
         points.append(shapes.points)
-    low, high = np.vstack(points).min(axis=0), np.vstack(points).max(axis=0)
+    fit(axes, np.vstack(points), VIEW)
+
+
+def fit(axes: Axes3D, points: np.ndarray, view: Mapping[str, float]) -> None:
+    """Show points (n, 3) in equal scales in all directions, without axes; `view` is that of
+    `Axes3D.view_init`.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(high - low, zoom=1.0)
-    axes.view_init(**VIEW)
+    axes.view_init(**view)
     axes.set_axis_off()

@@ -68,14 +68,13 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     without a visual model, for all.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
-    q = experiment.model.configuration(x)
-    bodies = bodies_of(experiment, x)
+    poses = _body_poses(experiment, x)
     if scenario.visual is None:
-        return Scene(axes=[line for body in bodies for line in _axes(body)])
+        return Scene(axes=[line for pose in poses.values() for line in _axes(pose)])
     visual = scenario.visual(parameters)
     driven = {arrow.frame for arrow in visual.arrows}
-    axes = [line for body in bodies if body.frame in driven for line in _axes(body)]
-    return replace(look(visual, parameters, q), axes=axes)
+    axes = [line for frame, pose in poses.items() if frame in driven for line in _axes(pose)]
+    return replace(look(visual, parameters, experiment.model.configuration(x)), axes=axes)
 
 
 def apart(scenes: Sequence[Scene]) -> list[int]:
@@ -142,11 +141,25 @@ def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
     )
 
 
-def _axes(body: BodyState) -> list[tuple[np.ndarray, str]]:
-    directions = quat2mat(body.quaternion_wxyz).T
+def _body_poses(experiment: Experiment, x: np.ndarray) -> dict[str, Pose]:
+    """Poses of the plant's bodies in state x (nx) of the model, by frame: bodies in space, or the
+    planar body on the ground.
+    """
+    scenario, model = experiment.scenario, experiment.model
+    poses = {
+        body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz))
+        for body in bodies_of(experiment, x)
+    }
+    if scenario.body is not None:
+        place = [x[model.state_names.index(name)] for name in scenario.body.coordinates]
+        poses[scenario.body.frame] = Pose.planar(*place)
+    return poses
+
+
+def _axes(pose: Pose) -> list[tuple[np.ndarray, str]]:
     return [
-        (np.array([body.position, body.position + AXIS_M * e]), color)
-        for e, color in zip(directions, AXIS_COLORS)
+        (np.array([pose.position, pose.position + AXIS_M * e]), color)
+        for e, color in zip(pose.rotation.T, AXIS_COLORS)
     ]
 
 

@@ -217,7 +217,8 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
 
 
 def draw_scene(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
-    """Draw solids, cables, outlines and body axes, lines in this color."""
+    """Draw solids, cables, outlines and body axes, lines in this color, at the axes' limits."""
+    axes.autoscale(False)  # matplotlib 3.11 would scale by the rows that pad the shorter faces
     faces = [
         (face, (*solid.color, FILL * solid.opacity))
         for solid in shapes.solids

@@ -11,10 +11,18 @@ import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    LogFormatterSciNotation,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    ScalarFormatter,
+)
 
 from nh_control.runs.experiment import Result
 from nh_control.runs.output import SOFTWARE
@@ -49,7 +57,28 @@ def save(draw: Callable[[], Figure], file: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = draw()
         FigureCanvasAgg(figure)
+        for axes in figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                _thin_labels(axis)
         figure.savefig(file, metadata={"Software": SOFTWARE})
+
+
+def _thin_labels(axis: Axis) -> None:
+    """Give a logarithmic axis that shows less than two powers of ten few labels: all of
+    matplotlib's overlap.
+    """
+    if axis.get_scale() != "log":
+        return
+    low, high = sorted(axis.get_view_interval())
+    if np.floor(np.log10(high)) > np.ceil(np.log10(low)):
+        return
+    axis.set_minor_formatter(NullFormatter())
+    if high < 5 * low:
+        axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(ScalarFormatter())
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 10 * low else (1.0, 3.0)))
+        axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
 
 
 def run_label(result: Result) -> str:
@@ -82,6 +111,12 @@ def handles(*panels: Axes) -> list[Artist]:
         for handle, label in zip(*panel.get_legend_handles_labels())
     }
     return list(labelled.values())
+
+
+def legend_below(figure: Figure, columns: int, fontsize: float = 8) -> None:
+    """A legend of what all panels have a label for, below them."""
+    labelled = handles(*figure.axes)
+    figure.legend(handles=labelled, loc="outside lower center", ncols=columns, fontsize=fontsize)
 
 
 def pages(groups: Sequence[list[int]], moves: Sequence[float]) -> list[list[int]]:

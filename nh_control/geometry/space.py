@@ -126,7 +126,9 @@ class Space(ABC):
     def retract(self, q: Vector, d: Vector) -> np.ndarray: ...
 
     def retract(self, q: Any, d: Any) -> Any:
-        """Configuration reached from `q` (nq) along the tangent vector `d` (nv)."""
+        """Configuration reached from `q` (nq) along the tangent vector `d` (nv); (N, nq) where
+        one of them, or both, are tables, (N, nq) and (N, nv).
+        """
         if _symbolic(q, d):
             return self._retract(q, d)
         return _evaluate(self._functions["retract"], (q, self.nq), (d, self.nv))
@@ -138,7 +140,9 @@ class Space(ABC):
     def local(self, q0: Vector, q1: Vector) -> np.ndarray: ...
 
     def local(self, q0: Any, q1: Any) -> Any:
-        """Tangent vector (nv) whose retraction from `q0` (nq) gives `q1` (nq)."""
+        """Tangent vector (nv) whose retraction from `q0` (nq) gives `q1` (nq); (N, nv) where one
+        of them, or both, are tables (N, nq).
+        """
         if _symbolic(q0, q1):
             return self._local(q0, q1)
         return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
@@ -164,12 +168,23 @@ def _symbolic(*args: object) -> bool:
 
 
 def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
-    arrays = []
+    """A function of vectors, or of the rows of tables, in one call; a vector goes with every
+    row.
+    """
+    arrays, rows = [], set()
     for i, (value, size) in enumerate(args):
         value = np.asarray(value, dtype=float)
-        if value.shape != (size,):
+        if value.ndim not in (1, 2) or value.shape[-1] != size:
             raise ValueError(
-                f"{function.name()}: argument {i + 1} must have shape ({size},), got {value.shape}"
+                f"{function.name()}: argument {i + 1} must have shape ({size},) or (N, {size}), "
+                f"got {value.shape}"
             )
-        arrays.append(value)
-    return np.asarray(function(*arrays)).reshape(-1)
+        rows |= {len(value)} if value.ndim == 2 else set()
+        arrays.append(value.T)
+    if not rows:
+        return np.asarray(function(*arrays)).reshape(-1)
+    if len(rows) > 1:
+        raise ValueError(f"{function.name()}: tables must have as many rows, got {sorted(rows)}")
+    if 0 in rows:  # CasADi would take no columns for a zero
+        return np.empty((0, function.size1_out(0)))
+    return np.asarray(function(*arrays)).T

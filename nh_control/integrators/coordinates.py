@@ -11,11 +11,12 @@ from nh_control.discrete.method import Gradients
 from nh_control.geometry.chart import Chart, has_symmetric_retraction
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.integrators.registry import Refusal, first_of, if_combined
+from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.coordinates import coordinate_frame
 from nh_control.mechanics.system import System
 
-SINGULAR = 1e12
-"""Condition number of a mass matrix that cannot be solved with."""
+SINGULAR = 1e-12
+"""Eigenvalue of the scaled mass matrix below which it cannot be solved with."""
 
 
 class Coordinates:
@@ -277,7 +278,8 @@ def _singular(system: System) -> str:
     mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
     value = ca.Function("mass", [q, system.parameter_symbols], [mass])
     at = np.asarray(value(system.space.origin, system.parameter_values))
-    regular = np.isfinite(at).all() and np.linalg.cond(at) < SINGULAR
+    positive = np.isfinite(at).all() and (np.diag(at) > 0).all()
+    regular = positive and scaled_spectrum(at)[0][0] > SINGULAR
     return "" if regular else "has a mass matrix that is singular off its constraints"
 
 

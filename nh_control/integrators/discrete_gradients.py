@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 import casadi as ca
+import numpy as np
+from numpy.polynomial import Legendre
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
@@ -14,16 +16,18 @@ from nh_control.integrators.registry import Integrator, Make, first_of, if_combi
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
 from nh_control.mechanics.distribution import BASES, Basis, change_of_basis
 from nh_control.mechanics.system import System
+from nh_control.numerics.newton import LEAST
 from nh_control.numerics.quadrature import gauss
 
-NEAR = 1 / 8
-"""Changes of a configuration (rad, m) below which a quotient of differences of H, which loses
-digits there and is 0/0 for no change at all, gives way to six Gauss points of dH. They are exact
-along momenta, in which H is quadratic, and their error along coordinates that H depends on is
-about (d / 4 r)^12 for a change d, r the distance to the singularities of H in the complex
-plane: round-off for d up to r/5. With 1/4 energies do as well, within their random walks."""
-NEAR_POINTS = tuple(zip(*gauss(6)))
-TINY = 1e-30
+POINTS = 6
+"""Gauss points of dH by which a quotient of differences of H, which loses digits for a small
+change and is 0/0 for none at all, is replaced where they are exact to round-off, see `_is_near`.
+They always are along momenta, in which H is quadratic."""
+NODES, WEIGHTS = gauss(POINTS)
+LAST = [(2 * n + 1) * WEIGHTS * Legendre.basis(n)(2 * NODES - 1) for n in (4, 5)]
+"""Weights by which slopes at the points give their last two coefficients along the way, those of
+Legendre's polynomials."""
+EPS = float(np.finfo(float).eps)
 
 DiscreteGradient = Callable[..., ca.SX]
 """`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`."""
@@ -41,14 +45,32 @@ def midpoint_gradient(
 ) -> ca.SX:
     """`g + (H(zeta1) - H(zeta0) - g . D) / |D|^2 D`, g = grad H at the middle, D = zeta1 - zeta0
     (Gonzalez) [celledoni2016 (12)]; g is that of another structure `middle`, if one is given.
+
+    `|D|^2` adds lengths, angles and momenta: where H is not quadratic, the method is another one
+    in other units.
     """
     way = zeta1 - zeta0
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
-    near = sum(float(b) * (h.gradient(zeta0 + float(c) * way) - g) for c, b in NEAR_POINTS)
-    far = h.energy(zeta1) - h.energy(zeta0) - ca.dot(g, way)
-    small = ca.sumsqr(way[h.curved]) < NEAR**2
-    defect = ca.if_else(small, ca.dot(near, way), far)
-    return g + defect / (ca.sumsqr(way) + TINY) * way
+    slopes = [ca.dot(h.gradient(zeta0 + float(c) * way), way) for c in NODES]
+    gain = ca.dot(g, way)
+    near = sum(float(b) * (slope - gain) for slope, b in zip(slopes, WEIGHTS))
+    before, after = h.energy(zeta0), h.energy(zeta1)
+    is_near = _is_near(slopes, ca.fabs(before) + ca.fabs(after))
+    defect = ca.if_else(is_near, near, after - before - gain)
+    return g + defect / (ca.sumsqr(way) + LEAST) * way
+
+
+def _is_near(slopes: list[ca.SX], energies: ca.SX) -> ca.SX:
+    """Whether the sum of the `slopes` of H along a way, at its points, is as good as a difference
+    of `energies`: `|s| (a / |s|)^3 <= eps |H|`.
+
+    The last coefficients a of s fall like powers of the way's length by the distance to H's next
+    singularity in the complex plane; the twelfth, the error of six points, is about a's cube. The
+    test knows no units.
+    """
+    size = sum(float(b) * ca.fabs(slope) for slope, b in zip(slopes, WEIGHTS))
+    last = sum(ca.fabs(ca.dot(ca.DM(weights), ca.vertcat(*slopes))) for weights in LAST)
+    return last**3 <= EPS * size**2 * energies
 
 
 def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
@@ -63,12 +85,11 @@ def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
             entries.append(h.gradient((before + after) / 2)[i])
             continue
         way = zeta1[i] - zeta0[i]
-        small = ca.fabs(way) < NEAR
-        near = sum(
-            float(b) * h.gradient(before + float(c) * (after - before))[i] for c, b in NEAR_POINTS
-        )
-        far = (h.energy(after) - h.energy(before)) / ca.if_else(small, 1, way)
-        entries.append(ca.if_else(small, near, far))
+        slopes = [h.gradient(before + float(c) * (after - before))[i] for c in NODES]
+        near = sum(float(b) * slope for slope, b in zip(slopes, WEIGHTS))
+        first, last = h.energy(before), h.energy(after)
+        is_near = _is_near([slope * way for slope in slopes], ca.fabs(first) + ca.fabs(last))
+        entries.append(ca.if_else(is_near, near, (last - first) / ca.if_else(is_near, 1, way)))
     return ca.vertcat(*entries)
 
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import brentq
 
 from nh_control.integrators.adaptive_results import DenseOutput
 from nh_control.numerics.adaptive import crossings
@@ -97,6 +96,8 @@ def located(
     """Events on some steps in their order, from their values (steps + 1, n) at the nodes;
     `evaluate(k, t, x)` is the value of event k.
     """
+    from scipy.optimize import brentq  # takes long to import
+
     found = []
     directions = np.array([e.direction for e in events])
     steps, numbers = np.nonzero(crossings(values[:-1], values[1:], directions))

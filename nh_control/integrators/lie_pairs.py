@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import DOP853, RK45
 
 from nh_control.geometry.homogeneous import HomogeneousSpace
 from nh_control.integrators.lie_stages import (
@@ -181,6 +180,8 @@ def _dormand_prince_853() -> Pair:
     """Order 8 with embedded methods of orders 5 and 3 and a curve of order 7 [Hairer, Norsett,
     Wanner: Solving ODEs I, II.5, II.6, II.10], with SciPy's numbers.
     """
+    from scipy.integrate import DOP853  # takes longer to import than all others
+
     s = len(DOP853.B)
     b = np.append(DOP853.B, 0)
     a = np.vstack([np.column_stack([DOP853.A, np.zeros((s, 1))]), b])
@@ -207,6 +208,8 @@ def pair_of(table: Table) -> Pair:
 
 def pairs() -> dict[str, Pair]:
     """All pairs by name."""
+    from scipy.integrate import RK45  # as above
+
     found = {name: pair_of(table) for name, table in TABLES.items() if table.embedded_order}
     fourth = RK45.P[:, 3:].T  # of theta^4, which only the last of `basis` has
     found["rkmk54"] = replace(found["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))

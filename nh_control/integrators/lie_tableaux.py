@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import RK45
 
 Weights: TypeAlias = tuple[float, ...]
 Bracket: TypeAlias = tuple[float, int, int]
@@ -136,8 +135,20 @@ def munthe_kaas(
 
 CLASSICAL = ((0, 0, 0, 0), (1 / 2, 0, 0, 0), (0, 1 / 2, 0, 0), (0, 0, 1, 0))
 CLASSICAL_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-DORMAND_PRINCE = np.vstack([np.column_stack([RK45.A, np.zeros((6, 2))]), [*RK45.B, 0]])
-"""With its seventh stage, at the end; SciPy's numbers."""
+_DP_WEIGHTS = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0)
+_DP_ERROR = (-71 / 57600, 0, 71 / 16695, -71 / 1920, 17253 / 339200, -22 / 525, 1 / 40)
+DORMAND_PRINCE = (
+    (0, 0, 0, 0, 0, 0, 0),
+    (1 / 5, 0, 0, 0, 0, 0, 0),
+    (3 / 40, 9 / 40, 0, 0, 0, 0, 0),
+    (44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0),
+    _DP_WEIGHTS,
+)
+"""With its seventh stage, at the end. SciPy has the numbers, too, in a package that takes longer
+to import than a node may need to start.
+"""
 
 HEUN_3 = ((0, 0, 0), (1 / 3, 0, 0), (0, 2 / 3, 0))
 
@@ -156,8 +167,8 @@ RKMK = (
         "rkmk54",
         5,
         DORMAND_PRINCE,
-        (*RK45.B, 0),
-        np.append(RK45.B, 0) + RK45.E,
+        _DP_WEIGHTS,
+        np.add(_DP_WEIGHTS, _DP_ERROR),
         4,
         source="celledoni2021 4.1, Dormand and Prince",
     ),

@@ -27,7 +27,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     `A M^{-1} p1 = 0` at q1 with `p1 = lift + h sum_j b_j (dL/dq + f)_j + sum_j b_j A_j^T K_j`,
     `rho1 = X(q1)^T p1`. Unknowns V_i (n) and impulses K_i (m), n_z = s (n + m); state (q, rho).
 
-    celledoni2016 does not say which coefficients act on which term. Taken here: velocities by
+    Which coefficients act on which term is assumed, celledoni2016 does not say it: velocities by
     IIIA, forces by IIIB, T = `reactions`, IIIB by default, and the s - 1 mean constraints with the
     end's, as Jay's methods for index 2 have them (his paper was not at hand: the form rests on the
     measured orders 2, 4, 6). "B" and "D" are reversible, "C" and "C*" are not; with IIIA for T the
@@ -143,7 +143,7 @@ def _check(name: str, s: int) -> None:
 def _entries(s: int) -> tuple[Integrator, ...]:
     kept = ("velocity constraints at the nodes",)
     order = 2 * s - 2
-    jay = f"Jay (2003), Lobatto IIIA-B, {s} stages; celledoni2016 4"
+    jay = f"Jay (2003), Lobatto IIIA-B, {s} stages, assumed coefficients; celledoni2016 4"
     return (
         Integrator(
             name=f"spark_{s}",

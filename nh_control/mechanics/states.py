@@ -22,20 +22,23 @@ onto it, and of those that are kept as they are.
 
 
 def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
-    """The configuration q (nq) on its manifold: quaternions and directions whose length is 1 to
-    ROUNDED are normalized. Raises ValueError for any other shape, length or number.
+    """The configuration q (nq), or all of a table (N, nq), on its manifold: quaternions and
+    directions whose length is 1 to ROUNDED are normalized. Raises ValueError for any other shape,
+    length or number.
     """
-    q = numbers(owner, f"a configuration {space.names}", q, space.nq)
+    q = rows(owner, f"a configuration {space.names}", q, space.nq)
     if space.nq == space.nv:
         return q
     on = space.retract(q, np.zeros(space.nv))
-    off = np.abs(on - q)
-    if not off.max() <= ROUNDED:
+    off = np.abs(on - q).max(axis=-1, keepdims=True)
+    if not (off <= ROUNDED).all():
+        worst = q.reshape(-1, space.nq)[np.argmax(off)]
         raise ValueError(
-            f"{owner}: a configuration must lie on its manifold to {ROUNDED:g}, got {q.tolist()} "
-            f"of {space.names}; divide quaternions and directions by their lengths"
+            f"{owner}: a configuration must lie on its manifold to {ROUNDED:g}, got "
+            f"{worst.tolist()} of {space.names}; divide quaternions and directions by their "
+            f"lengths"
         )
-    return on if off.max() > EXACT else q
+    return np.where(off > EXACT, on, q)
 
 
 def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
@@ -50,11 +53,24 @@ def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarra
     return array
 
 
-def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
-    """Raise ValueError for a velocity (nw) that turns something by half a turn or more in a step
-    h (s).
+def rows(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
+    """The values (size), or those of a table (N, size), as an array; raises ValueError as
+    `numbers` does, for a table with its first such row.
     """
-    if told := too_fast(turn(space, v, h), h):
+    if np.ndim(values) != 2:
+        return numbers(owner, what, values, size)
+    table = np.array(values, dtype=float)
+    if table.shape[1] != size or not np.isfinite(table).all():
+        for row in table:
+            numbers(owner, what, row, size)
+    return table
+
+
+def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
+    """Raise ValueError for a velocity (nw), or one of a table (N, nw), that turns something by
+    half a turn or more in a step h (s).
+    """
+    if told := too_fast(np.max(turns_of_rows(space, np.atleast_2d(v), h), initial=0.0), h):
         raise ValueError(f"{owner}: {told}")
 
 
@@ -68,6 +84,12 @@ def turn(space: Space, v: np.ndarray, h: float) -> float:
     a step h (s), 0 without any.
     """
     return max((h * math.hypot(*v[at : at + 3]) for _, _, at in _turning(space)), default=0.0)
+
+
+def turns_of_rows(space: Space, table: np.ndarray, h: float) -> np.ndarray:
+    """The angles (N) of `turn` for all velocities of a table (N, nw)."""
+    angles = [h * np.hypot.reduce(table[:, at : at + 3], axis=1) for _, _, at in _turning(space)]
+    return np.max([np.zeros(len(table)), *angles], axis=0)
 
 
 def too_fast(angle: float, h: float) -> str:
@@ -89,6 +111,14 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
     lengths = (ca.sumsqr(q[at : at + n]) for at, n, _ in _turning(space))
     rows = [(2 * ROUNDED) ** 2 - (length - 1) ** 2 for length in lengths]
     return ca.vertcat(ca.SX(0, 1), *rows)
+
+
+def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
+    """One number for every rotation, pose and direction, positive where a velocity (nw) turns it
+    by less than half a turn in a step h (s): `pi^2 - h^2 |omega|^2`.
+    """
+    rates = (v[at : at + 3] for _, _, at in _turning(space))
+    return ca.vertcat(ca.SX(0, 1), *(math.pi**2 - h**2 * ca.sumsqr(w) for w in rates))
 
 
 def _turning(space: Space) -> Iterator[tuple[int, int, int]]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody.bodies import Body, RigidMass
@@ -98,6 +97,8 @@ def transfer(
     Raises ValueError where constraints are dependent there, naming them: no multipliers would be
     theirs alone.
     """
+    from scipy.spatial.transform import Rotation  # takes long to import
+
     masses = {part.frame: part for part in model.masses}
     k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
     values: dict[str, float] = {}

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 FLAGS = ("-fPIC", "-shared", "-ffp-contract=off")
 """No -ffast-math and no contraction: the results do not depend on the processor's vector units."""
-SMALL = 10_000
+SMALL = 16_000
 """Instructions up to which -O2 pays: it makes steps of small systems a fifth faster than -O1, but
 takes minutes on large straight-line functions.
 """

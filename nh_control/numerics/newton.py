@@ -3,10 +3,12 @@
 
 A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum_w |dr_i/dw| |w|`
 over w = (x, u, z): the change of r_i under a relative perturbation of its arguments, so TARGET is
-a few units of round-off whatever the physical scale. Unknowns below SMALL max |z| count as that
-much, because a row whose own unknowns are all zero, like the rotations of a body that falls, still
-carries the others' round-off. Where a slope by x or u is infinite it says nothing of r's size, and
-those by z do alone; an infinite one by z is no number.
+a few units of round-off in all units of measurement. Where a slope by x or u is infinite it says
+nothing of r's size, and those by z do alone; an infinite one by z is no number. A row whose slopes
+cancel, like the rotations of a body that falls, still carries the round-off of its terms: in a
+patient attempt, rows that do not shrink have at least the sizes of all `terms`, with dL/dq and
+dL/dv among w. A row whose own unknowns are zero may there be the round-off of the terms that the
+elimination of the others adds up in it, and counts as zero.
 
 The factors of a Jacobian are used again as long as a step with them shrinks the residual at least
 by REFRESH; a step that fails with old factors is tried with new ones. Steps are halved until the
@@ -17,7 +19,8 @@ longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation an
 Where this does not lead to the end, a step is tried once more with a further test: that the next
 correction with the same factors would be smaller than the one before (Deuflhard's natural test).
 It does not mind rows whose sizes say nothing of how far they are from zero, as those of an angle
-after many turns.
+after many turns. At last, unknowns count as SMALL of the largest one at least, whatever
+their units.
 
 The last residual is corrected for once more, with the factors at hand and without looking at what
 is left: rows accepted at TARGET have residuals of one sign, step after step, which would add up to
@@ -34,23 +37,32 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dgesv, dgetrf, dgetrs
 
+LARGEST = float(np.finfo(float).max)
 TARGET = 16 * float(np.finfo(float).eps)
 ACCEPT = 1e-10
+LEAST = 1e-300
+"""Size of a row below which numbers lose digits, whatever their unit."""
 SMALL = 1e-3
+"""Part of the largest unknown that every unknown counts as in the last attempts of a step."""
+ATTEMPTS = ((False, 0.0), (True, 0.0), (False, SMALL), (True, SMALL))
+"""Whether an attempt is patient, and the least part of an unknown, in the order in which a step is
+attempted. The last two know units, but solve steps whose rows are round-off of all unknowns.
+"""
 REFRESH = 0.15
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
 MAX_RATIO = 3.0
 """How far substeps of a composition extrapolate, as a multiple of the time between two before."""
 
-STATUS = ("CONVERGED", "NOT_FINITE", "SINGULAR", "STALLED", "EXHAUSTED", "OUTSIDE")
-CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE = range(6)
+STATUS = ("CONVERGED", "NOT_FINITE", "SINGULAR", "STALLED", "EXHAUSTED", "OUTSIDE", "HALF_TURN")
+CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN = range(7)
 REASONS = {
     NOT_FINITE: "a value is not finite",
     SINGULAR: "the Jacobian is singular",
     STALLED: "no step along the Newton direction decreases the residual",
     EXHAUSTED: "too many iterations",
     OUTSIDE: "the step leaves the domain where the model holds",
+    HALF_TURN: "the step ends with half a turn or more in a step, which no step can tell",
 }
 
 
@@ -74,12 +86,15 @@ def newton(
     r_z: np.ndarray,
     z: np.ndarray,
     patient: bool = False,
+    terms: Callable[[np.ndarray], np.ndarray] = np.zeros_like,
+    part: float = 0.0,
 ) -> NewtonResult:
     """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)`
     returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in `r_z`; `scale` is the part of s
-    that is fixed; `patient` has the natural test.
+    that is fixed; `patient` has the natural test; `terms(z)` are sizes of all terms; unknowns
+    count as `part` of the largest at least.
     """
-    equation = _Equation(residual, jacobian, scale, r_z, patient)
+    equation = _Equation(residual, jacobian, terms, scale, r_z, np.zeros(len(z)), patient, part)
     size, factors = equation.sizes(z), _Factors(r_z)
     error, rate, fresh, exact = _relative(r, size), 1.0, True, False
     status, iteration = EXHAUSTED, 0
@@ -141,23 +156,40 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Equation:
-    """r(z) = 0, its Jacobian as last taken in `r_z`, and the part `scale` of s that is fixed."""
+    """r(z) = 0, its Jacobian as last taken in `r_z`, the part `scale` of s that is fixed, and
+    `least` sizes, those of all terms where the Jacobian was taken, if they were asked for.
+    """
 
     residual: Callable[[np.ndarray], np.ndarray]
     jacobian: Callable[[np.ndarray], np.ndarray]
+    terms: Callable[[np.ndarray], np.ndarray]
     scale: np.ndarray
     r_z: np.ndarray
+    least: np.ndarray
     patient: bool
+    part: float
 
     def renew(self, z: np.ndarray) -> None:
         """Take the Jacobian at z."""
         self.r_z[...] = self.jacobian(z)
+        self.least[:] = 0.0
 
     def sizes(self, z: np.ndarray) -> np.ndarray:
         """s at z; an infinite one says nothing of how far r is from zero, and is no number."""
         with np.errstate(all="ignore"):
-            size = np.maximum(self.scale + np.abs(self.r_z) @ _magnitudes(z), 1e-300)
+            size = self.scale + np.abs(self.r_z) @ _magnitudes(z, self.part)
+            size = np.maximum(np.maximum(size, self.least), LEAST)
         return np.where(np.isfinite(size), size, np.nan)
+
+    def add_terms(self, z: np.ndarray, r: np.ndarray, eliminated: np.ndarray) -> None:
+        """Take the sizes of all terms at z for the least ones, and where r there is the round-off
+        of the terms that were `eliminated`, those.
+        """
+        with np.errstate(all="ignore"):
+            terms = self.terms(z)
+        lost = np.isfinite(eliminated) & (np.abs(r) <= TARGET * eliminated)
+        terms = np.where(np.isfinite(terms), terms, 0.0)
+        self.least[:] = np.maximum(terms, np.where(lost, eliminated, 0.0))
 
     def search(
         self,
@@ -184,31 +216,38 @@ class _Equation:
                 self.renew(trial)
                 larger = self.sizes(trial)
                 following = _relative(r, larger)
+                if self.patient and t == 1 and following > max(REFRESH * error, ACCEPT):
+                    self.add_terms(trial, r, factors.terms(dz))
+                    larger = self.sizes(trial)
+                    following = _relative(r, larger)
                 accepted = _relative(r, np.maximum(size, larger)) < enough or following <= ACCEPT
                 if self.patient and not accepted and np.isfinite(following):
-                    accepted = _is_natural(factors.solve(r), dz, z, trial, t)
+                    accepted = _is_natural(factors.solve(r), dz, z, trial, t, self.part)
             if accepted:
                 break
         return _Trial(trial, r, following, accepted, renewed)
 
 
 def _is_natural(
-    after: np.ndarray, dz: np.ndarray, z: np.ndarray, trial: np.ndarray, t: float
+    after: np.ndarray, dz: np.ndarray, z: np.ndarray, trial: np.ndarray, t: float, part: float
 ) -> bool:
     """Whether the correction `after` a step t dz from z to `trial` is smaller than dz."""
-    weights = _magnitudes(np.maximum(np.abs(z), np.abs(trial)))
+    weights = _magnitudes(np.maximum(np.abs(z), np.abs(trial)), part)
+    weights[weights == 0] = np.inf  # what has not moved
     return _relative(after, weights) < (1 - t / 4) * _relative(dz, weights)
 
 
-def _magnitudes(z: np.ndarray) -> np.ndarray:
-    """|z|, but SMALL max |z| at least."""
-    return np.maximum(np.abs(z), SMALL * np.max(np.abs(z), initial=0.0))
+def _magnitudes(z: np.ndarray, part: float) -> np.ndarray:
+    """|z|, but `part` of the largest at least."""
+    return np.maximum(np.abs(z), part * np.max(np.abs(z), initial=0.0))
 
 
 def _relative(r: np.ndarray, size: np.ndarray) -> float:
     """max_i |r_i| / size_i."""
     with np.errstate(all="ignore"):
-        return float(np.max(np.abs(r) / size, initial=0.0))
+        error = np.abs(r) / size
+    error[np.isinf(error) & np.isfinite(r)] = LARGEST
+    return float(np.max(error, initial=0.0))
 
 
 class _Factors:
@@ -225,6 +264,16 @@ class _Factors:
     def solve(self, b: np.ndarray) -> np.ndarray:
         """Solution of a y = b (n)."""
         return dgetrs(self._lu, self._pivots, b)[0] if len(b) else b
+
+    def terms(self, y: np.ndarray) -> np.ndarray:
+        """Sizes of the terms that the elimination added up in every row for a solution y (n),
+        `|P^T| |L| |U| |y|`.
+        """
+        lower = np.abs(np.tril(self._lu, -1)) + np.eye(len(y))
+        added = lower @ (np.abs(np.triu(self._lu)) @ np.abs(y))
+        for k, p in reversed(list(enumerate(self._pivots))):
+            added[[k, p]] = added[[p, k]]
+        return added
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from nh_control.papers import celledoni2016_chaotic, celledoni2016_gearbox, celledoni2016_sleigh
+from nh_control.papers import (
+    celledoni2016_chaotic,
+    celledoni2016_disk,
+    celledoni2016_gearbox,
+    celledoni2016_sleigh,
+)
 from nh_control.papers.paper import Experiment, Paper
 
 PAPER = Paper(
@@ -10,6 +15,7 @@ PAPER = Paper(
     "Celledoni, Farré Puiggalí, Høiseth, Martín de Diego: Energy-preserving integrators applied "
     "to nonholonomic systems",
     (
+        Experiment("1", "the rolling disk, (2) to (8)", celledoni2016_disk.figure_1),
         Experiment("2", "a chaotic system by five integrators", celledoni2016_chaotic.figure_2),
         Experiment(
             "3", "the sleigh leaves an unstable equilibrium", celledoni2016_sleigh.figure_3

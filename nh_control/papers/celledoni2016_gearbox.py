@@ -52,6 +52,7 @@ class Gearbox:
         e, c = ({k: v.max() for k, v in d.items()} for d in (self.energy, self.constraint))
         half = len(self.times) // 2
         grown, middle = self.energy["SI-DLA"][-1], self.energy["SI-DLA"][half]
+        first, *_, last = (part.mean() for part in np.array_split(self.constraint["SI-DLA"], 10))
         steps = round(self.times[-1] / STEP_S)
         end = f"t = {self.times[-1]:g}"
         return (
@@ -74,8 +75,9 @@ class Gearbox:
                 "4.4, Fig. 4",
                 "SI-DLA and Gonzalez-R keep the constraint to machine precision, SI-DLA's error "
                 "grows with its energy",
-                f"Gonzalez-R {c['Gonzalez-R']:.0e}, SI-DLA {c['SI-DLA']:.0e}",
-                c["Gonzalez-R"] < 1e-14 and c["SI-DLA"] < 1e-11,
+                f"largest: Gonzalez-R {c['Gonzalez-R']:.0e}, SI-DLA {c['SI-DLA']:.0e}, its mean "
+                f"{first:.0e} in the first tenth of the time, {last:.0e} in the last",
+                bool(c["Gonzalez-R"] < 1e-14 and c["SI-DLA"] < 1e-11 and last > 3 * first),
                 "Gonzalez-R as A(q_mid) (q1 - q0) / h, SI-DLA as A(q1) v1: a state (q, rho) has "
                 "no other velocities, so at the nodes both keep it by construction",
             ),

@@ -55,19 +55,19 @@ class Chain:
         return variable, constant
 
 
-@lru_cache(maxsize=len(NUMBERS))
-def integrator(n: int) -> AdaptiveIntegrator:
-    """RKMK(5,4) on chains of n links, whose lengths are arguments."""
-    problem = chain(n)
-    return AdaptiveIntegrator((problem.action, problem.field))
-
-
 @lru_cache(maxsize=2 * len(NUMBERS))
-def run(n: int, length: float) -> Chain:
+def integrator(n: int, pair: str = "rkmk54") -> AdaptiveIntegrator:
+    """A pair, RKMK(5,4), on chains of n links, whose lengths are arguments."""
+    problem = chain(n)
+    return AdaptiveIntegrator((problem.action, problem.field), pair)
+
+
+@lru_cache(maxsize=4 * len(NUMBERS))
+def run(n: int, length: float, pair: str = "rkmk54", tolerance: float = TOLERANCE) -> Chain:
     """Variable steps, then the same number of equal ones."""
-    problem, method, span = chain(n, length), integrator(n), (0.0, DURATION_S)
+    problem, method, span = chain(n, length), integrator(n, pair), (0.0, DURATION_S)
     x0, p = problem.x0, problem.numbers
-    variable = method.solve(span, x0, rtol=1e-13, atol=TOLERANCE / np.sqrt(len(x0)), p=p)
+    variable = method.solve(span, x0, rtol=1e-13, atol=tolerance / np.sqrt(len(x0)), p=p)
     h = DURATION_S / variable.naccepted
     constant = method.solve(span, x0, atol=1e30, first_step=h, max_step=h, p=p)
     times = np.array([0.0, DURATION_S])
@@ -143,12 +143,12 @@ def _accuracy(runs: dict[int, Chain], which: str) -> Figure:
     accuracy.margins(x=0.05)
     accuracy.legend(fontsize=7)
     last = runs[NUMBERS[-1]]
-    _step_sizes(steps, {"variable": (last.variable.t, RUN), "constant": (last.constant.t, OPEN)})
+    step_sizes(steps, {"variable": (last.variable.t, RUN), "constant": (last.constant.t, OPEN)})
     steps.set_title(f"Steps, N = {NUMBERS[-1]}")
     return figure
 
 
-def _step_sizes(axes: Axes, runs: dict[str, tuple[np.ndarray, str]]) -> None:
+def step_sizes(axes: Axes, runs: dict[str, tuple[np.ndarray, str]]) -> None:
     """Sizes of steps over time, of runs with the times that they reached."""
     for label, (t, color) in runs.items():
         kept = np.diff(t) > 1e-9
@@ -219,7 +219,7 @@ def figure_11(_: Progress) -> Outcome:
         steps, zoom, changes = figure.subplots(1, 3)
         labels = {"RKMK(5,4)": two.variable, "RKMK5": two.constant, "RK45 (ODE45)": ode45}
         colors = (RUN, OPEN, SERIES[1])
-        _step_sizes(steps, {n: (r.t, c) for (n, r), c in zip(labels.items(), colors)})
+        step_sizes(steps, {n: (r.t, c) for (n, r), c in zip(labels.items(), colors)})
         steps.set_title("Steps, N = 2")
         late = times >= 2.1
         for i, at in enumerate((4, 10)):

@@ -123,14 +123,15 @@ class Problem:
 
 
 class Steps:
-    """Steps of methods on problems, compiled together: each name has its table and its problem,
-    all of them with the same number of parameters.
+    """Steps of methods on problems, compiled together: each name has its table, of a pair the
+    main method's by its name, and its problem, all of them with the same number of parameters.
     """
 
-    def __init__(self, name: str, methods: Mapping[str, tuple[str, Problem]]):
+    def __init__(self, name: str, methods: Mapping[str, tuple[str | Table, Problem]]):
         functions = []
-        for k, (table, problem) in enumerate(methods.values()):
-            functions.append(_step(f"step{k}", TABLES[table].main, problem))
+        for k, (method, problem) in enumerate(methods.values()):
+            table = TABLES[method].main if isinstance(method, str) else method
+            functions.append(_step(f"step{k}", table, problem))
         compiled = Functions(name, functions)
         self._calls = {m: compiled.direct(f"step{k}") for k, m in enumerate(methods)}
 

@@ -69,11 +69,11 @@ def figure_14(_: Progress) -> Outcome:
             axes.plot(*ends.T, color=TARGET, linewidth=1)
             axes.scatter(*ends[[0, 2]].T, color=SERIES[1:3], s=14, depthshade=False)
             axes.text(*motion.y[k], f"  {time:g} s", fontsize=7)
-        axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", aspect="equal")
+        axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", ylim=(-1, 1), aspect="equal")
         axes.set_title("Two quadrotors carry a payload")
         axes.view_init(12, -65)
         axes.yaxis.set_major_locator(MaxNLocator(2))
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper left")
         force = figure.add_subplot(1, 2, 2, xlabel="time (s)", ylabel="tension (N)")
         for i, color in enumerate(SERIES[1:3]):
             force.plot(motion.times, tensions[:, i], color=color, label=f"link {i + 1}")

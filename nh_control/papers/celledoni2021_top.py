@@ -5,11 +5,10 @@ methods, the free rigid body of Example 1 and the three formulations of the top.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from transforms3d.quaternions import quat2mat
 
 from nh_control.discrete.system import DiscreteSystem
@@ -142,9 +141,10 @@ def figure_2(_: Progress) -> Outcome:
     return Outcome(draw, numbers, statements)
 
 
-def _label(space: Axes) -> None:
+def _label(space: Any) -> None:
     space.set(xlabel="x", ylabel="y", zlabel="z", title="M g l QᵀΓ₀ (N m)")
-    space.yaxis.set_major_locator(MaxNLocator(4))
+    space.locator_params(nbins=4)
+    space.set_box_aspect(None, zoom=0.8)
 
 
 def _symplectic_errors(

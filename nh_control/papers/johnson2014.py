@@ -5,6 +5,7 @@ then tracked by LQR; and the paper's entry with its other figures.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,19 @@ from nh_control.control.costs import quadratic
 from nh_control.control.optimize import Monitor, Optimum, bar, optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.figures.style import OPEN, RUN, TARGET
+from nh_control.figures.style import OPEN, RUN, TARGET, legend_below
 from nh_control.integrators import midpoint
 from nh_control.numerics.progress import Progress
-from nh_control.papers import johnson2014_marionette
+from nh_control.papers import (
+    johnson2014_marionette,
+    johnson2014_timing,
+    johnson2014_worked,
+    sketch,
+)
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 from nh_control.runs.simulation import closed_loop
-from nh_control.systems import pendulum
+from nh_control.scenarios import pendulum_visual
+from nh_control.systems import PendulumParameters, pendulum
 
 STEP_S, STEPS = 0.1, 100
 Q, R = np.diag([1000.0, 1.0]), np.array([[50.0]])
@@ -120,9 +127,9 @@ class Convergence:
         )
         after = f"after {PREPARED} quasi-Newton steps"
         for result, label, look in (
-            (self.steepest, f"first order: steepest descent, {after}", {"color": OPEN}),
+            (self.steepest, f"steepest descent, {after}", {"color": OPEN}),
             (self.steepest_at_once, "steepest descent at once", LIGHT | {"color": OPEN}),
-            (self.newton, f"second order: Newton, {after}", {"color": RUN}),
+            (self.newton, f"Newton, {after}", {"color": RUN}),
             (self.newton_at_once, "Newton at once", LIGHT | {"color": RUN}),
         ):
             axes.plot(
@@ -132,7 +139,7 @@ class Convergence:
             )
         axes.axhline(TOLERANCE, color=TARGET, linewidth=1.0, linestyle=":")
         axes.set_ylim(bottom=1e-9)
-        axes.legend(loc="lower left")
+        legend_below(figure, 2)
         return figure
 
 
@@ -247,13 +254,27 @@ def _fourth(_: Progress) -> Outcome:
     )
 
 
+SKETCH = sketch.Sketched(
+    "Pendulum",
+    pendulum_visual.visual_model(PendulumParameters()),
+    PendulumParameters(),
+    np.array([0.6]),
+    {"pivot": "u, θ", "end": "m"},
+    sketch.FRONT,
+)
 PAPER = Paper(
     "johnson2014",
     "Johnson, Schultz, Murphey: Structured linearization of discrete mechanical systems for "
     "analysis and optimal control",
     (
+        sketch.experiment("2", "the pendulum", SKETCH),
+        Experiment("worked", "a step of the pendulum in numbers", johnson2014_worked.worked),
+        Experiment(
+            "singularities", "singular M and Dh M^-1 Dh^T", johnson2014_worked.singularities
+        ),
         Experiment("3", "swing-up of a pendulum: convergence of the optimization", _third),
         Experiment("4", "swing-up of a pendulum: LQR about it", _fourth),
         *johnson2014_marionette.EXPERIMENTS,
+        Experiment("timings", "processor times", partial(johnson2014_timing.timings, swing_up)),
     ),
 )

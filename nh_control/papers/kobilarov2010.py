@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from nh_control.papers import kobilarov2010_motions, kobilarov2010_structure
-from nh_control.papers.paper import Experiment, Paper
+import numpy as np
 
+from nh_control.papers import (
+    kobilarov2010_maps,
+    kobilarov2010_motions,
+    kobilarov2010_structure,
+    sketch,
+)
+from nh_control.papers.paper import Experiment, Paper
+from nh_control.scenarios import chaplygin_sleigh_visual
+
+SLEIGH = sketch.Sketched(
+    "Chaplygin sleigh",
+    chaplygin_sleigh_visual.visual_model(kobilarov2010_motions.SLEIGH),
+    kobilarov2010_motions.SLEIGH,
+    np.array([0.5, 0.0, 0.0]),
+    {"body": "θ, (x, y)", "skate": "(xₛ, yₛ)"},
+    sketch.PLAN,
+)
 PAPER = Paper(
     "kobilarov2010",
     "Kobilarov, Martín de Diego, Ferraro: Simulating nonholonomic dynamics",
     (
+        sketch.experiment("1", "the Chaplygin sleigh", SLEIGH),
         Experiment("2", "path and energy of the sleigh", kobilarov2010_motions.figure_2),
-        Experiment("3", "a typical path of the snakeboard", kobilarov2010_motions.figure_3),
+        Experiment("3", "the snakeboard and a typical path", kobilarov2010_motions.figure_3),
         Experiment("4", "the snakeboard in 128 steps", kobilarov2010_motions.figure_4),
         Experiment("orders", "orders on sleigh and snakeboard", kobilarov2010_structure.orders),
         Experiment("structure", "energy and momenta", kobilarov2010_structure.structure),
         Experiment("oscillation", "multipliers of GNI", kobilarov2010_structure.oscillation),
+        Experiment("maps", "retraction maps on SE(2), App. B", kobilarov2010_maps.maps),
     ),
 )

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.integrate import solve_ivp
 
-from nh_control.figures.style import LIMIT, OPEN, RUN, SERIES, TARGET
-from nh_control.integrators import INTEGRATORS, gni, nonholonomic_midpoint, rdp
-from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.mechanics.coordinates import in_coordinates
-from nh_control.mechanics.system import System
+from nh_control.figures.style import LIMIT, OPEN, RUN, SERIES, TARGET, legend_below
+from nh_control.integrators import nonholonomic_midpoint
 from nh_control.numerics.progress import Progress
+from nh_control.papers.kobilarov2010_runs import Motions, motions
 from nh_control.papers.paper import Outcome, Statement
+from nh_control.papers.sketch import PLAN, Sketched, sketch
+from nh_control.scenarios import snakeboard_visual
 from nh_control.scenarios.snakeboard import GAITS
 from nh_control.systems import (
     ChaplyginSleighParameters,
@@ -26,113 +25,34 @@ from nh_control.systems import (
     snakeboard,
 )
 
-Torque = Callable[[float], np.ndarray]
 Points = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 SLEIGH = ChaplyginSleighParameters(m=1.0, I=1.0, a=0.5)
-SLEIGH_START = np.zeros(3), np.array([0.25, -1.5, 0.125])
+SLEIGH_START = np.zeros(3), np.array([0.075, -1.523, 0.0375])
 SLEIGH_STEP_S, SLEIGH_STEPS = 0.2, 60
 BOARD = SnakeboardParameters(m=1.0, l=0.7, I=0.1, J=1.2)
 BOARD_S, BOARD_STEPS = 10.0, 128
-FINE = 20
-"""The true motion is shown at so many times a step."""
+SNAKEBOARD = Sketched(
+    "Snakeboard: ψ rotor, φ wheels",
+    snakeboard_visual.visual_model(BOARD),
+    BOARD,
+    np.array([0.9, 0.5, 0.4, 0.0, 0.0]),
+    {"rotor": "ψ", "rear_truck": "φ", "front_truck": "−φ"},
+    PLAN,
+)
 LINES: dict[str, dict[str, Any]] = {
-    "GNI": {"color": RUN},
-    "RDP": {"color": SERIES[1], "linestyle": "--"},
-    "RK2": {"color": OPEN},
+    "GNI": {"color": RUN, "linewidth": 1.0},
+    "RDP": {"color": SERIES[1], "linestyle": "--", "linewidth": 1.0},
+    "RK2": {"color": OPEN, "linewidth": 1.0},
     "RK2 on (q, ρ)": {"color": SERIES[2], "linestyle": ":", "linewidth": 1.6},
 }
 
 
-@dataclass(frozen=True)
-class Motions:
-    """Configurations (N + 1, n) and energies (N + 1) of methods over `times`, and those of the
-    true motion at FINE times a step.
-    """
-
-    times: np.ndarray
-    paths: dict[str, np.ndarray]
-    energies: dict[str, np.ndarray]
-    true_path: np.ndarray
-    true_energy: np.ndarray
-
-    def off(self, name: str) -> float:
-        """Largest distance of (x, y) from the true one at the same time, infinite where the
-        method breaks down.
-        """
-        d = self.paths[name][:, -2:] - self.true_path[::FINE, -2:]
-        far = np.hypot(*d.T).max()
-        return float(far) if np.isfinite(far) else float("inf")
-
-    def energy_error(self, name: str) -> float:
-        """Largest error of the energy over its true values' largest."""
-        true = self.true_energy[::FINE]
-        return float(np.abs(self.energies[name] - true).max() / np.abs(true).max())
-
-    def numbers(self) -> dict:
-        """Both for every method."""
-        return {
-            name: {"largest_distance": self.off(name), "energy_error": self.energy_error(name)}
-            for name in self.paths
-        }
-
-
-def rk2(
-    continuous: ContinuousSystem, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Configurations and velocities of the explicit midpoint rule on `q' = v, v' = a(q, v, u)` in
-    plain coordinates, multipliers eliminated: the usual way, in which the constraints drift. The
-    registry's "rk2" works on (q, rho), where they cannot.
-    """
-    states = [(q, v)]
-    for u in inputs:
-        half = q + h / 2 * v, v + h / 2 * continuous.acceleration(q, v, u)
-        q, v = q + h * half[1], v + h * continuous.acceleration(*half, u)
-        states.append((q, v))
-    return np.array([s[0] for s in states]), np.array([s[1] for s in states])
-
-
-def motions(
-    system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque: Torque
-) -> Motions:
-    """GNI, RDP and both RK2 under inputs (N, nu) that are held, and the true motion under
-    `torque(t)`, by DOP853 at 1e-9.
-    """
-    plain, steps = in_coordinates(system), len(inputs)
-    models = {
-        "GNI": gni(plain, h),
-        "RDP": rdp(system, h),
-        "RK2 on (q, ρ)": INTEGRATORS["rk2"].make(plain, h),
-    }
-    paths, energies = {}, {}
-    for name, dsys in models.items():
-        states = dsys.simulate(dsys.state(q, v, inputs[0]), inputs).states
-        paths[name] = states[:, : len(q)]
-        energies[name] = np.array([dsys.energy(x) for x in states])
-    continuous = ContinuousSystem(plain)
-    energy = _energy(plain)
-    full = rk2(continuous, q, v, h, inputs)
-    paths["RK2"], energies["RK2"] = full[0], np.array([energy(*z) for z in zip(*full)])
-    n = len(q)
-
-    def rates(t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate([y[n:], continuous.acceleration(y[:n], y[n:], torque(t))])
-
-    times = h * np.arange(steps + 1)
-    at = np.linspace(0, times[-1], FINE * steps + 1)
-    true = solve_ivp(
-        rates, (0, at[-1]), np.concatenate([q, v]), "DOP853", at, rtol=1e-9, atol=1e-9
-    ).y.T
-    return Motions(
-        times, paths, energies, true[:, :n], np.array([energy(z[:n], z[n:]) for z in true])
-    )
-
-
-def _energy(system: System) -> Callable[[np.ndarray, np.ndarray], float]:
-    s = system.numeric
-    q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
-    f = ca.Function("energy", [q, v], [s.energy(q, v)])
-    return lambda q, v: float(f(q, v))
+TRUE: dict[str, Any] = {"color": TARGET, "linewidth": 2.4, "alpha": 0.35}
+RIVALS = {
+    "RK2": "RK2 on (q, v), multipliers eliminated; the paper does not say which",
+    "RK2 on (q, ρ)": "the same rule on (q, rho), which keeps the constraints",
+}
 
 
 def sleigh() -> Motions:
@@ -166,17 +86,21 @@ def board_start(p: SnakeboardParameters) -> tuple[np.ndarray, np.ndarray]:
     return q, np.array([*rates, w * np.sin(phi), -w * p.l * np.cos(phi), 0.0])
 
 
+def _draw_paths(axes: Axes, result: Motions, points: Points) -> None:
+    axes.plot(*points(result.true_path), label="true", **TRUE)
+    for name, q in result.paths.items():
+        axes.plot(*points(q), label=name, **LINES[name])
+
+
 def draw(result: Motions, title: str, points: Points) -> Figure:
     """Path at the left and energy at the right; `points(q)` are the coordinates of a path."""
     figure = Figure(figsize=(7.4, 3.6), layout="constrained")
     path, energy = figure.subplots(1, 2)
     fine = np.linspace(0, result.times[-1], len(result.true_energy))
-    path.plot(*points(result.true_path), color=TARGET, linewidth=2.4, alpha=0.35, label="true")
-    energy.plot(fine, result.true_energy, color=TARGET, linewidth=2.4, alpha=0.35)
-    for name, q in result.paths.items():
-        style: dict[str, Any] = {"linewidth": 1.0, "label": name, **LINES[name]}
-        path.plot(*points(q), **style)
-        energy.plot(result.times, result.energies[name], **style)
+    _draw_paths(path, result, points)
+    energy.plot(fine, result.true_energy, **TRUE)
+    for name, values in result.energies.items():
+        energy.plot(result.times, values, label=name, **LINES[name])
     true = np.array(points(result.true_path))
     margin = 0.15 * np.ptp(true, axis=1).max()
     path.set(title=title, xlabel="x (m)", ylabel="y (m)", aspect="equal")
@@ -185,7 +109,7 @@ def draw(result: Motions, title: str, points: Points) -> Figure:
     low, high = result.true_energy.min(), result.true_energy.max()
     room = max(high - low, 0.1 * high)
     energy.set(title="Energy", xlabel="time (s)", ylabel="J", ylim=(low - room, high + room))
-    path.legend(fontsize=7)
+    legend_below(figure, 5)
     return figure
 
 
@@ -197,15 +121,56 @@ def figure_2(_: Progress) -> Outcome:
     def skate(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return q[:, 1] - SLEIGH.a * np.cos(q[:, 0]), q[:, 2] - SLEIGH.a * np.sin(q[:, 0])
 
-    statement = Statement(
-        "6.1, Fig. 2",
-        "GNI and RDP reproduce the true path better than RK2, and preserve the energy better",
-        _compared(n),
-        max(n[k]["energy_error"] for k in ("GNI", "RDP")) < n["RK2"]["energy_error"]
-        and max(n[k]["largest_distance"] for k in ("GNI", "RDP")) < n["RK2"]["largest_distance"],
-        "chosen, as the paper gives none: m = 1, I = 1, a = 0.5, omega = 0.25, v = -1.5, h = 0.2",
+    chosen = (
+        f"chosen, as the paper gives none: m = 1, I = 1, a = 0.5, omega = {SLEIGH_START[1][0]:g}, "
+        f"v = {SLEIGH_START[1][1]:g}, h = {SLEIGH_STEP_S:g}"
     )
-    return Outcome(lambda: draw(result, "Sleigh: skate", skate), n, (statement,))
+    statements = tuple(
+        Statement(
+            "6.1, Fig. 2",
+            f"GNI and RDP {claim} better than RK2",
+            compared(n, value, rival),
+            better(n, value, rival),
+            note,
+        )
+        for claim, value, rivals in (
+            ("reproduce the true path", "largest_distance", RIVALS),
+            ("preserve the energy", "energy_error", RIVALS),
+        )
+        for rival, note in rivals.items()
+    )
+    statements = (replace(statements[0], corrected=f"{RIVALS['RK2']}; {chosen}"), *statements[1:])
+
+    def picture() -> Figure:
+        figure = draw(result, "Sleigh: skate", skate)
+        _close_up(figure.axes[0], result, skate)
+        return figure
+
+    return Outcome(picture, n, statements)
+
+
+def better(numbers: dict, value: str, rival: str) -> bool:
+    """Whether GNI and RDP both have less of an error than a rival."""
+    return max(numbers[k][value] for k in ("GNI", "RDP")) < numbers[rival][value]
+
+
+def compared(numbers: dict, value: str, *rivals: str) -> str:
+    """An error of GNI, RDP and rivals in words."""
+    label, unit = ("energy error", "") if value == "energy_error" else ("up to", " m off")
+    found = (f"{k} {numbers[k][value]:.2g}{unit}" for k in ("GNI", "RDP", *rivals))
+    return f"{label} {', '.join(found)}"
+
+
+def _close_up(path: Axes, result: Motions, points: Points) -> None:
+    """The cusp, around the point at which the sleigh stands still, in a frame of its own."""
+    x, y = points(result.true_path)
+    k = int(np.argmin(np.hypot(np.diff(x), np.diff(y))))
+    around = 0.045 * np.ptp(y)
+    inset = path.inset_axes((0.42, 0.36, 0.34, 0.34), xticks=[], yticks=[], aspect="equal")
+    inset.set(xlim=(x[k] - around, x[k] + around), ylim=(y[k] - around, y[k] + around))
+    inset.spines[:].set_visible(True)
+    _draw_paths(inset, result, points)
+    path.indicate_inset_zoom(inset, edgecolor=TARGET)
 
 
 def figure_4(_: Progress) -> Outcome:
@@ -225,12 +190,15 @@ def figure_4(_: Progress) -> Outcome:
             "chosen, as the paper gives none: m = 1, l = 0.7, I = 0.1, J = 1.2; the first torque "
             "is above the Nyquist rate, so steps have the torques' mean; this path has no cusps",
         ),
-        Statement(
-            "6.2, Fig. 4",
-            "one likely explanation: their better energy behaviour",
-            "energy error "
-            + ", ".join(f"{k} {n[k]['energy_error']:.1e}" for k in ("GNI", "RDP", "RK2")),
-            max(n[k]["energy_error"] for k in ("GNI", "RDP")) < 0.1 * n["RK2"]["energy_error"],
+        *(
+            Statement(
+                "6.2, Fig. 4",
+                "one likely explanation: their better energy behaviour",
+                compared(n, "energy_error", rival),
+                better(n, "energy_error", rival),
+                note,
+            )
+            for rival, note in RIVALS.items()
         ),
         Statement(
             "6.2",
@@ -249,7 +217,7 @@ def figure_4(_: Progress) -> Outcome:
 
 
 def figure_3(_: Progress) -> Outcome:
-    """A typical path of the snakeboard, with cusps."""
+    """The snakeboard, and a typical path with cusps."""
     dsys = nonholonomic_midpoint(snakeboard(), 0.02)
     run = GAITS["parking"].reference(dsys)
     forward = np.array([dsys.velocity(x)[3] for x in run.states])
@@ -258,8 +226,9 @@ def figure_3(_: Progress) -> Outcome:
     cusps = [int(moving[k]) for k in turns]
 
     def picture() -> Figure:
-        figure = Figure(figsize=(4.6, 4.0), layout="constrained")
-        axes = figure.add_subplot(xlabel="x (m)", ylabel="y (m)", aspect="equal")
+        figure = Figure(figsize=(7.4, 4.0), layout="constrained")
+        sketch(figure.add_subplot(121, projection="3d", computed_zorder=False), SNAKEBOARD)
+        axes = figure.add_subplot(122, xlabel="x (m)", ylabel="y (m)", aspect="equal")
         axes.set_title("Snakeboard: parking sideways")
         axes.plot(run.states[:, 3], run.states[:, 4], color=RUN)
         axes.plot(run.states[cusps, 3], run.states[cusps, 4], "o", color=LIMIT, markersize=4)
@@ -285,11 +254,4 @@ def _cusps(path: np.ndarray) -> int:
 def _metres(numbers: dict) -> str:
     return ", ".join(
         f"{name} {numbers[name]['largest_distance']:.1g} m" for name in ("GNI", "RDP", "RK2")
-    )
-
-
-def _compared(numbers: dict) -> str:
-    return ", ".join(
-        f"{name} {n['largest_distance']:.1g} m and {n['energy_error']:.0e}"
-        for name, n in numbers.items()
     )

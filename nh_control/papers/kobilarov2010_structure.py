@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.figures.style import OPEN, RUN, SERIES, positive
+from nh_control.figures.style import OPEN, RUN, SERIES, legend_below, positive
 from nh_control.integrators import gni, rattle, rdp
 from nh_control.integrators.registry import Make
 from nh_control.mechanics.coordinates import in_coordinates
@@ -53,6 +53,8 @@ def orders(_: Progress) -> Outcome:
         for axes, (name, errors) in zip(figure.subplots(1, 2), found.items()):
             measure.plot_order(axes, h, errors)
             axes.set_title(f"{name}, t = {ORDER_S:g} s")
+            axes.get_legend().remove()  # no room beside so many lines
+        legend_below(figure, 4)
         return figure
 
     last = {n: {k: float(v[-1]) for k, v in s.items()} for n, s in slopes.items()}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
@@ -44,7 +43,8 @@ def plot_order(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], order
     """Errors over the step size, both logarithmic, with the line of an order."""
     _plot_errors(axes, h, found)
     low = 0.5 * min(error[-1] for error in found.values())
-    axes.loglog(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
+    axes.plot(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
+    axes.margins(x=0.05)
     axes.legend(fontsize=7)
 
 
@@ -58,26 +58,24 @@ def plot_orders(
             found.values(), key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order)
         )
         line = 0.4 * nearest[-1] * (h / h[-1]) ** order
-        axes.loglog(h, line, ":", color=TARGET, linewidth=0.9)
-        axes.text(1.06 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
-    axes.set_xlim(0.85 * h[-1], 1.25 * h[0])
+        axes.plot(h, line, ":", color=TARGET, linewidth=0.9)
+        axes.text(1.12 * h[0], line[0], f"{order}", fontsize=7, color=TARGET, va="center")
+    axes.set_xlim(0.85 * h[-1], 1.35 * h[0])
 
 
 def _plot_errors(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray]) -> None:
+    axes.set(xscale="log", yscale="log", xlabel="step h (s)", ylabel="error at the end")
     for i, (name, error) in enumerate(found.items()):
-        look = {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % len(MARKERS)]}
-        size = 8 - 0.7 * i
-        axes.loglog(
+        axes.plot(
             h,
             positive(error),
             label=name,
             linewidth=1.0,
             fillstyle="none",
-            markersize=size,
-            **look,
+            color=SERIES[i % len(SERIES)],
+            marker=MARKERS[i % len(MARKERS)],
+            markersize=8 - 0.7 * i,
         )
-    axes.set(xlabel="step h (s)", ylabel="error at the end")
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def relative_energy_error(dsys: DiscreteSystem, states: np.ndarray) -> np.ndarray:

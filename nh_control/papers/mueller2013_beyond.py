@@ -26,6 +26,7 @@ from nh_control.multibody import (
     universal,
 )
 from nh_control.numerics.progress import Progress
+from nh_control.papers.mueller2013_figures import bars
 from nh_control.papers.mueller2013_runs import (
     METHOD,
     METHODS,
@@ -298,12 +299,9 @@ def joints(_: Progress) -> Outcome:
     def draw() -> Figure:
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.add_subplot(yscale="log", ylabel="largest |g|", title="A link on the ground")
-        for i, (space, found) in enumerate(largest.items()):
-            at = np.arange(len(found)) + 0.35 * (i - 0.5)
-            heights = np.maximum(list(found.values()), 1e-17)
-            axes.bar(at, heights, 0.33, color=(RUN, AXES[0])[i], label=SPACES[space])
-        axes.set_xticks(range(len(GROUNDED)), list(GROUNDED))
-        axes.legend(fontsize=8, loc="upper left")
+        bars(
+            axes, {s: {k: max(g, 1e-17) for k, g in found.items()} for s, found in largest.items()}
+        )
         return figure
 
     statement = Statement(

@@ -1,17 +1,17 @@
 """Figures 1 to 15 of [mueller2013 5]: violations of constraints and drift of energy on either
-configuration space.
+configuration space; and what a step costs there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nh_control.figures.style import AXES, RUN, SERIES, TARGET, WIDTH, positive
+from nh_control.figures.style import AXES, RUN, WIDTH, positive
 from nh_control.multibody import JointConstraint, Multibody, Point
 from nh_control.multibody.frames import Floating
 from nh_control.numerics.progress import Progress
@@ -23,8 +23,12 @@ from nh_control.papers.mueller2013_runs import (
     Motion,
     example,
     motion,
+    operations,
 )
 from nh_control.papers.paper import Outcome, Statement
+from nh_control.papers.sketch import Sketched
+from nh_control.papers.sketch import draw as draw_sketches
+from nh_control.scenarios.visual_model import BLUE, ORANGE, Cable, Pose, Shape, VisualModel
 from nh_control.systems.linkages import BASE, LINK
 
 TITLES = {
@@ -51,20 +55,6 @@ CHOSEN = {
 def sketch(name: str, _: Progress) -> Outcome:
     """An example where it starts."""
     case = example(name)
-
-    def draw() -> Figure:
-        figure = Figure(figsize=(5.0, 3.8), layout="constrained")
-        axes: Any = figure.add_subplot(projection="3d", title=TITLES[name])
-        for i, edge in enumerate(_edges(case.model, case.q, SIDES.get(name, LINK))):
-            axes.plot(*edge.T, color=SERIES[i // 12], linewidth=1.0)
-        for joint, centre in _arms(case.model, case.q):
-            axes.plot(*np.stack([joint, centre]).T, ":", color=TARGET, linewidth=0.9)
-            axes.plot(*joint, "o", color=TARGET, markersize=5)
-        axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)", aspect="equal")
-        axes.locator_params(nbins=4)
-        axes.set_box_aspect(None, zoom=0.85)
-        return figure
-
     mass = case.model.mass_matrix(case.q)
     energy = float(case.v @ mass @ case.v / 2)
     numbers = {
@@ -73,7 +63,28 @@ def sketch(name: str, _: Progress) -> Outcome:
         "masses": [body.mass for body in case.model.bodies],
         "kinetic_energy": energy,
     }
-    return Outcome(draw, numbers)
+    return Outcome(lambda: draw_sketches(_sketched(name)), numbers)
+
+
+def _sketched(name: str) -> Sketched:
+    """An example where it starts: its boxes, and its numbered joints on lines to the centres of
+    mass of the bodies that they hold.
+    """
+    case, marks, cables, places = example(name), {}, [], {}
+    model, upright = case.model, np.eye(3)
+    for body in model.bodies:
+        rotation, position = model.pose(case.q, body.frame)
+        places[body.frame] = Pose(position, rotation)
+    for k, (joint, centre) in enumerate(_arms(model, case.q), 1):
+        places |= {f"joint{k}": Pose(joint, upright), f"centre{k}": Pose(centre, upright)}
+        cables.append(Cable(f"joint{k}", f"centre{k}"))
+        marks[f"joint{k}"] = str(k)
+    shapes = tuple(
+        Shape("box", SIDES.get(name, LINK), color, body.frame, tuple(body.center))
+        for body, color in zip(model.bodies, (BLUE, ORANGE))
+    )
+    visual = VisualModel("ground", lambda *_: places, shapes, cables=tuple(cables))
+    return Sketched(TITLES[name], visual, None, case.q, marks)
 
 
 def violation(name: str, joint: str, where: str, _: Progress) -> Outcome:
@@ -88,7 +99,7 @@ def violation(name: str, joint: str, where: str, _: Progress) -> Outcome:
             number = example(name).joints[joint]
             panel.set(xlabel="t (s)", ylabel="g (m)")
             panel.set_title(f"{TITLES[name]}, joint {number}: {SPACES[space]}", fontsize=9)
-            panel.legend(fontsize=7, loc="upper left")
+            panel.legend(fontsize=7)
         return figure
 
     numbers = {
@@ -205,6 +216,38 @@ def _ratio(runs: dict[str, Motion], until: float) -> float:
     return float(product / group)
 
 
+def cost(_: Progress) -> Outcome:
+    """What a step costs on either space."""
+    found = {space: {name: operations(name, space) for name in TITLES} for space in SPACES}
+    ratios = [found["SE3"][name] / found["SO3xR3"][name] for name in TITLES]
+
+    def draw() -> Figure:
+        figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+        axes = figure.add_subplot(ylabel="operations", title="A step (37)")
+        bars(axes, found)
+        axes.set_xticks(range(len(TITLES)), list(TITLES.values()))
+        return figure
+
+    statement = Statement(
+        "abstract, 6",
+        "the SE(3) update is computationally more complex than that on SO(3) x R^3",
+        f"{min(ratios):.2f} to {max(ratios):.2f} times as many operations a step in the four "
+        "examples",
+        min(ratios) > 1,
+        "(37) with its field, by four stages; operations of the generated code",
+    )
+    return Outcome(draw, {"operations": found}, (statement,))
+
+
+def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
+    """Values by name on both spaces, side by side."""
+    for i, (space, values) in enumerate(found.items()):
+        at = np.arange(len(values)) + 0.35 * (i - 0.5)
+        axes.bar(at, list(values.values()), 0.33, color=(RUN, AXES[0])[i], label=SPACES[space])
+        axes.set_xticks(range(len(values)), list(values))
+    axes.legend(fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+
+
 def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figure:
     """|E/E0 - 1| on both spaces; a second panel, for another method, if `right` is another."""
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
@@ -216,22 +259,8 @@ def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figu
             axes.plot(run.times[1:], error, color=color, linewidth=0.9, label=SPACES[space])
         axes.set(xlabel="t (s)", ylabel="|E/E₀ − 1|", yscale="log")
         axes.set_title(f"{TITLES[name]}: energy{order and f', {order}'}", fontsize=9)
-        axes.legend(fontsize=7, loc="lower right")
+        axes.legend(fontsize=7)
     return figure
-
-
-def _edges(model: Multibody, q: np.ndarray, sides: tuple[float, float, float]) -> list[np.ndarray]:
-    """The twelve edges (2, 3) of every body's box."""
-    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    pairs = [
-        (a, b) for a in range(8) for b in range(a) if np.abs(corners[a] - corners[b]).sum() == 2
-    ]
-    edges = []
-    for body in model.bodies:
-        pose = model.pose(q, body.frame)
-        at = pose.position + (body.center + corners * np.array(sides) / 2) @ pose.rotation.T
-        edges += [at[[a, b]] for a, b in pairs]
-    return edges
 
 
 def _arms(model: Multibody, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -265,5 +294,6 @@ FIGURES: tuple[tuple[str, str, Callable[[Progress], Outcome]], ...] = (
     ("13", "its second joint", partial(violation, "loop", "right", "5.4, Fig. 13")),
     ("14", "its third joint, on the ground", partial(violation, "loop", "base", "5.4, Fig. 14")),
     ("15", "its energy", partial(energy, "loop", "5.4, Fig. 15")),
+    ("cost", "operations of a step", cost),
 )
 """Numbers, titles and experiments."""

@@ -121,6 +121,17 @@ def maximal(name: str, spaces: str | tuple[tuple[str, str], ...]) -> Multibody:
     )
 
 
+def operations(name: str, space: str) -> int:
+    """Of one step (37) of an example on one space, common ones counted once."""
+    system = maximal(name, space).system
+    method = METHODS[METHOD](system, STEP_S).method
+    q, _, u = system.symbols
+    rho, h, none = ca.SX.sym("rho", system.n_rho), ca.SX.sym("h"), ca.SX(0, 1)
+    ends = method.readout(q, rho, u, none, h, system.gradients)
+    at = [q, rho, u, h, system.parameter_symbols]
+    return ca.Function("step", at, list(ends), {"cse": True}).n_instructions()
+
+
 @cache
 def motion(
     name: str,

@@ -15,14 +15,14 @@ from nh_control.numerics.progress import Progress
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of a paper's table: where it says what, what comes out, whether that agrees, and
-    what was corrected or had to be chosen.
+    """One line of a paper's table: where it says what, what comes out, whether that agrees (None
+    for times of another machine, which need not), and what was corrected or had to be chosen.
     """
 
     where: str
     paper: str
     ours: str
-    holds: bool
+    holds: bool | None
     corrected: str = ""
 
 

@@ -5,18 +5,76 @@ says and what comes out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from nh_control.figures.style import save
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 
 COLUMNS = ("where", "the paper says", "here", "agrees", "corrected or chosen")
+NUMBERS, TABLE = "numbers.json", "table.md"
+
+
+class Report:
+    """The results of a paper in a folder, which grow by one experiment at a time: whatever ends
+    the next one, those before are there in whole.
+    """
+
+    def __init__(self, paper: Paper, folder: Path):
+        self._paper, self._folder = paper, folder
+        self._pictures: list[str] = []
+        self._numbers: dict[str, Any] = {}
+        self.statements: list[Statement] = []
+        self.failed: list[str] = []
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files that are written."""
+        return [*self._pictures, NUMBERS, TABLE]
+
+    def add(self, experiment: Experiment, outcome: Outcome) -> None:
+        """Write an experiment's figure, numbers and rows.
+
+        Raises what drawing raises, and ValueError for numbers that are not finite; then nothing is
+        written.
+        """
+        json.dumps(outcome.numbers, allow_nan=False)
+        picture = f"{experiment.file}.png"
+        self._write(picture, lambda file: save(outcome.draw, file))
+        self._pictures.append(picture)
+        self._add(experiment, outcome.numbers, outcome.statements)
+
+    def add_failure(self, experiment: Experiment, error: Exception) -> None:
+        """Write a row that says why an experiment failed."""
+        reason = f"{type(error).__name__}: {error}"
+        self.failed.append(experiment.file)
+        where = Statement(experiment.file, experiment.title, f"failed, {reason}", False)
+        self._add(experiment, {"failed": reason}, (where,))
+
+    def _add(
+        self, experiment: Experiment, numbers: dict[str, Any], statements: Sequence[Statement]
+    ) -> None:
+        self._numbers[experiment.file] = numbers
+        self.statements += statements
+        text = json.dumps(self._numbers, indent=2, allow_nan=False) + "\n"
+        self._write(NUMBERS, lambda file: file.write_text(text))
+        page = f"# {self._paper.key}: {self._paper.title}\n\n{table(self.statements)}"
+        self._write(TABLE, lambda file: file.write_text(page))
+
+    def _write(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write a file in whole or not at all."""
+        part = self._folder / f".{name}"
+        try:
+            write(part)
+            part.replace(self._folder / name)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def row(statement: Statement) -> tuple[str, str, str, str, str]:
     """A statement's cells under COLUMNS."""
-    agrees = "yes" if statement.holds else "NO"
+    agrees = {True: "yes", False: "NO", None: "-"}[statement.holds]
     return statement.where, statement.paper, statement.ours, agrees, statement.corrected
 
 
@@ -24,19 +82,6 @@ def table(statements: Sequence[Statement]) -> str:
     """The statements as a table in Markdown."""
     lines = [COLUMNS, ("---",) * len(COLUMNS), *map(row, statements)]
     return "\n".join(f"| {' | '.join(_cell(c) for c in cells)} |" for cells in lines) + "\n"
-
-
-def write(paper: Paper, outcomes: Mapping[Experiment, Outcome], folder: Path) -> list[str]:
-    """Write everything into a folder; returns the names of the files."""
-    files = []
-    for experiment, outcome in outcomes.items():
-        files.append(f"{experiment.file}.png")
-        save(outcome.draw, folder / files[-1])
-    numbers = {experiment.file: outcome.numbers for experiment, outcome in outcomes.items()}
-    (folder / "numbers.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n")
-    statements = [s for outcome in outcomes.values() for s in outcome.statements]
-    (folder / "table.md").write_text(f"# {paper.key}: {paper.title}\n\n{table(statements)}")
-    return [*files, "numbers.json", "table.md"]
 
 
 def _cell(text: str) -> str:

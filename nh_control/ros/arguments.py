@@ -11,6 +11,7 @@ from launch.actions import DeclareLaunchArgument
 
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.ros.loop.after_disarming import Kind
+from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.loop.safe_range import SYNTAX
 from nh_control.scenarios import Scenario, disturbance, fault
 
@@ -205,7 +206,7 @@ def of_all() -> list[Argument]:
             "fallback",
             str,
             "what the plant applies while no command is fresh",
-            ("hold", "zero", "damp", "stop"),
+            [kind.value for kind in Fallback],
         ),
         _of("command_timeout_steps", int, "steps for which a command stays fresh"),
         _of(
@@ -244,9 +245,11 @@ def of_hardware() -> list[Argument]:
         _of("hardware.actuation_s", float, "time from a command's sending to its effect [s]"),
         _of("hardware.max_age_s", float, "oldest state that is used [s], 0 = any"),
         _of("disarm.silence_s", float, "time without states that disarms [s], 0 = never"),
-        _of("disarm.error", float, "error of the configuration that disarms, 0 = never"),
-        _of("disarm.range", list, f"ranges that disarm when left, {SYNTAX}, with spaces between"),
-        _of("disarm.saturation_s", float, "time of saturation that disarms [s], 0 = never"),
+        _of("disarm.error", float, "error that disarms, 0 = never, -1 = scenario's"),
+        _of("disarm.range", list, f"ranges that disarm, {SYNTAX}, with spaces; auto = scenario's"),
+        _of(
+            "disarm.saturation_s", float, "saturation that disarms [s], 0 = never, -1 = scenario's"
+        ),
         _of(
             "disarm.command",
             str,

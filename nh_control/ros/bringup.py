@@ -78,7 +78,6 @@ def description(
     def choose(context: LaunchContext) -> list:
         chosen = _text(context, SCENARIO)
         own = [*robot(), *of_scenario(find(context, chosen))]
-        _refuse_others(context, own)
         return _start(own, chosen, config, general)
 
     return LaunchDescription(
@@ -93,6 +92,7 @@ def _start(
 
     def start(context: LaunchContext) -> list:
         every = [*declared, *arguments]
+        _refuse_others(context, every)
         text = {argument.name: _text(context, argument) for argument in every}
         return actions(find(context, name), config, every, text)
 
@@ -111,7 +111,7 @@ def _text(context: LaunchContext, argument: Argument) -> str:
 
 def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
     """Raise ValueError for arguments of another scenario, which `launch` would pass over."""
-    names = [argument.name for argument in (*own, *of_all())]
+    names = [argument.name for argument in own]
     for given in context.launch_configurations:
         if given.startswith(BY_SCENARIO) and given not in names:
             valid = [name for name in names if name.startswith(BY_SCENARIO)]

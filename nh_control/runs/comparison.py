@@ -240,14 +240,15 @@ def compare(
 @dataclass(frozen=True)
 class MethodRow:
     """What is known of an integrator, and, on a system that it takes, numbers of a state and of
-    unknowns, and the least processor time of a step in us, in a native trajectory.
+    unknowns, and the least processor time of a step in us, in a native trajectory; None for what
+    was not measured.
     """
 
     integrator: Integrator
     refused: str = ""
-    state_size: int = 0
-    unknowns: int = 0
-    microseconds: float = 0.0
+    state_size: int | None = None
+    unknowns: int | None = None
+    microseconds: float | None = None
 
 
 def method_table(

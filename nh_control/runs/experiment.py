@@ -193,7 +193,7 @@ class Result:
     @cached_property
     def feedforward(self) -> np.ndarray:
         """Reference inputs (N, nu); past the reference's end those that hold its last state, or
-        no forces, with prescribed coordinates where they are.
+        no forces, with prescribed coordinates where they are: damping is feedback.
         """
         tracker, steps = self.experiment.tracker, len(self.loop.trajectory)
         inputs, end = tracker.reference.inputs, tracker.reference.states[-1]
@@ -255,9 +255,9 @@ class Result:
         """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in
         rad. Coordinates without weight, like the turns of a wheel, are not tracked and left out.
         """
-        nv = self.experiment.model.system.space.nv
-        tracked = np.diag(self.experiment.scenario.weights[0])[:nv] > 0
-        return np.linalg.norm((loop or self.loop).errors[:, :nv][:, tracked], axis=1)
+        space = self.experiment.model.system.space
+        tracked = self.experiment.scenario.tracked(space)
+        return np.linalg.norm((loop or self.loop).errors[:, : space.nv][:, tracked], axis=1)
 
     def save(self, path: str | Path) -> None:
         """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -165,22 +166,22 @@ def run(
     file.write_text(yaml.safe_dump(given, sort_keys=False))
     names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
     nodes: dict[str, _Node] = {}
-    with _signals_interrupt():
+    with _signals_noticed() as interrupted:
         try:
             for name in names:
-                nodes[name] = _Node(name, file, folder / LOGS)
-            _monitor(nodes, running)
-            return True
-        except KeyboardInterrupt:
-            return False
+                if not interrupted.is_set():
+                    nodes[name] = _Node(name, file, folder / LOGS)
+            return _monitor(nodes, running, interrupted)
         finally:
             _end(nodes)
 
 
-def _monitor(nodes: dict[str, _Node], running: Callable[[], None]) -> None:
-    """Until the plant has ended well; raises NodeFailed."""
+def _monitor(
+    nodes: dict[str, _Node], running: Callable[[], None], interrupted: threading.Event
+) -> bool:
+    """Until the plant has ended well, True, or it is interrupted, False; raises NodeFailed."""
     up = False
-    while True:
+    while not interrupted.is_set():
         codes = {name: node.process.poll() for name, node in nodes.items()}
         for name, code in codes.items():
             node = nodes[name]
@@ -189,31 +190,25 @@ def _monitor(nodes: dict[str, _Node], running: Callable[[], None]) -> None:
             if code is not None and (code or name != "plant"):
                 raise NodeFailed(f"the {name} ended with exit code {code}", node.log, node.tail())
         if codes["plant"] is not None:
-            return
+            return True
         up = up or all(
             node.log.stat().st_size for name, node in nodes.items() if name != "display"
         )
         if up:
             running()
         time.sleep(POLL_S)
+    return False
 
 
 def _end(nodes: dict[str, _Node]) -> None:
-    """End all nodes, the recorder after the others; undisturbed by further signals."""
-    previous = {
-        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        for group in (nodes.keys() - {"recorder"}, nodes.keys() & {"recorder"}):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-                for name in group:
-                    nodes[name].process.send_signal(number)
-                deadline = time.monotonic() + END_S
-                if all(nodes[name].ended_by(deadline) for name in group):
-                    break
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    """End all nodes, the recorder after the others."""
+    for group in (nodes.keys() - {"recorder"}, nodes.keys() & {"recorder"}):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            for name in group:
+                nodes[name].process.send_signal(number)
+            deadline = time.monotonic() + END_S
+            if all(nodes[name].ended_by(deadline) for name in group):
+                break
 
 
 class _Node:
@@ -264,17 +259,17 @@ class _Node:
 
 
 @contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM, like SIGINT, raises KeyboardInterrupt."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
+def _signals_noticed() -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM set the event, and interrupt nothing: neither a start, after which nobody
+    would know of the process, nor the end of the nodes.
+    """
+    noticed = threading.Event()
     previous = {
-        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+        number: signal.signal(number, lambda *_: noticed.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield
+        yield noticed
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -8,3 +8,5 @@ WRONG_USE = 2
 """Exit code of a node that cannot start with what it was given."""
 STEP_FAILED = 3
 """Exit code of a plant that could not make a step, and was not asked to stay."""
+NOT_RECORDED = 4
+"""Exit code of a recorder that could not write all that came."""

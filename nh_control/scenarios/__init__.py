@@ -18,6 +18,7 @@ from nh_control.scenarios.differential_drive import DIFFERENTIAL_DRIVE
 from nh_control.scenarios.disturbance import Constant, Disturbance, Gust, Noise, Sine
 from nh_control.scenarios.finding import AmbiguousName
 from nh_control.scenarios.frames import on_frames
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.marionette import MARIONETTE
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.pendulum_swing_up import PENDULUM_SWING_UP
@@ -106,6 +107,7 @@ __all__ = [
     "Parameters",
     "PlanarPerturbation",
     "PlantOptions",
+    "SafetyLimits",
     "Scenario",
     "Sine",
     "UnknownName",

@@ -19,6 +19,7 @@ from nh_control.scenarios.driving import (
     smooth,
     steered,
 )
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
 from nh_control.systems import CarParameters, car
@@ -78,4 +79,5 @@ CAR = Scenario(
     body=Body("base_link", "odom"),
     visual=visual_model,
     step_s=0.02,
+    limits=SafetyLimits(ranges=("steering_joint:-1.5:1.5",)),
 )

@@ -20,6 +20,7 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 from nh_control.scenarios.cart_pole_visual import visual_model
 from nh_control.scenarios.joints import JointPerturbation, ending_at_rest, perturbed
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.systems import CartPoleParameters, cart_pole
 
@@ -90,5 +91,6 @@ CART_POLE = Scenario(
     joints=(Joint("cart_joint", "x", unit="m"), Joint("pole_joint", "theta")),
     visual=visual_model,
     step_s=0.01,
+    limits=SafetyLimits(ranges=(f"cart_joint:{-1.2 * TRACK}:{1.2 * TRACK}",)),
     hold=True,
 )

@@ -22,6 +22,7 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_body, on_point
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Seeded, error_seed, initial_error, momentum_error
 from nh_control.scenarios.quadrotor_payload_visual import WORLD, visual_model
@@ -279,5 +280,6 @@ QUADROTOR_PAYLOAD = Scenario(
     ),
     disturbance_gain=0.5,
     hold=True,
+    limits=SafetyLimits(ranges=("quad1.tilt:0:1.5", "quad2.tilt:0:1.5")),
     guidance=guidance,
 )

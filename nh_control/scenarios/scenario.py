@@ -28,6 +28,7 @@ from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.visual_model import Pose, VisualModel, balls
@@ -128,6 +129,7 @@ class Scenario:
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
     without                 the tangent coordinates that are not held, see `lqr.infinite_horizon`
+    limits                  beyond which a robot is not under control any more
     source                  the nodes' parameters that make it again, where its name does not do
     file                    where it is declared, "" for those of this package
     """
@@ -153,6 +155,7 @@ class Scenario:
     disturbance_gain: float = 0.2
     hold: bool = False
     without: tuple[str, ...] = ()
+    limits: SafetyLimits = SafetyLimits()
     source: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
 
@@ -279,6 +282,10 @@ class Scenario:
             hold=self.hold,
             without=self.without,
         )
+
+    def tracked(self, space: Space) -> np.ndarray:
+        """Which local coordinates (nv) of the configuration have a weight: not a wheel's turns."""
+        return np.diag(self.weights[0])[: space.nv] > 0
 
     def resting_bodies(self, space: Space) -> tuple[BodyState, ...]:
         """The bodies in space, if there are any, at rest at the origin of the system's space: what

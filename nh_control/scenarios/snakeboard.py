@@ -14,6 +14,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.scenarios.driving import INTEGRATORS, perturbed
+from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
 from nh_control.scenarios.snakeboard_visual import visual_model
@@ -139,4 +140,5 @@ SNAKEBOARD = Scenario(
     ),
     body=Body("base_link", "odom"),
     visual=visual_model,
+    limits=SafetyLimits(ranges=("rear_truck_joint:-1.5:1.5",)),
 )

@@ -11,7 +11,6 @@ from functools import cache
 from importlib import resources
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
@@ -107,6 +106,8 @@ def frame_names() -> list[str]:
 
 
 def _frame(entry: dict, names: list[str]) -> Frame:
+    from scipy.spatial.transform import Rotation  # takes long to import
+
     name, parent, kind = names[entry["index"]], names[entry["parent"]], entry["type"]
     if kind == "CONST_TXYZ":
         return fixed(name, parent, entry["xyz"])

@@ -17,9 +17,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sizes import sized
+
 ROOT = Path(__file__).parents[2]
+SIZES = sized(((4, 16, 32), 7, 2000, 300), ((4,), 1, 5, 5))
+"""Links of the chains, batches, and calls of small and of large systems in a batch."""
 MEASURE = """
-import json, time
+import json, sys, time
 import casadi as ca, numpy as np
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.systems import quadrotor_payload, snakeboard
@@ -42,9 +46,11 @@ def chain(n):
         return total
     return System(f"chain_{n}", Rn(*(f"q{i}" for i in range(n))), lagrangian)
 
+chains, batches, calls, calls_large = json.loads(sys.argv[1])
+
 def smallest(f, n):
     best = 1e9
-    for _ in range(7):
+    for _ in range(batches):
         start = time.perf_counter()
         for _ in range(n):
             f()
@@ -59,14 +65,14 @@ cases = {
     "payload": (midpoint(load, 0.01), load.space.origin, 0.2 * np.ones(load.space.nw)),
     "marionette": (midpoint(marionette(), 0.01, "left"), initial_configuration(), np.zeros(40)),
 }
-for n in (4, 16, 32):
+for n in chains:
     cases[f"chain {n}"] = midpoint(chain(n), 0.01), 0.1 * np.ones(n), np.ones(n)
 times = {}
 for name, (dsys, q, v) in cases.items():
     x = dsys.state(q, v)
     u = dsys.idle(x)
     dsys.linearize(x, u)
-    few = 2000 if len(q) < 20 else 300
+    few = calls if len(q) < 20 else calls_large
     times[name] = smallest(lambda: dsys.step(x, u), few)
     times[name + " with A, B"] = smallest(lambda: dsys.linearize(x, u), few)
 print(json.dumps(times))
@@ -77,7 +83,7 @@ def measure(folder: Path) -> dict[str, float]:
     """Times in us by the code in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE],
+        [sys.executable, "-c", MEASURE, json.dumps(SIZES)],
         env=environment,
         capture_output=True,
         text=True,
@@ -91,7 +97,7 @@ def main() -> None:
     """Measure in turns and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("commit")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=sized(5, 1))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         other = Path(scratch) / "other"

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from sizes import sized
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
@@ -123,8 +124,8 @@ def plot(rows, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--links", type=int, nargs="+", default=list(DART_US))
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--links", type=int, nargs="+", default=sized(list(DART_US), [2]))
+    parser.add_argument("--steps", type=int, default=sized(200, 20))
     parser.add_argument("--momentum", type=float, default=1000.0)
     parser.add_argument("--output", type=Path, default=Path("nh_control_output/chain_scaling"))
     options = parser.parse_args()

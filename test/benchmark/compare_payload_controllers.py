@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
+from sizes import sized
 
 from nh_control.control import Controller, LqrTracker, paths
 from nh_control.control.geometric import GeometricController, GeometricGains
@@ -26,7 +27,7 @@ ACROSS, START_PLANE = (
     Formation(np.pi / 6, azimuth=-np.pi / 2),
     Formation(np.radians(50), azimuth=np.pi),
 )
-SEEDS = 40
+SEEDS = sized(40, 1)
 
 
 def papers_start(model: DiscreteSystem) -> np.ndarray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from sizes import sized
 
 from nh_control.control import Command, DisturbanceEstimate, LqrTracker
 from nh_control.control.payload_flatness import flat_reference
@@ -25,7 +26,7 @@ from nh_control.systems import Formation
 
 PATH = PATHS["figure_of_eight"]()
 GUST_N, FROM_S, TO_S, END_S = 2.0, 6.0, 9.0, 12.0
-AXES = {"across": 0, "along": 1, "up": 2}
+AXES = sized({"across": 0, "along": 1, "up": 2}, {"along": 1})
 
 
 class Knowing:
@@ -76,7 +77,7 @@ def main() -> None:
         "--angles",
         type=float,
         nargs="+",
-        default=[30.0, 60.0, 80.0],
+        default=sized([30.0, 60.0, 80.0], [60.0]),
         help="of the links from the vertical in degrees",
     )
     angles, model = parser.parse_args().angles, QUADROTOR_PAYLOAD.model()

@@ -17,7 +17,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 
 import hardware_emulator as emulator  # noqa: E402
-from test_nodes_hardware import CASES, initial, place  # noqa: E402
+import test_nodes_hardware as hardware  # noqa: E402
+from sizes import sized  # noqa: E402
+from test_nodes_hardware import initial, place  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
@@ -30,6 +32,9 @@ from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
 )
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
 
+RUNS = sized(3, 1)
+CASES = [(*case[:2], sized(case[2], 0.5)) for case in hardware.CASES[: sized(None, 1)]]
+"""Robots with their references and seconds."""
 THINKING_S = 1e-3
 """From a state's arrival to its command's."""
 
@@ -103,10 +108,10 @@ def read(shown, messages, q, v):
 
 
 def main():
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     print("| robot | estimator | delay compensated | largest error | over the last second |")
     print("|---|---|---|---|---|")
-    for name, reference, seconds, _ in CASES:
+    for name, reference, seconds in CASES:
         for estimator in ("none", "kalman"):
             for compensate in (False, True):
                 found = []

@@ -11,9 +11,10 @@ import time
 import diffrax
 import jax
 import jax.numpy as jnp
+from sizes import sized
 
 jax.config.update("jax_enable_x64", True)
-REPEATS = 5
+REPEATS = sized(5, 1)
 
 
 def rates(t, y, problem):

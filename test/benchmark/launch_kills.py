@@ -19,13 +19,16 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
 from dds_domains import reserved_domain  # noqa: E402
-from test_launch_runs import Launch, kill_at_random  # noqa: E402
+from sizes import sized  # noqa: E402
+from test_launch_runs import Launch, installed, kill_at_random  # noqa: E402
 
 
 def main() -> int:
     """Launch, kill, count; returns 1 if something was left."""
+    if not installed():
+        raise ModuleNotFoundError("No module named 'launch', or this package is not sourced")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
-    count, rng = int(sys.argv[1]) if len(sys.argv) > 1 else 50, random.Random()
+    count, rng = int(sys.argv[1]) if len(sys.argv) > 1 else sized(50, 1), random.Random()
     done: Counter[str] = Counter()
     failed = []
     for i in range(count):

@@ -16,6 +16,7 @@ from functools import cache, partial
 import casadi as ca
 import numpy as np
 import scipy.integrate
+from sizes import sized
 from work_precision import hanging_payload
 
 from nh_control.integrators import INTEGRATORS
@@ -32,27 +33,32 @@ from nh_control.runs.comparison import (
 )
 from nh_control.systems.rigid_body import heavy_top
 
+ADAPTIVE = list(METHODS)[: sized(None, 1)]
+CONSTANT = [n for n, one in INTEGRATORS.items() if "celledoni2021" in one.source][: sized(None, 2)]
 AT = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-TOLERANCES = tuple(10.0 ** -np.arange(3, 14))
+TOLERANCES = tuple(10.0 ** -np.arange(3, sized(14, 5)))
 LEAST = 2.3e-14
-ROUNDS, REPEATS = 2, 3
+ROUNDS, REPEATS = sized((2, 3), (1, 1))
 LONGEST = 0.3
 STEP = 1e-3
-SOLVERS = ("DOP853", "RK45")
+SOLVERS = sized(("DOP853", "RK45"), ("DOP853",))
 
 
 def top() -> Motion:
     """The fast top of the paper for one second: 24 turns."""
     system = heavy_top()
-    return Motion(system, system.space.origin, np.array([0.0, 150.0, -4.61538]), 1.0)
+    return Motion(system, system.space.origin, np.array([0.0, 150.0, -4.61538]), sized(1.0, 0.1))
+
+
+MOTIONS = sized({"heavy top": top, "payload": hanging_payload}, {"heavy top": top})
 
 
 def steps() -> None:
     """Print us a step of every Lie group method of constant step, and a trial of every adaptive
     one.
     """
-    motions = {"heavy top": top(), "payload": hanging_payload()}
-    methods = {n: one for n, one in INTEGRATORS.items() if "celledoni2021" in one.source}
+    motions = {name: make() for name, make in MOTIONS.items()}
+    methods = {name: INTEGRATORS[name] for name in CONSTANT}
     print(f"us a step, h = {STEP:g} s, within a native trajectory")
     print(f"{'':34}" + "".join(f"{name:>14}" for name in motions), flush=True)
     tables = (method_table(methods, motion, STEP) for motion in motions.values())
@@ -60,14 +66,14 @@ def steps() -> None:
         cells = ("-" if row.refused else f"{row.microseconds:.2f}" for row in rows)
         print(f"{name:34}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
     print("us a trial of a step of variable size, of at most h")
-    for name in METHODS:
+    for name in ADAPTIVE:
         cells = (f"{trial_microseconds(name, motion):.2f}" for motion in motions.values())
         print(f"{name:34}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
 
 
 def trial_microseconds(method: str, motion: Motion) -> float:
     one, x = AdaptiveIntegrator(motion.system, method), state(motion)
-    seconds, run = timed(partial(one.solve, (0, 1), x, motion.u, max_step=STEP), REPEATS)
+    seconds, run = timed(partial(one.solve, (0, 1), x, motion.u[0], max_step=STEP), REPEATS)
     return 1e6 * seconds / (run.naccepted + run.nrejected)
 
 
@@ -83,7 +89,9 @@ def adaptive_points(reference: Reference, one: AdaptiveIntegrator) -> list[WorkP
     motion = reference.motion
     points, x = [], state(motion)
     for tol in TOLERANCES:
-        run = partial(one.solve, (0, motion.duration), x, motion.u, rtol=max(tol, LEAST), atol=tol)
+        run = partial(
+            one.solve, (0, motion.duration), x, motion.u[0], rtol=max(tol, LEAST), atol=tol
+        )
         seconds, result = timed(run, REPEATS)
         end = result.y[: motion.system.space.nq, -1]
         points.append(WorkPoint(tol, seconds, reference.error(end)))
@@ -102,7 +110,7 @@ def projection(system) -> Functions:
 
 def projected_points(reference: Reference, solver: str) -> list[WorkPoint]:
     motion = reference.motion
-    rates = reference.equations.rates(motion.u)
+    rates = reference.equations.rates(motion.u[0])
     start = reference.equations.start(motion.q, motion.v)
     settle = projection(motion.system).direct("settle")
     (given,), (settled,) = settle.inputs, settle.outputs
@@ -159,7 +167,7 @@ def work(name: str, motion: Motion, python: str | None) -> None:
     reference = Reference(motion)
     runs = {
         n: partial(adaptive_points, reference, AdaptiveIntegrator(motion.system, n))
-        for n in METHODS
+        for n in ADAPTIVE
     }
     runs |= {f"{n}, projected": partial(projected_points, reference, n) for n in SOLVERS}
     if python is not None:
@@ -182,8 +190,8 @@ def main(arguments: list[str]) -> None:
     if not parts or "steps" in parts:
         steps()
     if not parts or "work" in parts:
-        work("heavy top", top(), python)
-        work("payload", hanging_payload(), None)
+        for name, make in MOTIONS.items():
+            work(name, make(), python if make is top else None)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
 from dds_domains import reserved_domain  # noqa: E402
-from node_processes import Nodes  # noqa: E402
+from node_processes import Nodes, end_on_signals  # noqa: E402
 from probe import Probe  # noqa: E402
+from sizes import sized  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from test_nodes_robots import SCENARIO, H, Robot, expected, start  # noqa: E402
 
@@ -79,8 +80,9 @@ def run(nodes: Nodes, probe: Probe, count: int, steps: int) -> list[str]:
 
 def main() -> None:
     """Run and print."""
+    end_on_signals()
     given = [int(text) for text in sys.argv[1:]]
-    count, seconds = (*given, *(10, 5)[len(given) :])
+    count, seconds = (*given, *sized((10, 5), (2, 3))[len(given) :])
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes, probe = Nodes(domain, Path(folder)), Probe(domain)
         try:

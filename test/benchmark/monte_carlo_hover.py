@@ -20,13 +20,14 @@ from multiprocessing import get_context
 
 import numpy as np
 from rich.progress import Progress, track
+from sizes import sized
 
 import nh_control as nh
 from nh_control.discrete.results import StepFailed
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD, PayloadPerturbation
 
 POSITION_M, SWING_RAD, TILT_RAD = 0.5, np.pi / 6, np.pi / 3
-STEPS, CLOSE_M = 800, 0.01
+STEPS, CLOSE_M = sized(800, 100), 0.01
 
 
 @cache
@@ -55,7 +56,7 @@ def ends(scale: float, starts: int, threads: int) -> np.ndarray:
             hover().dsys,
             x0s,
             hover(),
-            STEPS,
+            steps=STEPS,
             every=STEPS,
             threads=threads,
             progress=lambda n: bar.update(shown, completed=n),
@@ -119,8 +120,10 @@ def report(scale: float, good: np.ndarray) -> None:
 def main() -> None:
     """Print the fraction of recoveries at every scale, and what it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--starts", type=int, default=1000)
-    parser.add_argument("--scales", type=float, nargs="+", default=[1.0, 1.25, 1.5, 2.0])
+    parser.add_argument("--starts", type=int, default=sized(1000, 4))
+    parser.add_argument(
+        "--scales", type=float, nargs="+", default=sized([1.0, 1.25, 1.5, 2.0], [1.0])
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--compare", action="store_true")
     args = parser.parse_args()

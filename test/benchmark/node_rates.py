@@ -2,9 +2,9 @@
 
 In one run, repetition by repetition one after the other: the snakeboard's plant and tracker in
 lock-step as fast as possible; a ping-pong of two bare rclpy nodes, one JointState each way; the
-messages of plant and tracker without any computing, by rclpy's executor and by the package's
-inbox. Then the plant in real time at 100, 200 and 500 Hz: missed steps, jitter, processor time.
-Prints percentiles over repetitions.
+messages of plant and tracker without any computing, as messages by rclpy's executor, and as bytes
+by the package's inbox. Then the plant in real time at 100, 200 and 500 Hz: missed steps, jitter,
+processor time. Prints percentiles over repetitions.
 
     python test/benchmark/node_rates.py [REPETITIONS [REPETITIONS OF REAL TIME]]
 """
@@ -30,21 +30,23 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
 from dds_domains import reserved_domain  # noqa: E402
-from node_processes import NodeProcess, Nodes  # noqa: E402
+from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
+from sizes import sized  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.cdr import Template, header_stamp  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
 from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
 
 SCENARIO = scenarios.get("snakeboard")
-STEPS, WARM_UP = 3000, 300
+STEPS, WARM_UP = sized((3000, 300), (200, 20))
 STEP_S = 0.004
 """A step of which the reference has more than STEPS + WARM_UP."""
-RUN_S = 14.0
+RUN_S = sized(14.0, 3.0)
 """Of the reference, in real time."""
-RATES_HZ = (100, 200, 500)
+RATES_HZ = sized((100, 200, 500), (100,))
 END_S = 120.0
 SETTLED_S = 1.0
 """After the start, until processor time counts."""
@@ -62,24 +64,43 @@ class Executor:
         self._node = node
 
     def subscribe(
-        self, kind: type, topic: str, callback: Callable, qos: int, awaited: object = None
+        self,
+        kind: type,
+        topic: str,
+        callback: Callable,
+        qos: int,
+        raw: bool = False,
+        awaited: object = None,
     ) -> None:
         """Subscribe."""
-        self._node.create_subscription(kind, topic, callback, qos)
+        self._node.create_subscription(kind, topic, callback, qos, raw=raw)
 
     def run(self) -> None:
         """Serve until the end."""
         rclpy.spin(self._node)
+
+    def close(self) -> None:
+        """End `run`; from a callback."""
+        raise ExternalShutdownException
+
+
+def sent(message: object, inbox: Executor | Inbox) -> Callable[[], object]:
+    """Gives what is published of a message as it is at the time: itself, or its bytes."""
+    return Template(message).encode if isinstance(inbox, Inbox) else lambda: message
 
 
 class Asking:
     """Sends messages, waits for the answer, and so on; prints the rate and ends."""
 
     def __init__(self, node: Node, inbox: Executor | Inbox, messages: list[tuple[str, object]]):
-        self._outgoing = [(node.create_publisher(type(m), topic, 10), m) for topic, m in messages]
-        inbox.subscribe(JointState, "joint_commands", self._on_answer, 10)
-        self._node, self._count, self._began = node, 0, 0.0
-        while any(p.get_subscription_count() == 0 for p, _ in self._outgoing) or not (
+        self._outgoing = [
+            (node.create_publisher(type(m), topic, 10), m, sent(m, inbox)) for topic, m in messages
+        ]
+        inbox.subscribe(
+            JointState, "joint_commands", self._on_answer, 10, isinstance(inbox, Inbox)
+        )
+        self._inbox, self._count, self._began = inbox, 0, 0.0
+        while any(p.get_subscription_count() == 0 for p, *_ in self._outgoing) or not (
             node.count_publishers("joint_commands")
         ):
             time.sleep(0.01)
@@ -87,36 +108,40 @@ class Asking:
         self._send()
 
     def _send(self) -> None:
-        for publisher, message in self._outgoing:
+        for publisher, message, encoded in self._outgoing:
             conversions.set_time(message.header.stamp, self._count)
-            publisher.publish(message)
+            publisher.publish(encoded())
 
-    def _on_answer(self, message: JointState) -> None:
-        assert conversions.nanoseconds(message.header.stamp) == self._count
+    def _on_answer(self, answer: JointState | bytes) -> None:
+        whole = isinstance(answer, JointState)
+        stamp = conversions.nanoseconds(answer.header.stamp) if whole else header_stamp(answer)
+        assert stamp == self._count
         self._count += 1
         if self._count == WARM_UP:
             self._began = time.perf_counter()
             print("begun", flush=True)
         if self._count == WARM_UP + STEPS:
             print(f"{STEPS / (time.perf_counter() - self._began):.1f} steps/s", flush=True)
-            raise ExternalShutdownException
+            self._inbox.close()
+            return
         self._send()
 
 
 def answer(node: Node, inbox: Executor | Inbox, shown: tuple | None) -> None:
     """Answer one message, or those of a state, by a command of the same stamp."""
     message = conversions.command_message(SCENARIO.model().inputs)
+    encoded = sent(message, inbox)
     publisher = node.create_publisher(JointState, "joint_commands", 10)
 
     def reply(stamp: int) -> None:
         conversions.set_time(message.header.stamp, stamp)
-        publisher.publish(message)
+        publisher.publish(encoded())
 
     if shown is None:
         heard = lambda m: reply(conversions.nanoseconds(m.header.stamp))  # noqa: E731
         inbox.subscribe(JointState, "ping", heard, 10)
     else:
-        StateReader(inbox, shown, reply, 10)
+        StateReader(inbox, shown, reply, lambda _, reason: sys.exit(reason), 10)
 
 
 def bare(role: str) -> None:
@@ -263,8 +288,9 @@ def main() -> None:
     if len(sys.argv) > 1 and "_" in sys.argv[1]:
         bare(sys.argv[1])
         return
+    end_on_signals()
     given = [int(text) for text in sys.argv[1:]]
-    repetitions, flights = (*given, *(10, 3)[len(given) :])
+    repetitions, flights = (*given, *sized((10, 3), (1, 1))[len(given) :])
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes = Nodes(domain, Path(folder))

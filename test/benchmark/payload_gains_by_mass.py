@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from sizes import sized
 
 from nh_control.control import lqr
 from nh_control.discrete.system import DiscreteSystem
@@ -23,7 +24,7 @@ from nh_control.figures.style import save
 from nh_control.numerics import compiled
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
 
-MASSES = np.linspace(0.1, 0.9, 33)
+MASSES = np.linspace(0.1, 0.9, sized(33, 2))
 
 
 def gains(dsys: DiscreteSystem) -> lqr.StationaryGain:

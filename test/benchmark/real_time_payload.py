@@ -9,11 +9,20 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
+from rclpy.signals import SignalHandlerOptions
 
-from node_processes import Nodes  # noqa: E402
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
+
+from dds_domains import reserved_domain  # noqa: E402
+from node_processes import Nodes, end_on_signals  # noqa: E402
+from sizes import sized  # noqa: E402
 
 SCENARIO = {"scenario": "quadrotor_payload", "reference": "figure_of_eight"}
 PLANT = (
@@ -27,6 +36,7 @@ PLANT = (
 )
 TRACKER = ("response_max_us", "goals_accepted", "goals_refused", "states_refused")
 GOAL_EVERY_S = 10.0
+RATES_HZ = sized([100.0, 200.0], [100.0])
 
 
 class Watcher:
@@ -35,19 +45,11 @@ class Watcher:
     """
 
     def __init__(self, domain: int):
-        import rclpy
-        from diagnostic_msgs.msg import DiagnosticArray
-        from geometry_msgs.msg import PoseStamped
-
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-        rclpy.init(domain_id=domain)
-        self._rclpy, self.node, self.values = rclpy, rclpy.create_node("watcher"), {}
+        rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+        self.node, self.values = rclpy.create_node("watcher"), {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 100)
-        self._goals, self._goal_type, self._sent = (
-            self.node.create_publisher(PoseStamped, "goal", 10),
-            PoseStamped,
-            0,
-        )
+        self._goals, self._sent = self.node.create_publisher(PoseStamped, "goal", 10), 0
 
     def _on_diagnostics(self, message) -> None:
         for status in message.status:
@@ -59,12 +61,12 @@ class Watcher:
 
     def spin(self, seconds: float) -> None:
         """Listen for some time."""
-        self._rclpy.spin_once(self.node, timeout_sec=seconds)
+        rclpy.spin_once(self.node, timeout_sec=seconds)
 
     def goal(self) -> None:
         """Send the next goal."""
         self._sent += 1
-        message = self._goal_type()
+        message = PoseStamped()
         message.header.frame_id = "odom"
         message.pose.position.x, message.pose.position.y, message.pose.position.z = (
             1.0 * (-1) ** self._sent,
@@ -76,12 +78,12 @@ class Watcher:
     def close(self) -> None:
         """End."""
         self.node.destroy_node()
-        self._rclpy.shutdown()
+        rclpy.shutdown()
 
 
-def run(rate_hz: float, seconds: float, goals: bool, domain: int) -> dict[str, str]:
+def run(rate_hz: float, seconds: float, goals: bool) -> dict[str, str]:
     """One run; returns the last values of the diagnostics."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes, watcher = Nodes(domain, Path(folder)), Watcher(domain)
         try:
             model = {**SCENARIO, "step_s": 1 / rate_hz}
@@ -100,26 +102,29 @@ def run(rate_hz: float, seconds: float, goals: bool, domain: int) -> dict[str, s
                 ):
                     next_goal = time.monotonic() + GOAL_EVERY_S
                     watcher.goal()
+            assert plant.process.returncode == 0, plant.log
             watcher.spin(1.0)
             return dict(watcher.values)
         finally:
             watcher.close()
-            nodes.end()
+            with redirect_stdout(None):  # the nodes' logs
+                nodes.end()
 
 
 def main() -> None:
     """Run at every rate and print a line for each."""
+    end_on_signals()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--rates", type=float, nargs="+", default=[100.0, 200.0], metavar="HZ")
+    parser.add_argument("--seconds", type=float, default=sized(60.0, 2.0))
+    parser.add_argument("--rates", type=float, nargs="+", default=RATES_HZ, metavar="HZ")
     parser.add_argument(
         "--goals",
         action="store_true",
         help=f"send a goal every {GOAL_EVERY_S:g} s, so that references are planned meanwhile",
     )
     arguments = parser.parse_args()
-    for i, rate in enumerate(arguments.rates):
-        values = run(rate, arguments.seconds, arguments.goals, 1 + (os.getpid() + i) % 100)
+    for rate in arguments.rates:
+        values = run(rate, arguments.seconds, arguments.goals)
         print(
             f"{rate:g} Hz, {arguments.seconds:g} s: "
             + ", ".join(f"{key} {values.get(key, '-')}" for key in (*PLANT, *TRACKER)),

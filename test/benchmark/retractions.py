@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from sizes import sized
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3
@@ -26,7 +27,7 @@ from nh_control.systems import quadrotor_payload
 from nh_control.systems.rigid_body import heavy_top, rigid_body
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
 
-FINER, REPEATS = 50, 80
+FINER, REPEATS = sized((50, 80), (4, 1))
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def main() -> None:
     """Measure and print."""
     known = cases()
     print(f"{'':26}{'q':>9}{'p':>9}{'simulate':>10}{'step':>7}{'linearize':>11}{'hessian':>9}")
-    for name in sys.argv[1:] or known:
+    for name in sys.argv[1:] or sized([*known], ["rigid body"]):
         for retraction in ("cay", "exp"):
             q, p, *costs = measure(known[name], retraction)
             row = "{:10.2f}{:7.1f}{:11.1f}{:9.1f}".format(*costs)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from hardware_in_the_loop import CASES, emulator, flight
+from hardware_in_the_loop import CASES, RUNS, emulator, flight
 
 from nh_control import scenarios
 from nh_control.ros.loop.hardware_estimate import FilteredState
@@ -39,7 +39,7 @@ KNOWN = {"noise": emulator.NOISE, "jitter": emulator.JITTER_S}
 
 def statistics(case, seed, noise=True, jitter=True, mass=1.0, late_s=0.0):
     """Running statistics of a flight's residuals, at its end."""
-    name, reference, seconds, _ = case
+    name, reference, seconds = case
     emulator.NOISE, emulator.JITTER_S = noise * KNOWN["noise"], jitter * KNOWN["jitter"]
     scenario = scenarios.get(name)
     other = {MASSES[name]: mass * getattr(scenario.parameters, MASSES[name])} if mass != 1 else {}
@@ -51,7 +51,7 @@ def statistics(case, seed, noise=True, jitter=True, mass=1.0, late_s=0.0):
 
 
 def main():
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     print("| robot | residual of | rms | mean | max | jitter | steps | mass | delay |")
     print("|---|---|---|---|---|---|---|---|---|")
     exact = {"noise": False, "jitter": False}

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from distributed import Client, LocalCluster
+from sizes import sized
 
 from nh_control.runs.output import RUNS
 from nh_control.studies import Cluster, Processes, Store, Study, conduct, run_indices, study_of
@@ -111,7 +112,7 @@ def by_dask(one: Study, workers: int, kill: bool) -> dict:
     return found
 
 
-def alone(steps: int, runs: int = 2000) -> float:
+def alone(steps: int, runs: int = sized(2000, 50)) -> float:
     """Processor time (us) of a run in one process, without anything to hand it out."""
     one = study(runs, steps)
     run_indices(one, range(10))
@@ -123,7 +124,7 @@ def alone(steps: int, runs: int = 2000) -> float:
 def main() -> None:
     """Print what each kind of workers makes of the study."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=sized(100_000, 300))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--no-kill", action="store_true")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import SHORT, sized
 
 import nh_control
 from nh_control.integrators import midpoint
@@ -25,7 +26,7 @@ from nh_control.systems.marionette_motion import PUBLISHED
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
-H, STEPS, REPEATS = 0.01, 40, 15
+H, STEPS, REPEATS = 0.01, *sized((40, 15), (2, 1))
 
 
 def test_step_and_derivatives():
@@ -52,7 +53,8 @@ def test_step_and_derivatives():
     for name, t in times.items():
         print(f"  {name:32s} {np.median(t[1:]):7.1f} ({min(t[1:]):.1f} ... {max(t[1:]):.1f})")
     step, first, second = (float(np.median(t[1:])) for t in times.values())
-    assert step <= 60 and first - step <= 60 and second - first <= 150
+    assert min(step, first, second) > 0
+    assert SHORT or step <= 60 and first - step <= 60 and second - first <= 150
 
 
 START = """
@@ -71,17 +73,19 @@ print(wall, own.ru_utime + compilers.ru_utime, own.ru_maxrss / 1024, compilers.r
 
 
 def test_start(tmp_path):
-    """Compilation under 60 s and 1 GB, a cached start under 3 s."""
+    """Compilation under 60 s and 1 GB, a cached start under 3 s; the short form has only the start
+    from the cache of all tests.
+    """
     environment = {
         **os.environ,
-        "NH_CONTROL_CACHE": str(tmp_path),
+        "NH_CONTROL_CACHE": sized(str(tmp_path), os.environ["NH_CONTROL_CACHE"]),
         "PYTHONPATH": str(Path(nh_control.__file__).parents[1]),
     }
     print(
         "\nmarionette, everything built by a process: s, s of processor time, MB of the process, "
         "MB of its largest compiler"
     )
-    for what, limit in (("empty cache", 60.0), ("cached", 3.0)):
+    for what, limit in (("empty cache", 60.0), ("cached", 3.0))[sized(0, 1) :]:
         run = subprocess.run(
             [sys.executable, "-c", START],
             env=environment,
@@ -91,4 +95,4 @@ def test_start(tmp_path):
         )
         wall, cpu, own, compilers = map(float, run.stdout.split())
         print(f"  {what:12s} {wall:6.1f} {cpu:6.1f} {own:7.0f} {compilers:7.0f}")
-        assert cpu <= limit and max(own, compilers) <= 1000
+        assert SHORT or cpu <= limit and max(own, compilers) <= 1000

@@ -17,6 +17,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from sizes import SHORT, sized
 
 from nh_control.integrators import midpoint
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
@@ -171,6 +172,7 @@ def timed(calls: dict, repeats: int, batch: int, restart=lambda: None) -> dict[s
     before every turn.
     """
     times = {name: [] for name in calls}
+    repeats, batch = sized((repeats, batch), (1, 1))
     for _ in range(repeats):
         restart()
         for name, call in calls.items():
@@ -212,7 +214,8 @@ def test_the_models_are_the_same(links, system):
         columns.append(other.ours()[1])
     columns = np.array(columns).T
     qs, vs = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
-    mass = ca.Function("mass", [qs], [ca.hessian(system.lagrangian(qs, vs), vs)[0]])(q).full()
+    kinetic = system.numeric.lagrangian_at(qs, vs)
+    mass = ca.Function("mass", [qs], [ca.hessian(kinetic, vs)[0]])(q).full()
     np.testing.assert_allclose(columns.T @ mass @ columns, expected, rtol=0, atol=1e-11)
 
     other.set(*start, HOVERING)
@@ -245,8 +248,9 @@ def test_step(dsys):
 
     calls = {"ours": step, "MuJoCo, semi-implicit Euler": first.step, "MuJoCo, RK4": fourth.step}
     ratios = report("step", timed(calls, 60, 100, restart), "ours")
-    assert ratios["MuJoCo, semi-implicit Euler"] >= 0.5
-    assert ratios["MuJoCo, RK4"] > 1.0
+    assert all(np.isfinite(ratio) for ratio in ratios.values())
+    assert SHORT or ratios["MuJoCo, semi-implicit Euler"] >= 0.5
+    assert SHORT or ratios["MuJoCo, RK4"] > 1.0
 
 
 def test_step_and_linearization(dsys):
@@ -265,8 +269,9 @@ def test_step_and_linearization(dsys):
         ),
     }
     ratios = report("step + linearization", timed(calls, 40, 50), "ours, step and exact A, B")
-    assert ratios["mjd_transitionFD, forward"] >= 3.0
-    assert ratios["mjd_transitionFD, centered"] >= 3.0
+    assert all(np.isfinite(ratio) for ratio in ratios.values())
+    assert SHORT or ratios["mjd_transitionFD, forward"] >= 3.0
+    assert SHORT or ratios["mjd_transitionFD, centered"] >= 3.0
 
 
 def energies(dsys, start, steps):
@@ -274,7 +279,7 @@ def energies(dsys, start, steps):
     our formula for the energy.
     """
     q, v = ca.SX.sym("q", dsys.system.space.nq), ca.SX.sym("v", dsys.system.space.nw)
-    energy = ca.Function("energy", [q, v], [dsys.system.energy(q, v)])
+    energy = ca.Function("energy", [q, v], [dsys.system.numeric.energy(q, v)])
     first = Mujoco("hinges")
     first.set(*start)
     states = dsys.simulate(dsys.state(*first.ours()), np.zeros((steps, dsys.nu))).states
@@ -302,9 +307,10 @@ def swung(dsys, rate, spin):
     """Energy errors of 100 s at h = 0.01 without thrust, the links swinging round the falling
     payload; printed once.
     """
-    errors, at_start = energies(dsys, swing(rate, spin), 10_000)
+    steps = sized(10_000, 20)
+    errors, at_start = energies(dsys, swing(rate, spin), steps)
     print(
-        f"\nenergy error over 100 s, links at {rate:g} rad/s, quadrotors at {spin:g} rad/s, J "
+        f"\nenergy error over {H * steps:g} s, links at {rate:g} rad/s, quadrotors at {spin:g} rad/s, J "
         f"(energy at the start {at_start:.3g} J)"
     )
     for name, error in errors.items():
@@ -318,7 +324,8 @@ def test_energy_of_a_free_swing(rate, spin, dsys):
     freely without coming near its singularity.
     """
     errors = swung(dsys, rate, spin)
-    assert errors["ours"] < min(
+    assert all(np.isfinite(error) for error in errors.values())
+    assert SHORT or errors["ours"] < min(
         errors["MuJoCo, EULER, hinges"],
         errors["MuJoCo, RK4, hinges"],
         errors["MuJoCo, EULER, balls"],
@@ -326,6 +333,7 @@ def test_energy_of_a_free_swing(rate, spin, dsys):
 
 
 LAZY = pytest.mark.xfail(
+    not SHORT,
     strict=True,
     reason="without a singularity RK4, of fourth order, gains on a slow motion what it loses by "
     "drifting, until about 6 rad/s at this h or longer runs",
@@ -338,4 +346,4 @@ LAZY = pytest.mark.xfail(
 )
 def test_energy_of_a_free_swing_against_rk4_with_balls(rate, spin, dsys):
     errors = swung(dsys, rate, spin)
-    assert errors["ours"] < errors["MuJoCo, RK4, balls"]
+    assert SHORT or errors["ours"] < errors["MuJoCo, RK4, balls"]

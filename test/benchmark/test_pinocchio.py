@@ -11,6 +11,7 @@ the joints alike.
 
 import numpy as np
 import pytest
+from sizes import sized
 from test_speed import NEED_COMPILER, measure, table
 from urdf_robots import robot_file
 
@@ -22,7 +23,7 @@ pinocchio = pytest.importorskip(
 )
 
 H = 1e-3
-CASES = [("ur5e", "fixed"), ("cookie", "fixed"), ("upkie", "floating")]
+CASES = [("ur5e", "fixed"), ("cookie", "fixed"), ("upkie", "floating")][: sized(None, 1)]
 
 
 class Pinocchio:

@@ -19,6 +19,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from sizes import SHORT, sized
 from test_payload_mujoco import HOVERING, Mujoco, P, mujoco, swing
 
 import nh_control as nh
@@ -28,9 +29,11 @@ from nh_control.systems.quadrotor_payload import quadrotor_payload
 rollout = pytest.importorskip("mujoco.rollout")
 mjbatch = pytest.importorskip("mjbatch", reason="pip install mjbatch")
 
-RUNS, THREADS, DURATION_S, REPEATS = 64, 2, 0.5, 3
-STEPS = (10, 20, 50, 100, 200, 500, 1000, 2000)
+RUNS, THREADS, DURATION_S, REPEATS = *sized((64, 2, 0.5), (2, 1, 0.05)), sized(3, 1)
+STEPS = sized((10, 20, 50, 100, 200, 500, 1000, 2000), (5, 10))
 """Numbers of steps of a run: from 50 ms to 0.25 ms."""
+METHODS = ("midpoint", "midpoint_order4", "midpoint_order6")[: sized(None, 1)]
+EXACT = sized("midpoint_order8", "midpoint")
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 
 
@@ -54,7 +57,7 @@ class Starts:
         rng = np.random.default_rng(0)
         self.theirs = [swing(*rng.uniform((1.0, 0.2), (4.0, 1.5))) for _ in range(RUNS)]
         self.ours = np.array([self.model.state(*self.seen(*start)) for start in self.theirs])
-        self.ends = ours("midpoint_order8", self, 250)
+        self.ends = ours(EXACT, self, 250)
 
     def seen(self, qpos: np.ndarray, qvel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """MuJoCo's state as ours."""
@@ -110,10 +113,7 @@ def ways(starts: Starts) -> dict[str, tuple[Callable, Callable]]:
         n = starts.hinges.model.nq
         return np.array([starts.seen(x[:n], x[n:])[0] for x in ends])
 
-    found = {
-        f"ours, {name}": (partial(ours, name), np.array)
-        for name in ("midpoint", "midpoint_order4", "midpoint_order6")
-    }
+    found = {f"ours, {name}": (partial(ours, name), np.array) for name in METHODS}
     for integrator in ("EULER", "RK4"):
         model = Mujoco("hinges", integrator)
         found[f"MuJoCo rollout, {integrator}"] = (partial(theirs, model), seen)
@@ -152,7 +152,7 @@ def table() -> dict[str, list[Point]]:
     points = {name: [row[name] for row in rows] for name in rows[0]}
     print(f"\n{RUNS} runs of {DURATION_S} s, {THREADS} threads; us of processors a step:")
     for name, of in points.items():
-        each = [1e6 * p.busy / (RUNS * p.steps) for p in of[3:]]
+        each = [1e6 * p.busy / (RUNS * p.steps) for p in of[-5:]]
         print(f"  {name:24s} {min(each):7.2f}")
     print("ms of processors a run at most that far from the exact end:")
     print(f"  {'':24s}" + "".join(f"{level:10.0e}" for level in LEVELS))
@@ -164,11 +164,11 @@ def table() -> dict[str, list[Point]]:
 
 def test_a_step_costs_less_than_one_of_rk4(table):
     last = {name: points[-1].busy for name, points in table.items()}
-    assert last["ours, midpoint"] < last["MuJoCo rollout, RK4"]
-    assert last["ours, midpoint"] < last["mjbatch, RK4"]
+    assert all(busy > 0 for busy in last.values())
+    assert SHORT or last["ours, midpoint"] < min(last["MuJoCo rollout, RK4"], last["mjbatch, RK4"])
 
 
 @pytest.mark.parametrize("level", (1e-2, 1e-3, 1e-4))
 def test_an_accuracy_costs_less_than_by_euler(table, level):
     ours = min(seconds_at(p, level) for name, p in table.items() if name.startswith("ours"))
-    assert ours < seconds_at(table["MuJoCo rollout, EULER"], level)
+    assert SHORT or ours < seconds_at(table["MuJoCo rollout, EULER"], level)

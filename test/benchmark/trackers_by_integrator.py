@@ -31,6 +31,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from sizes import sized
 
 from nh_control.runs.tracker_models import track
 from nh_control.scenarios import PlantOptions, get
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("--reference", default="", help="default: the scenario's first")
     parser.add_argument("--step", type=float, default=0.02, help="of the models, s")
     args = parser.parse_args()
-    names = args.integrators or NAMES.get(args.scenario, ON_GROUPS)
+    names = args.integrators or NAMES.get(args.scenario, ON_GROUPS)[: sized(None, 2)]
     options = PlantOptions(integrator="midpoint", substeps=4)
     found = track(get(args.scenario), names, args.reference, options, args.step)
     heads = f"{'start':>7} {'largest':>8} {'rms':>9} {'end':>9} {'radius':>8} {'difference':>11}"

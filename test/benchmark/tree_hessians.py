@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import numpy as np
+from sizes import sized
 
 
 def times(dsys, x: np.ndarray, adjoint: np.ndarray) -> tuple[float, float, np.ndarray]:
@@ -34,7 +35,7 @@ def times(dsys, x: np.ndarray, adjoint: np.ndarray) -> tuple[float, float, np.nd
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bodies", type=int, nargs="+", default=[4, 8, 16, 32, 64])
+    parser.add_argument("--bodies", type=int, nargs="+", default=sized([4, 8, 16, 32, 64], [2]))
     parser.add_argument("--compiled", type=int, default=8)
     options = parser.parse_args()
     from tree_scaling import chain, moving, tree

@@ -23,25 +23,28 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pinocchio
+from sizes import sized
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
 from nh_control.integrators.composition import fractions
 from nh_control.multibody import load_urdf
 
-H, BATCHES, CALLS = 1e-3, 9, 40
+H, BATCHES, CALLS = 1e-3, *sized((9, 40), (1, 2))
+STEPS = sized((0.02, 0.01, 0.005, 0.002, 0.001, 0.0005), (0.01,))
 ROBOTS = {
     "ur5e": ("airo_models", "arms/ur5e/ur5e.urdf", "fixed"),
     "upkie": ("upkie_description", "urdf/upkie.urdf", "floating"),
     "jvrc1": ("jvrc_description", "urdf/jvrc1.urdf", "floating"),
 }
+WHICH = sized([*ROBOTS, "tree"], ["tree"])
 LEFT_OUT = "visual", "collision", "mimic", "dynamics", "transmission", "gazebo"
 
 
 def robot(name: str) -> tuple[str, str]:
     """A robot's URDF and its base."""
     if name == "tree":
-        return random_tree(100), "fixed"
+        return random_tree(sized(100, 5)), "fixed"
     package, file, base = ROBOTS[name]
     found = find_spec(package)
     assert found is not None, f"needs the package {package}"
@@ -255,7 +258,7 @@ def precision(name: str) -> None:
         ("MuJoCo, RK4", runge_kutta(text, base, ours).after),
     ]
     for label, run in runs:
-        for h in (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005):
+        for h in STEPS:
             start = time.thread_time()
             try:
                 error = np.abs(np.sin((run(h) - exact) / 2)).max() * 2
@@ -283,7 +286,7 @@ def ours_after(ours: Ours, order: int, h: float) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robots", nargs="+", default=["ur5e", "upkie", "jvrc1", "tree"])
+    parser.add_argument("--robots", nargs="+", default=WHICH)
     parser.add_argument("--precision", action="store_true")
     options = parser.parse_args()
     heads = (

@@ -18,6 +18,7 @@ import argparse
 import time
 
 import numpy as np
+from sizes import sized
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -25,7 +26,7 @@ from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Multibody, revolute
 
 STEPS = {"chain": 0.01, "tree": 0.001}
-BATCHES = 7
+BATCHES = sized(7, 1)
 
 
 def chain(n: int) -> Multibody:
@@ -89,7 +90,9 @@ def row(make, n: int, momentum: float, generated: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--links", type=int, nargs="+", default=[4, 8, 16, 32, 64, 128, 1024])
+    parser.add_argument(
+        "--links", type=int, nargs="+", default=sized([4, 8, 16, 32, 64, 128, 1024], [2])
+    )
     parser.add_argument("--generated", type=int, default=32)
     parser.add_argument("--momentum", type=float, default=1000.0)
     options = parser.parse_args()

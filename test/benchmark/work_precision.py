@@ -2,14 +2,16 @@
 integrators of order 4 and more against SciPy's solvers on the reduced equations, whose right-hand
 side is compiled; and the cost of a step of every integrator.
 
-Run with `python test/benchmark/work_precision.py [work] [steps] [small]`, small: without the large
-system. Times are the least of several of the thread's processor time, integrators and
-solvers in turns within one run.
+    python test/benchmark/work_precision.py [work] [steps] [small]
+
+small: without the large system. Times are the least of several of the thread's processor time,
+integrators and solvers in turns within one run: there is a table after every round.
 """
 
-import sys
+import argparse
 
 import numpy as np
+from sizes import sized
 
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
 from nh_control.integrators.composition import composition
@@ -30,9 +32,14 @@ from nh_control.systems.chaotic_quartic import (
 from nh_control.systems.quadrotor_payload import quadrotor_payload
 
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
-ROUNDS = 3
-DURATION = 10.0
+ROUNDS = sized(3, 1)
+DURATION = sized(10.0, 1.0)
 STEP = 0.01
+PARTS = ("work", "steps", "small")
+BASIC = "nonholonomic_midpoint"
+TIMED = sized(INTEGRATORS, {BASIC: INTEGRATORS[BASIC]})
+"""Methods a step of which is timed."""
+SOLVERS = sized(("DOP853", "RK45", "LSODA"), ("DOP853",))
 
 
 def moving(system, q, v, u=None) -> Motion:
@@ -83,18 +90,18 @@ def methods() -> dict:
     """Integrators of order 4 and more, compositions with fewer substeps among them."""
     chosen = {name: one for name, one in INTEGRATORS.items() if one.order >= 4}
     for order, substeps in ((6, 7), (8, 15)):
-        one = composition(INTEGRATORS["nonholonomic_midpoint"], order, substeps)
+        one = composition(INTEGRATORS[BASIC], order, substeps)
         chosen[one.name] = one
-    return {"nonholonomic_midpoint": INTEGRATORS["nonholonomic_midpoint"], **chosen}
+    return {BASIC: INTEGRATORS[BASIC], **sized(chosen, {})}
 
 
 def work(name: str, motion: Motion) -> None:
     """Print the least times at which each method reaches errors, all in turns."""
+    print(f"\n{name}: a reference of {motion.duration:g} s", flush=True)
     reference = Reference(motion)
     fitting = {n: one for n, one in methods().items() if one.takes(motion.system)}
-    solvers = ("DOP853", "RK45", "LSODA")
-    best: dict[str, list[float]] = {n: [np.inf] * len(AT) for n in (*fitting, *solvers)}
-    for _ in range(ROUNDS):
+    best: dict[str, list[float]] = {n: [np.inf] * len(AT) for n in (*fitting, *SOLVERS)}
+    for k in range(ROUNDS):
         for n in best:
             points = (
                 work_precision(reference, fitting[n], 0.05)
@@ -102,22 +109,21 @@ def work(name: str, motion: Motion) -> None:
                 else solver_precision(reference, n, 0.05)
             )
             best[n] = [min(b, seconds_at(points, e)) for b, e in zip(best[n], AT)]
-    print(f"\n{name}, {motion.duration:g} s: ms for an error of the last configuration of")
-    print(f"(the reference's uncertainty: {reference.uncertainty:.1e})")
-    print(f"{'':34}" + "".join(f"{e:>10.0e}" for e in AT))
-    for n, times in best.items():
-        print(f"{n:34}" + "".join(f"{1e3 * t:10.3f}" for t in times))
+        print(f"\n{name}, {motion.duration:g} s: ms for an error of the last configuration of")
+        print(f"(the reference's uncertainty: {reference.uncertainty:.1e}; {k + 1} of {ROUNDS})")
+        print(f"{'':34}" + "".join(f"{e:>10.0e}" for e in AT))
+        for n, times in best.items():
+            print(f"{n:34}" + "".join(f"{1e3 * t:10.3f}" for t in times), flush=True)
 
 
-def steps(sizes: tuple[int, ...]) -> None:
-    """Print us a step of every integrator on the snakeboard and on the chaotic quartic systems of
-    these sizes, in one run, method by method: the large ones take minutes to compile.
+def steps(motions: dict[str, Motion], integrators: dict) -> None:
+    """Print us a step of integrators on these motions, in one run, method by method: large systems
+    take minutes to compile.
     """
-    motions = {"snakeboard": board()} | {f"chaotic {n}": chaotic(n) for n in sizes}
     print(f"us a step, h = {STEP:g} s, within a native trajectory; (numbers of a state, unknowns)")
     print(f"{'':34}" + "".join(f"{name:>20}" for name in motions), flush=True)
-    tables = (method_table(INTEGRATORS, motion, STEP) for motion in motions.values())
-    for name, rows in zip(INTEGRATORS, zip(*tables)):
+    tables = (method_table(integrators, motion, STEP) for motion in motions.values())
+    for name, rows in zip(integrators, zip(*tables)):
         cells = (
             "-" if row.refused else f"{row.microseconds:.2f} ({row.state_size}, {row.unknowns})"
             for row in rows
@@ -125,15 +131,22 @@ def steps(sizes: tuple[int, ...]) -> None:
         print(f"{name:34}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
 
 
-def main(parts: list[str]) -> None:
-    if not parts or "steps" in parts:
-        steps((3, 30))
-    if "small" in parts:
-        steps((3,))
-    if not parts or "work" in parts:
-        for motion in (board, free_payload, hanging_payload):
+def main() -> None:
+    """What is quick comes first."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    args = parser.parse_args()
+    if unknown := {*args.parts} - {*PARTS}:
+        parser.error(f"unknown parts {sorted(unknown)}; choose of {', '.join(PARTS)}")
+    parts = {*args.parts} or {"work", "steps"}
+    if {"steps", "small"} & parts:
+        steps({"snakeboard": board(), "chaotic 3": chaotic(3)}, TIMED)
+    if "work" in parts:
+        for motion in sized((board, free_payload, hanging_payload), (board,)):
             work(motion.__name__.replace("_", " "), motion())
+    if "steps" in parts:
+        steps({"chaotic 30": chaotic(sized(30, 4))}, TIMED)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

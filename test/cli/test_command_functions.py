@@ -1,5 +1,6 @@
 """What the command's functions do alone, without a run: what is chosen, exit codes, Ctrl-C."""
 
+import re
 import signal
 from types import SimpleNamespace
 
@@ -31,15 +32,72 @@ def test_steps_of_comparisons_are_a_fiftieth_of_a_second_unless_said():
         assert arguments.parse([command, "snakeboard", "--step", "0.1"]).step == 0.1
 
 
-def test_the_table_of_integrators_has_a_column_for_everything_and_a_row_for_each(capsys):
+def test_the_tables_of_integrators_have_a_column_for_everything_and_a_row_for_each(capsys):
     rows = [MethodRow(INTEGRATORS[name]) for name in ("midpoint", "rdp_exp")]
     assert list(comparing._watched(rows, 2)) == rows
     assert capsys.readouterr().err.endswith("\r" + " " * 60 + "\r")  # nothing of it stays
-    comparing._print_table([comparing._values(row, measured=False) for row in rows])
-    head, *lines = capsys.readouterr().out.splitlines()
-    first_words = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert head.split() == ["name", "order", "kind", "symmetric", "preserves", "source"]
-    assert first_words == ["midpoint", "rdp_exp"]
+    comparing._print_methods([comparing._values(row, measured=False) for row in rows])
+    numbers, words = capsys.readouterr().out.split("\n\n")
+    for text, columns in (
+        (numbers, ["name", "order", "kind", "symmetric"]),
+        (words, ["name", "preserves", "source"]),
+    ):
+        head, *lines = text.splitlines()
+        first_words = [line.split()[0] for line in lines if not line.startswith(" ")]
+        assert head.split() == columns
+        assert first_words == ["midpoint", "rdp_exp"]
+
+
+def cells(text):
+    """Words of the cells of a table by its rows' and columns' names; cells are as wide as their
+    columns, and may go on in further lines.
+    """
+    head, *lines = text.splitlines()
+    starts = [m.start() for m in re.finditer(r"(?<=\s)\S|^\S", head)]
+    table = {}
+    for line in lines:
+        parts = [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None])]
+        if parts[0]:
+            table[parts[0]] = row = [[] for _ in starts]
+        for cell, part in zip(row, parts):
+            cell += part.split()
+    return {name: dict(zip(head.split(), row)) for name, row in table.items()}
+
+
+def test_every_cell_of_the_table_of_integrators_is_readable_at_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["integrators"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80 and "…" not in out
+    numbers, words = map(cells, out.split("\n\n"))
+    assert list(numbers) == list(words) == list(INTEGRATORS)
+    for name, one in INTEGRATORS.items():
+        assert numbers[name]["order"] == [str(one.order)]
+        assert numbers[name]["kind"] == ["explicit" if one.explicit else "implicit"]
+        assert numbers[name]["symmetric"] == ["yes" if one.symmetric else "no"]
+        assert words[name]["preserves"] == ", ".join(one.preserves).split()
+        assert words[name]["source"] == one.source.split()
+
+
+def test_numbers_of_measured_integrators_are_readable_at_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    longest = max(INTEGRATORS, key=len)
+    rows = [
+        MethodRow(INTEGRATORS[longest], "", 26, 1104, 12345.67),
+        MethodRow(INTEGRATORS["rk4"], "", 10, 0, 0.31),
+        MethodRow(INTEGRATORS["rkmk4_projected"], "has no holonomic constraints"),
+    ]
+    comparing._print_methods([comparing._values(row, measured=True) for row in rows])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    lines = [line.split() for line in out.split("\n\n")[0].splitlines()[-3:]]
+    assert lines == [
+        [longest, str(INTEGRATORS[longest].order), "implicit", "yes", "26", "1104", "12345.67"],
+        ["rk4", "4", "explicit", "no", "10", "0", "0.31"],
+        ["rkmk4_projected", "4", "explicit", "no", "-", "-", "-"],
+    ]
+    for word in ("has", "no", "holonomic", "constraints"):
+        assert word in out.split("\n\n")[1].split()
 
 
 # --- list ----------------------------------------------------------------------------------------
@@ -165,7 +223,7 @@ def test_a_second_ctrl_c_does_not_wait_and_one_after_the_end_is_nobody_s(set_han
     ):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
-    assert interruption.requested and not interruption._repeating.is_alive()
+    assert interruption.requested and not interruption._again.repeating
     interruption._on_signal(signal.SIGINT, None)  # one that was still on its way
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
         with interruption.waiting():

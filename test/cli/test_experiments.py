@@ -186,10 +186,10 @@ def test_what_is_monitored_is_that_of_the_plant_in_every_step():
 
 
 def test_errors_are_those_of_the_loop_that_is_asked_for_in_what_is_tracked():
-    Q = np.diag([1.0, 0.0, 4.0, 1.0])
+    tracked = np.array([True, False, True])
     e = SimpleNamespace(
         model=SimpleNamespace(system=SimpleNamespace(space=SimpleNamespace(nv=3))),
-        scenario=SimpleNamespace(weights=(Q, None, None)),
+        scenario=SimpleNamespace(tracked=lambda space: tracked),
     )
     mine, other = (
         SimpleNamespace(errors=np.array([[3.0, 9.0, 4.0, 9.0]]) * size) for size in (1.0, 2.0)

@@ -26,7 +26,6 @@ from nh_control.figures import (
 )
 from nh_control.figures import path as paths
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
 from nh_control.runs.comparison import Drift
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.motion import Motion
@@ -104,11 +103,7 @@ TOWING = Scenario(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def interpreted():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
-        yield
+pytestmark = pytest.mark.usefixtures("module_interpreted")
 
 
 def ran(scenario, **options):
@@ -117,7 +112,7 @@ def ran(scenario, **options):
 
 
 @pytest.fixture(scope="module")
-def towed():
+def towed(module_interpreted):
     """With a rope twice as long as the model's."""
     options = PlantOptions(parameters={"length": 1.0})
     return ran(TOWING, options=options, perturbation=Displacement(0.2, 0.1))
@@ -159,6 +154,37 @@ def test_a_scene_is_of_the_plant_and_closes_its_outline(towed):
     bare = replace(TOWING, visual=None)
     seen = scene.scene(replace(towed.experiment, scenario=bare), x)
     assert len(seen.axes) == 6 and not seen.solids  # without a look, of all bodies
+
+
+def test_a_planar_body_without_a_visual_model_is_drawn_by_its_axes():
+    """x forward in the direction of its heading, y to its left."""
+    sled = nh.System("sled", nh.SE2(), lambda q, v: ca.sumsqr(v) / 2, inputs=("push",),
+                     force=lambda q, v, u: ca.vertcat(0, u, 0))  # fmt: skip
+    bare = ran(
+        Scenario(
+            name="sled",
+            title="A sled",
+            parameters=None,
+            make_system=lambda parameters: sled,
+            integrators={"midpoint": midpoint},
+            references={"slide": lambda m: m.simulate(m.state([0.3, 1.0, 2.0], [1.0, 0.5, 0.1]),
+                                                      np.zeros((10, 1)))},
+            weights=(np.eye(6), np.eye(1), np.eye(6)),
+            body=Body("base_link", "odom"),
+            step_s=0.05,
+        )
+    )  # fmt: skip
+    x = bare.loop.trajectory.states[-1]
+    names = bare.experiment.model.state_names
+    theta, *place = (x[names.index(name)] for name in bare.experiment.scenario.body.coordinates)
+    forward, left, _ = (axis for axis, _ in scene.scene(bare.experiment, x).axes)
+    turn = [[np.cos(theta), np.sin(theta)], [-np.sin(theta), np.cos(theta)]]
+    for axis, direction in zip((forward, left), turn):
+        np.testing.assert_allclose(axis[0], [*place, 0.0])
+        np.testing.assert_allclose(axis[1, :2] - axis[0, :2], scene.AXIS_M * np.array(direction))
+    shown = [np.array(one.get_data()).T for one in paths.path(bare).axes[0].lines]
+    first = scene.scene(bare.experiment, bare.loop.trajectory.states[0])
+    assert all(among(axis[:, :2], shown) for axis, _ in first.axes)
 
 
 def test_a_trail_is_that_of_the_plant_where_its_parameters_are_others():
@@ -347,7 +373,7 @@ def test_gusts_end_with_the_run_and_are_named_once(towed):
 
 
 @pytest.fixture(scope="module")
-def rolled():
+def rolled(module_interpreted):
     """A point on a sphere, which has one number more than its tangents."""
     ball = nh.System(
         name="ball",

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,7 +67,7 @@ def at_once(monkeypatch):
 
 def test_a_run_is_over_when_the_plant_has_ended_well(tmp_path):
     nodes, told = Nodes(tmp_path, plant=[None, None, None, 0], tracker=[None]), []
-    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert launcher._monitor(nodes.by_name, lambda: told.append(1), threading.Event())
     assert told
 
 
@@ -75,11 +76,11 @@ def test_it_runs_once_all_but_the_display_have_said_something(tmp_path):
     nodes, told = Nodes(tmp_path, **codes), []
     nodes.by_name["display"].log.write_text("")
     nodes.by_name["tracker"].log.write_text("")
-    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert launcher._monitor(nodes.by_name, lambda: told.append(1), threading.Event())
     assert not told
     nodes = Nodes(tmp_path, **{**codes, "plant": [None, None, None, None, 0]})
     nodes.by_name["display"].log.write_text("")
-    launcher._monitor(nodes.by_name, lambda: told.append(1))
+    assert launcher._monitor(nodes.by_name, lambda: told.append(1), threading.Event())
     assert told
 
 
@@ -95,7 +96,7 @@ def test_it_runs_once_all_but_the_display_have_said_something(tmp_path):
 def test_a_node_that_ends_too_soon_is_named_with_the_end_of_its_log(codes, reason, tmp_path):
     left = iter(range(100))  # how often it may look
     with pytest.raises(NodeFailed) as failed:
-        launcher._monitor(Nodes(tmp_path, **codes).by_name, lambda: next(left))
+        launcher._monitor(Nodes(tmp_path, **codes).by_name, lambda: next(left), threading.Event())
     assert failed.value.reason == reason
     assert str(failed.value).startswith(f"{reason}; the end of {tmp_path}")
     assert str(failed.value).endswith(":\nthe tail")
@@ -103,11 +104,9 @@ def test_a_node_that_ends_too_soon_is_named_with_the_end_of_its_log(codes, reaso
 
 def test_the_recorder_ends_after_the_others(tmp_path):
     nodes = Nodes(tmp_path, recorder=[None], plant=[None], tracker=[None])
-    before = signal.getsignal(signal.SIGINT)
     launcher._end(nodes.by_name)
     assert sorted(nodes.signals[:2]) == [("plant", "SIGINT"), ("tracker", "SIGINT")]
     assert nodes.signals[2:] == [("recorder", "SIGINT")]
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_who_does_not_end_is_told_more_loudly(tmp_path):
@@ -131,10 +130,11 @@ def test_the_nodes_of_a_run_are_started_watched_and_ended(
 ):
     started, over = [], []
 
-    def watch(nodes, running):
+    def watch(nodes, running, interrupted):
         assert list(nodes) == names
         if not ended:
             signal.raise_signal(signal.SIGTERM)
+        return not interrupted.is_set()
 
     monkeypatch.setattr(launcher, "parameters", lambda *_: {"scenario": "arm"})
     monkeypatch.setattr(launcher, "_Node", lambda *given: started.append(given))
@@ -192,10 +192,37 @@ def test_all_that_the_nodes_import_is_asked_for():
     assert used - {"simulation_interfaces"} == set(launcher.PACKAGES)  # which may be missing
 
 
-def test_signals_interrupt_a_run_and_are_as_before_afterwards():
+def test_signals_are_noticed_by_a_run_and_are_as_before_afterwards():
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     for number in numbers:
-        with pytest.raises(KeyboardInterrupt), launcher._signals_interrupt():
+        with launcher._signals_noticed() as noticed:
+            assert not noticed.is_set()
             signal.raise_signal(number)
+            assert noticed.is_set()
         assert [signal.getsignal(one) for one in numbers] == before
+
+
+@pytest.mark.parametrize("started", [1, 2, 3])
+def test_a_signal_within_the_start_of_a_node_ends_all_that_were_started(
+    started, monkeypatch, tmp_path
+):
+    """No further one is started, and those that were are known."""
+    begun, over = [], []
+
+    def begin(name, *_):
+        begun.append(name)
+        if len(begun) == started:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # who is in a hurry
+        return name
+
+    def end(nodes):
+        signal.raise_signal(signal.SIGINT)  # does not keep it from its work
+        over.append(list(nodes))
+
+    monkeypatch.setattr(launcher, "parameters", lambda *_: {})
+    monkeypatch.setattr(launcher, "_Node", begin)
+    monkeypatch.setattr(launcher, "_end", end)
+    assert launcher.run(None, Options(), tmp_path) is False
+    assert over == [begun] and begun == ["recorder", "plant", "tracker"][:started]

@@ -15,7 +15,6 @@ from nh_control.cli import main
 from nh_control.command import identifying, replaying
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.numerics import compiled
 from nh_control.runs import launcher, stored
 from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
@@ -78,9 +77,7 @@ def run():
     states = []
     x, model = experiment.x0, experiment.model
     decoder = StateDecoder(scenario, model.system.space)
-    with pytest.MonkeyPatch.context() as patch:  # a plant of few steps is not compiled
-        patch.setattr(compiled, "compiler", lambda: None)
-        loop = experiment.run()
+    loop = experiment.run()
     for x in loop.trajectory.states:
         at = model.configuration(x), model.velocity(x)
         states.append(decoder.carried(experiment.plant_parameters, *at))

@@ -10,7 +10,6 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.numerics import compiled
 from nh_control.runs import output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.recording import COUNTS, JITTER, Recording
@@ -219,9 +218,7 @@ def windy():
         (fault.parse("rotor_torque:lag=0.02"),),
     )  # fmt: skip
     experiment = Experiment.make(scenarios.get("snakeboard"), options=options, duration_s=0.2)
-    with pytest.MonkeyPatch.context() as patch:  # a plant of few steps is not compiled
-        patch.setattr(compiled, "compiler", lambda: None)
-        return Result(experiment, experiment.run(), experiment.run(feedback=False), 1.0)
+    return Result(experiment, experiment.run(), experiment.run(feedback=False), 1.0)
 
 
 def test_a_run_of_another_plant_with_wind_and_faults_is_read_back(windy):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -249,3 +250,50 @@ def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
     assert 0 < summary["steps"] < summary["steps_planned"]
     assert "condition number" in summary["stopped"]
     assert not alive(tmp_path)
+
+
+INTERRUPTED = """
+import signal
+from nh_control.runs import launcher
+begin, begun = launcher._Node.__init__, []
+def interrupted(node, *given):
+    begin(node, *given)
+    begun.append(node)
+    if len(begun) == {count}:
+        signal.raise_signal(signal.SIGINT)
+launcher._Node.__init__ = interrupted
+"""
+"""Before the command: Ctrl-C at the start of a node, before or after it could record anything."""
+
+
+@ros
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_ctrl_c_while_nodes_start_is_an_interruption_and_leaves_nothing(count, tmp_path):
+    given = ("--no-plots", "--no-display", "--output", "out")
+    before = INTERRUPTED.format(count=count)
+    done = nh_control("run", "pendulum_swing_up", *given, cwd=tmp_path, before=before)
+    assert done.returncode == 130, done.stderr
+    assert "error" not in done.stderr and "Traceback" not in done.stderr
+    assert not alive(tmp_path)
+
+
+@ros
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["cart_pole", "snakeboard"])
+def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(scenario, tmp_path):
+    """From the first line of the command on, also within IPOPT and the start of the nodes."""
+    rng = random.Random()
+    reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
+    for i in range(10):
+        wait_s = rng.uniform(0.0, 8.0)
+        before = (
+            "import _thread, threading; "
+            f"threading.Thread(target=lambda: (__import__('time').sleep({wait_s}), "
+            "_thread.interrupt_main()), daemon=True).start(); import nh_control.cli; "
+        )
+        given = ("run", scenario, *reference, "--no-plots", "--no-display", "--output", f"out{i}")
+        cache = {"NH_CONTROL_CACHE": str(tmp_path / f"cache{i}")} if i == 0 else {}
+        done = nh_control(*given, cwd=tmp_path, before=before, **cache)
+        print(f"{wait_s:.3f} s: {done.returncode}\n{done.stderr}")
+        assert done.returncode == 130 and "Traceback" not in done.stderr
+        assert not alive(tmp_path)

@@ -12,7 +12,7 @@ from nh_control import scenarios
 from nh_control.figures import spatial, style, turning
 from nh_control.figures.scene import Scene, _axes, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import BodyState
+from nh_control.scenarios.visual_model import Pose
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def test_axes_in_space_have_few_ticks_and_a_figure_as_high_as_they_need():
 def test_body_axes_begin_in_the_body_and_point_along_it():
     half = np.sqrt(0.5)
     turned = np.array([half, 0, 0, half])
-    body = BodyState("box", "odom", np.array([1.0, 2, 3]), turned, np.zeros(3), np.zeros(3))
-    for (line, _), direction in zip(_axes(body), ([0, 1, 0], [-1, 0, 0], [0, 0, 1])):
-        np.testing.assert_array_equal(line[0], body.position)
+    pose = Pose(np.array([1.0, 2, 3]), quat2mat(turned))
+    for (line, _), direction in zip(_axes(pose), ([0, 1, 0], [-1, 0, 0], [0, 0, 1])):
+        np.testing.assert_array_equal(line[0], pose.position)
         length = np.linalg.norm(line[1] - line[0])
         np.testing.assert_allclose((line[1] - line[0]) / length, direction, atol=1e-12)
 

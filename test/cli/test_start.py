@@ -16,8 +16,12 @@ import signal, sys
 from importlib.abc import MetaPathFinder
 class Interrupt(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "numpy":
-            signal.raise_signal(signal.{signal})
+        self.count = getattr(self, "count", 0) + 1
+        if self.count == {count}:
+            try:
+                signal.raise_signal(signal.{signal})
+            except BaseException:
+                pass  # as within the start of an extension module
 sys.meta_path.insert(0, Interrupt())
 from nh_control.ros.nodes import start
 sys.exit(start.{node}())
@@ -26,8 +30,10 @@ sys.exit(start.{node}())
 
 @pytest.mark.parametrize("node", ["plant", "tracker", "display", "recorder", "shadow"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_early_signals_end_a_node_quietly(node, number, tmp_path):
-    code = IMPORTING.format(signal=number.name, node=node)
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.slow)])
+def test_early_signals_end_a_node_quietly(node, number, count, tmp_path):
+    """Also at an import that drops what a handler raises."""
+    code = IMPORTING.format(signal=number.name, node=node, count=count)
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -38,3 +44,19 @@ def test_early_signals_end_a_node_quietly(node, number, tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+SLOW_IMPORTS = ("scipy.integrate", "scipy.optimize", "scipy.interpolate", "scipy.spatial", "rich")
+"""What takes as long to import as all else that a tracker needs."""
+
+
+def test_a_tracker_imports_nothing_that_it_does_not_need():
+    """It is to be back soon after it was killed."""
+    code = (
+        "import sys, nh_control.ros.nodes.tracker\n"
+        f"print([name for name in {SLOW_IMPORTS} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

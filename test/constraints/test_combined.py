@@ -4,13 +4,13 @@ moves: second order against equations by hand, constraints at round-off, exact d
 
 import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
 from combined import CASES
+from interpreting import made_once_each_way
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from differences import jacobian, second_derivative  # noqa: E402
@@ -25,7 +25,6 @@ from nh_control.integrators import (  # noqa: E402
 )
 from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
-from nh_control.numerics import compiled  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 """A few steps of systems that nothing else takes are not worth compiling."""
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 T, STEPS = 1.0, (20, 40, 80, 160)
 
 
-@cache
+@made_once_each_way
 def discrete(name):
     return nonholonomic_midpoint(CASES[name].system, T / STEPS[0])
 
@@ -75,11 +74,10 @@ def test_second_order_in_configuration_and_velocity(name):
 
 @pytest.mark.parametrize("method", ("cf4", "rkmk4"))
 @pytest.mark.parametrize("name", CASES)
-def test_lie_group_methods_have_their_order(name, method, monkeypatch):
+def test_lie_group_methods_have_their_order(name, method, interpreted):
     """Multipliers of holonomic constraints at the level of accelerations, and velocities that keep
     the velocity constraints.
     """
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     case, end, errors, steps = CASES[name], 0.4, [], (12, 16, 24, 32)
     base, space = INTEGRATORS[method].make(case.system, end), case.system.space
     q, v = case.solution(end)

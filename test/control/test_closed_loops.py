@@ -9,6 +9,7 @@ import pytest
 
 import nh_control as nh
 from nh_control.control import LqrTracker, closed_loop
+from nh_control.control.damping import DAMPING_S
 from nh_control.control.law import times
 from nh_control.discrete.plant import advance
 from nh_control.integrators import INTEGRATORS
@@ -188,7 +189,7 @@ def sledding(steps, **more):
 
 
 def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpreted):
-    """Without `hold` they are no forces, not the last ones, and prescribed coordinates stay."""
+    """They are no forces, not the last ones, and prescribed coordinates stay."""
     experiment = sledding(15)
     open_loop = experiment.run(feedback=False)
     inputs = Result(experiment, open_loop, None, 0.0).feedforward
@@ -196,12 +197,18 @@ def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpret
     assert inputs[9].tolist() == [-1.0, 0.2] and inputs[10:].tolist() == 5 * [[0.0, 0.2]]
 
 
-def test_natively_a_reference_that_is_over_leaves_no_forces_either(monkeypatch):
+def test_natively_a_reference_that_is_over_is_damped_as_well(monkeypatch):
+    """Python takes the steps after the end, of which each takes h / 0.2 s of the momentum away;
+    without feedback it takes none.
+    """
     experiment = sledding(15, integral=True)
     native, python, from_python = both(monkeypatch, lambda: experiment.run(True))
     assert_same(native, python)
-    assert from_python == 0 and abs(native.trajectory.inputs[9, 0] + 1.0) < 1e-3
-    assert native.trajectory.inputs[10:].tolist() == 5 * [[0.0, 0.2]]
+    assert from_python == 5 and abs(native.trajectory.inputs[9, 0] + 1.0) < 1e-3
+    momenta, inputs = native.trajectory.states[10:15, 2], native.trajectory.inputs[10:]
+    np.testing.assert_allclose(inputs[:, 0], -momenta / DAMPING_S, rtol=1e-9, atol=1e-12)
+    assert (np.abs(momenta) > 1e-5).all() and inputs[:, 1].tolist() == 5 * [0.2]
+    assert both(monkeypatch, lambda: experiment.run(False))[2] == 0
 
 
 def test_a_prediction_that_fails_is_forgotten_as_in_python(monkeypatch):

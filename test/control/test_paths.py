@@ -85,3 +85,11 @@ def test_a_figure_of_eight_has_its_length_width_and_largest_speed():
     np.testing.assert_allclose(jets[[0, -1], 0], [[0.0, 0.0, 0.3]] * 2, atol=1e-9)
     speed, aside = np.linalg.norm(jets[:, 1], axis=1), np.abs(jets[:, 0, 0])
     assert speed.max() == pytest.approx(0.8, rel=1e-4) and aside[speed.argmax()] < 0.01
+
+
+def test_jets_at_many_times_are_those_at_each():
+    """To the bit: they come from one call."""
+    path, times = paths.figure_of_eight(3.0, 2.0, 2.0, 2, 3.0, 1.0), np.linspace(-0.1, 25.0, 7)
+    each = [path.jets([t])[0] for t in times]
+    np.testing.assert_array_equal(path.jets(times), each)
+    assert path.jets(times[:0]).shape == (0, paths.ORDER + 1, 3)

@@ -240,10 +240,11 @@ def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
     assert owner.sequence.target(15) == 0.0
 
 
-def test_an_error_in_planning_is_not_swallowed(owner):
+def test_an_error_in_planning_is_told_to_who_asked_and_not_swallowed(owner):
     owner.replanner.request("goal", lambda k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         owner.serve()
+    assert owner.outcomes == [("goal", "ZeroDivisionError: division by zero")]
 
 
 def test_a_leg_that_is_late_is_planned_again_further_ahead(owner):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import threads
+from interpreting import without_compiler
 
 import nh_control as nh
 from nh_control import multibody as mb
@@ -87,7 +88,7 @@ def test_runs_are_single_closed_loops_to_the_bit(
     if not native:
         monkeypatch.setattr(loops, "native_steps", lambda: None)
     given = dict(parameters=MASSES, disturbances=forces, substeps=2)
-    runs = nh.rollout(plant, starts, tracker, STEPS, **given, threads=1)
+    runs = nh.rollout(plant, starts, tracker, steps=STEPS, **given, threads=1)
     assert len(runs) == RUNS and runs.succeeded.all() and runs.saturated.any()
     for i in range(RUNS):
         own = plant.with_parameters(**{name: values[i] for name, values in MASSES.items()})
@@ -97,21 +98,21 @@ def test_runs_are_single_closed_loops_to_the_bit(
         np.testing.assert_array_equal(runs.errors[i], single.errors)
         np.testing.assert_array_equal(runs.saturated[i], single.saturated)
         np.testing.assert_array_equal(runs.trajectory(i).states, single.trajectory.states)
-    assert_equal(runs, nh.rollout(plant, starts, tracker, STEPS, **given, threads=4))
+    assert_equal(runs, nh.rollout(plant, starts, tracker, steps=STEPS, **given, threads=4))
 
 
-def test_runs_without_a_compiler_are_those_with_one(plant, tracker, starts, forces, monkeypatch):
+def test_runs_without_a_compiler_are_those_with_one(plant, tracker, starts, forces):
     given = dict(parameters=MASSES, disturbances=forces, substeps=2)
-    native = nh.rollout(plant, starts, tracker, STEPS, **given)
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
-    model, system = (
-        nh.midpoint(cart_pole(), 0.02),
-        with_external_forces(cart_pole(), on_coordinates(cart_pole().space)),
-    )
-    other = nh.LqrTracker(
-        model, tracker.reference, *tracker._weights, tracker.limits, 0.3, hold=True
-    )
-    virtual = nh.rollout(nh.midpoint(system, 0.01), starts, other, STEPS, **given)
+    native = nh.rollout(plant, starts, tracker, steps=STEPS, **given)
+    with without_compiler():
+        model, system = (
+            nh.midpoint(cart_pole(), 0.02),
+            with_external_forces(cart_pole(), on_coordinates(cart_pole().space)),
+        )
+        other = nh.LqrTracker(
+            model, tracker.reference, *tracker._weights, tracker.limits, 0.3, hold=True
+        )
+        virtual = nh.rollout(nh.midpoint(system, 0.01), starts, other, steps=STEPS, **given)
     assert model.native() is None
     np.testing.assert_allclose(virtual.states, native.states, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(virtual.saturated, native.saturated)
@@ -132,9 +133,9 @@ def test_trees_of_bodies_run_natively_too(monkeypatch):
     starts = rest + 0.2 * np.random.default_rng(0).normal(size=(RUNS, 4))
     with monkeypatch.context() as patched:
         patched.setattr(loops.Loop, "_step", None)
-        native = nh.rollout(dsys, starts, tracker, STEPS)
+        native = nh.rollout(dsys, starts, tracker, steps=STEPS)
     monkeypatch.setattr(loops, "native_steps", lambda: None)
-    assert_equal(native, nh.rollout(dsys, starts, tracker, STEPS))
+    assert_equal(native, nh.rollout(dsys, starts, tracker, steps=STEPS))
 
 
 def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
@@ -142,7 +143,8 @@ def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
     for name, values in MASSES.items():
         rows[:, plant.system.parameter_names.index(name)] = values
     runs = (
-        nh.rollout(plant, starts[0], tracker, 10, parameters=p, substeps=2) for p in (rows, MASSES)
+        nh.rollout(plant, starts[0], tracker, steps=10, parameters=p, substeps=2)
+        for p in (rows, MASSES)
     )
     assert_equal(*runs)
 
@@ -163,8 +165,8 @@ def test_some_nodes_are_kept(cart, tracker, starts, native, monkeypatch):
     """With what was saturated in any step since."""
     if not native:
         monkeypatch.setattr(loops, "native_steps", lambda: None)
-    whole = nh.rollout(cart, starts, tracker, STEPS)
-    some = nh.rollout(cart, starts, tracker, STEPS, every=15)
+    whole = nh.rollout(cart, starts, tracker, steps=STEPS)
+    some = nh.rollout(cart, starts, tracker, steps=STEPS, every=15)
     np.testing.assert_array_equal(some.states, whole.states[:, ::15])
     np.testing.assert_array_equal(some.errors, whole.errors[:, ::15])
     np.testing.assert_array_equal(some.inputs, whole.inputs[:, ::15])
@@ -177,7 +179,7 @@ def test_open_loops_are_those_of_simulate_to_the_bit(cart, starts):
     inputs = np.random.default_rng(2).normal(size=(RUNS, 12, 1))
     runs = nh.rollout(cart, starts, inputs, parameters=MASSES, every=5)
     shared = nh.rollout(cart, starts, inputs[0], every=5)
-    held = nh.rollout(cart, starts, [0.3], 60)
+    held = nh.rollout(cart, starts, [0.3], steps=60)
     for i in range(RUNS):
         own = cart.with_parameters(**{name: values[i] for name, values in MASSES.items()})
         expected = own.simulate(starts[i], inputs[i], every=5)
@@ -231,7 +233,7 @@ def test_parameters_that_a_system_refuses_fail_their_run(cart, tracker, starts):
 def test_noise_is_a_runs_own_and_does_not_depend_on_the_others(plant, tracker, starts):
     def runs(n, seed=3, **more):
         given = dict(noise=[0.4, 0.0], seed=seed, substeps=2, **more)
-        return nh.rollout(plant, starts[:n], tracker, STEPS, **given)
+        return nh.rollout(plant, starts[:n], tracker, steps=STEPS, **given)
 
     few, more = runs(2, threads=1), runs(4, threads=3)
     np.testing.assert_array_equal(few.states, more.states[:2])
@@ -256,8 +258,8 @@ class Proportional:
 
 def test_other_controllers_run_from_python_in_one_thread(cart, tracker, starts):
     other = Proportional(tracker)
-    runs = nh.rollout(cart, starts[:3], other, 20, threads=4)
-    assert_equal(runs, nh.rollout(cart, starts[:3], tracker, 20))
+    runs = nh.rollout(cart, starts[:3], other, steps=20, threads=4)
+    assert_equal(runs, nh.rollout(cart, starts[:3], tracker, steps=20))
     assert len(other.seen) == 1
 
 
@@ -270,7 +272,7 @@ def test_ctrl_c_ends_all_runs(cart, tracker, starts):
         _thread.interrupt_main()
 
     with pytest.raises(KeyboardInterrupt):
-        nh.rollout(cart, np.tile(starts[0], (1000, 1)), tracker, STEPS, progress=interrupt)
+        nh.rollout(cart, np.tile(starts[0], (1000, 1)), tracker, steps=STEPS, progress=interrupt)
     assert len(ended) < 1000 and python_threads.active_count() == before
 
 
@@ -331,3 +333,12 @@ def test_a_plant_needs_the_inputs_of_the_model(cart, tracker):
     system = nh.System(name="free", space=cart.system.space, lagrangian=lambda q, v: v.T @ v / 2)
     with pytest.raises(ValueError, match="fewer inputs"):
         nh.rollout(nh.midpoint(system, 0.02), np.zeros(4), tracker)
+
+
+def test_no_run_leaves_a_reference_in_motion(cart):
+    """Behind its end nothing would control the motion; `hold` or an end at rest allow it."""
+    moving = cart.simulate([0.0, np.pi, 1.1, 0.0], np.zeros((5, 1)))
+    tracker = nh.LqrTracker(cart, moving, np.eye(4), [[0.1]])
+    assert nh.rollout(cart, moving.states[0], tracker).steps.tolist() == [5]
+    with pytest.raises(ValueError, match="ends in motion after 0.1 s.*not 0.12 s"):
+        nh.rollout(cart, moving.states[0], tracker, steps=6)

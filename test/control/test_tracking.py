@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nh_control.control import LqrTracker
+from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
@@ -122,12 +123,13 @@ def test_commands_stay_within_the_actuators_limits_and_say_so(model, trackers):
     assert (limits[:, 0] <= command.u).all() and (command.u <= limits[:, 1]).all()
 
 
-def test_past_the_end_of_a_reference_in_motion_actuators_are_released_and_longer_runs_refused(
+def test_past_the_end_of_a_reference_in_motion_it_is_damped_and_longer_runs_refused(
     model, trackers
 ):
     tracker = trackers["forward"][True]
     command = tracker.command(len(tracker.reference), tracker.reference.states[-1])
-    assert (command.u == 0).all() and not command.saturated.any()
+    damped = damping_input(model, tracker.reference.states[-1], DAMPING_S)
+    assert (command.u == damped).all() and command.memory is None
     np.testing.assert_allclose(command.error, 0, atol=1e-12)
     assert (
         tracker.steps() == tracker.steps(12.0) == len(tracker.reference)

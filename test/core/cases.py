@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import casadi as ca
 import numpy as np
 import pytest
 from energy_cases import ENERGY, VARIATIONAL
+from interpreting import made_once_each_way
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
@@ -24,7 +23,6 @@ from nh_control.integrators import (
     symplectic_lie_group,
 )
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 from nh_control.systems.rolling_ball import RollingBallParameters
 
@@ -177,24 +175,13 @@ def registered(*more, slow=OWN_TESTS) -> list:
     return cases
 
 
-def without_compiler(monkeypatch, name: str) -> None:
-    """Registered integrators, RDP and one-sided forcing run in CasADi's virtual machine: compiling
-    them all takes minutes.
-    """
-    if name not in ("midpoint", "dla", *RUN_ABOVE):
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
-
-
 def discrete(system: str, method: str, h: float) -> DiscreteSystem:
-    """The discrete system of a pair of names at step h, made once for all steps.
-
-    What a test makes without a compiler is not what another one finds.
-    """
-    return _made(system, method, compiled.compiler()).with_step(h)
+    """The discrete system of a pair of names at step h, made once for all steps."""
+    return _made(system, method).with_step(h)
 
 
-@cache
-def _made(system: str, method: str, _compiler: str | None) -> DiscreteSystem:
+@made_once_each_way
+def _made(system: str, method: str) -> DiscreteSystem:
     return METHODS[method](SYSTEMS[system](), 0.1)
 
 

@@ -1,5 +1,5 @@
 """Systems in which nothing is special, for the energy-preserving and the variational methods, and
-their accurate motions; everything is evaluated in CasADi's virtual machine.
+their accurate motions.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
+from interpreting import made_once_each_way
 from scipy.integrate import solve_ivp
 
 from nh_control.discrete.system import DiscreteSystem
@@ -156,7 +157,7 @@ def system(name: str, damping: float = 0.0, forced: bool = True) -> System:
     return one if forced else replace(one, name=f"{name}_free", inputs=(), force=None)
 
 
-@cache
+@made_once_each_way
 def _made(name: str, method: str) -> DiscreteSystem:
     return INTEGRATORS[method].make(system(name), H)
 

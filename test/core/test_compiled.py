@@ -320,10 +320,7 @@ def test_no_unsafe_floating_point():
     )
 
 
-@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
-def test_functions_check_and_own_their_arrays(native, monkeypatch):
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_functions_check_and_own_their_arrays(interpreted):
     a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 3)
     f = compiled.Functions(
         "probe", [ca.Function("outer", [a, b], [a @ b.T, ca.sum1(b)], ["a", "b"], ["o", "s"])]
@@ -343,8 +340,7 @@ def test_functions_check_and_own_their_arrays(native, monkeypatch):
         f("outer", 1.0, np.zeros(3))
 
 
-def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not(interpreted):
     a = ca.SX.sym("a")
     f = compiled.Functions("probe", [ca.Function("twice", [a], [2 * a], ["a"], ["o"])])
     assert f("twice", 1.5)[0] == f("twice", [1.5])[0] == 3.0
@@ -353,13 +349,13 @@ def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not(monkeypatch):
             f("twice", wrong)
 
 
+@NEED_COMPILER
 def test_large_functions_are_compiled_at_a_lower_level(monkeypatch):
     """Whose instructions are counted with those of what they call."""
     a = ca.SX.sym("a", 3)
     inner = ca.Function("inner", [a], [ca.sin(a) * a])
     f = ca.Function("outer", [a], [inner(a) + 1.0], {"cse": False})
     levels = []
-    monkeypatch.setattr(compiled, "compiler", lambda: "cc")
     monkeypatch.setattr(
         compiled,
         "_load",
@@ -372,13 +368,10 @@ def test_large_functions_are_compiled_at_a_lower_level(monkeypatch):
     assert levels == ["-O2", "-O1"]
 
 
-@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
-def test_steps_are_pure(native, monkeypatch):
+def test_steps_are_pure(interpreted):
     """Same arguments, same bits, whatever was called in between; arguments are not changed and
     results are not shared.
     """
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys, rng = nonholonomic_midpoint(snakeboard(), 0.05), np.random.default_rng(0)
     (x, u), (y, w) = random_point(dsys, rng), random_point(dsys, rng)
     lam = rng.normal(size=dsys.ndx)
@@ -461,16 +454,13 @@ def test_threads_may_share_a_system_before_its_first_step(caplog):
     assert all(np.array_equal(r, results[0]) for r in results)
 
 
-@pytest.mark.parametrize("native", [pytest.param(True, marks=NEED_COMPILER), False])
-def test_steps_and_both_derivatives_run_natively_if_anything_can_be_compiled(native, monkeypatch):
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_steps_and_both_derivatives_run_natively_if_anything_can_be_compiled(interpreted):
     dsys = midpoint(pendulum(), 0.1)
     x, u, lam = np.array([0.3, -0.2]), np.array([0.1]), np.array([1.0, 2.0])
     assert np.isfinite(dsys.linearize(x, u).A).all() and np.isfinite(dsys.hessian(x, u, lam)).all()
     engine = dsys._code.engine
     for part in ("step", "linearize", "hessian"):
-        assert (getattr(engine, f"_native_{part}") is not None) == native
+        assert (getattr(engine, f"_native_{part}") is None) == interpreted
 
 
 ALL = ("cc", "gcc", "clang", "icc")

@@ -8,7 +8,7 @@ which is of third order in h.
 
 import numpy as np
 import pytest
-from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered, without_compiler
+from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered
 from differences import hessian, jacobian
 
 from nh_control.discrete.results import Linearization
@@ -59,8 +59,7 @@ def local_step(dsys, x, u, x1):
 
 
 @pytest.mark.parametrize("system, method, seed", CASES)
-def test_linearization_is_the_derivative_of_the_step(system, method, seed, monkeypatch):
-    without_compiler(monkeypatch, method)
+def test_linearization_is_the_derivative_of_the_step(system, method, seed, interpreted):
     dsys = discrete(system, method, H)
     x, u = random_point(dsys, np.random.default_rng(seed))
     lin = dsys.linearize(x, u)
@@ -75,9 +74,8 @@ def test_linearization_is_the_derivative_of_the_step(system, method, seed, monke
 
 @pytest.mark.parametrize("system, method, seed", CASES)
 def test_hessian_is_the_second_derivative_of_the_contracted_step(
-    system, method, seed, monkeypatch
+    system, method, seed, interpreted
 ):
-    without_compiler(monkeypatch, method)
     dsys, rng = discrete(system, method, H), np.random.default_rng(100 + seed)
     x, u = random_point(dsys, rng)
     lam = rng.normal(size=dsys.ndx)

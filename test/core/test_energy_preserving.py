@@ -17,6 +17,7 @@ from energy_cases import (
     system,
     turning,
 )
+from interpreting import NATIVELY
 
 from nh_control.geometry.chart import Chart
 from nh_control.geometry.spaces import SE2, Rn
@@ -39,9 +40,9 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (5, 7, 9, 12)}
 FINER = {("suslov", 6): (9, 12, 16, 21)}
 DAMPING = 0.1
-QUICK = [("generic", method) for method in ("mean_value", "gonzalez_r", "gonzalez_f")]
+QUICK = [("double_pendulum", method) for method in ENERGY if method != "gonzalez_f"]
+QUICK += [("generic", method) for method in ("mean_value", "gonzalez_r", "gonzalez_f")]
 QUICK += [("suslov", method) for method in ("gonzalez", "energy_collocation_4")]
-QUICK += [("double_pendulum", method) for method in ENERGY if method != "gonzalez_f"]
 SLOW = [
     (name, method)
     for name in ("generic", "suslov", "body")
@@ -51,10 +52,10 @@ SLOW = [
 BRIEF = ("mean_value", "gonzalez_f", "energy_collocation_4")
 WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
 REVERSIBLE = [pair for pair in QUICK if pair[0] != "generic"]
-DERIVED = [("skate", "itoh_abe")] + [
+DERIVED = [
     pair if pair[0] == "double_pendulum" else pytest.param(*pair, marks=pytest.mark.slow)
     for pair in QUICK + SLOW
-]
+] + [("skate", "itoh_abe")]
 PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
 
 
@@ -224,6 +225,7 @@ def test_derivatives_are_those_of_the_step(name, method):
     assert np.abs(dsys.hessian(x, INPUT, lam) - bend).max() <= 1e-8 * np.abs(bend).max()
 
 
+@pytest.mark.native_twin_slow
 def test_gonzalez_f_leaves_the_constraint_by_the_square_of_the_step():
     """The paper's criticism of (15): p breaks A M^{-1} p = 0 at the nodes, without drifting."""
     worst = []
@@ -309,15 +311,15 @@ def test_systems_that_do_not_fit_are_refused_by_name():
 
 
 @pytest.mark.slow
+@NATIVELY
 @pytest.mark.parametrize("method", [m for m in ENERGY if m != "gonzalez_f"])
 @pytest.mark.parametrize("make", [gearbox, chaotic_quartic])
-def test_energy_over_a_hundred_thousand_steps(make, method, monkeypatch):
+def test_energy_over_a_hundred_thousand_steps(make, method):
     """h = 0.1 s to t = 10^4 s. A state rounds in every step: an angle of size 5 by 4e-16, which a
     slope of H of order one carries into the energy, some 1e-13 after 1e5 independent steps; the
     gearbox has such angles, the chaotic system has not. The many unknowns of collocation leave
     2e-18 of one sign in every step.
     """
-    monkeypatch.undo()
     dsys = INTEGRATORS[method].make(make(), H)
     rng = np.random.default_rng(0)
     nq = dsys.system.space.nq

@@ -269,8 +269,7 @@ def pushed_crane() -> System:
     )
 
 
-def test_forces_are_held_through_the_steps_between_two_inputs(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_forces_are_held_through_the_steps_between_two_inputs(interpreted):
     dsys = midpoint(pushed_crane(), H)
     x = dsys.state([0.2, 0.4], [0.0, 0.0])
     assert dsys.idle(x).tolist() == [0.0, 0.0, 0.4]
@@ -282,9 +281,8 @@ def test_forces_are_held_through_the_steps_between_two_inputs(monkeypatch):
     assert before is x and np.array_equal(end, dsys.step(x, [0.7, 0.1, 1.0]))
 
 
-def test_external_forces_stand_between_the_forces_and_the_prescribed_coordinates(monkeypatch):
+def test_external_forces_stand_between_the_forces_and_the_prescribed_coordinates(interpreted):
     """Inputs of a plant with one force less of its own, and what belongs to them."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys = midpoint(pushed_crane(), H)
     assert with_external(dsys, np.array([1.0, 3.0]), np.array([2.0])).tolist() == [1.0, 2.0, 3.0]
     values = np.array([[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
@@ -292,9 +290,8 @@ def test_external_forces_stand_between_the_forces_and_the_prescribed_coordinates
     assert without_external(dsys, values, 0).tolist() == values.tolist()
 
 
-def test_states_are_the_same_numbers_for_the_same_steps_alone(monkeypatch):
+def test_states_are_the_same_numbers_for_the_same_steps_alone(interpreted):
     """Another step, method or system reads configuration and velocity, off the constraint, too."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys = midpoint(rod(), H)
     x = hanging(0.3, 0.5) * [1.1, 1.1, 1.0, 1.0]
     x = dsys.with_constraint_impulses(x, [0.4])

@@ -11,13 +11,13 @@ from functools import cache
 import continuous
 import numpy as np
 import pytest
-from cases import COMPOSED, ELSEWHERE, discrete, random_phase, registered, without_compiler
+from cases import COMPOSED, ELSEWHERE, discrete, random_phase, registered
+from interpreting import made_once_each_way
 from numpy import cos, sin
 from scipy.integrate import solve_ivp
 
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.numerics import compiled
 
 T, NODES = 1.0, 10
 STEPS = (20, 40, 80, 160)
@@ -73,7 +73,7 @@ def reference(system, forcing):
     return np.hstack([q, motion.momenta(q, qd), motion.velocity(q, qd)])
 
 
-@cache
+@made_once_each_way
 def errors(system, method, forcing, steps=STEPS) -> dict[str, np.ndarray]:
     """Largest errors over the nodes by component name, one for each number of steps."""
     table = []
@@ -122,8 +122,7 @@ def forced_snakeboard(forcing, system, method="", *_):
 
 
 @pytest.mark.parametrize("system, method, forcing", both_forcings(SECOND_ORDER, often))
-def test_second_order_in_every_component(system, method, forcing, monkeypatch):
-    without_compiler(monkeypatch, method)
+def test_second_order_in_every_component(system, method, forcing, interpreted):
     found = errors(system, method, forcing)
     exact = EXACT.get((system, forcing), set())
     for name in exact:
@@ -152,7 +151,6 @@ def test_first_order_where_the_step_is_not_symmetric(
     """ccsk(-v) is not ccsk(v)^{-1}, and alpha = 0.3 is off the middle: the theory gives first
     order in configuration and in momentum.
     """
-    without_compiler(monkeypatch, method)
     found = errors(system, method, forcing, FINER)
     for names in (configuration, momentum):
         assert 0.9 <= slope(norm(found, names), FINER) <= 1.1, names
@@ -293,11 +291,10 @@ HIGH = [name for name in COMPOSED if INTEGRATORS[name].order > 4]
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in HIGH if "nonholonomic" in name])
 @pytest.mark.parametrize("system", ELSEWHERE)
-def test_compositions_of_high_order_have_it_on_all_systems(system, method, monkeypatch):
+def test_compositions_of_high_order_have_it_on_all_systems(system, method, interpreted):
     """By the largest error of all components over their size, but for those that are too smooth
     for the eighth order: round-off from three steps on.
     """
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     order, (q, v, u, end) = INTEGRATORS[method].order, reached(system)
     base, table = discrete(system, method, 0.1), []
     size = np.where(np.arange(len(end)) < len(q), *(max(1, abs(end[i]).max()) for i in _parts(q)))
@@ -322,11 +319,10 @@ def _parts(q):
 @pytest.mark.parametrize(
     "system, method", [case for case in registered() if case.values[1] not in HIGH]
 )
-def test_every_registered_integrator_has_its_order(system, method, monkeypatch):
+def test_every_registered_integrator_has_its_order(system, method, interpreted):
     """In configuration and in momenta, over the four finest steps whose errors stand above the
     reference's accuracy, or exact; and no higher one where nothing is special about the system.
     """
-    without_compiler(monkeypatch, method)
     order, (q, v, u, end) = INTEGRATORS[method].order, reached(system)
     base, split, table = discrete(system, method, 0.1), len(q), []
     for n in LADDERS[order]:

@@ -47,10 +47,7 @@ def test_copies_with_other_numbers_have_arrays_of_their_own():
     assert dsys._motion is not dsys.with_parameters(m=2.0)._motion
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_functions_have_arrays_for_every_thread_and_for_every_loop(native, monkeypatch):
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_functions_have_arrays_for_every_thread_and_for_every_loop(interpreted):
     a = ca.SX.sym("a", 2)
     functions = compiled.Functions("twice", [ca.Function("twice", [a], [2 * a, a.T])])
     one, other = functions.direct("twice"), functions.direct("twice")

@@ -9,7 +9,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered, without_compiler
+from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered
 from differences import derivative, second_derivative
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
@@ -79,11 +79,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("system, method", CASES)
-def test_the_step_by_every_parameter(system, method, monkeypatch):
-    """Natively on the pendulum and on the snakeboard."""
-    without_compiler(monkeypatch, method)
-    if system == "sleigh":
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_the_step_by_every_parameter(system, method, interpreted):
     dsys = discrete(system, method, H)
     check_first(dsys, *random_point(dsys, np.random.default_rng(5)))
 
@@ -120,10 +116,7 @@ SECOND = [
 
 
 @pytest.mark.parametrize("system, method, names", SECOND)
-def test_the_contracted_second_derivative_covers_parameters(system, method, names, monkeypatch):
-    """Natively on the pendulum."""
-    if system == "snakeboard":
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_the_contracted_second_derivative_covers_parameters(system, method, names, interpreted):
     dsys, rng = discrete(system, method, H), np.random.default_rng(8)
     x, u = random_point(dsys, rng)
     lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx + dsys.nu
@@ -147,12 +140,12 @@ def test_the_contracted_second_derivative_covers_parameters(system, method, name
         assert abs(scaled @ full @ scaled - want) <= 1e-6 * max(1.0, abs(want))
 
 
-def test_large_lagrangians_are_differentiated_by_parameters_too(monkeypatch):
-    """Without a compiler: what differs are the expressions."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
-    small = midpoint(lie_cases.discrete("pendulum_2", H).system, H)
+@pytest.mark.native_twin_slow
+@pytest.mark.parametrize("links", [1, 2])
+def test_large_lagrangians_are_differentiated_by_parameters_too(links, monkeypatch, interpreted):
+    small = midpoint(lie_cases.system(f"pendulum_{links}"), H)
     x, u = lie_cases.random_point(small, np.random.default_rng(2), lie_cases.ANYHOW)
-    names, lam = ("masses[0]", "lengths[1]", "h"), np.arange(1.0, small.ndx + 1)
+    names, lam = ("masses[0]", f"lengths[{links - 1}]", "h"), np.arange(1.0, small.ndx + 1)
     monkeypatch.setattr(lagrangian, "LARGE", 0)
     large = midpoint(small.system, H)
     for one in (lambda d: d.linearize(x, u, names).P, lambda d: d.hessian(x, u, lam, None, names)):
@@ -225,9 +218,8 @@ def test_derivatives_by_unknown_parameters_are_refused(interpreted):
         dsys.with_step(0.0)
 
 
-def test_derivatives_by_parameters_are_those_at_the_present_ones(monkeypatch):
+def test_derivatives_by_parameters_are_those_at_the_present_ones(interpreted):
     """Also after they were asked for at others."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     x, u = [0.4, -0.3], [0.2]
     swing = midpoint(pendulum(), 0.1)
     swing.linearize(x, u, ("m", "h"))
@@ -282,9 +274,8 @@ VALUES = {
 
 
 @pytest.mark.parametrize("what", VALUES)
-def test_what_needs_numbers_takes_the_present_ones(what, monkeypatch):
+def test_what_needs_numbers_takes_the_present_ones(what, interpreted):
     """Also after the same was found with others, and without a change to these."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     find, (expected, heavy, light) = VALUES[what]
     system = spring()
     for _ in range(2):
@@ -295,8 +286,7 @@ def test_what_needs_numbers_takes_the_present_ones(what, monkeypatch):
     assert system.with_parameters().parameters == system.parameters == Spring()
 
 
-def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named(interpreted):
     dsys, x, u, lam = midpoint(spring(), H), [0.1, 0.2], [0.3], [1.0, -2.0]
     one, other = (dsys.linearize(x, u, names).P for names in (("mass", "h"), ("h", "mass")))
     np.testing.assert_array_equal(one, other[:, ::-1])

@@ -19,7 +19,6 @@ import linkages  # noqa: E402
 from nh_control.integrators import nonholonomic_midpoint  # noqa: E402
 from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402
-from nh_control.numerics import compiled  # noqa: E402
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard  # noqa: E402
 from nh_control.systems.quadrotor_payload import quadrotor_payload  # noqa: E402
 
@@ -33,9 +32,7 @@ SYSTEMS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def virtual_machine(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def phase(system, rng):

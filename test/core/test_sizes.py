@@ -64,12 +64,12 @@ def test_of_a_large_lagrangian_its_slopes_count_as_arguments(pair, monkeypatch):
 
 
 def test_the_unknowns_add_to_the_sizes():
-    """One row whose own unknown is small beside the other, which counts as SMALL of it at least:
-    what is accepted lies on either side of TARGET times the size.
+    """Every row by its own unknown, however small it is beside the other: the numbers that are
+    accepted lie on either side of TARGET times the size.
     """
     r_z, scale = np.diag([2.0, 3.0]), np.array([5e4, 0.0])
     z = np.array([1e4, 1.0])
-    sizes = scale + np.abs(r_z) @ np.array([1e4, newton.SMALL * 1e4])
+    sizes = scale + np.abs(r_z) @ z
     for factor, iterations in ((0.8, {0}), (1.25, {1, 2})):
         for row in range(2):
             off = np.zeros(2)

@@ -28,6 +28,7 @@ SPACES = {
 }
 SWITCH = float(np.sqrt(smooth.SERIES_BELOW))
 NEARLY_FULL_TURN = 2 * np.pi - 0.01
+TURNING = Product(Rn("z"), SO3("r"), S2("n"))
 GROUPS = list(se2.RETRACTIONS.values())
 NAMES = list(se2.RETRACTIONS)
 
@@ -430,3 +431,19 @@ def test_rates_of_coordinates_are_those_along_the_velocities_of_planar_bodies():
     rates = derivative(lambda t: space.retract(q, t * v), 1e-2)
     np.testing.assert_allclose(frame @ v, rates, atol=1e-10)
     np.testing.assert_allclose(frame @ frame.T, np.eye(5), atol=1e-15)
+
+
+def test_tables_of_configurations_move_row_by_row():
+    """To the bit, in one call."""
+    rng = np.random.default_rng(3)
+    d = rng.normal(size=(4, TURNING.nv))
+    reached = TURNING.retract(TURNING.origin, d)
+    np.testing.assert_array_equal(reached, [TURNING.retract(TURNING.origin, one) for one in d])
+    way = TURNING.local(reached, reached[::-1])
+    rows = [TURNING.local(*pair) for pair in zip(reached, reached[::-1])]
+    np.testing.assert_array_equal(way, rows)
+    assert TURNING.retract(reached[:0], d[:0]).shape == (0, TURNING.nq)
+    with pytest.raises(ValueError, match=r"as many rows, got \[3, 4\]"):
+        TURNING.retract(reached[:3], d)
+    with pytest.raises(ValueError, match=r"argument 2 must have shape \(6,\) or \(N, 6\)"):
+        TURNING.retract(reached, d[:, :5])

@@ -5,12 +5,11 @@ local coordinates, simulate, bad arguments.
 import continuous
 import numpy as np
 import pytest
-from cases import CENTERED, discrete, random_phase, random_point, without_compiler
+from cases import CENTERED, discrete, random_phase, random_point
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint
-from nh_control.numerics import compiled
 from nh_control.systems import snakeboard
 
 H = 0.1
@@ -117,11 +116,10 @@ def test_local_coordinates_of_states(system, method):
         ),
     ],
 )
-def test_two_configurations_tell_the_momentum(system, method, seed, monkeypatch):
+def test_two_configurations_tell_the_momentum(system, method, seed, interpreted):
     """The configurations before and after a step under a known input give back the state after it:
     a tracker without velocities.
     """
-    without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)
     x, u = random_point(dsys, np.random.default_rng(seed))
     x1 = dsys.step(x, u)
@@ -147,7 +145,7 @@ def test_simulate_repeats_step(system, method):
     dsys, rng = discrete(system, method, H), np.random.default_rng(9)
     x, _ = random_point(dsys, rng, steering=0.1)
     inputs = 0.1 * rng.normal(size=(25, dsys.nu))
-    run = dsys.simulate(x, inputs, "test")
+    run = dsys.simulate(x, inputs, name="test")
     assert isinstance(run, Trajectory) and len(run) == 25 and run.name == "test" and run.h == H
     assert run.state_names == dsys.state_names and run.input_names == dsys.inputs
     assert np.array_equal(run.times, H * np.arange(26)) and run.duration == 25 * H
@@ -230,10 +228,7 @@ def test_messages_say_shape_and_place():
         dsys.step(x, u * np.nan)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_energies_of_many_states_are_those_of_each(native, monkeypatch):
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_energies_of_many_states_are_those_of_each(interpreted):
     dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(4)
     states = np.array([random_point(dsys, rng)[0] for _ in range(3)])
     expected = [dsys.energy(x) for x in states]
@@ -246,21 +241,15 @@ def test_energies_of_many_states_are_those_of_each(native, monkeypatch):
         dsys.energies(states)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_an_energy_that_no_number_is_large_enough_for_is_no_error(native, monkeypatch):
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_an_energy_that_no_number_is_large_enough_for_is_no_error(interpreted):
     dsys = discrete("pendulum", "midpoint", H).with_step(H / 2)
     assert not np.isfinite(dsys.energy([0.3, 1e200]))
     some, none = dsys.energies([[0.3, 0.2], [0.3, 1e200]])
     assert some == dsys.energy([0.3, 0.2]) and not np.isfinite(none)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_residuals_of_many_steps_do_not_depend_on_the_order_of_memory(native, monkeypatch):
+def test_residuals_of_many_steps_do_not_depend_on_the_order_of_memory(interpreted):
     """Nor do the states of a trajectory."""
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(5)
     before, after = (np.array([random_point(dsys, rng)[0] for _ in range(3)]) for _ in range(2))
     expected = [dsys.constraint_residual(*pair) for pair in zip(before, after)]
@@ -276,3 +265,45 @@ def test_without_constraints_residuals_have_no_columns():
     assert dsys.constraint_residuals(np.zeros((3, 2)), np.zeros((3, 2))).shape == (3, 0)
     both = dsys.composed((0.5, 0.5), "halves")
     assert both.constraint_residuals(np.zeros((3, 2)), np.zeros((3, 2))).shape == (3, 0)
+
+
+def test_functions_of_states_take_one_state_or_a_table():
+    """A table of the shape (N, nx) gives, row by row, the values of its states."""
+    dsys, rng = discrete("snakeboard", "dla", H), np.random.default_rng(6)
+    table = np.array([random_point(dsys, rng)[0] for _ in range(3)])
+    for function in (dsys.configuration, dsys.velocity, dsys.idle):
+        np.testing.assert_array_equal(function(table), [function(x) for x in table])
+        assert function(table[:0]).shape == (0, len(function(table[0])))
+    steps = np.array([dsys.local(table[0], x) for x in table])
+    np.testing.assert_array_equal(dsys.local(table[0], table), steps)
+    np.testing.assert_array_equal(dsys.local(np.tile(table[0], (3, 1)), table), steps)
+    reached = [dsys.retract(table[0], dx) for dx in steps]
+    np.testing.assert_array_equal(dsys.retract(table[0], steps), reached)
+    assert dsys.local(table[0], table[:0]).shape == (0, dsys.ndx)
+    q, v = dsys.configuration(table), dsys.velocity(table)
+    for inputs in (None, np.ones(dsys.nu), rng.normal(size=(3, dsys.nu))):
+        forces = [inputs] * 3 if np.ndim(inputs) < 2 else inputs
+        np.testing.assert_array_equal(
+            dsys.state(q, v, inputs), [dsys.state(*row) for row in zip(q, v, forces)]
+        )
+    assert dsys.state(q[:0], v[:0]).shape == (0, dsys.nx)
+
+
+@pytest.mark.parametrize("name", ["configuration", "velocity", "idle", "turns", "energies"])
+@pytest.mark.parametrize("shape", [(7,), (9,), (2, 7), (16,), (1, 1, 8), ()])
+def test_another_shape_is_neither_a_state_nor_a_table(name, shape):
+    dsys = discrete("snakeboard", "dla", H)
+    with pytest.raises(ValueError, match=r"shape \(8,\) or a table of states of shape \(N, 8\)"):
+        getattr(dsys, name)(np.zeros(shape))
+
+
+def test_tables_of_other_lengths_do_not_go_together():
+    dsys = discrete("pendulum", "midpoint", H)
+    with pytest.raises(ValueError, match=r"as many rows, got \(3, 2\) and \(2, 2\)"):
+        dsys.local(np.zeros((3, 2)), np.zeros((2, 2)))
+
+
+def test_what_is_no_input_is_not_taken_for_the_name():
+    dsys = discrete("pendulum", "midpoint", H)
+    with pytest.raises(TypeError, match="positional"):
+        dsys.simulate([0.3, 0.0], [0.0], 500)

@@ -9,21 +9,18 @@ import pytest
 from cases import (
     METHODS,
     RDP_METHODS,
-    REGISTERED,
     SYMMETRIC,
     SYSTEMS,
     discrete,
     random_phase,
     random_point,
     registered,
-    without_compiler,
 )
 
 from nh_control.discrete import motion
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum, snakeboard
 
 H = 0.1
@@ -40,12 +37,10 @@ def close(got, want):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
-def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system, seed, monkeypatch):
+def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system, seed, interpreted):
     """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert
-    with multipliers eliminated: one map. (Natively on the snakeboard.)
+    with multipliers eliminated: one map.
     """
-    if system == "sleigh":
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     one, other = discrete(system, "rdp-exp-exact-0.5", H), discrete(system, "dla", H)
     x, u = random_point(one, np.random.default_rng(seed))
     assert close(one.step(x, u), other.step(x, u))
@@ -74,11 +69,10 @@ def test_without_inputs_one_sided_forcing_is_symmetric_forcing(system, method):
     "system, method",
     [("pendulum", "midpoint"), *((s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC)],
 )
-def test_reversibility(system, method, seed, monkeypatch):
+def test_reversibility(system, method, seed, interpreted):
     """A step, the velocity reversed, the same step under the same input, the velocity reversed:
     back at the start.
     """
-    without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)
     n = dsys.system.space.nq
     flip = np.where(np.arange(dsys.nx) < n, 1, -1)
@@ -90,11 +84,10 @@ REVERSIBLE = [case for case in registered() if INTEGRATORS[case.values[1]].symme
 
 
 @pytest.mark.parametrize("system, method", REVERSIBLE)
-def test_reversibility_of_registered_integrators(system, method, monkeypatch):
+def test_reversibility_of_registered_integrators(system, method, interpreted):
     """As above, where an integrator says that it is symmetric; what it keeps beside the momenta
     turns with them or stays.
     """
-    without_compiler(monkeypatch, method)
     dsys = discrete(system, method, H)
     n, m = dsys.system.space.nq, len(dsys.method.memory)
     x, u = random_point(dsys, np.random.default_rng(3))
@@ -105,7 +98,7 @@ def test_reversibility_of_registered_integrators(system, method, monkeypatch):
     assert min(back) <= 1e-11 * (1 + np.abs(x).max()), back
 
 
-@pytest.mark.parametrize("system, name", REGISTERED)
+@pytest.mark.parametrize("system, name", registered(slow=()))
 def test_explicit_integrators_have_no_unknowns(system, name):
     entry = INTEGRATORS[name]
     assert (entry.make(SYSTEMS[system](), H).method.n_z == 0) == entry.explicit
@@ -115,8 +108,7 @@ PLANAR = [case for case in registered() if case.values[0] in ("sleigh", "snakebo
 
 
 @pytest.mark.parametrize("system, method", PLANAR)
-def test_registered_integrators_know_the_symmetry_of_the_plane(system, method, monkeypatch):
-    without_compiler(monkeypatch, method)
+def test_registered_integrators_know_the_symmetry_of_the_plane(system, method, interpreted):
     dsys, rng = discrete(system, method, H), np.random.default_rng(4)
     (x, u), g, pose = random_point(dsys, rng), rng.uniform(-3, 3, 3), {"sleigh": 0}.get(system, 2)
     assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
@@ -140,9 +132,8 @@ def moved(x, pose, g):
         for seldom in [seed or (where[0] == "sleigh" and method not in ("dla", *SOME))]
     ],
 )
-def test_symmetry_under_planar_motions(system, pose, method, seed, monkeypatch):
+def test_symmetry_under_planar_motions(system, pose, method, seed, interpreted):
     """Steps commute with moving the plane, and A, B, which live in body frames, do not change."""
-    without_compiler(monkeypatch, method)
     dsys, rng = discrete(system, method, H), np.random.default_rng(seed)
     x, u = random_point(dsys, rng)
     g = rng.uniform(-3, 3, 3)

@@ -19,10 +19,8 @@ NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compi
 INPUTS = 1e-3 * np.random.default_rng(0).normal(size=(40, 2))
 
 
-@pytest.fixture(params=[pytest.param(True, marks=NATIVE), False], ids=["native", "virtual"])
-def board(request, monkeypatch) -> DiscreteSystem:
-    if not request.param:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+@pytest.fixture
+def board(interpreted) -> DiscreteSystem:
     return nonholonomic_midpoint(snakeboard(), 0.05)
 
 
@@ -46,7 +44,7 @@ def stepped(dsys: DiscreteSystem, x: np.ndarray, inputs) -> np.ndarray:
 def test_a_trajectory_is_a_loop_of_steps_to_the_bit(board, monkeypatch):
     monkeypatch.setattr(simulation, "CHUNK", 7)
     x, before = start(board), INPUTS.copy()
-    run = board.simulate(x, INPUTS, "swim")
+    run = board.simulate(x, INPUTS, name="swim")
     assert np.array_equal(run.states, stepped(board, x, INPUTS)) and run.name == "swim"
     assert np.array_equal(run.inputs, before) and np.array_equal(x, start(board))
 

@@ -9,11 +9,13 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.discrete import system as discrete_system
+from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
-from nh_control.integrators import midpoint
+from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.states import turn
 from nh_control.mechanics.system import System
+from nh_control.numerics import newton
 from nh_control.ros.loop.turn_monitor import TurnMonitor
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
@@ -84,6 +86,21 @@ def test_a_trajectory_below_half_a_turn_says_nothing(wheel, caplog):
         wheel.simulate(start(wheel, 31.0), [0.0], steps=20)
         wheel.with_step(0.01).simulate(start(wheel, 31.0), [10.0], steps=100)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("method", ["lie_euler", "lie_euler_heun", "cf3", "rkmk3"])
+def test_an_explicit_step_that_blows_up_says_so(method, interpreted):
+    """A free body of 3 rad a step: its momenta grew to 1e116 in six steps, without a word."""
+    body = System("body", SO3(), lambda q, v: ca.dot(ca.DM([1.0, 2.0, 3.0]), v**2) / 2)
+    dsys = INTEGRATORS[method].make(body, H)
+    x = dsys.state(UNTURNED, [15.0, 20.0, 16.0])
+    with pytest.raises(StepFailed, match="half a turn or more in a step.*reduce h") as caught:
+        for _ in range(3):
+            x = dsys.step(x)
+    assert caught.value.reason == newton.REASONS[newton.HALF_TURN] and dsys.turns([x])[0] < np.pi
+    fine = dsys.with_step(H / 100)
+    end = fine.simulate(fine.state(UNTURNED, [15.0, 20.0, 16.0]), 100).states[-1]
+    assert np.linalg.norm(end[4:]) == pytest.approx(np.hypot(15, np.hypot(40, 48)), rel=0.2)
 
 
 def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch):

@@ -75,9 +75,8 @@ def test_few_digits_are_normalized(body):
 
 
 @pytest.mark.parametrize("tree", [True, False])
-def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree, request):
+def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree):
     if tree:
-        request.getfixturevalue("interpreted")
         frames, parts = [spherical("r")], [Body("r", 1.0, inertia=(1.0, 1.5, 2.0))]
         body = midpoint(Multibody("ball", frames, parts).system, H)
     for length in (1 - 0.9e-3, 1 + 0.9e-3):
@@ -110,6 +109,37 @@ def test_what_follows_from_a_state_is_finite_or_refused(body):
     ):
         with pytest.raises(ValueError, match="body by midpoint.*finite"):
             refused()
+
+
+def test_a_table_is_refused_for_any_of_its_rows(body):
+    fine, still = np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), np.zeros((3, 3))
+    for what, q in OFF.items():
+        words = "finite" if what in ("NaN", "infinite") else "lie on its manifold"
+        with pytest.raises(ValueError, match=words):
+            body.state(np.array([*fine[:2], q]), still)
+    fast = np.array([*still[:2], [0.0, 1.01 * np.pi / H, 0.0]])
+    with pytest.raises(ValueError, match="turns by 3.17 rad in one step"):
+        body.state(fine, fast)
+    with pytest.raises(ValueError, match="must be 3 finite numbers"):
+        body.state(fine, np.zeros((3, 2)))
+    for velocities in (still[0], still[:2]):
+        with pytest.raises(ValueError, match="or of tables of as many rows"):
+            body.state(fine, velocities)
+
+
+def test_of_a_table_rows_of_few_digits_alone_are_normalized(body):
+    q = np.array([QUARTER, [1.0, 0.0, 0.0, 0.0], [0.6, 0.0, 0.8 + 5e-13, 0.0]])
+    v = np.arange(9.0).reshape(3, 3)
+    rows = [body.state(*row) for row in zip(q, v)]
+    np.testing.assert_array_equal(body.state(q, v), rows)
+    np.testing.assert_array_equal(body.state(q, v)[1:, :4], q[1:])
+
+
+def test_every_row_of_a_table_keeps_the_holonomic_constraint(rod):
+    q = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.1]])
+    assert rod.state(q[:2], np.zeros((2, 2))).shape == (2, rod.nx)
+    with pytest.raises(NotConsistent):
+        rod.state(q, np.zeros((3, 2)))
 
 
 def test_half_a_turn_in_one_step_is_refused(body):

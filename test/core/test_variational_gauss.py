@@ -119,6 +119,7 @@ def test_one_stage_is_the_midpoint_method(name):
     assert np.abs(dsys.step(x) - midpoint(one, H).step(x)).max() <= 1e-14
 
 
+@pytest.mark.native_twin_slow
 def test_both_retractions_of_rotations_converge_to_one_motion():
     """Curves of the exponential and of the Cayley map differ by the error of the method."""
     ends = []

@@ -10,13 +10,13 @@ from functools import cache
 import casadi as ca
 import lie_motion
 import numpy as np
+from interpreting import made_once_each_way
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
 from nh_control.systems.rigid_body import (
     HeavyTopParameters,
@@ -82,26 +82,10 @@ def system(name: str) -> System:
     return SYSTEMS[name]()
 
 
-@cache
+@made_once_each_way
 def discrete(name: str, h: float) -> DiscreteSystem:
-    """Its midpoint variational integrator at step h, compiled."""
+    """Its midpoint variational integrator at step h."""
     return midpoint(system(name), h)
-
-
-@cache
-def interpreted(name: str, h: float) -> DiscreteSystem:
-    """The same in CasADi's virtual machine, where compiling takes longer than the test: everything
-    it will be asked is built here.
-    """
-    dsys, find = midpoint(system(name), h), compiled.compiler
-    compiled.compiler = lambda: None
-    try:
-        x, u = random_point(dsys, np.random.default_rng(0))
-        dsys.hessian(x, u, np.zeros(dsys.ndx))
-        dsys.local(x, dsys.retract(x, np.zeros(dsys.ndx)))
-    finally:
-        compiled.compiler = find
-    return dsys
 
 
 def inertia(parameters) -> np.ndarray:

@@ -10,6 +10,7 @@ import casadi as ca
 import lie_cases
 import lie_motion
 import numpy as np
+from interpreting import made_once_each_way
 from test_lie_structure import closed_form
 
 from nh_control.geometry import quaternion
@@ -101,7 +102,7 @@ def system(name: str) -> System:
     return SYSTEMS[name]() if name in SYSTEMS else lie_cases.system(name)
 
 
-@cache
+@made_once_each_way
 def discrete(name: str, method: str, h: float):
     """A registered method on a system."""
     return INTEGRATORS[method].make(system(name), h)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import threads
+from interpreting import made_once_each_way, without_compiler
 
 import nh_control as nh
 from nh_control.geometry.groups import Motions, PlanarMotions, Rotations
@@ -23,7 +24,7 @@ from nh_control.geometry.homogeneous import (
     TangentDirections,
     Translations,
 )
-from nh_control.integrators import lie_pairs
+from nh_control.integrators import lie_pairs, lie_tableaux
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
 from nh_control.mechanics.reduced import ReducedEquations
@@ -40,13 +41,9 @@ def van_der_pol(t, y):
     return [y[1], 3 * (1 - y[0] ** 2) * y[1] - y[0] + 0.3 * ca.sin(t)]
 
 
+@made_once_each_way
 def integrator(method: str) -> AdaptiveIntegrator:
-    """The method on the top, natively or not, as the test that asks."""
-    return _made(method, compiled.compiler())
-
-
-@cache
-def _made(method: str, _compiler: str | None) -> AdaptiveIntegrator:
+    """The method on the top."""
     return AdaptiveIntegrator(top(), method)
 
 
@@ -178,12 +175,8 @@ def test_times_that_are_asked_for_and_one_time():
             free.sol(wrong)
 
 
-@pytest.mark.parametrize(
-    ("method", "natively"), [("rkmk54", True), ("rkmk853", False), ("cf43", False)]
-)
-def test_to_look_at_a_run_between_its_steps_changes_no_step(method, natively, monkeypatch):
-    if not natively:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+@pytest.mark.parametrize("method", ["rkmk54", "rkmk853", "cf43"])
+def test_to_look_at_a_run_between_its_steps_changes_no_step(method, interpreted):
     one = integrator(method)
     free = one.solve((0, SECONDS), start())
     for look in ({"dense_output": True}, {"t_eval": [0.0, 0.7, SECONDS]}):
@@ -210,16 +203,16 @@ SWEEP = Directions(), lambda t, q: [ca.sin(2 * t), 0.4, q[0]]
 
 
 @pytest.mark.parametrize("method, end", [("rkmk853", 3.0), ("cf43", 0.3), ("cf43", -0.2)])
-def test_the_python_loop_takes_the_same_steps(method, end, monkeypatch):
+def test_the_python_loop_takes_the_same_steps(method, end):
     hit = None if method == "rkmk853" or end < 0 else lambda t, x: x[1] - 0.02  # noqa: E731
     problem, x0 = (SWEEP, [0.6, 0.0, 0.8]) if method == "rkmk853" else (top(), start())
     b = AdaptiveIntegrator(problem, method, events=hit).solve(
         (0, end), x0, rtol=1e-7, dense_output=True
     )
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
-    a = AdaptiveIntegrator(problem, method, events=hit).solve(
-        (0, end), x0, rtol=1e-7, dense_output=True
-    )
+    with without_compiler():
+        a = AdaptiveIntegrator(problem, method, events=hit).solve(
+            (0, end), x0, rtol=1e-7, dense_output=True
+        )
     times = np.linspace(0, end, 7)
     assert (a.naccepted, a.nrejected, a.nfev) == (b.naccepted, b.nrejected, b.nfev)
     assert np.allclose(a.t, b.t, rtol=1e-12) and np.allclose(a.y, b.y, rtol=0, atol=1e-13)
@@ -228,23 +221,16 @@ def test_the_python_loop_takes_the_same_steps(method, end, monkeypatch):
         assert len(mine) > 0 and np.allclose(mine, theirs, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("natively", [True, False])
-def test_a_field_without_errors_takes_the_longest_steps(natively, monkeypatch):
+def test_a_field_without_errors_takes_the_longest_steps(interpreted):
     """Both estimates of an error are exactly zero: nothing is divided by them."""
-    if not natively:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     still = AdaptiveIntegrator((LINE, lambda t, x: ca.SX(2, 1)), "rkmk853")
     run = still.solve((0, 1e4), [0.5, -2.0], first_step=1.0)
     assert run.success and (run.y == [[0.5], [-2.0]]).all()
     assert run.naccepted == 5 and run.t == pytest.approx([0, 1, 11, 111, 1111, 1e4])
 
 
-@pytest.mark.parametrize(
-    ("method", "natively"), [("rkmk54", True), ("rkmk853", False), ("cf43", False)]
-)
-def test_large_fields_are_called_with_the_same_result(method, natively, monkeypatch):
-    if not natively:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+@pytest.mark.parametrize("method", ["rkmk54", "rkmk853", "cf43"])
+def test_large_fields_are_called_with_the_same_result(method, monkeypatch, interpreted):
     whole = integrator(method).solve((0, 0.5), start(), rtol=1e-8)
     monkeypatch.setattr("nh_control.integrators.adaptive.INLINE", 0)
     run = AdaptiveIntegrator(top(), method).solve((0, 0.5), start(), rtol=1e-8)
@@ -377,9 +363,8 @@ def test_steps_do_not_depend_on_the_frame():
     assert np.allclose(runs[0].t, runs[1].t, rtol=0, atol=1e-6)
 
 
-def test_each_number_has_a_tolerance_of_its_own(monkeypatch):
+def test_each_number_has_a_tolerance_of_its_own(interpreted):
     """As with SciPy; the time, where a field depends on it, has none."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     numbers = lambda t, y: [float(v) for v in van_der_pol(t, y)]  # noqa: E731
     counts = []
     for atol in ([1e-3, 1e-8], [1e-8, 1e-3]):
@@ -393,8 +378,7 @@ def test_each_number_has_a_tolerance_of_its_own(monkeypatch):
 
 
 @pytest.mark.parametrize("end", [2.0, -2.0])
-def test_steps_are_no_longer_than_allowed_and_begin_as_told(end, monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_steps_are_no_longer_than_allowed_and_begin_as_told(end, interpreted):
     one = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
     run = one.solve((0, end), [1.0, 0.0], rtol=1e-3, first_step=0.01, max_step=0.3)
     steps = np.abs(np.diff(run.t))
@@ -405,8 +389,7 @@ def test_steps_are_no_longer_than_allowed_and_begin_as_told(end, monkeypatch):
         one.solve((0, end), [1.0, 0.0], first_step=2.0001)
 
 
-def test_times_that_are_asked_for_may_leave_out_the_ends(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_times_that_are_asked_for_may_leave_out_the_ends(interpreted):
     one = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
     for times, span in (([0.5, 1.5], (0, 2)), ([2.0], (0, 2)), ([1.5, 0.0], (2, 0)), ([], (0, 2))):
         run = one.solve(span, [1.0, 0.0], t_eval=times, rtol=1e-8)
@@ -468,8 +451,7 @@ def test_values_that_do_not_fit_are_refused(change, words):
 @pytest.mark.parametrize(
     "off, fits", [(0.9e-6, True), (-0.9e-6, True), (1.1e-6, False), (-1.1e-6, False)]
 )
-def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits, monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits, interpreted):
     one = AdaptiveIntegrator((Directions(), lambda t, q: [0, 0, 1]))
     if fits:
         ((x, y, z),) = one.solve((0, 0), [0.0, 0.0, 1 + off]).y.T
@@ -490,3 +472,11 @@ def test_curves_of_what_depends_on_time_have_no_time_in_them_and_calm_runs_rejec
     np.testing.assert_allclose(run.y[:, -1], [1 - np.cos(1), np.sin(1)], atol=1e-6)
     calm = nh.solve_ivp((LINE, lambda t, x: [x[1], 0]), (0, 1), [0.0, 1.0], first_step=0.1)
     assert calm.nrejected == 0 and calm.naccepted == len(calm.t) - 1
+
+
+def test_the_tableau_of_dormand_and_prince_is_scipy_s_to_the_bit():
+    scipys, ours = scipy.integrate.RK45, np.array(lie_tableaux.DORMAND_PRINCE)
+    np.testing.assert_array_equal(ours[:6, :5], scipys.A)
+    np.testing.assert_array_equal(ours[6], [*scipys.B, 0])
+    np.testing.assert_array_equal(lie_tableaux._DP_ERROR, scipys.E)
+    assert not ours[:6, 5:].any()

@@ -14,7 +14,6 @@ import nh_control as nh
 from nh_control.geometry.homogeneous import Directions, Translations
 from nh_control.integrators.adaptive import AdaptiveIntegrator
 from nh_control.integrators.events import declared_events
-from nh_control.numerics import compiled
 from nh_control.systems.rigid_body import heavy_top
 
 LINE = Translations("x", "v")
@@ -46,9 +45,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("numeric", [False, True])
 @pytest.mark.parametrize("name", EVENTS)
-def test_on_vectors_they_are_scipys(name, numeric, monkeypatch):
-    if not numeric and name in ("both directions", "of time"):  # natively among "two"
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_on_vectors_they_are_scipys(name, numeric, interpreted):
     tolerances = {"rtol": 1e-7, "atol": 1e-9}
     events = [marked(event, numeric=numeric) for event in EVENTS[name]()]
     for t_eval, span in ((None, (0, 20)), (TIMES, (0, 20)), (TIMES[::-1], (20, 0))):
@@ -70,10 +67,8 @@ def test_on_vectors_they_are_scipys(name, numeric, monkeypatch):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-def test_the_first_terminal_of_several_in_one_step_ends_the_run(numeric, monkeypatch):
+def test_the_first_terminal_of_several_in_one_step_ends_the_run(numeric, interpreted):
     """A body at constant speed takes one step across all of them."""
-    if numeric:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     levels = [0.7, 0.3, 0.5, 0.2]
     events = [
         marked(lambda t, y, at=at: y[0] - at, terminal=at >= 0.5, numeric=numeric) for at in levels
@@ -148,15 +143,10 @@ def test_events_that_cannot_be_used_are_refused(interpreted):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-@pytest.mark.parametrize(
-    "name, native",
-    [("two", True), ("terminal", True), ("the third", True), ("the third", False)],
-)
-def test_a_run_of_many_native_calls_is_one_run(name, native, numeric, monkeypatch):
+@pytest.mark.parametrize("name", ["two", "terminal", "the third"])
+def test_a_run_of_many_native_calls_is_one_run(name, numeric, interpreted, monkeypatch):
     """Its steps, the times that are asked for, events, their counts, and the whole curve."""
     runs = []
-    if not native:
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
     for room, t_eval in ((1000, None), (3, None), (7, TIMES)):
         monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", room)
         events = [marked(event, numeric=numeric) for event in EVENTS[name]()]

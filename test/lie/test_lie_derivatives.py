@@ -4,9 +4,12 @@ itself, at random and at awkward states.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import lie_cases
 import numpy as np
 import pytest
+from interpreting import without_compiler
 from lie_differences import jacobian, second_along
 
 pytestmark = pytest.mark.slow
@@ -49,13 +52,13 @@ def moved_step(dsys, x, u):
 
 
 def point(name, pose):
-    dsys = lie_cases.interpreted(name, H)
+    dsys = lie_cases.discrete(name, H)
     rng = np.random.default_rng([lie_cases.POSES.index(pose), *name.encode()])
     return dsys, *lie_cases.random_point(dsys, rng, pose), rng
 
 
 @every_case
-def test_linearization(name, pose):
+def test_linearization(name, pose, interpreted):
     dsys, x, u, _ = point(name, pose)
     lin = dsys.linearize(x, u)
     expected = jacobian(moved_step(dsys, x, u), dsys.ndx + dsys.nu, SPREAD)
@@ -68,7 +71,7 @@ def test_linearization(name, pose):
 
 
 @every_case
-def test_contracted_hessian(name, pose):
+def test_contracted_hessian(name, pose, interpreted):
     """Along every axis and along twice as many random directions, which no wrong entry escapes."""
     dsys, x, u, rng = point(name, pose)
     n, lam = dsys.ndx + dsys.nu, rng.normal(size=dsys.ndx)
@@ -82,15 +85,16 @@ def test_contracted_hessian(name, pose):
 
 @pytest.mark.parametrize("name", ("rigid_body", "pendulum_1"))
 def test_compiled_and_interpreted_agree(name):
-    compiled, interpreted = lie_cases.discrete(name, H), lie_cases.interpreted(name, H)
     rng = np.random.default_rng(5)
-    x, u = lie_cases.random_point(compiled, rng)
-    lam = rng.normal(size=compiled.ndx)
-    assert compiled.step(x, u).tolist() == pytest.approx(
-        interpreted.step(x, u).tolist(), rel=1e-14, abs=1e-14
-    )
-    for a, b in zip(compiled.linearize(x, u), interpreted.linearize(x, u)):
+    x, u = lie_cases.random_point(lie_cases.discrete(name, H), rng)
+    found = []
+    for way in (nullcontext, without_compiler):
+        with way():
+            dsys = lie_cases.discrete(name, H)
+            lam = np.random.default_rng(6).normal(size=dsys.ndx)
+            found.append((dsys.step(x, u), dsys.linearize(x, u), dsys.hessian(x, u, lam)))
+    (step, linear, hessian), others = found
+    assert step.tolist() == pytest.approx(others[0].tolist(), rel=1e-14, abs=1e-14)
+    for a, b in zip(linear, others[1]):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        compiled.hessian(x, u, lam), interpreted.hessian(x, u, lam), rtol=1e-11, atol=1e-11
-    )
+    np.testing.assert_allclose(hessian, others[2], rtol=1e-11, atol=1e-11)

@@ -228,7 +228,10 @@ def times(turn, q):
 
 # --- derivatives ---------------------------------------------------------------------------------
 
-FEW = (("rigid_body", "cf43"), ("pendulum_1", "rkmk4_two_commutators"))
+FEW = (
+    *(("rigid_body", table) for table in ("cf32", "cf32_third_stage", "cf43")),
+    ("pendulum_1", "rkmk4_two_commutators"),
+)
 DERIVED = [
     *FEW,
     *(("heavy_top", table) for table in TABLES),
@@ -273,7 +276,7 @@ def off_manifold(dsys, states):
     return max(worst)
 
 
-@pytest.mark.parametrize("table", ("cf43", "rkmk4"))
+@pytest.mark.parametrize("table", ("cf32", "cf32_third_stage", "cf43", "rkmk4"))
 def test_steps_stay_on_the_manifold(table, interpreted):
     """To round-off, with errors of the motion that are far larger."""
     dsys = lie_group(lie_cases.system("payload"), 0.05, TABLES[table])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
 
 pytestmark = pytest.mark.slow
 
@@ -134,10 +133,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_order_two(run, monkeypatch):
-    monkeypatch.setattr(
-        compiled, "compiler", lambda: None
-    )  # every h would be compiled, for a few hundred steps each
+def test_order_two(run, interpreted):
     name, start, duration, steps, inputs, kept = RUNS[run]
     system = lie_cases.system(name)
     times = np.linspace(0, duration, 2 * OBSERVED + 1)

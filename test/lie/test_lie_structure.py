@@ -66,11 +66,11 @@ def test_a_million_steps_stay_on_the_manifold(name, h):
 
 @pytest.mark.parametrize("gap", (1e-3, 1e-6, 1e-9, 1e-12))
 @pytest.mark.parametrize("name", ("pendulum_1", "pendulum_2", "payload"))
-def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap):
+def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap, interpreted):
     """States with links a gap above and below z = 0, where the frame changes sides: stored, the
     next states and the linearizations differ by the gap.
     """
-    dsys, rng = lie_cases.interpreted(name, 0.05), np.random.default_rng(17)
+    dsys, rng = lie_cases.discrete(name, 0.05), np.random.default_rng(17)
     x, dx = ca.SX.sym("x", dsys.nx), ca.SX.sym("dx", dsys.ndx)
     embedding = ca.jacobian(dsys.state_space.retract(x, dx), dx)
     embedding = ca.Function(
@@ -215,11 +215,11 @@ REVERSIBLE = [name for name in lie_cases.SYSTEMS if name != "payload_afloat"]
 
 
 @pytest.mark.parametrize("name", REVERSIBLE)
-def test_a_step_goes_back_the_way_it_came(name):
+def test_a_step_goes_back_the_way_it_came(name, interpreted):
     """Step, flip the momentum, step: back at the start with the momentum flipped; under any input,
     as forces here do not depend on the velocity.
     """
-    dsys = lie_cases.interpreted(name, 0.05 if name != "fast_top" else 1e-3)
+    dsys = lie_cases.discrete(name, 0.05 if name != "fast_top" else 1e-3)
     rng, nq = np.random.default_rng(21), dsys.system.space.nq
     flip = np.concatenate([np.ones(nq), -np.ones(dsys.nx - nq)])
     for _ in range(POINTS):
@@ -307,9 +307,9 @@ CONSERVATIVE = (
 
 @pytest.mark.parametrize("pose", lie_cases.POSES)
 @pytest.mark.parametrize("name", CONSERVATIVE)
-def test_the_linearization_is_symplectic(name, pose):
+def test_the_linearization_is_symplectic(name, pose, interpreted):
     """`A^T Omega(x1) A = Omega(x)` without inputs, with a step that is not small."""
-    dsys = lie_cases.interpreted(name, 0.1)
+    dsys = lie_cases.discrete(name, 0.1)
     rng, omega = np.random.default_rng(31), canonical_form(dsys)
     for _ in range(POINTS):
         x, _ = lie_cases.random_point(dsys, rng, pose)

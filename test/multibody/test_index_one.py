@@ -4,16 +4,20 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
+from interpreting import made_once_each_way
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from differences import jacobian, second_derivative  # noqa: E402
 
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one, projected_index_one
 from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.system import System
 from nh_control.multibody import Point, maximal_coordinates, transfer
 from nh_control.systems import linkages, pendulum, snakeboard
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
@@ -35,7 +39,7 @@ def pendulum_on_both():
     return model, maximal, *transfer(model, model.configuration(), START, maximal)
 
 
-@cache
+@made_once_each_way
 def made(method):
     _, maximal, q, v = pendulum_on_both()
     dsys = INTEGRATORS[method].make(maximal.system, 0.1)
@@ -93,7 +97,7 @@ def test_fourth_order_in_configuration_and_velocity(method):
     assert np.max(errors[-1]) < 1e-3
 
 
-@cache
+@made_once_each_way
 def top(method):
     model = linkages.box_top()
     maximal = maximal_coordinates(model, "SO3xR3")
@@ -101,9 +105,22 @@ def top(method):
     return dsys, dsys.state(*transfer(model, model.configuration(), START[:3], maximal))
 
 
+@made_once_each_way
+def rod(method):
+    system = System(
+        "rod",
+        Rn("x", "y"),
+        lambda q, v: ca.sumsqr(v) / 2 - 9.81 * q[1],
+        holonomic_constraint=lambda q: ca.sumsqr(q) - 0.49,
+    )
+    dsys = INTEGRATORS[method].make(system, 0.02)
+    return dsys, dsys.state([0.42, -0.56], [0.56, 0.42])
+
+
 @pytest.mark.parametrize(
     ("made", "method"),
     [
+        (rod, "rkmk4_projected"),
         (top, "rkmk4_projected"),
         *(pytest.param(top, method, marks=pytest.mark.slow) for method in METHODS[:2]),
         pytest.param(made, "rkmk4_projected", marks=pytest.mark.slow),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from interpreting import without_compiler
 from random_trees import JOINTS, assert_derivatives, not_worth_compiling, random_tree
 
 from nh_control.discrete.results import StepFailed
@@ -86,8 +87,7 @@ class Generated:
     """What the equations give of a motion from q, without a compiler."""
 
     def __init__(self, model, h, q, rng):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiled, "compiler", lambda: None)
+        with without_compiler():
             dsys = midpoint(model.system, h)
             assert not isinstance(dsys._engine, TreeEngine)
             self.x, self.u = at = motion(dsys, q, rng)
@@ -165,8 +165,7 @@ def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
     tree = midpoint(model.system, 0.1)
     assert isinstance(tree._engine, TreeEngine)
     found = tree.conditioning(tree.measured_state(*at))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         generated = midpoint(model.system, 0.1)
         wanted = generated.conditioning(generated.measured_state(*at))
     assert found.jacobian == pytest.approx(wanted.jacobian, rel=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from interpreting import without_compiler
 from random_trees import (
     both_ways,
     not_worth_compiling,
@@ -60,8 +61,7 @@ def test_those_of_multipliers_are_the_generated_ones(kinds, constraints):
     rng = np.random.default_rng(4)
     model, q = held_tree(kinds, constraints, rng)
     tree, generated = midpoint(model.system, 0.01), None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         generated = midpoint(model.system, 0.01)
         x, u = motion(generated, q, rng)
         adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic)
@@ -78,8 +78,7 @@ def test_those_by_parameters_are_the_generated_ones():
     x, u = random_motion(generated, rng)
     adjoint, names = rng.normal(size=tree.ndx), tree.parameter_names
     found = tree.hessian(x, u, adjoint, parameters=names)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         wanted = generated.hessian(x, u, adjoint, parameters=names)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * np.abs(wanted).max())
 

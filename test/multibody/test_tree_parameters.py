@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import jacobian
+from interpreting import without_compiler
 from random_trees import random_motion, random_tree
 
 from nh_control.integrators import midpoint
@@ -23,8 +24,7 @@ def assert_the_same_slopes(model, rng, forcing="symmetric"):
     tree = midpoint(model.system, 0.02, forcing)
     assert isinstance(tree._engine, TreeEngine)
     names, (x, u) = tree.parameter_names, random_motion(tree, rng)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "compiler", lambda: None)
+    with without_compiler():
         ours = tree.linearize(x, u, names)
         generated = midpoint(model.system, 0.02, forcing)
         theirs = generated.linearize(x, u, names)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreting import without_compiler
 from random_trees import (
     JOINTS,
     assert_derivatives,
@@ -125,20 +126,10 @@ def test_the_first_correction_with_the_mass_matrix_leads_close_to_the_end(kinds,
     assert dsys.newton_iterations(*random_motion(dsys, rng)) <= most
 
 
-def stepping(system, h, monkeypatch):
-    """The midpoint rule with its engine chosen as where there is a compiler, which then is gone:
-    what is generated is not worth compiling here.
-    """
-    dsys = midpoint(system, h)
-    assert dsys._engine is not None
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
-    return dsys
-
-
-def test_a_step_out_of_a_users_own_domain_fails(monkeypatch):
+def test_a_step_out_of_a_users_own_domain_fails():
     model = Multibody("rod", [revolute("a")], [body("a", np.random.default_rng(0))])
     system = replace(model.system, domain=lambda q: 0.5 - q[0])
-    dsys = stepping(system, 0.1, monkeypatch)
+    dsys = midpoint(system, 0.1)
     assert dsys.step(dsys.state([0.0], [4.0]))[0] == pytest.approx(0.4, abs=0.01)
     with pytest.raises(StepFailed, match="leaves the domain"):
         dsys.step(dsys.state([0.0], [6.0]))
@@ -152,11 +143,11 @@ class Stiffening(JointSpring):
         return self.stiffness / 4 * k.coordinate(self.coordinate) ** 4
 
 
-def test_a_users_kind_of_spring_pulls_as_it_says(monkeypatch):
+def test_a_users_kind_of_spring_pulls_as_it_says():
     """The rule's own equation, `p1 - p0 = -h V'(q_middle)`; nothing else acts on the joint."""
     rod = [revolute("a")], [body("a", np.random.default_rng(0))]
     model = Multibody("spring", *rod, [Stiffening("a", 3.0)], gravity=(0.0, 0.0, 0.0))
-    dsys = stepping(model.system, 0.02, monkeypatch)
+    dsys = midpoint(model.system, 0.02)
     before = dsys.state([0.8], [0.5])
     after = dsys.step(before)
     middle = (before[0] + after[0]) / 2
@@ -191,11 +182,10 @@ def test_fast_tumbling_steps_that_newton_from_zero_does_not_find(seed):
 
 def test_momenta_velocities_and_energies_are_the_generated_ones():
     rng = np.random.default_rng(6)
-    with pytest.MonkeyPatch.context() as patch:
-        model = random_tree([5, 0, 1, 2, 3], rng)
-        tree = midpoint(model.system, 0.02)
-        assert isinstance(tree._engine, TreeEngine)
-        patch.setattr(compiled, "compiler", lambda: None)
+    model = random_tree([5, 0, 1, 2, 3], rng)
+    tree = midpoint(model.system, 0.02)
+    assert isinstance(tree._engine, TreeEngine)
+    with without_compiler():
         generated = midpoint(model.system, 0.02)
         assert not isinstance(generated._engine, TreeEngine)
         q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))

@@ -9,7 +9,6 @@ from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.multibody import UrdfError
-from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.joints import JointPerturbation
@@ -65,8 +64,7 @@ CRANE = """<robot name="crane"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
-def test_what_slides_is_in_meters_and_what_moves_can_be_pushed(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_what_slides_is_in_meters_and_what_moves_can_be_pushed(interpreted):
     scenario = scenarios.from_urdf(CRANE)
     assert [(joint.name, joint.unit) for joint in scenario.joints] == [
         ("yaw", "rad"),
@@ -93,9 +91,8 @@ def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
     assert scenarios.get("urdf").origin == {"scenario": "urdf", "base": "fixed"}
 
 
-def test_weights_are_bryson_s_of_errors_rates_and_efforts(monkeypatch):
+def test_weights_are_bryson_s_of_errors_rates_and_efforts(interpreted):
     """0.1 rad, 1 rad/s and the largest effort, or 10 N m where it has no limit, count 1 each."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     scenario = scenarios.from_urdf(TEXT.replace('effort="10"', 'effort="inf"'))
     Q, R, Qf = scenario.weights
     np.testing.assert_allclose(R, np.diag([1 / 20**2, 1 / 10**2]))
@@ -109,16 +106,14 @@ def test_weights_are_bryson_s_of_errors_rates_and_efforts(monkeypatch):
     assert free.weights[2] is free.weights[0]
 
 
-def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two(interpreted):
     assert scenarios.get("urdf").reference(scenarios.get("urdf").model()).duration == 10.0
     free = scenarios.from_urdf(PASSIVE)
     assert free.reference(free.model()).duration == pytest.approx(2.0)
 
 
-def test_a_robot_with_too_few_actuators_is_held_where_it_rests(monkeypatch):
+def test_a_robot_with_too_few_actuators_is_held_where_it_rests(interpreted):
     """Where its ranges let it begin it would not."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     text = TEXT.replace('effort="10"', 'effort="0"').replace('lower="-2.8"', 'lower="0.4"')
     scenario = scenarios.from_urdf(text)
     model = scenario.model()

@@ -32,11 +32,11 @@ FAULTS = [
 ]
 """What is looked for, and what takes its place; the last one drops a statement."""
 NO_STATEMENT = re.compile(
-    r" +(const |static |double |int |long |v4 |v8 |Twist |Tree |unsigned |Node |Row |Body |Wide "
+    r" +(const |static |double |int |long |v4 |vn |Twist |Tree |unsigned |Node |Row |Body |Wide "
     r"|Place |for |if |else|return|case|break|continue|enum|typedef|size_t|char|.*\}$|;)"
 )
 """Lines without which nothing compiles, or for which other faults are meant."""
-POINTERS = re.compile(r"\*\w+ = |v8 ?\(\*")
+POINTERS = re.compile(r"\*\w+ = |vn ?\(\*")
 """Declarations of places in memory: what is wrong there ends the process at once."""
 TESTS = {
     "multibody": [

@@ -2,12 +2,14 @@
 keeps bounds and end conditions.
 """
 
+import signal
+
 import casadi as ca
 import numpy as np
 import pytest
 from optimal_cases import pushed_ball, wandering
 
-from nh_control.control import lqr
+from nh_control.control import collocation, lqr
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost, quadratic
 from nh_control.control.optimize import optimize
@@ -167,3 +169,61 @@ def test_resampled_guesses_keep_times_and_held_inputs():
     fine = resample(coarse, 0.025)
     np.testing.assert_allclose(fine.states[:, 0], np.arange(21) / 4)
     np.testing.assert_array_equal(fine.inputs[:, 0], np.repeat(np.arange(5.0), 4))
+
+
+class Interrupting(ca.Callback):
+    """IPOPT calls it after every iteration; SIGINT comes in the third."""
+
+    def __init__(self, problem):
+        ca.Callback.__init__(self)
+        self._sizes = {"x": problem["x"].numel(), "g": problem["g"].numel(), "f": 1}
+        self.iterations = 0
+        self.construct("interrupting", {})
+
+    def get_n_in(self):
+        """What a solver has found."""
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self):
+        """Whether to stop."""
+        return 1
+
+    def get_sparsity_in(self, i):
+        """Sizes by names, multipliers as what they belong to."""
+        name = ca.nlpsol_out(i).removeprefix("lam_")
+        return ca.Sparsity.dense(self._sizes.get(name, 0), 1)
+
+    def eval(self, _):
+        """One more."""
+        self.iterations += 1
+        if self.iterations == 3:
+            signal.raise_signal(signal.SIGINT)
+        return [0]
+
+
+class Leave(BaseException):
+    """What a handler of one's own may raise."""
+
+
+@pytest.mark.parametrize("reason", [KeyboardInterrupt, Leave])
+def test_an_interruption_of_ipopt_is_not_lost(reason, monkeypatch):
+    """IPOPT takes what the handler raises for a wish to stop, and says that it found nothing."""
+    made, nlpsol, before = [], ca.nlpsol, signal.getsignal(signal.SIGINT)
+
+    def watched(name, plugin, problem, options):
+        made.append(Interrupting(problem))
+        return nlpsol(name, plugin, problem, {**options, "iteration_callback": made[0]})
+
+    def interrupt(*_):
+        raise reason
+
+    monkeypatch.setattr(collocation.ca, "nlpsol", watched)
+    dsys, hanging = johnson2014.model(), Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
+    cost = quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(reason):
+            collocate(dsys, cost, hanging)
+        assert signal.getsignal(signal.SIGINT) is interrupt and made[0].iterations == 3
+    finally:
+        signal.signal(signal.SIGINT, before)

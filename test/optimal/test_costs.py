@@ -2,18 +2,18 @@
 on manifolds; how they add; what is refused.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
+from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control.costs import Cost, barrier, compile_cost, quadratic
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
 
@@ -27,16 +27,13 @@ SYSTEMS = {
 }
 
 
-@cache
+@made_once_each_way
 def made(name):
     return SYSTEMS[name]()
 
 
 @pytest.fixture(params=SYSTEMS)
-def dsys(request, monkeypatch):
-    """The pendulum natively; compiling the others takes longer than what they are asked."""
-    if request.param != "pendulum":
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def dsys(request, interpreted):
     return made(request.param)
 
 

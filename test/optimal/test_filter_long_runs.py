@@ -26,7 +26,7 @@ def springs():
     return midpoint(springs_system(), 0.1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def body():
     """A free rigid body."""
     lagrangian = lambda q, v: ca.dot(ca.DM(INERTIA), v * v) / 2  # noqa: E731

@@ -2,13 +2,13 @@
 model is the second derivative, its limits hold.
 """
 
-from functools import cache
 from types import SimpleNamespace
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
+from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
@@ -24,7 +24,6 @@ from nh_control.control.optimize import (
 from nh_control.control.projection import follow
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.numerics import compiled
 from nh_control.numerics.progress import Progress
 from nh_control.systems import pendulum, snakeboard
 
@@ -49,16 +48,13 @@ CASES = {
 }
 
 
-@cache
+@made_once_each_way
 def made(name):
     return CASES[name]()
 
 
 @pytest.fixture(params=CASES)
-def dsys(request, monkeypatch):
-    """The pendulum natively; compiling the others takes longer than what they are asked."""
-    if request.param != "pendulum":
-        monkeypatch.setattr(compiled, "compiler", lambda: None)
+def dsys(request, interpreted):
     return made(request.param)
 
 

@@ -8,10 +8,33 @@ import pytest
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import celledoni2016_chaotic as chaotic
+from nh_control.papers import celledoni2016_disk as disk
 from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2016_sleigh as sleigh
 
 pytestmark = pytest.mark.xdist_group("celledoni2016")
+
+
+def test_the_rolling_disk_is_the_paper_s():
+    """(2) to (8), and the motion by two ways that know nothing of each other."""
+    outcome = PAPERS["celledoni2016"].experiment("1").compute(Progress())
+    assert [s.holds for s in outcome.statements] == [True] * 5
+    off = outcome.numbers["distance_of_methods_from_5"]
+    assert set(off) == set(chaotic.METHODS) and min(off.values()) < 1e-12
+    assert min(off[name] for name in chaotic.VARIATIONAL) > 1e-4
+    sketch, paths = outcome.draw().axes
+    assert {text.get_text() for text in sketch.texts} >= {"φ"}
+    for name, run in disk.steps().items():
+        (path,) = [one for one in paths.lines if one.get_label() == name]
+        np.testing.assert_allclose(path.get_xydata(), run[::4, 2:], atol=1e-12)
+
+
+def test_the_printed_basis_of_the_disk_is_not_orthogonal(monkeypatch):
+    """With an angle that is not theta the complement and the bracket are wrong, all else stays."""
+    right = disk.normal
+    monkeypatch.setattr(disk, "normal", lambda angle: right(angle + 0.1))
+    outcome = disk.figure_1(Progress())
+    assert [s.holds for s in outcome.statements] == [False, False, True, True, True]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +51,9 @@ def test_five_methods_are_of_second_order(compared):
 
 def test_all_keep_the_constraint_and_discrete_gradients_the_energy(compared):
     numbers = compared.numbers()
-    assert max(numbers["largest_constraint"].values()) < 1e-14
+    assert set(compared.constraint) == set(chaotic.METHODS)
+    for slip in compared.constraint.values():
+        assert 0 < np.abs(slip).max() < 1e-14  # measured: a state alone would keep it exactly
     energy = numbers["largest_relative_energy_error"]
     assert max(energy[k] for k in chaotic.PRESERVING) < 1e-13
     assert min(energy[k] for k in chaotic.VARIATIONAL) > 1e-4
@@ -46,6 +71,18 @@ def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
     for name in chaotic.VARIATIONAL:
         assert 0.01 < compared.variance[name][-1] < 1
     assert max(compared.variance["Gonzalez"]) < 1e-18
+
+
+def test_spark_is_of_second_order_whichever_coefficients_its_reactions_have(compared):
+    assert list(compared.spark) == ["B", "C", "C*", "D"]
+    orders, errors = np.transpose(list(compared.spark.values()))
+    np.testing.assert_allclose(orders, 2, atol=0.05)
+    assert np.all(errors > 1e-4) and np.unique(errors).size == 4
+
+
+def test_the_left_side_of_the_constraint_by_hand():
+    q, v = np.array([9.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0]), np.arange(7.0)
+    assert chaotic._side(q, v) == 0 + 1 * 4 + 2 * 5 + 3 * 6
 
 
 def test_the_energy_by_hand_is_that_of_the_system():
@@ -101,7 +138,7 @@ def test_the_whole_paper(tmp_path):
 
     assert main(["paper", "celledoni2016", "--output", str(tmp_path / "out")]) == 0
     table = (tmp_path / "out" / "table.md").read_text()
-    assert "| NO |" not in table and table.count("| yes |") >= 15
+    assert "| NO |" not in table and table.count("| yes |") == 22
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
     growth = numbers["figure_2"]["growth_of_variance_over_h4_per_s"]
     assert all(0.5e-4 < growth[k] < 2e-4 for k in chaotic.VARIATIONAL)

@@ -7,6 +7,7 @@ from nh_control.mechanics import parametric
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import celledoni2021_chains as chains
+from nh_control.papers import celledoni2021_pairs as pairs
 from nh_control.papers import celledoni2021_pendulums as pendulums
 from nh_control.papers import celledoni2021_top as top
 from nh_control.papers.celledoni2021_flow import Problem, Steps, Untouched
@@ -15,6 +16,8 @@ from nh_control.systems.rigid_body_fields import rigid_body_momentum
 PAPER = PAPERS["celledoni2021"]
 FAST = ("rigid_body", "4", "9", "11")
 OVER_ALL_CHAINS = ("8", "10")
+SKETCHES = {"1": ["O", "CM"], "12": ["m_y", "m₁", "m₂"]}
+LATER = [n for n in PAPER.numbers if n not in (*FAST, *OVER_ALL_CHAINS, *SKETCHES)]
 
 
 def assert_holds(number):
@@ -30,9 +33,30 @@ def test_what_the_paper_says_holds(number, interpreted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [n for n in PAPER.numbers if n not in FAST + OVER_ALL_CHAINS])
+@pytest.mark.parametrize("number", LATER)
 def test_what_else_the_paper_says_holds(number):
     assert_holds(number)
+
+
+@pytest.mark.parametrize(("number", "marks"), SKETCHES.items())
+def test_sketches_show_the_systems_of_the_paper(number, marks):
+    outcome = PAPER.experiment(number).compute(Progress())
+    (axes,) = outcome.draw().axes
+    assert [text.get_text() for text in axes.texts] == marks and axes.collections
+
+
+@pytest.mark.parametrize("pair", pairs.COMMUTATOR_FREE)
+def test_the_embedded_method_drives_the_steps_of_commutator_free_pairs(pair, monkeypatch):
+    """As tolerance^(-1 / (p~ + 1)), with the smallest ones at the peak; natively."""
+    monkeypatch.setattr(Problem, "accurate", lambda self, t, *_: np.zeros((len(t), len(self.x0))))
+    table, levels = pairs.COMMUTATOR_FREE[pair], (1e-4, 1e-6)
+    found = [chains.run.__wrapped__(2, 1.0, table, tol) for tol in levels]
+    counts = [one.variable.naccepted for one in found]
+    growth = np.log(counts[1] / counts[0]) / np.log(levels[0] / levels[1])
+    assert growth * (pairs.TABLES[table].embedded_order + 1) == pytest.approx(1, abs=0.15)
+    t = found[1].variable.t
+    assert t[np.diff(t)[:-1].argmin()] == pytest.approx(2.27, abs=0.05)  # the last is what is left
+    assert max(pairs._left(one) for one in found) < 1e-14
 
 
 def test_two_pendulums_stay_on_the_manifold_without_any_projection():

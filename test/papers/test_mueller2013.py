@@ -10,9 +10,20 @@ from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_figures as figures
-from nh_control.papers.mueller2013_runs import SECOND_ORDER, example, maximal, motion
+from nh_control.papers.mueller2013_runs import (
+    SECOND_ORDER,
+    example,
+    maximal,
+    motion,
+    operations,
+)
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+
+@pytest.fixture(scope="module", autouse=True)
+def each_way(module_interpreted):
+    """No way finds the runs that the paper's functions keep of the other one."""
+    for kept in (motion, beyond._in_joint_coordinates, beyond._reference):
+        kept.cache_clear()
 
 
 def test_the_top_has_the_printed_energy():
@@ -82,10 +93,28 @@ def test_the_loop_starts_with_all_joints_at_rest_relative_to_each_other():
     assert rest["left"][0][2] + rest["base"][0][2] == pytest.approx(weight, rel=1e-12)
 
 
-@pytest.mark.parametrize("number", ["1", "4", "8", "11"])
-def test_the_models_are_drawn(number):
+@pytest.mark.parametrize(
+    ("number", "joints", "size"),
+    [
+        ("1", 1, (0.55, 0.2, 0.4)),
+        ("4", 2, (0.4, 0.1, 0.05)),
+        ("8", 1, (0.4, 0.1, 0.05)),
+        ("11", 3, (0.3, 0.1)),
+    ],
+)
+def test_the_models_are_drawn_in_equal_scales_with_numbered_joints(number, joints, size):
     outcome = PAPERS["mueller2013"].experiment(number).compute(Progress())
-    assert outcome.draw().axes and outcome.numbers["kinetic_energy"] > 0
+    (axes,) = outcome.draw().axes
+    assert [text.get_text() for text in axes.texts] == [str(k + 1) for k in range(joints)]
+    shown = np.ptp([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()], axis=1)
+    assert np.ptp(np.asarray(axes.get_box_aspect()) / shown) < 1e-9
+    np.testing.assert_array_less(np.asarray(size) - 1e-9, shown[: len(size)])
+    assert outcome.numbers["kinetic_energy"] > 0
+
+
+def test_a_step_takes_more_operations_on_se3():
+    counts = [operations("top", space) for space in ("SE3", "SO3xR3")]
+    assert 1.2 < counts[0] / counts[1] < 2
 
 
 @pytest.mark.slow
@@ -96,7 +125,7 @@ def test_the_whole_paper(tmp_path):
     table = (tmp_path / "out" / "table.md").read_text()
     missed = [line for line in table.splitlines() if "| NO |" in line]
     assert len(missed) == 1 and "if its method is the classical one of fourth order" in missed[0]
-    assert table.count("| yes |") == 18
+    assert table.count("| yes |") == 19
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
     ways = numbers["ways"]
     assert all(ways[name]["SO(3) × R³, projected"]["violation"] < 1e-14 for name in ways)

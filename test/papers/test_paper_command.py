@@ -1,12 +1,17 @@
 """`nh_control paper`: the list, one figure, wrong names, and the table."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
+from matplotlib.figure import Figure
 
 from nh_control.cli import main
+from nh_control.numerics import compiled
 from nh_control.papers import PAPERS, report
-from nh_control.papers.paper import Statement
+from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 
 
 def test_papers_are_listed(capsys):
@@ -31,7 +36,7 @@ def test_one_figure_is_written(tmp_path, capsys, interpreted):
     "arguments, words",
     [
         (["nobody1999"], "no paper 'nobody1999', choose of: celledoni2016"),
-        (["kobilarov2010", "--figure", "9"], "no figure '9' here, choose of: 2, 3, 4"),
+        (["kobilarov2010", "--figure", "9"], "no figure '9' here, choose of: 1, 2, 3, 4"),
     ],
 )
 def test_unknown_names_are_refused_with_the_known_ones(arguments, words, capsys):
@@ -48,3 +53,122 @@ def test_results_are_not_overwritten_unasked(tmp_path, capsys):
 def test_the_table_says_what_does_not_agree():
     text = report.table([Statement("Fig. 1", "a | b", "c", False, "d")])
     assert text.splitlines()[2] == "| Fig. 1 | a \\| b | c | NO | d |"
+
+
+def made(number, **changes):
+    """An experiment with one row that agrees, but for the changes of its outcome."""
+    values = {
+        "draw": lambda: Figure((1, 1)),
+        "numbers": {"one": 1},
+        "statements": (Statement(f"Fig. {number}", "says", "is", True),),
+        **changes,
+    }
+    return Experiment(number, f"the {number}. experiment", lambda _: Outcome(**values))
+
+
+def raising(number, raises):
+    """An experiment that ends by calling `raises`."""
+    return Experiment(number, f"the {number}. experiment", lambda _: raises())
+
+
+def fail():
+    raise ValueError("no step | at h = 0.1")
+
+
+def undrawn():
+    raise RuntimeError("no picture")
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """`written(experiments)` writes a paper of these; returns exit code, files, rows of the table
+    and numbers.
+    """
+
+    def write(*experiments):
+        monkeypatch.setitem(PAPERS, "made2026", Paper("made2026", "Made here", experiments))
+        out = tmp_path / "out"
+        code = main(["paper", "made2026", "--output", str(out)])
+        rows = (out / "table.md").read_text().splitlines()[4:]
+        numbers = json.loads((out / "numbers.json").read_text())
+        return code, {file.name for file in out.iterdir()}, rows, numbers
+
+    return write
+
+
+def test_an_experiment_that_fails_is_a_row_and_the_others_go_on(written, capsys):
+    code, files, rows, numbers = written(
+        made("1"), raising("2", fail), made("3"), made("4", draw=undrawn),
+        made("5", numbers={"far": float("inf")}), made("6"),
+    )  # fmt: skip
+    assert code == 1
+    pictures = {f"figure_{n}.png" for n in (1, 3, 6)}
+    assert files == {*pictures, "numbers.json", "table.md"}
+    assert [row.split(" | ")[0] for row in rows] == [
+        "| Fig. 1", "| figure_2", "| Fig. 3", "| figure_4", "| figure_5", "| Fig. 6",
+    ]  # fmt: skip
+    assert rows[1] == (
+        "| figure_2 | the 2. experiment | failed, ValueError: no step \\| at h = 0.1 | NO |  |"
+    )
+    assert numbers["figure_2"] == {"failed": "ValueError: no step | at h = 0.1"}
+    assert numbers["figure_4"] == {"failed": "RuntimeError: no picture"}
+    assert numbers["figure_6"] == {"one": 1} and "not JSON" in numbers["figure_5"]["failed"]
+    said = capsys.readouterr()
+    assert "failed: figure_2, figure_4, figure_5" in said.err and "Fig. 6" in said.out
+
+
+def test_each_experiment_is_written_as_it_ends(written, tmp_path):
+    seen = []
+
+    def look():
+        seen.append({file.name for file in (tmp_path / "out").iterdir()})
+        return made("2").compute(None)
+
+    assert written(made("1"), raising("2", look))[0] == 0
+    assert seen == [{"figure_1.png", "numbers.json", "table.md"}]
+
+
+def interrupted_in_casadi():
+    """Ctrl-C as CasADi passes it on: as a failure of its own."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise RuntimeError("KeyboardInterrupt") from None
+
+
+@pytest.mark.parametrize(
+    "interrupted", [lambda: signal.raise_signal(signal.SIGINT), interrupted_in_casadi]
+)
+def test_ctrl_c_keeps_what_is_written(written, interrupted, capsys):
+    code, files, rows, numbers = written(made("1"), raising("2", interrupted), made("3"))
+    assert code == 130 and files == {"figure_1.png", "numbers.json", "table.md"}
+    assert rows == ["| Fig. 1 | says | is | yes |  |"] and list(numbers) == ["figure_1"]
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_picture_is_written_in_whole_or_not_at_all(written):
+    def half():
+        figure = Figure((1, 1))
+        figure.savefig = lambda file, **_: (file.write_bytes(b"half"), undrawn())
+        return figure
+
+    code, files, *_ = written(made("1"), made("2", draw=half))
+    assert code == 1 and files == {"figure_1.png", "numbers.json", "table.md"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", PAPERS)
+def test_a_whole_paper_is_computed_by_compiled_code(key, tmp_path):
+    """The command as users call it: in a process of its own, with the compiler there is."""
+    assert compiled.compiler(), "a C compiler is needed"
+    call = "from nh_control.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", call, "paper", key, "--output", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    out = tmp_path / "out"
+    pictures = {f"{experiment.file}.png" for experiment in PAPERS[key].experiments}
+    assert {file.name for file in out.iterdir()} == {*pictures, "numbers.json", "table.md"}
+    assert all((out / name).stat().st_size > 5_000 for name in pictures)
+    numbers = json.loads((out / "numbers.json").read_text())
+    assert len(numbers) == len(pictures)
+    assert not [name for name, found in numbers.items() if "failed" in found]

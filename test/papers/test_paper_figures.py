@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from nh_control.control.optimize import Iteration, Optimum
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.figures import style
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS, johnson2014, measure, report
 from nh_control.papers import celledoni2016_chaotic as chaotic
@@ -22,6 +22,7 @@ from nh_control.papers import celledoni2016_sleigh as sleigh
 from nh_control.papers import celledoni2021_chains as chains
 from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.papers import kobilarov2010_motions as motions
+from nh_control.papers import kobilarov2010_runs as runs
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 from nh_control.runs.comparison import Reference
 from nh_control.runs.motion import Motion
@@ -57,8 +58,10 @@ def test_a_report_has_every_picture_number_and_statement(tmp_path):
         return Outcome(lambda: Figure((1, 1)), {"n": n}, statements)
 
     experiments = [Experiment(n, "", lambda progress: None) for n in ("1", "other")]
-    outcomes = {e: outcome(k) for k, e in enumerate(experiments)}
-    files = report.write(Paper("key", "Title", tuple(experiments)), outcomes, tmp_path)
+    written = report.Report(Paper("key", "Title", tuple(experiments)), tmp_path)
+    for k, experiment in enumerate(experiments):
+        written.add(experiment, outcome(k))
+    files = written.files
     assert files == ["figure_1.png", "other.png", "numbers.json", "table.md"]
     assert {path.name for path in tmp_path.iterdir()} == set(files)
     assert json.loads((tmp_path / "numbers.json").read_text()) == {
@@ -77,8 +80,7 @@ def test_a_report_has_every_picture_number_and_statement(tmp_path):
     ]
 
 
-def test_orders_are_slopes_and_energy_errors_relative(monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_orders_are_slopes_and_energy_errors_relative(interpreted):
     h = np.array([0.4, 0.2, 0.05])
     np.testing.assert_allclose(measure.slopes(h, 3 * h**2), [2, 2])
     np.testing.assert_allclose(measure.slopes(h, [8.0, 4.0, 4.0]), [1, 0])
@@ -157,9 +159,9 @@ def test_convergence_has_the_counts_and_descents_of_every_optimization(monkeypat
     }
     (axes,) = CONVERGENCE.draw().axes
     for label, result in (
-        ("first order: steepest descent, after 4 quasi-Newton steps", CONVERGENCE.steepest),
+        ("steepest descent, after 4 quasi-Newton steps", CONVERGENCE.steepest),
         ("steepest descent at once", CONVERGENCE.steepest_at_once),
-        ("second order: Newton, after 4 quasi-Newton steps", CONVERGENCE.newton),
+        ("Newton, after 4 quasi-Newton steps", CONVERGENCE.newton),
         ("Newton at once", CONVERGENCE.newton_at_once),
     ):
         number, descent = line(axes, label)
@@ -290,6 +292,12 @@ def test_the_gearbox_s_statements_hold_only_if_their_claims_do(changed, broken):
     assert holding(ran(**changed).statements()) == [k != broken for k in range(4)]
 
 
+def test_the_constraint_s_error_by_si_dla_has_to_grow_with_its_energy():
+    right = ran()
+    steady = right.constraint | {"SI-DLA": np.full(101, 1e-13)}
+    assert holding(replace(right, constraint=steady).statements()) == [True, True, False, True]
+
+
 def test_the_gearbox_is_drawn_and_told_as_it_ran():
     result = ran()
     numbers = result.numbers()
@@ -306,7 +314,7 @@ def test_the_gearbox_is_drawn_and_told_as_it_ran():
 H = np.array([0.04, 0.02, 0.01])
 
 
-def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20):
+def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20, other=2.0):
     """As it ran, with what is said for the last of the methods that it is said of."""
     times, orders = np.linspace(0, 100, 201), dict.fromkeys(chaotic.METHODS, 2.0)
     energy = {"SI-DLA": 1e-2, "I-DLA": 1e-2, "SPARK": lost, "AVF": 1e-15, "Gonzalez": kept}
@@ -321,6 +329,7 @@ def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20)
         {k: np.linspace(0, v, 201) for k, v in energy.items()},
         times,
         variance | {"Gonzalez": rest * times / 100},
+        {"B": (2.0, 1e-2), "C*": (other, 3e-2)},
     )
 
 
@@ -335,10 +344,17 @@ def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20)
         ({"growth": 1e-3}, 3),
         ({"growth": 1e-5}, 3),
         ({"rest": 1e-9}, 4),
+        ({"other": 1.5}, 5),
     ],
 )
 def test_the_chaotic_system_s_statements_hold_only_if_their_claims_do(changed, broken):
-    assert holding(chaos(**changed).statements()) == [k != broken for k in range(5)]
+    assert holding(chaos(**changed).statements()) == [k != broken for k in range(6)]
+
+
+def test_what_rests_on_the_assumed_coefficients_of_spark_says_so():
+    told = chaos().statements()
+    assert [chaotic.ASSUMED in s.corrected for s in told] == [True] * 4 + [False] * 2
+    assert "assumed" in told[-1].ours and "orders 2.00, 2.00" in told[-1].ours
 
 
 def test_the_chaotic_system_is_drawn_and_told_as_it_ran():
@@ -348,10 +364,12 @@ def test_the_chaotic_system_is_drawn_and_told_as_it_ran():
     assert numbers["growth_of_variance_over_h4_per_s"]["SPARK"] == pytest.approx(1e-4)
     assert numbers["variance_over_h4"]["t"] == result.walk_times[::20].tolist()
     assert numbers["order"]["slopes"]["AVF"] == pytest.approx([2, 2])
-    order, constraint, energy, variance = result.draw().axes
-    for name in chaotic.METHODS:
+    assert numbers["spark"]["C*"] == {"order": 2.0, "largest_relative_energy_error": 3e-2}
+    order, energy, variance, *rows = result.draw().axes
+    for name, row in zip(chaotic.METHODS, rows, strict=True):
+        assert row.get_ylabel() == name
         np.testing.assert_array_equal(line(order, name), [H, result.errors[name]])
-        np.testing.assert_array_equal(line(constraint, name)[1], result.constraint[name])
+        np.testing.assert_allclose(line(row, name)[1], 1e15 * result.constraint[name])
         np.testing.assert_array_equal(line(energy, name)[1][1:], result.energy[name][1:])
     for name in result.variance:
         np.testing.assert_array_equal(line(variance, name)[1][1:], result.variance[name][1:])
@@ -384,15 +402,15 @@ def test_chains_are_told_and_drawn_by_their_number_of_links():
 
 
 def test_motions_are_compared_at_their_own_times_and_drawn_beside_the_true_one():
-    fine = np.linspace(0, 1, 4 * motions.FINE + 1)
+    fine = np.linspace(0, 1, 4 * runs.FINE + 1)
     true = np.column_stack([np.zeros_like(fine), fine, fine**2])
-    coarse = true[:: motions.FINE]
+    coarse = true[:: runs.FINE]
     off = coarse + np.linspace(0, 1, 5)[:, None] * [7.0, 0.3, -0.4]
     energy = 2 + fine
-    result = motions.Motions(
+    result = runs.Motions(
         np.linspace(0, 2, 5),
         {"GNI": coarse, "RK2": off, "RDP": np.full_like(coarse, np.nan)},
-        {"GNI": energy[:: motions.FINE], "RK2": energy[:: motions.FINE] - 0.6, "RDP": np.zeros(5)},
+        {"GNI": energy[:: runs.FINE], "RK2": energy[:: runs.FINE] - 0.6, "RDP": np.zeros(5)},
         true,
         energy,
     )
@@ -431,6 +449,20 @@ def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeyp
     np.testing.assert_allclose(x**2 / p.I11 + y**2 / p.I22, 0.6**2 / p.I11 + 1.4**2 / p.I22)
 
 
+def test_the_radius_of_the_sleigh_s_momenta_is_asked_for_in_the_whole_motion(monkeypatch):
+    """|rho| may leave the circle in the middle, and come back."""
+    turn = np.linspace(-1.5, 1.5, 9)
+    radii = 0.6 * np.array([1, 1, 1, 1, 1.001, 1, 1, 1, 1])
+    states = np.zeros((9, 5))
+    states[:, 3:] = (radii * [np.cos(turn), np.sin(turn)]).T
+    run = SimpleNamespace(simulate=lambda x, u, steps: SimpleNamespace(states=states))
+    made = SimpleNamespace(make=lambda system, h: run)
+    monkeypatch.setattr(sleigh, "INTEGRATORS", {"gonzalez": made})
+    outcome = sleigh.figure_3(Progress())
+    assert outcome.numbers["variation_of_radius"] == pytest.approx(6e-4)
+    assert not outcome.statements[0].holds
+
+
 def test_the_allowed_time_of_a_right_hand_side_is_drawn_in_microseconds(monkeypatch):
     field = SimpleNamespace(n_instructions=lambda: 7)
     monkeypatch.setattr(chains, "chain", lambda n: SimpleNamespace(field=field))
@@ -454,3 +486,31 @@ def test_a_link_more_costs_as_many_operations_in_every_chain(monkeypatch, operat
     (statement,) = chains.scaling(Progress()).statements
     assert statement.holds == holds
     assert ("25 operations for each link more" in statement.ours) == holds
+
+
+# --- labels of logarithmic axes ------------------------------------------------------------------
+
+
+def labels(axis):
+    """Texts and boxes of the labels of an axis that are seen."""
+    seen = [text for text in axis.get_ticklabels(which="both") if text.get_text()]
+    return [text.get_text() for text in seen], [text.get_window_extent() for text in seen]
+
+
+@pytest.mark.parametrize(
+    "low, high", [(0.0125, 0.1), (0.5, 1.4), (4.5e-5, 2e-4), (1.2e-4, 1.3e-3), (1e-9, 1e-5)]
+)
+def test_labels_of_logarithmic_axes_do_not_overlap(low, high, tmp_path):
+    figure = Figure((7.4, 3.4), layout="constrained")
+
+    def draw():
+        for axes in figure.subplots(1, 2):
+            axes.loglog([low, high], [low, high])
+        return figure
+
+    style.save(draw, tmp_path / "figure.png")
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            texts, boxes = labels(axis)
+            assert len(texts) >= 2
+            assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i]), texts

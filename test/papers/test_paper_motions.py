@@ -238,7 +238,10 @@ def test_an_order_of_the_top_may_be_neither_too_low_nor_too_high(monkeypatch, of
 
 
 def test_energy_errors_of_the_top_are_told_beside_its_kinetic_energy(monkeypatch):
-    energies = {"SLGI, θ = 0": [7.0, 9.0, 5.0, 7.5, 9.0], "SLGI, θ = 1/2": [3.0, 3.0, 3.01, 3, 3]}
+    energies = {
+        "SLGI, θ = 0": [7.0, 9.0, 5.0, 7.5, 9.0],
+        "SLGI, θ = 1/2": [3.0, 3.005, 3.0, 3.0, 3.01],
+    }
 
     def made(values):
         states = np.arange(5.0)[:, None]
@@ -247,8 +250,9 @@ def test_energy_errors_of_the_top_are_told_beside_its_kinetic_energy(monkeypatch
 
     models = {name: (made(values), None) for name, values in energies.items()}
     monkeypatch.setattr(top, "symplectic", lambda h: models)
-    numbers, _, outcome = said(top.figure_3)
+    numbers, holding, outcome = said(top.figure_3)
     worst = numbers["largest_energy_error"]
+    assert numbers["growth"] == pytest.approx(2.0) and holding == [False]  # of the second one
     assert (worst["SLGI, θ = 0"], worst["SLGI, θ = 1/2"]) == pytest.approx((2.0, 0.01))
     J, rate = np.array([0.234375, 0.46875, 0.234375]), np.array([0.0, 150.0, -4.61538])
     kinetic = (J * rate) @ rate / 2

@@ -18,7 +18,6 @@ from nh_control.control.geometric import (
     quadrotor_inputs,
     wanted_thrusts,
 )
-from nh_control.numerics import compiled
 from nh_control.systems.quadrotor_payload import Formation
 from nh_control.systems.quadrotor_payload_continuous import E3, accelerations
 
@@ -189,9 +188,8 @@ def test_moments_are_the_paper_s_in_rotation_matrices():
         np.testing.assert_allclose(u[i], [forces[i] @ r[:, 2], *moment], atol=1e-12)
 
 
-def test_the_whole_law_takes_its_motion_from_configuration_and_velocity(monkeypatch):
+def test_the_whole_law_takes_its_motion_from_configuration_and_velocity(interpreted):
     """Links turn by `q x q'`, attitudes and body rates are those of the velocity."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     p, s, rng = parameters(1), state(1, seed=5), np.random.default_rng(6)
     attitude, omega = rng.normal(size=4), rng.normal(size=3)
     attitude /= np.linalg.norm(attitude)

@@ -198,10 +198,15 @@ WIND = PlantOptions(
 )
 
 
-def test_wind_is_further_inputs_of_the_plant(nominal, hover, request):
+@pytest.fixture(scope="module")
+def windless(nominal, hover):
+    """A tracker, and its loop with the model as the plant, natively."""
     tracker = SCENARIO.tracker(nominal, hover)
-    windless = closed_loop(nominal, tracker, hover.states[0], 50)
-    request.getfixturevalue("interpreted")
+    return tracker, closed_loop(nominal, tracker, hover.states[0], 50)
+
+
+def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover, interpreted):
+    tracker, run = windless
     plant = SCENARIO.plant(nominal, WIND)
     forces, torques = ([f"{kind}_{c}" for c in "xyz"] for kind in ("force", "torque"))
     assert plant.inputs[8:] == (
@@ -209,7 +214,7 @@ def test_wind_is_further_inputs_of_the_plant(nominal, hover, request):
         *(f"{body}_{name}" for body in ("quad1", "quad2") for name in (*forces, *torques)),
     )
     calm = closed_loop(plant, tracker, hover.states[0], 50)
-    np.testing.assert_allclose(calm.trajectory.states, windless.trajectory.states, atol=1e-12)
+    np.testing.assert_allclose(calm.trajectory.states, run.trajectory.states, atol=1e-12)
     gust = np.zeros((50, 15))
     gust[:, 0] = 2.0
     blown = closed_loop(plant, tracker, hover.states[0], 50, disturbance=gust)

@@ -11,10 +11,13 @@ from unittest import mock
 
 import rclpy
 from rclpy.context import Context
+from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.serialization import deserialize_message, serialize_message
 
 from nh_control.ros.messages import conversions
+from nh_control.ros.runtime.callback_errors import CallbackErrors
 
 
 class Publisher:
@@ -25,8 +28,11 @@ class Publisher:
         self.sent, self.at, self.waits, self.subscribers = [], [], [], 1
 
     def publish(self, message):
-        """Keep it."""
-        self.sent.append(copy.deepcopy(message))
+        """Keep it, as those have it who listen."""
+        whole = isinstance(message, self.kind)
+        self.sent.append(
+            copy.deepcopy(message) if whole else deserialize_message(message, self.kind)
+        )
         self.at.append(next(self._order))
 
     def get_subscription_count(self):
@@ -130,6 +136,7 @@ class Desk:
     def __init__(self, name="node"):
         self.name, self.closed, self.subscribed, self.served = name, False, {}, []
         self.on_serve = lambda: None
+        self.errors = CallbackErrors(get_logger(name))
 
     def subscribe(self, kind, topic, callback, qos, raw=False, awaited=lambda: True):
         """Kept by its topic."""
@@ -158,10 +165,13 @@ class Desk:
         return {}
 
     def give(self, topic, message, stamp_ns=None):
-        """A message arrives."""
+        """A message arrives, or its bytes."""
         if stamp_ns is not None:
             conversions.set_time(message.header.stamp, stamp_ns)
-        self.subscribed[topic].callback(copy.deepcopy(message))
+        subscribed = self.subscribed[topic]
+        if subscribed.raw and not isinstance(message, bytes):
+            message = serialize_message(message)
+        subscribed.callback(copy.deepcopy(message))
 
     def state(self, codecs, q, v, stamp_ns, prefix=""):
         """A state arrives, in the messages of its codecs."""

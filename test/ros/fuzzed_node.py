@@ -12,6 +12,7 @@ import rclpy
 from fuzzing import Fuzzer, numbers
 from rclpy.context import Context
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message, serialize_message
 
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.process import Exit
@@ -34,12 +35,13 @@ class Watched(Node):
 
     def create_publisher(self, *arguments, **options):
         """A publisher that looks at what it sends."""
-        publisher = super().create_publisher(*arguments, **options)
+        publisher, kind = super().create_publisher(*arguments, **options), arguments[0]
         send = publisher.publish
 
         def publish(message):
             self.sent[publisher.topic_name] += 1
-            if not all(map(math.isfinite, numbers(message))):
+            seen = deserialize_message(message, kind) if isinstance(message, bytes) else message
+            if not all(map(math.isfinite, numbers(seen))):
                 self.wrong.append((publisher.topic_name, message))
             send(message)
 
@@ -76,7 +78,10 @@ class FuzzedNode:
 
     def receive(self, topic: str, message) -> None:
         """Have it handle a message; fails where it dies of it, or does not come back."""
-        callback = self.inbox._subscriptions[self.topics.index(topic)][-1]
+        subscription = self.inbox._subscriptions[self.topics.index(topic)]
+        raw, callback = subscription.raw, subscription.callback
+        if raw and not isinstance(message, bytes):
+            message = serialize_message(message)
         handled = threading.Event()
 
         def handle():
@@ -86,7 +91,8 @@ class FuzzedNode:
         self.inbox.post(handle)
         deadline = time.monotonic() + HANGS_S
         while not handled.wait(0.05):
-            if self.died is not None or time.monotonic() > deadline:
+            failed = self.died is not None or self.inbox.errors.counts["callback_errors"]
+            if failed or time.monotonic() > deadline:
                 raise AssertionError(
                     f"died or hangs at {topic}: {str(message)[:2000]}"
                 ) from self.died
@@ -124,4 +130,5 @@ def throw(node: FuzzedNode, fuzzer: Fuzzer, rounds: int, right, share: float = 0
                 node.receive(topic, fuzzer.wrong(message) if fuzzer.chance(share) else message)
                 count += 1
     assert node.died is None and not node.node.wrong, node.node.wrong[:3]
+    assert not node.inbox.errors.counts["callback_errors"], node.inbox.errors.counts
     return count

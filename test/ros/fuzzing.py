@@ -13,13 +13,15 @@ SECONDS = (-(2**31), 2**31 - 1, -1, 0, 1, 1_790_000_000)
 NANOSECONDS = (0, 1, 999_999_999, 10**9, 2**32 - 1)
 TEXTS = ("", "odom", "payload", "rotor_joint", "no such name", "\u00e9\n\t'\"", "x" * 10_000)
 MANY = 2000
+BITS = 8
+"""Bits of a serialized message that are turned over, at most."""
 
 
 class Fuzzer:
-    """Wrong copies of right messages."""
+    """Wrong copies of right messages, with lists of up to `many` items."""
 
-    def __init__(self, seed: int):
-        self._rng = np.random.default_rng(seed)
+    def __init__(self, seed: int, many: int = MANY):
+        self._rng, self.many = np.random.default_rng(seed), many
 
     def pick(self, values):
         """One of the values."""
@@ -36,16 +38,38 @@ class Fuzzer:
             self._spoil(message)
         return message
 
+    def garbled(self, data: bytes) -> bytes:
+        """A serialized message cut off, continued, or with bits turned over; its encapsulation is
+        left as it is, or nobody would look at the rest.
+        """
+        wrong = bytearray(data)
+        way = self._rng.integers(4)
+        if way == 0:
+            return bytes(wrong[: self._rng.integers(4, len(wrong) + 1)])
+        if way == 1:
+            return bytes(wrong) + self._rng.bytes(self._rng.integers(1, 64))
+        if way == 2 and len(wrong) > 8:  # a length, or what stands there
+            at = 4 * int(self._rng.integers(1, len(wrong) // 4))
+            wrong[at : at + 4] = self.pick((b"\xff" * 4, b"\x00\x00\x00\x80", b"\xff\xfe\xc0\x80"))
+            return bytes(wrong)
+        for _ in range(self._rng.integers(1, BITS + 1) if len(wrong) > 4 else 0):
+            wrong[self._rng.integers(4, len(wrong))] ^= 1 << self._rng.integers(8)
+        return bytes(wrong)
+
     def _spoil(self, message) -> None:
         """Make one part wrong, of the message or of one in it."""
-        name = self.pick(list(message.get_fields_and_field_types()))
+        names = list(message.get_fields_and_field_types())
+        if not names:
+            return
+        name = self.pick(names)
         value = getattr(message, name)
         if hasattr(value, "get_fields_and_field_types"):
             self._spoil(value)
         elif isinstance(value, (list, array)) and self._rng.random() < 0.5:
             self._spoil_an_item(message, name, value)
         else:
-            setattr(message, name, self._wrong_value(name, value))
+            kind = message.get_fields_and_field_types()[name]
+            setattr(message, name, self._wrong_value(name, value, kind))
 
     def _spoil_an_item(self, message, name, values) -> None:
         if not len(values):
@@ -54,14 +78,18 @@ class Fuzzer:
         if hasattr(values[i], "get_fields_and_field_types"):
             self._spoil(values[i])
         else:
-            values[i] = self._wrong_value(name, values[i])
+            kind = message.get_fields_and_field_types()[name]
+            values[i] = self._wrong_value(name, values[i], kind)
 
-    def _wrong_value(self, name, value):
+    def _wrong_value(self, name, value, kind):
         if isinstance(value, bool):
             return not value
         if isinstance(value, float):
             return self.pick(FLOATS)
         if isinstance(value, int):
+            if "int64" in kind or "uint8" in kind:
+                limits = (0, 255) if "uint8" in kind else (-(2**63) * ("u" not in kind), 2**63 - 1)
+                return int(self._rng.integers(*limits, endpoint=True))
             return self.pick(NANOSECONDS if name == "nanosec" else SECONDS)
         if isinstance(value, str):
             return self.pick(TEXTS)
@@ -71,8 +99,8 @@ class Fuzzer:
 
     def _wrong_list(self, values):
         n = len(values)
-        some = values[:1] or (array("d", [1.0]) if isinstance(values, array) else values)
-        kinds = [values[:0], values[: n // 2], values + values, values + some, some * MANY]
+        some = values[:1] or (array(values.typecode, [1]) if isinstance(values, array) else values)
+        kinds = [values[:0], values[: n // 2], values + values, values + some, some * self.many]
         kinds.append(values[::-1])
         return self.pick(kinds)
 

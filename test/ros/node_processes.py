@@ -13,6 +13,14 @@ import nh_control
 ROOT = Path(nh_control.__file__).parents[1]
 
 
+def end_on_signals() -> None:
+    """Have SIGINT and SIGTERM end this script by SystemExit, so that what ends its nodes runs; not
+    for processes that rclpy.init gave handlers of its own.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
+
+
 class NodeProcess:
     """A running node; its output is in `log`."""
 

@@ -111,6 +111,12 @@ def test_hold_without_any_command_is_zero_and_clear_forgets():
     assert offer(g, 0) is None and g.answers(0)
 
 
+def test_the_fallback_tracker_asks_for_its_values_and_clips_them():
+    values = iter([(0.5, 2.0), (9.0, -3.0)])
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "tracker", tracking=lambda: next(values))
+    assert (g.take(0), g.take(1), g.fallback_steps) == ((0.5, 2.0), (1.0, -3.0), 2)
+
+
 def test_the_fallback_damp_asks_for_its_values_each_time():
     asked = iter([(1.0, 2.0), (3.0, 4.0)])
     g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))

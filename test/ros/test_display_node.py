@@ -226,13 +226,16 @@ def test_its_report_says_what_it_draws_and_what_it_refuses(shown):
     ((period, report, _),) = seen.node.timed
     assert period == 1.0
     report()
+    fine = {"malformed": "0", "callback_errors": "0"}
     assert seen.node.told == (1, "waiting for states", {
-        "frames": "0", "time_s": "-1e-09", "refused": "0"
+        "frames": "0", "time_s": "-1e-09", "refused": "0", **fine
     })  # fmt: skip
     seen.hear(150, at(0.0))
     seen.made._draw()
     report()
-    assert seen.node.told == (0, "drawing", {"frames": "1", "time_s": "1.5", "refused": "0"})
+    assert seen.node.told == (
+        0, "drawing", {"frames": "1", "time_s": "1.5", "refused": "0", **fine}
+    )  # fmt: skip
     (codec,) = seen.codecs
     codec.write(at(1.0).tolist(), [0.0] * SPACE.nw)
     codec.message.header.frame_id = "map"
@@ -241,7 +244,39 @@ def test_its_report_says_what_it_draws_and_what_it_refuses(shown):
     report()
     level, text, values = seen.node.told
     assert level == 1 and "in the frame 'map'" in text
-    assert values == {"frames": "1", "time_s": "1.5", "refused": "2"}
-    assert [level for level, _ in seen.node.logged] == ["warning", "warning"]
+    assert values == {"frames": "1", "time_s": "1.5", "refused": "2", **fine}
+    assert [level for level, _ in seen.node.logged] == ["warning"]  # one in a while
     report()
     assert seen.node.told[:2] == (0, "drawing")
+
+
+def test_of_hardware_the_newest_of_all_states_that_came_is_drawn(shown, monkeypatch):
+    seen = shown(source="hardware")
+    heard = seen.desk.subscribed["multi_dof_joint_states"].qos
+    assert heard.reliability.name == "BEST_EFFORT" and heard.depth == display.HARDWARE_QUEUE
+    came = [lambda k=k: seen.hear(k, at(0.1 * k)) for k in range(1, 5)]
+    left = [*came]
+
+    def serve(timeout_s):
+        if left:
+            left.pop(0)()
+            return True
+        seen.desk.close()
+        return False
+
+    monkeypatch.setattr(seen.desk, "serve", serve)
+    monkeypatch.setattr(display.time, "sleep", seen.slept.append)
+    seen.made.work()
+    assert len(seen.node.sent("markers")) == 1
+    assert seen.place("plant") - seen.place("reference") == pytest.approx([0.4, 0.0, 0.0])
+
+
+def test_where_a_state_of_hardware_cannot_be_used_it_is_told(shown):
+    seen = shown(source="hardware")
+    (codec,) = seen.codecs
+    codec.write(at(1.0).tolist(), [0.0] * SPACE.nw)
+    codec.message.header.frame_id = "map"
+    seen.desk.give("multi_dof_joint_states", codec.message, 10**18)
+    seen.node.timed[0][1]()
+    level, text, values = seen.node.told
+    assert level == 1 and "in the frame 'map'" in text and values["refused"] == "1"

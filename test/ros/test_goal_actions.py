@@ -326,3 +326,15 @@ def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goa
     assert server.goal_callback(None) is GoalResponse.REJECT
     here.actions.close()
     assert server.ended
+
+
+def test_who_asked_hears_of_an_error_and_so_does_the_node(served, goals, monkeypatch):
+    def mistaken(message, flight):
+        raise ZeroDivisionError("a mistake")
+
+    (server,), handle = served("control_msgs").servers, Handle()
+    monkeypatch.setattr(goals, "trajectory", mistaken)
+    with pytest.raises(ZeroDivisionError):  # by the inbox
+        server.handle_accepted_callback(handle)
+    assert handle.state == "abort"
+    assert handle.result.error_string == "ZeroDivisionError: a mistake"

@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from rclpy.logging import get_logger  # noqa: E402
+
 from nh_control.ros.runtime import inbox as module  # noqa: E402
 from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
 
@@ -58,6 +60,10 @@ class Node:
     def get_name(self):
         """Its name."""
         return "plant"
+
+    def get_logger(self):
+        """One for what the inbox has to tell."""
+        return get_logger("plant")
 
     def create_guard_condition(self, callback, callback_group):
         """One that counts."""
@@ -187,3 +193,38 @@ def test_publishers_that_are_not_heard_are_named_by_topic(made, monkeypatch):
     found = {"/a": [], "/b": ["camera (reliability)"]}
     monkeypatch.setattr(module, "unheard", lambda node, topic, quality: found[topic])
     assert inbox.unheard() == {"/b": ["camera (reliability)"]}
+
+
+def test_what_raises_is_told_and_the_rest_is_handled(made):
+    inbox, node, _ = made
+    heard = []
+
+    def mistaken(message):
+        raise ZeroDivisionError("a mistake")
+
+    inbox.subscribe(int, "a", mistaken, 1)
+    inbox.subscribe(int, "b", heard.append, 1)
+    node.topics["a"].came, node.topics["b"].came = [1], [2]
+    inbox.post(lambda: mistaken(3))
+    inbox.post(lambda: heard.append(4))
+    inbox.serve(0.0)
+    assert heard == [2, 4]
+    assert inbox.errors.counts["callback_errors"] == 2
+    assert inbox.errors.counts["callback error: /a"] == 1
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_handled(made, monkeypatch):
+    inbox, node, _ = made
+    heard = []
+
+    def unreadable(kind, raw):
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    for topic in "ab":
+        inbox.subscribe(str, topic, heard.append, 1)
+    monkeypatch.setattr(node.topics["a"], "take_message", unreadable)
+    node.topics["a"].came, node.topics["b"].came = ["?"], ["!"]
+    inbox.serve(0.0)
+    assert heard == ["!"]
+    assert inbox.errors.counts["malformed: /a"] == 1
+    assert inbox.errors.counts["callback_errors"] == 0

@@ -5,11 +5,10 @@ from functools import cache
 import pytest
 
 from nh_control import scenarios
-from nh_control.control.damping import damping_input
+from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.loop import joining
 from nh_control.ros.loop.joining import Joining
-from nh_control.ros.loop.simulated_plant import DAMPING_S
 
 
 @cache

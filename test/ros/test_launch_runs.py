@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -181,6 +182,16 @@ def test_a_refused_parameter_is_an_exit_code(launch):
     run = launch("headless:=true", "plant_m:=-1")
     assert run.wait() != 0
     assert "the plant ended with exit code 2" in run.text
+
+
+def test_a_plant_that_cannot_go_on_ends_the_launch_with_an_exit_code(launch, tmp_path):
+    """Without a tracker and without forces the steering leaves the model's domain."""
+    file = tmp_path / "let_go.yaml"
+    given = {"scenario": "snakeboard", "wait_for_tracker": False, "fallback": "zero"}
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
+    run = launch("headless:=true", "tracker:=false", "on_finish:=continue", f"params_file:={file}")
+    assert run.wait() != 0, run.text
+    assert "the plant ended with exit code 3" in run.text
 
 
 def test_a_killed_plant_ends_the_launch_with_an_exit_code(launch):

@@ -9,7 +9,7 @@ import pytest
 from test_nodes_fuzz import SEED, Right
 
 LOCKSTEP = {"lockstep": True, "speed_factor": 0.0}
-REAL_TIME = {"wait_for_tracker": False, "on_finish": "continue", "wait_for": "[probe]"}
+REAL_TIME = {"wait_for_tracker": False, "on_finish": "stay", "wait_for": "[probe]"}
 SENT, KINDS = 100_000, 300
 """Messages that are thrown at nodes, and how many different wrong ones there are on each topic."""
 
@@ -130,9 +130,11 @@ def test_a_hundred_thousand_wrong_messages_end_no_node(nodes, probe):
 def bombard(probe, fuzzer):
     """Throw wrong messages at all that listen, and call services with wrong values."""
     from rcl_interfaces.srv import SetParameters
+    from rclpy.impl.implementation_singleton import rclpy_implementation
     from rclpy.parameter import Parameter
     from rclpy.serialization import serialize_message
 
+    RCLError = rclpy_implementation.RCLError
     right = Right("snakeboard")
     publishers, wrong = [], []
     for k in range(KINDS):
@@ -145,7 +147,10 @@ def bombard(probe, fuzzer):
     values = [float("nan"), -1.0, "fast", True, [1.0, 2.0], 10**15, 1.0]
     for count in range(0, SENT, len(publishers)):
         for publisher, data in zip(publishers, fuzzer.pick(wrong)):
-            publisher.publish(data)
+            try:
+                publisher.publish(data)
+            except RCLError:  # the middleware gives up where nodes on a busy machine are behind
+                probe.spin(0.1)
         if count % 10_000 < len(publishers):
             probe.spin(0.05)
             name = fuzzer.pick(["speed_factor", "lockstep", "no_such", ""])

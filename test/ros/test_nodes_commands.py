@@ -143,8 +143,9 @@ def steer_too_far(nodes, probe, **more):
 
 
 @pytest.mark.slow
-def test_a_plant_that_is_to_exit_does_so_when_a_step_fails(nodes, probe):
-    plant = steer_too_far(nodes, probe, on_finish="exit")
+@pytest.mark.parametrize("on_finish", ["exit", "continue"])
+def test_a_plant_that_is_not_to_stay_exits_when_a_step_fails(nodes, probe, on_finish):
+    plant = steer_too_far(nodes, probe, on_finish=on_finish)
     assert plant.wait() == 3 and "failed at step" in plant.log and "Traceback" not in plant.log
 
 

@@ -94,7 +94,19 @@ def attack_plant(node, right, rounds):
         stamps_s = [0.0, now, now, now + right.dsys.h / 3, now - 1.0, now + 1.0, time.time()]
         return right.command(round(1e9 * fuzzer.pick(stamps_s)))
 
-    return throw(node, fuzzer, rounds, commands)
+    thrown = throw(node, fuzzer, rounds, commands)
+    return thrown + throw_pieces(node, "joint_commands", right.command(0)["joint_commands"])
+
+
+def throw_pieces(node, topic, message):
+    """The first bytes of a message, which are none; returns how many pieces."""
+    from rclpy.serialization import serialize_message
+
+    data = serialize_message(message)
+    pieces = [b"", data[:3], data[:11], data[: len(data) // 2], b"\xff" * len(data)]
+    for piece in pieces:
+        node.receive(topic, piece)
+    return len(pieces)
 
 
 PLANT = {"wait_for_tracker": False, "on_finish": "continue", "speed_factor": 20.0}
@@ -161,6 +173,13 @@ def test_no_state_or_goal_harms_a_tracker(fuzzed, scenario, given, rounds):
         return right.states(k) | (right.goals(k) if fuzzer.chance(0.1) else {})
 
     throw(node, fuzzer, rounds, messages, share=0.3)
+    for topic, message in right.states(rounds).items():
+        if topic in node.topics and "source" not in given:
+            throw_pieces(node, topic, message)
+            counted = node.report()["states refused: wrong length"]
+            assert throw_pieces(node, topic, message) == (
+                node.report()["states refused: wrong length"] - counted
+            )
     if "goal" in node.topics:
         goal = right.goals(rounds)["goal"]
         goal.pose.position.x = math.nan

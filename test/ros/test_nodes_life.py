@@ -57,7 +57,11 @@ REFUSED = [
         {"plant.integrator": "euler"},
         ["unknown snakeboard integrator 'euler'", "midpoint", "rdp_exp"],
     ),
-    ("plant", {"fallback": "panic"}, ["'fallback' must be one of hold, zero, damp, stop"]),
+    (
+        "plant",
+        {"fallback": "panic"},
+        ["'fallback' must be one of hold, zero, damp, tracker, stop"],
+    ),
     ("plant", {"speed_factor": -1.0}, ["'speed_factor' must be a finite number >= 0, got -1.0"]),
     (
         "plant",

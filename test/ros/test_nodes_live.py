@@ -54,7 +54,7 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
         "kind": "choose one of: noise, bias",
         "target": "choose one of: commands, rotor_torque",
         "push": "choose one of: psi",
-        "word": "one of hold, zero, damp, stop",
+        "word": "one of hold, zero, damp, tracker, stop",
         "number": "Min: -1",
         "both": "size must be >= 0",
     }.items():

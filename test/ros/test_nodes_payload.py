@@ -234,3 +234,22 @@ def test_wind_is_no_command(nodes, probe):
     probe.command(first.header.stamp, [100.0] + [0.0] * 7, model.inputs)
     probe.wait_bodies(1, H)
     probe.wait_value("commands_clipped", "1")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("udp")
+def test_a_plant_with_its_own_copy_of_a_tracker_that_is_killed_keeps_the_payload_in_the_air(
+    nodes, probe
+):
+    """Nobody starts the tracker again; it flies the rest of the line, and stays there."""
+    flight = {"scenario": "quadrotor_payload", "reference": "line"}
+    tracker = nodes.start("tracker", flight)
+    nodes.start("plant", {**flight, "fallback": "tracker", "wait_for": "[probe]"})
+    probe.wait_bodies(100, H)
+    tracker.kill()
+    probe.wait_mode("finished")
+    end = probe.bodies[-1].transforms[0].translation
+    model = SCENARIO.model()
+    wanted = model.configuration(SCENARIO.reference(model, "line").states[-1])[:3]
+    assert np.linalg.norm(np.array([end.x, end.y, end.z]) - wanted) < 0.05
+    assert int(probe.values()["fallback_steps"]) > 300

@@ -91,7 +91,8 @@ def test_other_values_are_refused(spec, value, text):
         (DISPLAY, "rate_hz", 0.0),
         *((TRACKER, f"hardware.{name}", 0.0) for name in ("noise", "acceleration")),
         *((TRACKER, f"hardware.{name}", -1e-3) for name in ("actuation_s", "max_age_s")),
-        *((TRACKER, f"disarm.{name}", -1e-3) for name in ("silence_s", "error", "saturation_s")),
+        (TRACKER, "disarm.silence_s", -1e-3),
+        *((TRACKER, f"disarm.{name}", -1.001) for name in ("error", "saturation_s")),
     ],
 )
 def test_numbers_that_mean_nothing_are_refused(specs, name, value):
@@ -386,7 +387,7 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
     (answer,) = node.set_parameters([Parameter("speed_factor", value=-1.0)])
     assert not answer.successful and parameters["speed_factor"] == 1.0
     (answer,) = node.set_parameters([Parameter("fallback", value="never")])
-    assert not answer.successful and "one of hold, zero, damp, stop" in answer.reason
+    assert not answer.successful and "one of hold, zero, damp, tracker, stop" in answer.reason
     (answer,) = node.set_parameters([Parameter("fault", value=["", "delay=1"])])
     assert answer.successful and parameters["fault"] == ["delay=1"]
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 
+import nh_control as nh
 from nh_control import scenarios
 from nh_control.geometry.rotations import SO3
 from nh_control.integrators import midpoint
@@ -124,6 +126,23 @@ def test_without_faults_what_is_measured_is_what_is_there():
     bare = SimulatedPlant(experiment().plant, middle())
     bare.advance([0.1, 0.0])
     assert bare.asked == 1 and np.array_equal(bare.measured[0], bare.configuration)
+
+
+def test_there_is_no_residual_before_the_first_step():
+    """Not even that of a state which a moving belt would carry along."""
+    carried = nh.System(
+        "carried",
+        nh.Rn("x", "y"),
+        lambda q, v: ca.sumsqr(v) / 2,
+        velocity_constraint=lambda q: ca.horzcat(0, 1),
+        velocity_drift=lambda q: 0.3,
+    )
+    dsys = nh.nonholonomic_midpoint(carried, 0.1)
+    mine = SimulatedPlant(dsys, dsys.state([0.0, 0.0], [1.0, 0.3]))
+    assert abs(dsys.constraint_residual(mine.state, mine.state)[0]) > 0.01
+    assert mine.constraint_residual == 0.0
+    mine.advance([])
+    assert 0.0 <= mine.constraint_residual < 1e-15
 
 
 def test_residual_and_iterations_are_those_of_the_last_step():

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from nh_control import scenarios  # noqa: E402
+from nh_control.ros.loop.backup_tracker import BackupTracker  # noqa: E402
 from nh_control.ros.runtime.model import Model  # noqa: E402
 from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
 from nh_control.scenarios import PlantOptions  # noqa: E402
@@ -21,7 +22,8 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
     loop = types.SimpleNamespace(
         plant=types.SimpleNamespace(dsys=dsys), plan=lambda *run: planned.append(run)
     )
-    changes = PlantChanges(model, loop, PlantOptions(), ["perturb.position"], len).changes
+    backup = BackupTracker(SCENARIO, dsys, model.reference)
+    changes = PlantChanges(model, loop, PlantOptions(), ["perturb.position"], len, backup).changes
     (start,) = [change for change in changes if "reference" in change.names]
     assert set(start.names) == {"reference", "perturb.position"}
     do = start.prepare({"reference": "forward", "perturb.position": 0.3})
@@ -30,6 +32,8 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
     ((initial, last_step),) = planned
     other = SCENARIO.reference(dsys, "forward")
     assert last_step == len(other) != len(model.reference)
+    backup.start()
+    assert backup.prepare().reference.name == "forward"
     odd = dsys.local(other.states[0], initial)
     assert np.abs(odd).max() == pytest.approx(0.3)
     with pytest.raises(ValueError, match="choose one of: parking, forward"):

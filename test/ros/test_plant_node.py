@@ -178,7 +178,7 @@ def test_the_end_of_a_run_ends_the_process_only_if_asked_to(plants):
 
 
 @pytest.mark.parametrize(
-    ("on_finish", "requests"), [("stay", []), ("continue", []), ("exit", [(None, 3)])]
+    ("on_finish", "requests"), [("stay", []), ("continue", [(None, 3)]), ("exit", [(None, 3)])]
 )
 def test_a_step_that_fails_is_an_error_and_an_exit_code(plants, on_finish, requests):
     run = plants(on_finish=on_finish)

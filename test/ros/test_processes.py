@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -29,14 +30,14 @@ def handlers():
 @pytest.mark.parametrize("name", ["plant", "tracker", "display", "recorder", "shadow"])
 def test_an_executable_runs_the_node_of_its_name_and_ends_as_it_does(name, monkeypatch):
     monkeypatch.delenv(PARENT, raising=False)
-    imported = []
+    imported, ended = [], []
+    monkeypatch.setattr(start.os, "_exit", ended.append)
 
     def load(module):
         imported.append(module)
         for number in (signal.SIGINT, signal.SIGTERM):  # while it is imported
-            with pytest.raises(SystemExit) as ended:
-                signal.raise_signal(number)
-            assert not ended.value.code
+            signal.raise_signal(number)
+        assert ended == [0, 0]
         return SimpleNamespace(main=lambda: 7)
 
     monkeypatch.setattr(start, "import_module", load)
@@ -149,6 +150,38 @@ def test_a_wrong_use_has_an_exit_code_of_its_own_and_other_errors_are_raised(run
     assert Component.ended == [True]
 
 
+def dropped():
+    """A signal in a place where nobody hears what its handler raises."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        return
+
+
+def test_a_start_that_drops_its_interruption_is_interrupted_again(run):
+    """However long it would take, and whatever it makes of it."""
+
+    def goes_on(*_):
+        dropped()
+        end = time.monotonic() + 60.0
+        while time.monotonic() < end:
+            time.sleep(0.01)
+        raise AssertionError("it was never interrupted again")
+
+    with pytest.raises(SystemExit) as ended:
+        run(make=goes_on)
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize("failure", [UsageError, ValueError, RuntimeError])
+def test_what_a_start_makes_of_its_interruption_is_no_failure(run, failure):
+    def fails(*_):
+        dropped()
+        raise failure("no swing-up found")
+
+    assert run(make=fails) == 0
+
+
 def asked(exit_):
     """Whether the process is to end."""
     return bool(select.select([exit_._read], [], [], 0.0)[0])
@@ -178,7 +211,8 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
     end.install()
     with pytest.raises(SystemExit) as ended:
         signal.raise_signal(signal.SIGTERM)
-    assert ended.value.code == 0 and asked(end)
+    assert ended.value.code == 0 and asked(end) and end.interrupted
+    end.ignore()
     signal.raise_signal(signal.SIGINT)  # interrupts nothing any more
     started = Exit()
     started.install()

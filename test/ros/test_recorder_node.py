@@ -8,13 +8,15 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 reader = pytest.importorskip("rosbags.rosbag2", reason="needs the extra 'ros'")
 
-from bench import Desk, benches  # noqa: E402
+from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, put_up  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control.ros.nodes import recorder  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.runs import bag_writer  # noqa: E402
+from nh_control.runs.node_process import NOT_RECORDED  # noqa: E402
 from nh_control.runs.topics import recorded, states  # noqa: E402
 
 
@@ -29,7 +31,7 @@ def recorders(monkeypatch, tmp_path):
         def start(namespace="", **parameters):
             given = {"scenario": "bob", "output": "~/run"} | parameters
             node, desk = make("recorder", namespace, **given), Desk()
-            return node, desk, recorder.Recorder(node, desk, None)
+            return node, desk, recorder.Recorder(node, desk, Ended())
 
         yield start
 
@@ -39,7 +41,7 @@ def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(r
     assert set(desk.subscribed) == set(recorded(BOB))
     assert list(desk.subscribed)[-2:] == list(states(BOB))
     assert all(subscription.raw for subscription in desk.subscribed.values())
-    assert {subscription.qos.depth for subscription in desk.subscribed.values()} == {5000}
+    assert {s.qos.depth for s in desk.subscribed.values()} == {recorder.QUEUE}
     latched = [
         topic
         for topic, subscription in desk.subscribed.items()
@@ -74,7 +76,9 @@ def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path
     assert len(list((tmp_path / "run").glob("*.mcap"))) == 1
     with reader.Reader(tmp_path / "run") as run:
         found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
-        offered = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in run.connections}
+        offers = {c.topic: c.ext.offered_qos_profiles[0] for c in run.connections}
+    offered = {topic: offer.durability.name for topic, offer in offers.items()}
+    assert {(o.history.name, o.depth) for o in offers.values()} == {("KEEP_LAST", 10)}
     assert found == [
         ("/robot1/joint_states", "sensor_msgs/msg/JointState", 1_500_000_000, written[0]),
         ("/robot1/joint_commands", "sensor_msgs/msg/JointState", 1_500_000_000, written[1]),
@@ -163,4 +167,30 @@ def test_transforms_are_recorded_where_they_are_known(recorders, monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2_msgs.msg", module.msg)
     _, desk, made = recorders()
     assert set(desk.subscribed) == {*recorded(BOB), "/tf"}
+    made.close()
+
+
+def test_messages_that_come_too_fast_are_counted_and_told(recorders, monkeypatch, tmp_path):
+    node, desk, made = recorders()
+    monkeypatch.setattr(bag_writer, "WAITING_BYTES", 100)
+    desk.give("joint_states", bytes(101))
+    report = node.timed[0][1]
+    report()
+    level, text, values = node.told
+    assert (level, text) == (2, "1 messages could not be written in time")
+    assert (values["messages"], values["lost"], values["lost: /joint_states"]) == ("0", "1", "1")
+    report()
+    assert node.told[:2] == (1, "waiting for messages") and node.told[2]["lost"] == "1"
+    made.close()
+    assert [text for level, text in node.logged if level == "warning"] == [
+        f"recorded 0 messages to {tmp_path / 'run'}, 1 came faster than they could be written"
+    ]
+
+
+@pytest.mark.parametrize("error", [OSError("full"), ValueError("a mistake")])
+def test_an_error_of_the_disk_has_a_code_of_its_own_and_any_other_is_raised(recorders, error):
+    _, _, made = recorders()
+    made._on_failure(error)
+    disk = isinstance(error, OSError)
+    assert made._exit.requests == [(None, NOT_RECORDED) if disk else (error, 0)]
     made.close()

@@ -7,10 +7,9 @@ import pytest
 from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
-from nh_control.control.damping import damping_input
+from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
 from nh_control.ros.loop.safe_range import SafeRange, quantities
-from nh_control.ros.loop.simulated_plant import DAMPING_S
 
 
 @cache

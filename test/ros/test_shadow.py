@@ -63,6 +63,21 @@ def test_a_state_waits_for_the_command_that_answers_the_one_before(cart):
     assert late == [0, 0, 0, 1, 1]  # patience is over: the last command is taken to be held
 
 
+def test_after_a_gap_that_is_too_long_to_be_predicted_it_begins_anew(cart):
+    states, inputs = motion(cart)
+    shadow = Shadow(cart, MeasuredState(cart), patience=1)
+    q, v = ([f(x).tolist() for x in states] for f in (cart.configuration, cart.velocity))
+    late = round(100 / cart.h)
+    assert shadow.measured(at(0), q[0], v[0]) == []
+    shadow.command(inputs[0], at(0), at(0))
+    assert shadow.measured(at(1), q[1], v[1]) == []
+    (last,) = shadow.measured(at(late), q[2], v[2])
+    assert last.time_ns == at(1)
+    assert "jumped ahead by 100 s" in shadow.report().message
+    shadow.measured(at(late + 1), q[3], v[3])
+    assert [residual.time_ns for residual in shadow.settle()] == [at(late + 1)]
+
+
 def test_nothing_is_expected_while_no_command_has_been_heard(cart):
     states, inputs = motion(cart)
     shadow = Shadow(cart, MeasuredState(cart), patience=2, answering=True)

@@ -5,7 +5,6 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
 from nh_control.ros.loop.hardware_estimate import MeasuredState
 from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.systems.spherical_pendulum import spherical_pendulum
@@ -59,9 +58,8 @@ def test_without_velocities_the_momentum_is_that_of_the_step(model, reference):
     assert estimate.approximated == 0
 
 
-def test_a_mean_velocity_is_had_at_the_last_measurement(monkeypatch):
+def test_a_mean_velocity_is_had_at_the_last_measurement(interpreted):
     """On the sphere, where that at the one before has another direction."""
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
     dsys = midpoint(spherical_pendulum(retraction="exp"), 0.1)
     space, expected = dsys.system.space, dsys.state_space.origin
     estimate, before = MeasuredState(dsys), space.retract(space.origin, np.array([0.9, 0.2]))

@@ -12,6 +12,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from builtin_interfaces.msg import Time  # noqa: E402
 from rclpy import time as ros_time  # noqa: E402
 from rclpy.clock import ROSClock  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
@@ -70,9 +71,10 @@ class Node:
         """Known by its name."""
         self.services[name] = lambda **fields: callback(kind.Request(**fields), kind.Response())
 
-    def subscribe(self, kind, topic, callback, *quality, **options):
+    def subscribe(self, kind, topic, callback, *quality, raw=False, **options):
         """Known by its topic."""
-        self.topics[topic] = callback
+        in_bytes = lambda message: callback(serialize_message(message))  # noqa: E731
+        self.topics[topic] = in_bytes if raw else callback
 
     def call(self, request):
         """At once."""
@@ -130,7 +132,7 @@ class Hardware(Interface):
         self.made = HardwareInterface(
             self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
             self._send, by_service, AfterDisarming(self.dsys, after),
-            SafeRange(SCENARIO, self.dsys.system.space, ranges), self._begin,
+            SafeRange(SCENARIO, self.dsys.system.space, ranges), np.array([True]), self._begin,
         )  # fmt: skip
 
 
@@ -306,11 +308,11 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     sequence = types.SimpleNamespace(dsys=model, target=lambda k: target, step=0)
     node, shown, read = Node(), codecs(board, model), []
     publisher = types.SimpleNamespace(get_subscription_count=lambda: 0, topic_name="c")
+    report = TrackerReport(board, model)
     made = SimulationInterface(
-        node, node, shown, sequence, None, publisher, lambda *_: None, lambda: None
+        node, node, shown, sequence, report, publisher, lambda *_: None, lambda: None
     )
     made._respond = lambda k, has_velocity: read.append(made._q[at])
-    made._report = types.SimpleNamespace(answered=lambda seconds: None)
     node.starts_told = 0
     for codec in shown:
         codec.write(q.tolist(), rest.tolist())
@@ -328,7 +330,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     report = types.SimpleNamespace(add=lambda *_: None, refuse=lambda *_: None)
     HardwareInterface(
         node, node, shown, hardware, Arming(Limits()), report, lambda *_: None, False, None, None,
-        lambda: None,
+        None, lambda: None,
     )  # fmt: skip
     for codec in shown:
         node.topics[codec.topic](codec.message)

@@ -20,6 +20,7 @@ from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectoryPoint,
 )
 
+from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
 from nh_control.ros.loop.after_disarming import Kind  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
@@ -131,14 +132,15 @@ def test_who_is_to_hear_the_first_command_is_the_parameter_s(trackers):
     assert trackers().made._states._expected == set()
 
 
-def test_past_the_end_of_a_reference_there_are_no_gains(trackers):
+def test_past_the_end_of_a_reference_there_are_no_gains_and_motion_is_damped(trackers):
     robot = trackers()
     robot.state(STEPS - 1)
     assert robot.gains.any()
     for k in (STEPS, STEPS + 3):
         robot.state(k)
         assert not robot.gains.any()
-        assert list(robot.last("joint_commands")[0].effort) == [0.0]
+        damped = damping_input(MODEL, REFERENCE.states[-1], DAMPING_S)
+        assert list(robot.last("joint_commands")[0].effort) == pytest.approx(damped) != [0.0]
 
 
 def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, monkeypatch):
@@ -319,6 +321,7 @@ def wired(trackers, monkeypatch):
         "start_by_service",
         "after",
         "safe",
+        "tracked",
         "started_anew",
     ]
     made = []
@@ -373,7 +376,9 @@ def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wi
     assert given.tracker.rehearsed and estimate[1:] == (1e-3, 1.0, 300.0)
     assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.0, 0.0, True)
     limits = given.arming.limits
-    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.0, 0.0)
+    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.5, 1.0)
+    off = wired(**{"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]})
+    assert (off.arming.limits.error, off.arming.limits.saturation_s) == (0.0, 0.0)
     assert not given.arming.armed and not given.start_by_service
     assert given.after.kind is Kind.NONE and not given.safe.left(np.array([9.0]))
     assert isinstance(wired(**{"hardware.estimator": "none"}).tracker[1], MeasuredState)
@@ -536,7 +541,8 @@ def test_a_goal_that_is_none_is_refused_at_once(guided):
     assert pursuer.heard[1][0] == "STAMP"
     assert robot.report()[2]["goals_refused"] == "2"
     warnings = [text for level, text in robot.node.logged if level == "warning"]
-    assert len(warnings) == 2 and warnings[0].startswith("goal refused: position")
+    (warning,) = warnings  # one in a while
+    assert warning.startswith("goal refused: position")
 
 
 def test_at_the_end_nothing_is_planned_or_changed_any_more(guided):

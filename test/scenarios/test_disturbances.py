@@ -191,17 +191,14 @@ SLOW = [
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name, request):
-    """Some steps of a motion: a target by itself changes it, and only from its start. The plants
-    are interpreted.
-    """
+def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name, interpreted):
+    """Some steps of a motion: a target by itself changes it, and only from its start."""
     scenario = scenarios.get(name)
     model = scenario.model()
     targets = scenario.targets(model.system)
     coordinates = [t for t in targets.values() if t.components == ("external",)]
     assert len(coordinates) >= model.system.n_rho - len(model.system.prescribed)
     start = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
-    request.getfixturevalue("interpreted")
     for target in (coordinates[0], list(targets.values())[-1]):
         push = Disturbance(target.name, Gust((0.3,) * target.n, start=3 * model.h))
         options = PlantOptions(disturbances=(push,))

@@ -119,6 +119,7 @@ def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
         assert f"--perturb-{entry.name}" in helped.stdout
 
 
+@pytest.mark.native_twin_slow
 def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, interpreted):
     broken = tmp_path / "broken.py"
     text = FILES["underwater_vehicle"].read_text().replace("20.0 / model.h", "0.1 / model.h")

@@ -99,6 +99,15 @@ def test_sobol_indices_of_a_sum():
     assert statistics(study, failing)["sobol_indices"] is None
 
 
+def test_sobol_indices_are_those_of_their_parameters_where_there_are_three():
+    """With two, those of the runs in the opposite order are the same."""
+    study = pendulum(vary={"m": "1:2", "l": "1:2", "g": "1:2"}, points="512", sampling="saltelli")
+    found = statistics(study, made(study, lambda m, length, g: m + 2 * length))["sobol_indices"]
+    assert [found[name]["first"]["index"] for name in ("m", "l", "g")] == pytest.approx(
+        [0.2, 0.8, 0.0], abs=0.03
+    )
+
+
 def test_failures_are_counted_by_their_reasons_and_levels_apart():
     study = pendulum(vary={"integrator": "midpoint,midpoint_left", "m": "1:2:50"})
     columns = made(

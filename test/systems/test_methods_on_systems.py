@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from interpreting import made_once_each_way
 from test_nonholonomic_systems import HAND, start
 
 from nh_control import systems
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import INTEGRATORS
-from nh_control.numerics import compiled
 
 END = 0.4
 COUNTS = (2, 4, 6, 8, 12, 16, 22, 32, 46, 64, 90, 128)
@@ -30,7 +30,7 @@ def system(name):
     return getattr(systems, name)()
 
 
-@cache
+@made_once_each_way
 def made(name, method):
     return INTEGRATORS[method].make(system(name), END)
 
@@ -82,7 +82,6 @@ def pairs():
 
 
 @pytest.mark.parametrize("name, method", pairs())
-def test_order(name, method, monkeypatch):
-    monkeypatch.setattr(compiled, "compiler", lambda: None)
+def test_order(name, method, interpreted):
     order = INTEGRATORS[method].order
     assert order - 0.3 <= slope(name, method) <= order + 1.2

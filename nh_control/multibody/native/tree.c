@@ -13,7 +13,13 @@
 #include <string.h>
 
 typedef double v4 __attribute__((vector_size(32), aligned(8)));
-typedef double v8 __attribute__((vector_size(64), aligned(8)));
+/* Right-hand sides side by side, as many as a vector register holds. */
+#ifdef __AVX512F__
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+typedef double vn __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 typedef long long places __attribute__((vector_size(32)));
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
@@ -29,7 +35,7 @@ enum { PLACED = 2 };
 /* In the place of `prescribed`: the joint follows another that is not, it is followed, it is
  * prescribed and carries no mass. */
 enum { FOLLOWS = -2, SHARED, IDLE = 2 };
-enum { LANES = 8, MOST = 6 }; /* right-hand sides side by side; coordinates of a joint */
+enum { MOST = 6 }; /* coordinates of a joint */
 
 /* A joint and the body that it moves. `q`, `v`: where its coordinates begin; `size` rates, and a
  * number more if they begin with a quaternion (`turns`); `weight`: mass of all that it carries;
@@ -46,16 +52,18 @@ typedef struct {
 
 /* What a sweep knows of a body: columns of its rotation, position in the parent, twist `nu` that
  * the parent gives it and its own `xi`, mass times center, the wrenches `b` (momentum) and `am`
- * (torque of gravity and springs) of all that it carries; bounds on the size of their terms; then
- * Newton's equation: (dam, db) = H (turn, dxi) + c, mass times center of all. With springs:
- * position `at` in the world, the forces `pulled` of those on what it carries, and a bound of
- * these, `strain`. */
+ * (torque of gravity and springs) of all that it carries; then Newton's equation: (dam, db) =
+ * H (turn, dxi) + c, mass times center of all. With springs: position `at` in the world, and the
+ * forces `pulled` of those on what it carries.
+ * Sizes of the terms that add up: `lever` to p, `turning` and `speed` to xi along the chain from
+ * the root, `torque`, `moment`, `force` and, of springs, `strain` to the wrenches. What these add
+ * up to may be zero where its terms are not. */
 typedef struct {
     v4 column[3], p;
     v4 nu_w, nu_v, xi_w, xi_v, first;
     v4 am, bm, bf;
     v4 H[27], c[3], x[3], carried, at, pulled, kept[2];
-    double torque, moment, force, rate, begun, depth, strain, unused;
+    double torque, moment, force, rate, begun, depth, strain, lever, turning, speed, unused[2];
 } Body;
 
 /* Newton's equation along one coordinate: the body moves by phi dz, the parent's wrenches by those
@@ -89,8 +97,8 @@ typedef struct {
     double turn[9], at[3], D[36], dD[216], Ez[36];
 } Node;
 
-/* A row of the constraints (tree_constraints.c); the pose of a body in the world; a motion, or a
- * wrench. */
+/* A row of the constraints (tree_constraints.c); the pose of a body in the world, `far` the size
+ * of the terms that add up to p; a motion, or a wrench. */
 typedef struct {
     double kind, a, b, turning, length_q, length_v, value, unused;
     v4 at_a, at_b, e_a, e_b;
@@ -109,10 +117,19 @@ typedef struct {
 } Bond;
 typedef struct {
     v4 column[3], p;
+    double far, unused[3];
 } Place;
 typedef struct {
     v4 w, v;
 } Twist;
+
+/* A constraint where its bodies are placed: s, directions, length, its value and the size of its
+ * terms; wrenches on a and b about the place of a's point. */
+typedef struct {
+    v4 from, s, e_a, e_b;
+    double length, value, size, torque, force; /* torque, force: bounds of the wrenches' */
+    Twist on_a, on_b;
+} Held;
 
 /* The generated functions of a kind of them. */
 typedef struct {
@@ -159,13 +176,15 @@ typedef struct {
     Body *bodies;
     Row *rows;
     Wide *wides;
-    v8 *lanes;
+    vn *lanes;
     Place *places;
     Twist *motions;
     Node *nodes;
-    double *end, *G0, *sizes, *G1, *Y, *schur, *ab,
+    Held *holds;
+    double *end, *G0, *sizes, *begun, *G1, *Y, *schur, *replies, *ab,
         *by_lam; /* of the constraints: configuration after the step; Dh before it and sizes of its
-                    terms, Dh after it, Y, the small matrix; derivatives by multipliers */
+                    terms and of those of h, Dh after it, Y, the small matrix, sizes of its terms;
+                    derivatives by multipliers */
     double *Y_shared, *shared, *met, *by_shared,
         *ab_shared; /* of joints that others follow (tree_shared.c) */
     double *before, *after, *by_z, *by_q, *reply,

@@ -9,7 +9,7 @@ enum { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STE
 
 /* What a column's own joint gives: `right`, already solved with the pivot, and wrenches of its
  * body. */
-static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
+static void begin(const Tree *t, Source s, int lane, vn (*c)[9], vn *right)
 {
     const Joint *j = t->joints + s.body;
     const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
@@ -35,7 +35,7 @@ static void begin(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right)
 }
 
 /* Its own motion, and what it changes in the rows of the state after the step. */
-static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
+static void own_motion(const Tree *t, Source s, int lane, vn *x, vn (*after)[2])
 {
     const Joint *j = t->joints + s.body;
     const int n = (int)j->size, v = (int)j->v, m = s.coordinate;
@@ -64,7 +64,7 @@ static void own_motion(const Tree *t, Source s, int lane, v8 *x, v8 (*after)[2])
 
 /* `begin` for the joint of a source and those that follow it, whose states it changes; the last of
  * them. */
-static int begin_all(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right,
+static int begin_all(const Tree *t, Source s, int lane, vn (*c)[9], vn *right,
                      unsigned char *state)
 {
     int last = s.body;
@@ -79,49 +79,50 @@ static int begin_all(const Tree *t, Source s, int lane, v8 (*c)[9], v8 *right,
     return last;
 }
 
-/* What a change of the start, or a multiplier, gives the rows of the joints that constraints hold:
+/* What changes of the start, and multipliers, give the rows of the joints that constraints hold:
  * into `right`, solved with their pivots. The last of these joints, -1 without any. */
-static int by_constraints(const Tree *t, Source s, int lane, v8 *right, unsigned char *state)
+static int by_constraints(const Tree *t, const Source *s, int count, vn *right,
+                          unsigned char *state)
 {
-    int last = -1;
-    double given[t->nv];
-    if (!t->m || (s.kind != BY_Q && s.kind != BY_MULTIPLIER)) return last;
-    memset(given, 0, sizeof given);
-    for (int i = 0; i < t->n && s.kind == BY_Q; ++i)
-        if (t->joints[i].lead == t->joints[s.body].lead)
-            bend_rows(t, t->q, i, s.coordinate, given);
-    if (s.kind == BY_MULTIPLIER) memcpy(given, t->G0 + (size_t)t->nv * s.coordinate, sizeof given);
-    for (int i = 0; i < t->n; ++i) {
+    vn given[t->nv];
+    int some = 0, last = -1;
+    for (int lane = 0; lane < count && t->m; ++lane) {
+        if (s[lane].kind != BY_Q && s[lane].kind != BY_MULTIPLIER) continue;
+        if (!some++) memset(given, 0, sizeof given);
+        if (s[lane].kind == BY_MULTIPLIER) {
+            const double *g = t->G0 + (size_t)t->nv * s[lane].coordinate;
+            for (int v = 0; v < t->nv; ++v) given[v][lane] = g[v];
+            continue;
+        }
+        for (int i = 0; i < t->n; ++i)
+            if (t->joints[i].lead == t->joints[s[lane].body].lead)
+                bend_rows(t, i, s[lane].coordinate, (double *)given + lane);
+    }
+    for (int i = 0; i < t->n && some; ++i) {
         const Joint *j = t->joints + i;
         const int v = (int)j->v, n = (int)j->size;
         if (!j->held_by || j->prescribed > 0 || j->prescribed == FOLLOWS) continue;
-        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given + v, given + v);
+        if (n > 1)
+            lu_solve_lanes(t->wides[(int)j->wide].pivot, n, t->wides[(int)j->wide].order,
+                           given + v);
         else if (!j->prescribed) given[v] /= t->rows[v].pivot;
-        for (int l = 0; l < n; ++l) right[v + l][lane] -= given[v + l];
+        for (int l = 0; l < n; ++l) right[v + l] -= given[v + l];
         state[i] |= HAS_WRENCHES | MOVES;
         last = i;
     }
     return last;
 }
 
-/* The lanes of `count` columns into a row of a matrix. */
-INLINE void put(double *row, int count, v8 x)
-{
-    if (count == LANES) memcpy(row, &x, sizeof x);
-    else
-        for (int l = 0; l < count; ++l) row[l] = x[l];
-}
-
 /* Columns `first`, first + 1, ... of `count` sources, into the rows of AB and dz of length nw. */
 INLINE void columns_in(const Tree *t, const Source *s, int count, int first, int nw, double *ab,
                        double *dz, int plane)
 {
-    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    vn(*c)[9] = (vn(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (vn *)(x + t->n);
     const Jumps jumps = jumps_at(t, right + t->all);
     unsigned char *state = (unsigned char *)(jumps.weight + t->n);
     for (int i = 0; i < t->n; ++i)
-        for (int k = 0; k < components(plane); ++k) c[i][k] = (v8){0};
-    memset(right, 0, sizeof(v8) * t->all);
+        for (int k = 0; k < components(plane); ++k) c[i][k] = (vn){0};
+    memset(right, 0, sizeof(vn) * t->all);
     memset(state, 0, t->n);
     begin_shared(t, count, first, nw, ab, dz);
     int last = 0;
@@ -139,19 +140,19 @@ INLINE void columns_in(const Tree *t, const Source *s, int count, int first, int
             const int own = begin_all(t, s[l], l, c, right, state);
             if (own > last) last = own;
         }
-        const int held = by_constraints(t, s[l], l, right, state);
-        if (held > last) last = held;
     }
+    const int held = by_constraints(t, s, count, right, state);
+    if (held > last) last = held;
     for (int i = last; i >= 0; --i) {
         if (state[i] & HAS_WEIGHT) pass_weight(t, i, c, right, state, &jumps);
         if (!(state[i] & HAS_WRENCHES) || t->joints[i].prescribed == IDLE) continue;
         const Joint *j = t->joints + i;
         const int n = plane ? 1 : (int)j->size;
         const Row *o = t->rows + (int)j->v;
-        v8 m[9];
+        vn m[9];
         for (int k = 0; k < components(plane); ++k) m[k] = c[i][k];
         for (int l = 0; l < n && !j->prescribed; ++l) {
-            const v8 by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
+            const vn by = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
             add_lanes(-by, o[l].column, m, plane);
         }
         if (j->parent >= 0) {
@@ -165,8 +166,8 @@ INLINE void columns_in(const Tree *t, const Source *s, int count, int first, int
                   parent = (int)j->parent;
         const Row *o = t->rows + v;
         const Wide *w = t->wides + (int)j->wide;
-        v8 after[MOST][2], change[MOST];
-        for (int l = 0; l < n; ++l) after[l][0] = after[l][1] = change[l] = (v8){0};
+        vn after[MOST][2], change[MOST];
+        for (int l = 0; l < n; ++l) after[l][0] = after[l][1] = change[l] = (vn){0};
         const int carried = parent >= 0 && state[parent] & MOVES && j->prescribed != IDLE;
         if (carried) state[i] |= MOVES;
         if (state[i] & MOVES) {

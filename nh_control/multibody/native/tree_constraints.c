@@ -29,6 +29,7 @@ static void place_bodies(const Tree *t, const double *q)
         const Place *parent = place_of(t, j->parent);
         Place *b = t->places + i;
         Twist *moved = t->motions + (int)j->v;
+        b->far = parent->far + size_of(j->p);
         const double *at = q + (int)j->q, along = j->ratio * *at;
         if (j->kind < MANIFOLD) {
             v4 column[3] = {j->column[0], j->column[1], j->column[2]}, p = j->p;
@@ -36,7 +37,10 @@ static void place_bodies(const Tree *t, const double *q)
                 const double c = cos(along), s = sin(along);
                 column[0] = c * j->column[0] + s * j->column[1];
                 column[1] = c * j->column[1] - s * j->column[0];
-            } else p += along * j->column[0];
+            } else {
+                p += along * j->column[0];
+                b->far += fabs(along);
+            }
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);
             moved->w = j->kind == REVOLUTE ? b->column[2] : vec(0, 0, 0);
@@ -51,6 +55,7 @@ static void place_bodies(const Tree *t, const double *q)
                 combine(parent->column,
                         combine(j->column, vec(o->turn[k], o->turn[3 + k], o->turn[6 + k])));
         b->p = parent->p + combine(parent->column, j->p + combine(j->column, load(o->at)));
+        b->far += size_of(load(o->at));
         for (int l = 0; l < n; ++l) {
             const Twist z = twist_of(o->D, n, l);
             moved[l] = (Twist){combine(b->column, z.w), combine(b->column, z.v)};
@@ -74,14 +79,6 @@ static void reach(const Tree *t)
     }
 }
 
-/* A constraint where its bodies are placed: s, directions, length, its value and the size of its
- * terms; wrenches on a and b about the place of a's point. */
-typedef struct {
-    v4 from, s, e_a, e_b;
-    double length, value, size, torque, force; /* torque, force: bounds of the wrenches' */
-    Twist on_a, on_b;
-} Held;
-
 INLINE Twist wrench(v4 torque, v4 force) { return (Twist){torque, force}; }
 
 static Held hold(const Tree *t, const Constraint *c, const double *q)
@@ -91,7 +88,7 @@ static Held hold(const Tree *t, const Constraint *c, const double *q)
     Held o = {.from = a->p + combine(a->column, c->at_a),
               .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
     o.s = at_b - o.from;
-    const double far = size_of(o.from) + size_of(at_b);
+    const double far = a->far + size_of(c->at_a) + b->far + size_of(c->at_b);
     if (c->kind == SQUARE) {
         o.length = c->length_q < 0 ? c->value : q[(int)c->length_q];
         o.value = dot(o.s, o.s) - o.length * o.length;
@@ -155,14 +152,19 @@ static void slope_sizes(const Tree *t, const Constraint *c, const Held *o, doubl
     if (c->length_q >= 0) g[(int)c->length_v] += 2.0 * o->length;
 }
 
-/* Of all constraints at the configuration q, into all (m, nv). */
-static void slopes_at(const Tree *t, const double *q, double *all)
+/* All constraints at the configuration q, into t->holds. */
+static void hold_all(const Tree *t, const double *q)
 {
     place_bodies(t, q);
-    for (int r = 0; r < t->m; ++r) {
-        const Held o = hold(t, t->constraints + r, q);
-        slope(t, t->constraints + r, &o, all + (size_t)t->nv * r);
-    }
+    for (int r = 0; r < t->m; ++r) t->holds[r] = hold(t, t->constraints + r, q);
+}
+
+/* Their derivatives too, into all (m, nv). */
+static void slopes_at(const Tree *t, const double *q, double *all)
+{
+    hold_all(t, q);
+    for (int r = 0; r < t->m; ++r)
+        slope(t, t->constraints + r, t->holds + r, all + (size_t)t->nv * r);
 }
 
 /* Changes of the wrenches by motions x_a and x_b of the bodies, about the place of a's point. */
@@ -212,9 +214,9 @@ static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v
     return out;
 }
 
-/* Adds to `by` (nv) the derivatives of lam . Dh by coordinate m of body k, where bodies are
- * placed. */
-static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
+/* Adds to a lane of `by` (nv, LANES) the derivatives of lam . Dh by coordinate m of body k, where
+ * constraints are held. */
+static void bend_rows(const Tree *t, int k, int m, double *by)
 {
     const double *lam = t->at + t->nz, ratio = t->joints[k].ratio;
     const int moved = (int)t->joints[k].v + m;
@@ -222,21 +224,22 @@ static void bend_rows(const Tree *t, const double *q, int k, int m, double *by)
         const Constraint *c = t->constraints + r;
         const Twist still = {vec(0, 0, 0), vec(0, 0, 0)};
         const int a = carries(t, k, c->a), b = carries(t, k, c->b);
-        if (c->length_q >= 0 && moved == (int)c->length_v) by[moved] -= 2.0 * lam[r];
+        if (c->length_q >= 0 && moved == (int)c->length_v) by[LANES * moved] -= 2.0 * lam[r];
         if (!a && !b) continue;
-        const Held o = hold(t, c, q);
-        Twist x = about(t, k, moved, o.from), on[2];
+        const Held *o = t->holds + r;
+        Twist x = about(t, k, moved, o->from), on[2];
         x = (Twist){ratio * x.w, ratio * x.v};
-        bent(c, &o, a ? x : still, b ? x : still, on, on + 1);
+        bent(c, o, a ? x : still, b ? x : still, on, on + 1);
         for (int end = 0; end < 2; ++end)
             for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent) {
                 const int carried = i >= k && (end ? b : a);
                 for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
-                    double change = power(on[end], about(t, i, v + l, o.from));
+                    double change = power(on[end], about(t, i, v + l, o->from));
                     if (carried)
-                        change +=
-                            power(end ? o.on_b : o.on_a, turned_motion(t, i, l, k, m, x, o.from));
-                    by[(int)t->joints[i].lead + l] += lam[r] * t->joints[i].ratio * change;
+                        change += power(end ? o->on_b : o->on_a,
+                                        turned_motion(t, i, l, k, m, x, o->from));
+                    by[LANES * ((int)t->joints[i].lead + l)] +=
+                        lam[r] * t->joints[i].ratio * change;
                 }
             }
     }

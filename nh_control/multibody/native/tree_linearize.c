@@ -5,12 +5,26 @@
 static void solve_columns(int count, const int *at, const double *factors, const int *order,
                           int nw, double *rows)
 {
-    for (int k = 0; k < nw; ++k) {
-        double column[count];
-        for (int r = 0; r < count; ++r) column[r] = rows[(size_t)nw * at[r] + k];
-        lu_solve(factors, count, order, column, column);
-        for (int r = 0; r < count; ++r) rows[(size_t)nw * at[r] + k] = column[r];
+    for (int k = 0; k < nw; k += LANES) {
+        const int lanes = nw - k < LANES ? nw - k : LANES;
+        vn c[count];
+        for (int r = 0; r < count; ++r) c[r] = lanes_of(rows + (size_t)nw * at[r] + k, lanes);
+        lu_solve_lanes(factors, count, order, c);
+        for (int r = 0; r < count; ++r) put(rows + (size_t)nw * at[r] + k, lanes, c[r]);
     }
+}
+
+/* y (n) += s_r x_r, a sum over `count` rows x. */
+static void add_rows(int count, const double *s, const double *const *x, int n, double *y)
+{
+    int k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        vn total = lanes_of(y + k, LANES);
+        for (int r = 0; r < count; ++r) total += s[r] * lanes_of(x[r] + k, LANES);
+        put(y + k, LANES, total);
+    }
+    for (; k < n; ++k)
+        for (int r = 0; r < count; ++r) y[k] += s[r] * x[r][k];
 }
 
 /* `count` changes y of forces by n coordinates, F_z and F_q (count, n), the factors of their
@@ -135,13 +149,12 @@ static void complete(const Tree *t, int count, const int *at, const double *fact
                      double *ab, double *dz)
 {
     solve_columns(count, at, factors, order, nw, dz);
-    for (int r = 0; r < count; ++r) {
-        const double *change = dz + (size_t)nw * at[r];
-        for (int row = 0; row < 2 * t->nv; ++row)
-            add_row(nw, by_ab[(size_t)count * row + r], change, ab + (size_t)nw * row);
-        for (int row = 0; row < t->nz; ++row)
-            add_row(nw, by_dz[(size_t)count * row + r], change, dz + (size_t)nw * row);
-    }
+    const double *change[count];
+    for (int r = 0; r < count; ++r) change[r] = dz + (size_t)nw * at[r];
+    for (int row = 0; row < 2 * t->nv; ++row)
+        add_rows(count, by_ab + (size_t)count * row, change, nw, ab + (size_t)nw * row);
+    for (int row = 0; row < t->nz; ++row)
+        add_rows(count, by_dz + (size_t)count * row, change, nw, dz + (size_t)nw * row);
 }
 
 /* Columns by the multipliers, into t->ab and t->by_lam. */
@@ -223,7 +236,7 @@ static int free_derivatives(const Tree *t, int nw, int carriers, int n, const Sl
 {
     const int nv = t->nv;
     if (factor_slopes(t)) return SINGULAR;
-    if (t->m) place_bodies(t, t->q);
+    if (t->m) hold_all(t, t->q);
     int body_of[t->all];
     bodies_of(t, body_of);
     columns_by(t, body_of, 0, nv + t->nz, nw, ab, dz);

@@ -4,7 +4,7 @@
 static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, size_t m)
 {
     const size_t parts = n * sizeof(Place) + nv * sizeof(Twist) + wides * sizeof(Node);
-    return m ? parts / sizeof(double) + nq + m * (7 * nv + m + 1) : 0;
+    return m ? (parts + m * sizeof(Held)) / sizeof(double) + nq + m * (7 * nv + 2 * m + 2) : 0;
 }
 
 /* Vectors lie best where cache lines begin. */
@@ -32,7 +32,7 @@ long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders, int 
     return changed + bond_memory(nv, bonds) + 12ll * (nv + m) +
            constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) +
            (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) +
-                       (size_t)(28 * n + 3 * nv) * sizeof(v8) + n + 3 * LINE) /
+                       (size_t)(28 * n + 3 * nv) * sizeof(vn) + n + 3 * LINE) /
                sizeof(double) +
            1;
 }
@@ -46,12 +46,14 @@ static double *constraint_room(Tree *t, int wides, double *m)
     t->places = (Place *)m;
     t->motions = (Twist *)(t->places + t->n);
     t->nodes = (Node *)(t->motions + t->all);
-    m = (double *)(t->nodes + wides);
+    t->holds = (Held *)(t->nodes + wides);
+    m = (double *)(t->holds + t->m);
     const size_t rows = (size_t)t->m * t->nv;
-    double **const arrays[] = {&t->end, &t->G0,     &t->sizes, &t->G1,
-                               &t->Y,   &t->by_lam, &t->ab,    &t->schur};
-    const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, (size_t)t->m * t->m};
-    for (int i = 0; i < 8; m += sizes[i++]) *arrays[i] = m;
+    const size_t m_m = (size_t)t->m * t->m;
+    double **const arrays[] = {&t->end,    &t->G0, &t->sizes, &t->G1,      &t->Y,
+                               &t->by_lam, &t->ab, &t->schur, &t->replies, &t->begun};
+    const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, m_m, m_m, t->m};
+    for (int i = 0; i < 10; m += sizes[i++]) *arrays[i] = m;
     t->order = (int *)m;
     return m + t->m;
 }
@@ -120,7 +122,7 @@ static Tree tree_at(double *const *a)
     if (t.m) m = constraint_room(&t, (int)s->wides, m);
     if (t.leaders) m = shared_room(&t, m);
     m = bond_room(&t, m);
-    t.lanes = (v8 *)next_line(m);
+    t.lanes = (vn *)next_line(m);
     t.changed = (double *)(t.lanes + 28 * t.n + 3 * t.all) + t.n / 8 + 1;
     return t;
 }

@@ -2,7 +2,7 @@
  * terms are bounds from norms of the wrenches that they add up, which takes time linear in the
  * bodies, too. */
 
-static const double NO_TIME = 1e-30, LEAST_GROWTH = 0.005;
+static const double INSTANT = 1e-30, LEAST_GROWTH = 0.005;
 
 /* In the place of REFRESH: whether new factors, which cost no more than another iteration in the
  * plane, and than two in space, would save as many. */
@@ -17,7 +17,7 @@ static double relative_error(int n, const double *r, const double *size)
 {
     double worst = 0.0, total = 0.0;
     for (int i = 0; i < n; ++i) {
-        const double error = fabs(r[i]) / larger_of(size[i], 1e-300);
+        const double error = fabs(r[i]) / larger_of(size[i], LEAST);
         worst = larger_of(error, worst);
         total += error;
     }
@@ -29,13 +29,12 @@ static double relative_error(int n, const double *r, const double *size)
 static int natural(const Tree *t, const double *z, double s)
 {
     const int n = t->nz + t->m;
-    double after[n + 1], least = 0.0;
+    double after[n + 1];
     whole_solve(t, t->r, after);
     for (int i = 0; i < n; ++i) {
         t->weights[i] = fmax(fabs(z[i]), fabs(t->trial[i]));
-        least = fmax(least, t->weights[i]);
+        if (t->weights[i] == 0.0) t->weights[i] = INFINITY; /* it has not moved */
     }
-    for (int i = 0; i < n; ++i) t->weights[i] = fmax(t->weights[i], SMALL * least);
     return relative_error(n, after, t->weights) <
            (1.0 - s / 4) * relative_error(n, t->dz, t->weights);
 }
@@ -44,7 +43,7 @@ static double largest_ratio(int n, const double *r, const double *size, const do
 {
     double worst = 0.0;
     for (int i = 0; i < n; ++i) {
-        const double error = fabs(r[i]) / fmax(fmax(size[i], larger[i]), 1e-300);
+        const double error = fabs(r[i]) / fmax(fmax(size[i], larger[i]), LEAST);
         if (!(error <= worst)) worst = error;
     }
     return worst;
@@ -230,12 +229,12 @@ static int from_zero(const Tree *t, int patient, double *z, double *info)
     return iterate(t, 0, patient, z, info);
 }
 
-/* A step that takes no time, but prescribed coordinates move as in t. */
+/* A step that takes no time against its own, but prescribed coordinates move as in t. */
 static Tree node_of(const Tree *t)
 {
     Tree node = *t;
-    node.h = NO_TIME;
-    node.k = 0.5 * NO_TIME;
+    node.h *= INSTANT;
+    node.k *= INSTANT;
     return node;
 }
 

@@ -28,14 +28,14 @@ typedef struct {
 /* Motions and parts of the rows of the state after the step that bodies with OF_NUMBERS have of
  * their own; changes of the weights carried. */
 typedef struct {
-    v8 (*own)[9], (*extra)[2], *weight;
+    vn (*own)[9], (*extra)[2], *weight;
 } Jumps;
 
-static Jumps jumps_at(const Tree *t, v8 *room)
+static Jumps jumps_at(const Tree *t, vn *room)
 {
-    Jumps s = {.own = (v8(*)[9])room};
-    s.extra = (v8(*)[2])(s.own + t->n);
-    s.weight = (v8 *)(s.extra + t->all);
+    Jumps s = {.own = (vn(*)[9])room};
+    s.extra = (vn(*)[2])(s.own + t->n);
+    s.weight = (vn *)(s.extra + t->all);
     return s;
 }
 
@@ -58,20 +58,20 @@ static void own_wrench(const Tree *t, const Body *b, int place, v4 *y)
     pack(torque, moment, force, y, t->plane);
 }
 
-INLINE void add_to_lane_in(v8 *to, int lane, double by, const v4 *x, int plane)
+INLINE void add_to_lane_in(vn *to, int lane, double by, const v4 *x, int plane)
 {
     for (int i = 0; i < components(plane); ++i) to[i][lane] += by * component(x, i, plane);
 }
 
-static void add_to_lane(const Tree *t, v8 *to, int lane, double by, const v4 *x)
+static void add_to_lane(const Tree *t, vn *to, int lane, double by, const v4 *x)
 {
     if (t->plane) add_to_lane_in(to, lane, by, x, 1);
     else add_to_lane_in(to, lane, by, x, 0);
 }
 
 /* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */
-static void by_position(const Tree *t, int body, int axis, int lane, double by, v8 (*c)[9],
-                        v8 *right, const Jumps *s)
+static void by_position(const Tree *t, int body, int axis, int lane, double by, vn (*c)[9],
+                        vn *right, const Jumps *s)
 {
     const Joint *j = t->joints + body;
     if (j->parent < 0) return;
@@ -98,7 +98,7 @@ INLINE double divisor_of(const Tree *t, const Joint *j)
 }
 
 /* Springs and dampers on a coordinate. */
-static void by_element(const Tree *t, int body, int place, int lane, double by, v8 *right,
+static void by_element(const Tree *t, int body, int place, int lane, double by, vn *right,
                        const Jumps *s)
 {
     const Joint *j = t->joints + body;
@@ -124,7 +124,7 @@ static void jump(const Tree *t, int body, unsigned char *state, const Jumps *s)
     state[body] |= HAS_WRENCHES | MOVES | OF_NUMBERS;
 }
 
-static void add_weights(int body, v8 by, unsigned char *state, const Jumps *s)
+static void add_weights(int body, vn by, unsigned char *state, const Jumps *s)
 {
     if (state[body] & HAS_WEIGHT) s->weight[body] += by;
     else s->weight[body] = by;
@@ -133,8 +133,8 @@ static void add_weights(int body, v8 by, unsigned char *state, const Jumps *s)
 
 /* Into a lane, the change by parameter `number`, whose slopes begin at `slope`; the last body that
  * it changes. */
-static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, v8 (*c)[9],
-                           v8 *right, unsigned char *state, const Jumps *s)
+static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, vn (*c)[9],
+                           vn *right, unsigned char *state, const Jumps *s)
 {
     int last = 0;
     for (; (int)slope->parameter == number; ++slope) {
@@ -148,7 +148,7 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
             own_wrench(t, t->bodies + body, place, y);
             add_to_lane(t, c[body], lane, slope->value, y);
             if (place == BY_MASS) {
-                v8 by = {0};
+                vn by = {0};
                 by[lane] = slope->value;
                 add_weights(body, by, state, s);
             }
@@ -159,7 +159,7 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
 }
 
 /* What the change of a weight does to a body's rows, and to the torque of gravity on its parent */
-static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned char *state,
+static void pass_weight(const Tree *t, int i, vn (*c)[9], vn *right, unsigned char *state,
                         const Jumps *s)
 {
     const Joint *j = t->joints + i;
@@ -193,7 +193,7 @@ static void pass_weight(const Tree *t, int i, v8 (*c)[9], v8 *right, unsigned ch
 }
 
 /* A body's motion by the step h: half the rate at the middle; a prescribed one is slower. */
-static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, const Jumps *s)
+static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, vn *right, const Jumps *s)
 {
     const Joint *j = t->joints + i;
     const int v = (int)j->v;
@@ -215,7 +215,7 @@ static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right,
     s->extra[v][1][0] += half * o->source1 + 0.5 * t->low[v] + (1 - t->left) * force;
 }
 
-static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, const Jumps *s)
+static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, vn *right, const Jumps *s)
 {
     const Joint *j = t->joints + i;
     const Body *b = t->bodies + i;
@@ -245,7 +245,7 @@ static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, v8 *right, c
 }
 
 /* The change by the step h, into lane 0. */
-static void begin_step(const Tree *t, v8 (*c)[9], v8 *right, unsigned char *state, const Jumps *s)
+static void begin_step(const Tree *t, vn (*c)[9], vn *right, unsigned char *state, const Jumps *s)
 {
     for (int i = 0; i < t->n; ++i) {
         const Joint *j = t->joints + i;

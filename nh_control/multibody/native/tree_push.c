@@ -41,11 +41,14 @@ static void push(const Tree *t)
 static void add_pushes(const Tree *t, int sized)
 {
     push(t);
-    for (int v = 0; v < t->nz; ++v) {
-        t->r[v] += t->left * t->h * t->pushed[v];
-        if (sized) t->size[v] += fabs(t->h * t->pushed[v]);
+    for (int v = 0; v < t->nz; ++v) t->r[v] += t->left * t->h * t->pushed[v];
+    if (!sized) return;
+    for (int i = 0; i < t->pushes; ++i) {
+        const Push *p = t->push + i;
+        const double size = fabs(t->h * t->u[(int)p->input]) * size_of(p->e);
+        add_path_sizes(t, (int)p->body, p->at, p->torque ? size : 0.0, p->torque ? 0.0 : size);
     }
-    if (sized) add_damper_sizes(t);
+    add_damper_sizes(t);
 }
 
 /* A coordinate of a joint that carries a body, its unit motion, and those of the middle of the

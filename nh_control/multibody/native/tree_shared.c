@@ -42,7 +42,7 @@ static void solve_joints(const Tree *t, const double *r, double *dz)
         for (int v = 0; v < t->nz; ++v) dz[v] += t->Y_shared[(size_t)t->all * a + v] * right[a];
 }
 
-INLINE void add(double *row, int count, v8 x)
+INLINE void add(double *row, int count, vn x)
 {
     for (int l = 0; l < count; ++l) row[l] += x[l];
 }

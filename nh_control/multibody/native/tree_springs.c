@@ -52,6 +52,19 @@ static v4 velocity_of_point(const Tree *t, int body, v4 lever)
     return body < 0 ? vec(0, 0, 0) : b->xi_v + cross(b->xi_w, lever);
 }
 
+/* Sizes of the terms of a point's position, and of its velocity. */
+static double far_of(const Tree *t, int body, v4 at)
+{
+    double far = size_of(at);
+    for (; body >= 0; body = (int)t->joints[body].parent) far += t->bodies[body].lever;
+    return far;
+}
+static double speed_of(const Tree *t, int body, v4 at)
+{
+    const Body *b = t->bodies + body;
+    return body < 0 ? 0.0 : b->speed + b->turning * size_of(at);
+}
+
 /* s, and s'. */
 static v4 stretch(const Tree *t, const Bond *c)
 {
@@ -107,18 +120,19 @@ static void pull(const Tree *t, int body, v4 at, v4 force, double size)
     const v4 lever = outward(b, at);
     b->am += cross(lever, force);
     b->pulled += force;
-    b->torque += size_of(lever) * size;
+    b->torque += size_of(at) * size;
     b->strain += size;
 }
 
-static void pull_springs(const Tree *t)
+static void pull_springs(const Tree *t, int sized)
 {
     for (int i = 0; i < t->springs; ++i) {
         const Bond *c = t->bonds + i;
         const int a = (int)c->a, b = (int)c->b;
         const v4 force = bond_force(t, c);
-        const double size = fabs(c->stiffness) * (size_of(point_of(t, a, c->at_a)) +
-                                                  size_of(point_of(t, b, c->at_b)) + c->rest);
+        const double size =
+            sized ? fabs(c->stiffness) * (far_of(t, a, c->at_a) + far_of(t, b, c->at_b) + c->rest)
+                  : 0.0;
         pull(t, a, c->at_a, force, size);
         pull(t, b, c->at_b, -force, size);
     }
@@ -160,19 +174,20 @@ static void bond_rows(const Tree *t, const Bond *c, const v4 *e, double by, int 
     add_path(t, (int)c->b, c->at_b, e, -by, kind, rows);
 }
 
-/* Adds bounds of the terms of what a force of this size does on all coordinates. */
-static void add_path_sizes(const Tree *t, int body, v4 at, double size)
+/* Adds the sizes of the terms of what a torque and a force at a point do on all coordinates. */
+static void add_path_sizes(const Tree *t, int body, v4 at, double torque, double force)
 {
-    v4 lever = lever_of(t, body, at);
+    double lever = size_of(at);
     for (int i = body; i >= 0; i = (int)t->joints[i].parent) {
         const Joint *j = t->joints + i;
         const Body *b = t->bodies + i;
         for (int l = 0; l < (int)j->size; ++l) {
             const Twist unit = unit_motion(t, j, b, l);
             t->size[(int)j->lead + l] +=
-                fabs(j->ratio) * (size_of(unit.v) + size_of(unit.w) * size_of(lever)) * size;
+                fabs(j->ratio) *
+                (force * (size_of(unit.v) + lever * size_of(unit.w)) + torque * size_of(unit.w));
         }
-        lever += b->p;
+        lever += b->lever;
     }
 }
 
@@ -181,11 +196,10 @@ static void add_damper_sizes(const Tree *t)
     for (int i = t->springs; i < t->springs + t->dampers; ++i) {
         const Bond *c = t->bonds + i;
         const int a = (int)c->a, b = (int)c->b;
-        const v4 v_a = velocity_of_point(t, a, lever_of(t, a, c->at_a)),
-                 v_b = velocity_of_point(t, b, lever_of(t, b, c->at_b));
-        const double size = fabs(t->h * c->damping) * (size_of(v_a) + size_of(v_b));
-        add_path_sizes(t, a, c->at_a, size);
-        add_path_sizes(t, b, c->at_b, size);
+        const double size =
+            fabs(t->h * c->damping) * (speed_of(t, a, c->at_a) + speed_of(t, b, c->at_b));
+        add_path_sizes(t, a, c->at_a, 0.0, size);
+        add_path_sizes(t, b, c->at_b, 0.0, size);
     }
 }
 

@@ -45,6 +45,38 @@ INLINE void place_wide(const Tree *t, const Joint *j, const Body *parent, Body *
     b->p = outward(parent, j->p + combine(j->column, load(w->at)));
 }
 
+/* The size of the terms of the velocity that the parent gives a body. */
+INLINE double given_speed(const Body *parent, const Body *b)
+{
+    return parent->speed + b->lever * parent->turning;
+}
+
+/* The sizes of the terms of a body's motion, its position in the parent that moves from the start,
+ * and of its own wrenches. */
+INLINE void size_terms(const Tree *t, const Joint *j, const Body *parent, Body *b)
+{
+    double turn = 0.0, shift = 0.0;
+    b->lever = size_of(j->p);
+    if (j->kind == REVOLUTE) turn = fabs(b->rate);
+    else if (j->kind == PRISMATIC) {
+        shift = fabs(b->rate);
+        b->lever += fabs(j->ratio * t->q[(int)j->q]);
+    } else {
+        const Wide *w = t->wides + (int)j->wide;
+        turn = size_of(load(w->twist));
+        shift = size_of(load(w->twist + 3));
+        b->lever += size_of(load(w->at));
+    }
+    b->lever += fabs(t->k) * shift;
+    b->turning = parent->turning + turn;
+    b->speed = given_speed(parent, b) + shift;
+    b->torque = size_of(b->first) * size_of(t->gravity);
+    b->moment =
+        size_of(b->first) * b->speed +
+        (size_of(j->inertia[0]) + size_of(j->inertia[1]) + size_of(j->inertia[2])) * b->turning;
+    b->force = j->mass * b->speed + size_of(b->first) * b->turning;
+}
+
 INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
 {
     for (int i = 0; i < t->n; ++i) {
@@ -77,10 +109,7 @@ INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
             b->pulled = vec(0, 0, 0);
             b->strain = 0.0;
         }
-        if (!sized) continue;
-        b->torque = size_of(b->first) * size_of(t->gravity);
-        b->moment = size_of(b->bm);
-        b->force = size_of(b->bf);
+        if (sized) size_terms(t, j, parent, b);
     }
 }
 
@@ -88,6 +117,16 @@ INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
 INLINE double load_size(const Tree *t, const Joint *j, const Body *b)
 {
     return j->weight * size_of(t->gravity) + b->strain;
+}
+
+/* Sizes of the terms of the wrench that bends a joint's rows: torque and force. */
+INLINE double torque_size(const Body *parent, const Body *b)
+{
+    return b->torque + parent->turning * b->moment + given_speed(parent, b) * b->force;
+}
+INLINE double force_size(const Tree *t, const Joint *j, const Body *parent, const Body *b)
+{
+    return load_size(t, j, b) + parent->turning * b->force;
 }
 
 /* Adjoints of the joint's displacement and twist, and its rows. */
@@ -99,8 +138,8 @@ static void wide_rows(const Tree *t, const Joint *j, const Body *b)
     w->af = inward(b, load_on(t, j, b) + cross(b->bf, b->nu_w));
     w->bm = inward(b, b->bm);
     w->bf = inward(b, b->bf);
-    const double torque = b->torque + size_of(b->nu_w) * b->moment + size_of(b->nu_v) * b->force;
-    const double force = load_size(t, j, b) + size_of(b->nu_w) * b->force;
+    const Body *parent = parent_of(t, j);
+    const double torque = torque_size(parent, b), force = force_size(t, j, parent, b);
     for (int l = 0; l < n; ++l) {
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
@@ -130,15 +169,11 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
                 if (!plane) all += cross(b->nu_w, S) * b->bm;
                 low = sum(all);
                 high = dot(S, b->bm);
-                if (sized)
-                    sizes = k * (b->torque + size_of(b->nu_w) * b->moment +
-                                 size_of(b->nu_v) * b->force) +
-                            b->moment;
+                if (sized) sizes = k * torque_size(parent_of(t, j), b) + b->moment;
             } else {
                 low = sum(S * load_on(t, j, b) - by_turn(S, b->nu_w, plane) * b->bf);
                 high = dot(S, b->bf);
-                if (sized)
-                    sizes = k * (load_size(t, j, b) + size_of(b->nu_w) * b->force) + b->force;
+                if (sized) sizes = k * force_size(t, j, parent_of(t, j), b) + b->force;
             }
             const double q = t->q[(int)j->q] + t->k * b->rate;
             t->low[v] = low += j->pull - j->stiffness * q;
@@ -160,10 +195,9 @@ INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized
             parent->bf += b->bf;
             if (t->springs) parent->pulled += b->pulled;
             if (!sized) continue;
-            const double lever = size_of(b->p);
-            parent->torque += b->torque + lever * load_size(t, j, b);
+            parent->torque += b->torque + b->lever * load_size(t, j, b);
             if (t->springs) parent->strain += b->strain;
-            parent->moment += b->moment + lever * b->force;
+            parent->moment += b->moment + b->lever * b->force;
             parent->force += b->force;
         }
     }
@@ -193,11 +227,11 @@ INLINE void sweep(const Tree *t, const double *z, double turns, int plane)
 {
     if (turns > 0.0) {
         outward_sweep(t, z, 1, plane);
-        pull_springs(t);
+        pull_springs(t, 1);
         inward_sweep(t, z, turns, 1, plane);
     } else {
         outward_sweep(t, z, 0, plane);
-        pull_springs(t);
+        pull_springs(t, 0);
         inward_sweep(t, z, 0.0, 0, plane);
     }
 }

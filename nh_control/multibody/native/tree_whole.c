@@ -1,34 +1,39 @@
 /* Newton's equation of the tree and its constraints together: the tree's factors, and a dense
  * system of the multipliers behind them. */
 
-/* Once a step: Dh(q0) and the sizes of its terms. */
+/* Once a step: Dh(q0), and the sizes of its terms and of those of h. */
 static void start_constraints(const Tree *t)
 {
-    if (t->m) slopes_at(t, t->q, t->G0);
+    if (!t->m) return;
+    slopes_at(t, t->q, t->G0);
+    memset(t->replies, 0, sizeof(double) * t->m * t->m);
     for (int r = 0; r < t->m; ++r) {
-        const Held o = hold(t, t->constraints + r, t->q);
-        slope_sizes(t, t->constraints + r, &o, t->sizes + (size_t)t->nv * r);
+        t->begun[r] = t->holds[r].size;
+        slope_sizes(t, t->constraints + r, t->holds + r, t->sizes + (size_t)t->nv * r);
     }
 }
 
-/* The residual with the multipliers behind z. */
+/* The residual with the multipliers behind z. What adds up to h(q1) is what adds up to h(q0), the
+ * step, which is no larger than both ends, and what the multipliers change: what they keep from
+ * moving may be where all else is zero. */
 static void whole_residual(const Tree *t, const double *z, double turns)
 {
     residual(t, z, turns);
     if (!t->m) return;
+    const double *lam = z + t->nz;
     memcpy(t->at, z, sizeof(double) * (t->nz + t->m));
     reach(t);
-    place_bodies(t, t->end);
+    hold_all(t, t->end);
     for (int r = 0; r < t->m; ++r) {
         const double *g = t->G0 + (size_t)t->nv * r, *sizes = t->sizes + (size_t)t->nv * r,
-                     lam = z[t->nz + r];
-        const Held o = hold(t, t->constraints + r, t->end);
-        t->r[t->nz + r] = o.value;
-        t->size[t->nz + r] = o.size;
-        for (int v = 0; v < t->nz; ++v) {
-            t->r[v] -= g[v] * lam;
-            t->size[v] += sizes[v] * fabs(lam);
-        }
+                     *replies = t->replies + (size_t)t->m * r;
+        t->r[t->nz + r] = t->holds[r].value;
+        for (int v = 0; v < t->nz; ++v) t->r[v] -= g[v] * lam[r];
+        if (!(turns > 0.0)) continue;
+        double *size = t->size + t->nz + r;
+        *size = turns * (t->begun[r] + t->holds[r].size);
+        for (int s = 0; s < t->m; ++s) *size += replies[s] * fabs(lam[s]);
+        for (int v = 0; v < t->nz; ++v) t->size[v] += sizes[v] * fabs(lam[r]);
     }
 }
 
@@ -52,10 +57,10 @@ static void slopes_by_unknowns(const Tree *t)
 }
 
 /* What row `lane` of W gives the rows of a joint, solved with its pivot. */
-static void load_rows(const Tree *t, const Joint *j, const double *W, int count, v8 *right)
+static void load_rows(const Tree *t, const Joint *j, const double *W, int count, vn *right)
 {
     const int v = (int)j->v, n = (int)j->size;
-    memset(right + v, 0, sizeof(v8) * n);
+    memset(right + v, 0, sizeof(vn) * n);
     for (int lane = 0; lane < count; ++lane) {
         double given[MOST];
         memcpy(given, W + (size_t)t->nv * lane + v, sizeof(double) * n);
@@ -70,7 +75,7 @@ static void load_rows(const Tree *t, const Joint *j, const double *W, int count,
 INLINE void solve_rows_in(const Tree *t, const double *W, int count, int held, double *Y,
                           int plane)
 {
-    v8(*c)[9] = (v8(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (v8 *)(x + t->n);
+    vn(*c)[9] = (vn(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (vn *)(x + t->n);
     unsigned char *moves = (unsigned char *)(right + t->all);
     memset(c, 0, sizeof *c * t->n);
     for (int i = t->n - 1; i >= 0; --i) {
@@ -79,7 +84,7 @@ INLINE void solve_rows_in(const Tree *t, const double *W, int count, int held, d
         if ((held && !j->held_by) || j->prescribed == IDLE) continue;
         if (!j->prescribed) {
             load_rows(t, j, W, count, right);
-            v8 by[MOST];
+            vn by[MOST];
             for (int l = 0; l < (int)j->size; ++l)
                 by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
             for (int l = 0; l < (int)j->size; ++l) add_lanes(-by[l], o[l].column, c[i], plane);
@@ -91,7 +96,7 @@ INLINE void solve_rows_in(const Tree *t, const double *W, int count, int held, d
         const Row *o = t->rows + (int)j->v;
         const int carried = j->parent >= 0 && moves[(int)j->parent],
                   own = !held || j->held_by != 0.0;
-        v8 change[MOST];
+        vn change[MOST];
         memset(change, 0, sizeof change);
         memset(x[i], 0, sizeof x[i]);
         moves[i] = j->prescribed != IDLE && (carried || own);
@@ -147,6 +152,7 @@ static int whole_factor(const Tree *t, int mass)
         for (int s = 0; s < t->m; ++s)
             t->schur[(size_t)t->m * r + s] =
                 product(t->nz, t->G1 + (size_t)t->nv * r, t->Y + (size_t)t->nv * s);
+    for (int i = 0; i < t->m * t->m; ++i) t->replies[i] = fabs(t->schur[i]);
     return lu_factor(t->schur, t->m, t->order);
 }
 

@@ -4,22 +4,34 @@
  *
  *     call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r),
  *     call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain),
+ *     call_terms(x, u, z, p, s),
  *
- * the sizes N_X, N_U, N_Z, N_DOMAIN, the places X, U, ... of the arrays in the list that a routine
- * is called with, and from newton.py TARGET, ACCEPT, SMALL, REFRESH, MAX_ITERATIONS, MAX_HALVINGS
- * and the status codes. */
+ * the sizes N_X, N_U, N_Z, N_DOMAIN, N_TURNS, the places X, U, ... of the arrays in the list that
+ * a routine is called with, and from newton.py TARGET, ACCEPT, LEAST, SMALL, REFRESH,
+ * MAX_ITERATIONS, MAX_HALVINGS and the status codes. */
+#include <float.h>
 
-static void row_sizes(const double *J, const double *z, const double *fixed, double *size)
+/* |z|, but `part` of the largest at least. */
+static void magnitudes(const double *z, double part, double *size)
 {
-    double unknown[N_Z], least = 0.0;
-    for (int j = 0; j < N_Z; ++j)
-        if (fabs(z[j]) > least) least = fabs(z[j]);
-    least *= SMALL;
-    for (int j = 0; j < N_Z; ++j) unknown[j] = fabs(z[j]) > least ? fabs(z[j]) : least;
+    double least = 0.0;
+    for (int j = 0; j < N_Z; ++j) size[j] = fabs(z[j]);
+    if (part == 0.0) return;
+    for (int j = 0; j < N_Z; ++j) least = fmax(least, size[j]);
+    for (int j = 0; j < N_Z; ++j) size[j] = fmax(size[j], part * least);
+}
+
+/* s at z, at least `terms`; unknowns count as `part` of the largest at least. */
+static void row_sizes(const double *J, const double *z, double part, const double *fixed,
+                      const double *terms, double *size)
+{
+    double unknown[N_Z];
+    magnitudes(z, part, unknown);
     for (int i = 0; i < N_Z; ++i) {
         size[i] = fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
-        if (size[i] < 1e-300) size[i] = 1e-300;
+        if (size[i] < terms[i]) size[i] = terms[i];
+        if (size[i] < LEAST) size[i] = LEAST;
         if (!(size[i] < INFINITY))
             size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
     }
@@ -29,7 +41,8 @@ static double relative_error(const double *r, const double *size)
 {
     double worst = 0.0;
     for (int i = 0; i < N_Z; ++i) {
-        const double error = fabs(r[i]) / size[i];
+        double error = fabs(r[i]) / size[i];
+        if (error > DBL_MAX && isfinite(r[i])) error = DBL_MAX;
         if (!(error <= worst)) worst = error; /* NaN is kept */
         if (isnan(worst)) return worst;
     }
@@ -47,17 +60,42 @@ static double relative_error(const double *r, const double *size)
 /* Whether the correction after a step t dz from z to trial, with the factors of that step, is
  * smaller than dz. */
 static int natural(const double *factors, const int *pivots, const double *r, const double *z,
-                   const double *trial, const double *dz, double t)
+                   const double *trial, const double *dz, double t, double part)
 {
-    double after[N_Z], weights[N_Z], least = 0.0;
+    double after[N_Z], larger[N_Z], weights[N_Z];
     memcpy(after, r, sizeof after);
     substitute(factors, pivots, after);
-    for (int j = 0; j < N_Z; ++j) {
-        weights[j] = fmax(fabs(z[j]), fabs(trial[j]));
-        if (weights[j] > least) least = weights[j];
-    }
-    for (int j = 0; j < N_Z; ++j) weights[j] = fmax(weights[j], SMALL * least);
+    for (int j = 0; j < N_Z; ++j) larger[j] = fmax(fabs(z[j]), fabs(trial[j]));
+    magnitudes(larger, part, weights);
+    for (int j = 0; j < N_Z; ++j)
+        if (weights[j] == 0.0) weights[j] = INFINITY; /* it has not moved */
     return relative_error(after, weights) < (1.0 - t / 4) * relative_error(dz, weights);
+}
+
+/* Sizes of rows by all their terms, where slopes that cancel hide them; where r is the round-off
+ * of those that the elimination added up for the correction dz, |P^T| |L| |U| |dz|, by these. */
+SELDOM static void all_terms(const double *x, const double *u, const double *p, const double *z,
+                             const double *factors, const int *pivots, const double *dz,
+                             const double *r, double *terms)
+{
+    double passed[N_Z], added[N_Z];
+    call_terms(x, u, z, p, terms);
+    for (int i = 0; i < N_Z; ++i) {
+        passed[i] = 0.0;
+        for (int j = i; j < N_Z; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * dz[j]);
+        added[i] = passed[i];
+        for (int j = 0; j < i; ++j) added[i] += fabs(factors[(size_t)N_Z * i + j]) * passed[j];
+    }
+    for (int k = N_Z - 1; k >= 0; --k) {
+        const double t = added[k];
+        added[k] = added[pivots[k]];
+        added[pivots[k]] = t;
+    }
+    for (int i = 0; i < N_Z; ++i) {
+        if (!isfinite(terms[i])) terms[i] = 0.0;
+        const int lost = added[i] < INFINITY && fabs(r[i]) <= TARGET * added[i];
+        if (lost && terms[i] < added[i]) terms[i] = added[i];
+    }
 }
 
 static int factor_copy(const double *J, double *factors, int *pivots)
@@ -66,13 +104,15 @@ static int factor_copy(const double *J, double *factors, int *pivots)
     return factor(factors, pivots);
 }
 
-/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test. fixed:
+/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test; unknowns
+ * count as `part` of the largest at least. fixed:
  * sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
  * relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p,
-                         double *z, double *fixed, double *info, double *J, double *factors)
+TWICE static int iterate(int patient, int warm, double part, const double *x, const double *u,
+                         const double *p, double *z, double *fixed, double *info, double *J,
+                         double *factors)
 {
-    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
+    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z], terms[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
     if (warm) {
         call_residual(x, u, z, p, r);
@@ -83,7 +123,8 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
         for (int i = 0; i < N_Z; ++i)
             if (!isfinite(fixed[i])) fixed[i] = 0.0;
     }
-    row_sizes(J, z, fixed, size);
+    memset(terms, 0, sizeof terms);
+    row_sizes(J, z, part, fixed, terms, size);
     int singular = factor_copy(J, factors, pivots);
     double error = relative_error(r, size), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
@@ -97,7 +138,8 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && rate > REFRESH) {
             call_jacobian(x, u, z, p, J);
-            row_sizes(J, z, fixed, size);
+            memset(terms, 0, sizeof terms);
+            row_sizes(J, z, part, fixed, terms, size);
             singular = factor_copy(J, factors, pivots);
             error = relative_error(r, size);
             fresh = 1;
@@ -123,16 +165,21 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
             next = relative_error(r, size);
             accepted = next < enough || next <= ACCEPT;
             renewed |= !accepted && fresh;
-            if (renewed) {
-                call_jacobian(x, u, trial, p, J);
-                row_sizes(J, trial, fixed, larger);
+            if (!renewed) continue;
+            call_jacobian(x, u, trial, p, J);
+            memset(terms, 0, sizeof terms);
+            row_sizes(J, trial, part, fixed, terms, larger);
+            next = relative_error(r, larger);
+            if (patient && t == 1.0 && next > REFRESH * error && next > ACCEPT) {
+                all_terms(x, u, p, trial, factors, pivots, dz, r, terms);
+                row_sizes(J, trial, part, fixed, terms, larger);
                 next = relative_error(r, larger);
-                for (int i = 0; i < N_Z; ++i)
-                    larger[i] = size[i] > larger[i] ? size[i] : larger[i];
-                accepted =
-                    relative_error(r, larger) < enough || next <= ACCEPT ||
-                    (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
             }
+            for (int i = 0; i < N_Z; ++i)
+                larger[i] = size[i] > larger[i] ? size[i] : larger[i];
+            accepted = relative_error(r, larger) < enough || next <= ACCEPT ||
+                       (patient && isfinite(next) &&
+                        natural(factors, pivots, r, z, trial, dz, t, part));
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
             call_residual(x, u, z, p, r);
@@ -148,7 +195,7 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
         exact = fresh;
         fresh = renewed;
         if (renewed) singular = factor_copy(J, factors, pivots);
-        row_sizes(J, z, fixed, size);
+        row_sizes(J, z, part, fixed, terms, size);
         next = relative_error(r, size);
         rate = next / error;
         error = next;
@@ -164,14 +211,17 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
 static int newton(int warm, const double *x, const double *u, const double *p, double *z,
                   double *fixed, double *info, double *J, double *factors)
 {
-    return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
+    return iterate(0, warm, 0.0, x, u, p, z, fixed, info, J, factors);
 }
 
-SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z,
-                                 double *fixed, double *info, double *J, double *factors)
+SELDOM static int seldom_newton(int patient, double part, const double *x, const double *u,
+                                const double *p, double *z, double *fixed, double *info, double *J,
+                                double *factors)
 {
-    return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
+    return iterate(patient, 0, part, x, u, p, z, fixed, info, J, factors);
 }
+
+static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
 /* Every routine takes the list of arrays and returns a status; its results are among the arrays. A
  * step with a[WARM] not zero starts at the guess in a[Z], and at zero only if that fails. */
@@ -184,12 +234,13 @@ int nh_step(double *const *a)
         status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED))
         status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (status == STALLED || status == EXHAUSTED)
-        status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    for (int k = 0; k < 3 && may_have_a_solution(status); ++k) /* see newton.ATTEMPTS */
+        status = seldom_newton(k != 1, k ? SMALL : 0.0, x, u, p, z, a[SIZES], a[INFO], a[R_Z],
+                               a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
     if (!all_finite(N_X, x1)) return NOT_FINITE;
     for (int i = 0; i < N_DOMAIN; ++i)
-        if (!(domain[i] > 0.0)) return OUTSIDE;
+        if (!(domain[i] > 0.0)) return i < N_DOMAIN - N_TURNS ? OUTSIDE : HALF_TURN;
     return CONVERGED;
 }

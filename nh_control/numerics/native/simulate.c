@@ -12,13 +12,14 @@ static void guess(int n, int i, const double *f, const double *last, const doubl
 }
 
 /* Steps by `n` fractions of h one after another, from a[X] to a[X1]; a[X] becomes the start of the
- * last of them, a[Z] the unknowns of the first. */
+ * last of them, or stays where one fails, a[Z] the unknowns of the first. */
 int nh_substeps(double *const *a, const double *fractions, int n)
 {
     double *h = a[P] + N_P - 1, *z = a[Z];
     const double whole = *h;
-    double first[N_Z + 1], last[N_Z + 1], before[N_Z + 1];
+    double start[N_X + 1], first[N_Z + 1], last[N_Z + 1], before[N_Z + 1];
     int status = CONVERGED;
+    memcpy(start, a[X], sizeof(double) * N_X);
     memset(last, 0, sizeof last);
     for (int i = 0; i < n && status == CONVERGED; ++i) {
         if (i) {
@@ -32,7 +33,8 @@ int nh_substeps(double *const *a, const double *fractions, int n)
         status = nh_step(a);
         if (!i) memcpy(first, z, sizeof(double) * N_Z);
     }
-    if (status == CONVERGED && n > 1) memcpy(z, first, sizeof(double) * N_Z);
+    if (status != CONVERGED) memcpy(a[X], start, sizeof(double) * N_X);
+    else if (n > 1) memcpy(z, first, sizeof(double) * N_Z);
     *h = whole;
     *a[WARM] = 0.0;
     return status;

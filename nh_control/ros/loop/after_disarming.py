@@ -8,7 +8,6 @@ import numpy as np
 
 from nh_control.control.damping import damping_or_idle
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.simulated_plant import DAMPING_S
 
 
 class Kind(str, Enum):
@@ -43,5 +42,5 @@ class AfterDisarming:
         if self.kind is Kind.HOLD:
             return self._sent
         if self.kind is Kind.DAMP and fresh:
-            return damping_or_idle(self._dsys, self._heard, DAMPING_S)
+            return damping_or_idle(self._dsys, self._heard)
         return self._dsys.idle(self._heard)

@@ -70,15 +70,15 @@ class Arming:
             self.disarm(f"no state that can be used for {silence_s:.3g} s")
 
     def observe(self, now_s: float, error: np.ndarray, saturated: bool, left: str = "") -> None:
-        """A command was computed at a tracking error (n) of the configuration, which has `left`
-        its range, if that says so.
+        """A command was computed at a tracking error (n) of the tracked configuration, which has
+        `left` its range, if that says so.
         """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
         if left:
             self.disarm(left)
         if self.limits.error and not largest <= self.limits.error:
-            self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:g}")
+            self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:.3g}")
         if not saturated or not 0.0 < self._free_at <= now_s:
             self._free_at = now_s
         if self.limits.saturation_s and now_s - self._free_at > self.limits.saturation_s:

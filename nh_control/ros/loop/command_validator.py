@@ -17,18 +17,21 @@ from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS, StepCloc
 
 class Fallback(str, Enum):
     """What is applied when no command is fresh: the last one, zero forces (what is moved at will
-    stays), forces that bring the motion to rest as far as they can, or nothing (the plant pauses).
+    stays), forces that bring the motion to rest as far as they can, those of the plant's own copy
+    of the tracker, or nothing (the plant pauses).
     """
 
     HOLD = "hold"
     ZERO = "zero"
     DAMP = "damp"
+    TRACKER = "tracker"
     STOP = "stop"
 
 
 class Rejection(str, Enum):
     """Why a command did not reach the plant."""
 
+    UNREADABLE = "no message of the type"
     WRONG_NAMES = "wrong names"
     WRONG_LENGTH = "wrong length"
     NOT_FINITE = "not finite"
@@ -49,8 +52,8 @@ class CommandValidator:
     arrives after that is late. Unless `strict`, a command without a stamp, or with one of another
     clock (wall time), answers the present state: one after the other, as long as no stamped one is
     fresh, which always wins. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
-    `idle()` and `damping()` are the values (nu) of the fallbacks ZERO and DAMP, zeros if not
-    given. Not thread-safe: one thread owns a validator.
+    `idle()`, `damping()` and `tracking()` are the values (nu) of the fallbacks ZERO, DAMP and
+    TRACKER, zeros if not given. Not thread-safe: one thread owns a validator.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class CommandValidator:
         idle: Callable[[], Vector] | None = None,
         damping: Callable[[], Vector] | None = None,
         strict: bool = True,
+        tracking: Callable[[], Vector] | None = None,
     ):
         self.names, self.clock, self.fallback = names, clock, Fallback(fallback)
         self._strict = strict
@@ -71,7 +75,7 @@ class CommandValidator:
             tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
         )
         self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.names.inputs))
-        self._damping = damping or self._idle
+        self._damping, self._tracking = damping or self._idle, tracking or self._idle
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.held_steps = 0
         """Steps under a command that answers an earlier state, still fresh."""
@@ -99,10 +103,14 @@ class CommandValidator:
         """
         reason = self._check(names, values, stamp, step)
         if reason is not None:
-            if reason not in self.rejected:
-                self.examples[reason] = self._told(reason, names, values, stamp, step)
-            self.rejected[reason] += 1
+            known = self.examples.get(reason)
+            self.refuse(reason, known or self._told(reason, names, values, stamp, step))
         return reason
+
+    def refuse(self, reason: Rejection, example: str) -> None:
+        """Count a command that cannot be offered; `example` tells of the first one."""
+        self.examples.setdefault(reason, example)
+        self.rejected[reason] += 1
 
     def _told(
         self,
@@ -172,9 +180,7 @@ class CommandValidator:
         self, answered: int, values: tuple[float, ...], stamped: bool, counted: bool = True
     ) -> None:
         self._answered, self._stamped, self._offered = answered, stamped, values
-        self._values = tuple(
-            min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper)
-        )
+        self._values = self._within(values)
         self.accepted += counted
         if counted and self._values != values:
             self.clipped += 1
@@ -183,6 +189,10 @@ class CommandValidator:
                 for name, applied, v in zip(self.names.inputs, self._values, values)
                 if applied != v
             )
+
+    def _within(self, values: Vector) -> tuple[float, ...]:
+        """Values clipped to the limits."""
+        return tuple(min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper))
 
     def answers(self, step: int) -> bool:
         """Whether a command that answers exactly this step's state was accepted."""
@@ -209,5 +219,7 @@ class CommandValidator:
         self.fallback_steps += 1
         if self.fallback is Fallback.DAMP:
             return tuple(self._damping())
+        if self.fallback is Fallback.TRACKER:
+            return self._within(self._tracking())
         held: tuple[float, ...] = self._values if self.fallback is Fallback.HOLD else ()
         return held or tuple(self._idle())

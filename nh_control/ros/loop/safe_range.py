@@ -1,4 +1,6 @@
-"""Where a robot must stay to be commanded: ranges of what is measured."""
+"""Where a robot must stay to be commanded: ranges of what is measured, and how close to its
+reference.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.space import Space
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.names import UnknownName
@@ -16,6 +20,10 @@ from nh_control.scenarios.scenario import BodyState
 
 SYNTAX = "NAME:LOW:HIGH"
 """How a range is written, in m and rad."""
+FARTHER, LEAST_ERROR = 10.0, 0.5
+"""How much larger than its scenario's initial error a tracking error may become, and what it may
+become in any case (m, rad).
+"""
 UPRIGHT = "tilt"
 """The angle between a body's z axis and that of its parent."""
 
@@ -91,6 +99,19 @@ _OF_BODY: dict[str, Callable[[BodyState], float]] = {
     "z": lambda body: float(body.position[2]),
     UPRIGHT: _tilt,
 }
+
+
+def error_limit(scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory) -> float:
+    """Tracking error (m, rad) beyond which a robot is not under control: that of the scenario's
+    limits, or else FARTHER times the largest tracked number of its initial error, and at least
+    LEAST_ERROR.
+    """
+    if scenario.limits.error:
+        return scenario.limits.error
+    x, space = reference.states[0], dsys.system.space
+    error = dsys.local(x, scenario.perturb(dsys, x, scenario.perturbation))[: space.nv]
+    largest = np.abs(error[scenario.tracked(space)]).max(initial=0.0)
+    return max(LEAST_ERROR, FARTHER * float(largest))
 
 
 class SafeRange:

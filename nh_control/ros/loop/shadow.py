@@ -14,9 +14,10 @@ import numpy as np
 from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.hardware_tracker import Estimate
+from nh_control.ros.loop.hardware_tracker import LONGEST_S, Estimate
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.report import Report
+from nh_control.ros.loop.step_clock import NANOSECONDS
 
 NEVER_NS = 2**63
 """Later than all stamps."""
@@ -108,13 +109,19 @@ class Shadow:
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
     ) -> list[Residual]:
         """Take configuration q (nq) and velocity v (nw) or None; returns the residuals that are
-        now known.
+        now known. After one that is LONGEST_S newer than the last, all is forgotten.
         """
         if time_ns <= self._newest_ns:
             return []
+        found: list[Residual] = []
+        if 0 <= self._newest_ns < time_ns - LONGEST_S * NANOSECONDS:
+            ahead_s = (time_ns - self._newest_ns) / NANOSECONDS
+            found = self.settle()
+            self.reset()
+            self.trouble = f"the states' time jumped ahead by {ahead_s:.3g} s"
         self._newest_ns = time_ns
         self._waiting.append((time_ns, list(q), None if v is None else list(v)))
-        return self._looked_at(self._patience)
+        return found + self._looked_at(self._patience)
 
     def settle(self) -> list[Residual]:
         """The residuals of all measurements that still wait for commands."""

@@ -15,9 +15,6 @@ from nh_control.ros.loop.plant_faults import PlantFaults
 from nh_control.runs.faults import FaultLines
 from nh_control.scenarios.disturbance import DisturbanceForces
 
-DAMPING_S = 0.2
-"""Time in which the fallback `damp` takes most of a motion away."""
-
 
 class SimulatedPlant:
     """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over
@@ -147,7 +144,7 @@ class SimulatedPlant:
         """Inputs, those that are no disturbance, that bring the motion to rest as far as they can;
         `idle` where there are none.
         """
-        damping = damping_or_idle(self.dsys, self.state, DAMPING_S, self._external)
+        damping = damping_or_idle(self.dsys, self.state, external=self._external)
         return self.commanded(damping)
 
     def commanded(self, values: np.ndarray) -> np.ndarray:

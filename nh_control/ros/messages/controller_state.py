@@ -15,6 +15,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from nh_control.control import Command
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 
 UNSENT = 1000
 """Messages kept for subscribers that are slow to acknowledge them."""
@@ -36,15 +37,18 @@ class ControllerState:
         self._sequence, dsys = sequence, sequence.dsys
         self._look_at = 0.0
         self._wanted: list[bool] = [False, False, False]
-        self._reference = JointState(name=list(dsys.state_names))
-        self._error = JointState(name=list(dsys.state_space.tangent_names))
-        self._gains = Float64MultiArray()
-        self._gains.layout.dim = [
+        reference, error = (
+            JointState(name=list(names), position=_zeros(len(names)))
+            for names in (dsys.state_names, dsys.state_space.tangent_names)
+        )
+        gains = Float64MultiArray(data=_zeros(dsys.nu * dsys.ndx))
+        gains.layout.dim = [
             MultiArrayDimension(
                 label=",".join(dsys.inputs), size=dsys.nu, stride=dsys.nu * dsys.ndx
             ),
-            MultiArrayDimension(label=",".join(self._error.name), size=dsys.ndx, stride=dsys.ndx),
+            MultiArrayDimension(label=",".join(error.name), size=dsys.ndx, stride=dsys.ndx),
         ]
+        self._reference, self._error, self._gains = map(Template, (reference, error, gains))
         self._publishers = [
             node.create_publisher(kind, f"controller_state/{name}", UNSENT)
             for name, kind in (
@@ -66,13 +70,13 @@ class ControllerState:
         if error:
             self._send_row(1, self._error, command.error, stamp)
         if gains:
-            self._gains.data = array("d", self._gains_at(k).ravel().tolist())
-            self._publishers[2].publish(self._gains)
+            self._gains.message.data = array("d", self._gains_at(k).ravel().tolist())
+            self._publishers[2].publish(self._gains.encode())
 
-    def _send_row(self, i: int, message: JointState, row: np.ndarray, stamp: int) -> None:
-        conversions.set_time(message.header.stamp, stamp)
-        message.position = array("d", row.tolist())
-        self._publishers[i].publish(message)
+    def _send_row(self, i: int, template: Template, row: np.ndarray, stamp: int) -> None:
+        conversions.set_time(template.message.header.stamp, stamp)
+        template.message.position = array("d", row.tolist())
+        self._publishers[i].publish(template.encode())
 
     def _gains_at(self, k: int) -> np.ndarray:
         leg = self._sequence.leg(k)
@@ -80,3 +84,7 @@ class ControllerState:
         if at >= len(K) and not leg.tracker.hold:
             return np.zeros_like(K[0])
         return K[min(at, len(K) - 1)]
+
+
+def _zeros(n: int) -> array[float]:
+    return array("d", bytes(8 * n))

@@ -43,7 +43,8 @@ class Diagnostics:
         self._timer = node.create_timer(1.0, report, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def publish(self, report: Report) -> None:
-        """Publish a report, its floats with 6 digits."""
+        """Publish a report, its floats with 6 digits, and what no callback could handle."""
+        report = self._inbox.errors.told(report)
         warnings = self._warnings()
         self._log_first(report.news)
         level = "warn" if warnings and report.level == "ok" else report.level

@@ -198,7 +198,11 @@ class GoalActions:
         def begin(handle: ServerGoalHandle) -> None:
             flight = Flight(kind, handle, action, self._step_s, self._goals.progress().step)
             self._flights.append(flight)
-            kind.ask(self._goals, handle.request, flight)
+            try:
+                kind.ask(self._goals, handle.request, flight)
+            except Exception as error:  # who asked hears of it, and then the node
+                flight.ended(None, f"{type(error).__name__}: {error}")
+                raise
 
         take: Callable[[ServerGoalHandle], None] = lambda handle: self._inbox.post(  # noqa: E731
             partial(begin, handle)

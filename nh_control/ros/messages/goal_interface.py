@@ -25,6 +25,7 @@ from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.state_codecs import BodyCodec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.sparse_log import SparseLog
 
 QUEUE = 10
 PATH_POSES = 300
@@ -72,14 +73,9 @@ class GoalInterface:
         paths: PathPublisher,
         now: Callable[[], int],
     ):
-        self._model, self._sequence, self._report, self._paths, self._log = (
-            model,
-            sequence,
-            report,
-            paths,
-            node.get_logger(),
-        )
-        self._now = now
+        self._model, self._sequence, self._report, self._paths = model, sequence, report, paths
+        self._now, self._log = now, node.get_logger()
+        self._warn = SparseLog(lambda text: self._log.warning(text))
         self._body, self._path = paths.body, None
         self._replanner = Replanner(sequence, inbox.post, self._accepted, self._not_planned)
         self._planned: Pursuit | None = None
@@ -143,11 +139,13 @@ class GoalInterface:
         self._request(f"trajectory of {len(message.points)} points", plan, pursuit)
 
     def refuse(self, what: str, reason: str, kind: Refusal, pursuit: Pursuit | None) -> None:
-        """Count and tell that a request is not followed, to who pursues it, too."""
+        """Count and tell that a request is not followed, to who pursues it, too; the log hears of
+        it now and then.
+        """
         if pursuit is not None:
             pursuit.ended(kind, reason)
         self._report.refuse_goal(kind, f"{what} refused: {reason}")
-        self._log.warning(f"{what} refused: {reason}")
+        self._warn(f"{what} refused: {reason}")
 
     def _request(
         self,

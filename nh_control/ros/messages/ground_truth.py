@@ -10,6 +10,7 @@ from rclpy.publisher import Publisher
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.runs.topics import TRUTH
 from nh_control.scenarios import Scenario
@@ -32,6 +33,7 @@ class GroundTruth:
         prefix: str = "",
     ):
         self._codecs = codecs(scenario, dsys, True, parameters, prefix)
+        self._templates = [Template(codec.message) for codec in self._codecs]
         self.publishers: list[Publisher] = [
             node.create_publisher(codec.message_type, TRUTH + codec.topic, UNSENT)
             for codec in self._codecs
@@ -42,7 +44,7 @@ class GroundTruth:
         if not any(publisher.get_subscription_count() for publisher in self.publishers):
             return
         numbers = q.tolist(), v.tolist()
-        for codec, publisher in zip(self._codecs, self.publishers):
+        for codec, template, publisher in zip(self._codecs, self._templates, self.publishers):
             codec.write(*numbers)
             conversions.set_time(codec.message.header.stamp, stamp)
-            publisher.publish(codec.message)
+            publisher.publish(template.encode())

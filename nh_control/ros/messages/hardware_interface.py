@@ -51,15 +51,15 @@ class HardwareInterface:
         start_by_service: bool,
         after: AfterDisarming,
         safe: SafeRange,
+        tracked: np.ndarray,
         started_anew: Callable[[], None],
     ):
         self._node, self._inbox, self._tracker = node, inbox, tracker
         self._arming, self._report, self._send = arming, report, send
         self._by_service, self._after, self._safe = start_by_service, after, safe
-        self._started_anew = started_anew
+        self._tracked, self._started_anew = tracked, started_anew
         self._asked_to_start, self._noticed = False, 0
         dsys = tracker.sequence.dsys
-        self._nv = dsys.system.space.nv
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
         self._v = [0.0] * dsys.system.space.nw
         self._reader = MeasurementReader(
@@ -119,7 +119,7 @@ class HardwareInterface:
         if arming.armed:
             arming.observe(
                 self._time_s(),
-                command.error[: self._nv],
+                self._followed(answer),
                 bool(command.saturated.any()),
                 self._safe.left(np.asarray(self._q)),
             )
@@ -127,6 +127,11 @@ class HardwareInterface:
         self._out(answer, stamp)
         self._report.answered(time.perf_counter() - arrived)
         self._tell(answer)
+
+    def _followed(self, answer: Answer) -> np.ndarray:
+        """The tracked numbers of the configuration's error, none past an end that is not held."""
+        followed = self._tracker.sequence.follows(answer.step)
+        return answer.command.error[: len(self._tracked)][self._tracked & followed]
 
     def _out(self, answer: Answer, stamp: int) -> None:
         u = answer.command.u if self._arming.armed else None

@@ -66,7 +66,7 @@ class SimulationInterface:
         self._origin, self._told, self._latest = 0, False, -1
         # before the states: it counts for those that follow
         subscribe_start(inbox, self._on_start)
-        self._states = StateReader(inbox, codecs, self._on_state, QUEUE)
+        self._states = StateReader(inbox, codecs, self._on_state, report.refuse, QUEUE)
 
     @property
     def now_ns(self) -> int:

@@ -12,6 +12,7 @@ from rosgraph_msgs.msg import Clock
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.transforms import transform_broadcaster
 from nh_control.ros.runtime.listeners import LateSubscribers, listeners
@@ -49,7 +50,7 @@ class StatePublisher:
         states = [pair for codec in self._codecs for pair in codec.outgoing]
         outgoing = [*times, *states]
         self._publishers = [
-            (node.create_publisher(type(message), topic, UNSENT), message)
+            (node.create_publisher(type(message), topic, UNSENT), Template(message))
             for topic, message in outgoing
         ]
         self._times = self._publishers[: len(times)]
@@ -65,8 +66,8 @@ class StatePublisher:
     def publish_time(self, stamp: int) -> None:
         """Publish the clock alone, in ns."""
         conversions.set_time(self._clock.clock, stamp)
-        for publisher, message in self._times:
-            publisher.publish(message)
+        for publisher, template in self._times:
+            publisher.publish(template.encode())
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int, now: int) -> None:
         """Publish configuration q (nq) and velocity v (nw) with a stamp, while the clock shows
@@ -78,10 +79,12 @@ class StatePublisher:
         for codec in self._codecs:
             codec.write(q, v)
         self._late_subscribers.new()  # who is there hears this
-        for (publisher, message), heard in zip(self._publishers, self._late_subscribers.counts):
-            if heard:
-                publisher.publish(message)
-        self._broadcast()
+        heard = self._late_subscribers.counts
+        for (publisher, template), subscribers in zip(self._publishers, heard):
+            if subscribers:
+                publisher.publish(template.encode())
+        if any(heard[len(self._publishers) :]):
+            self._broadcast()
 
     def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:
         """What keeps each of these nodes from hearing all messages that hold the state, and known

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
+from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template, deserialized, header_stamp
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec, JointCodec, require_lengths
 from nh_control.ros.runtime.inbox import Inbox
@@ -22,11 +24,49 @@ one another where a process is behind.
 """
 
 
+class Reader(Protocol):
+    """Subscribes to states, and tells when one is complete."""
+
+    def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
+        """Read the last complete state into q (nq), which on entry is close to the configuration,
+        and v (nw); returns whether there are velocities. Raises ConversionError.
+        """
+
+
+def quality(source: str, depth: int) -> QoSProfile:
+    """How states are heard from the `source` of the nodes' parameter: sensors may be best-effort.
+    A subscription that is best-effort hears those that are reliable, too.
+    """
+    best_effort = source == "hardware"
+    reliability = ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE
+    return QoSProfile(depth=depth, reliability=reliability)
+
+
+def reader(
+    source: str,
+    inbox: Inbox,
+    codecs: Sequence[Codec],
+    received: Callable[[int], None],
+    refused: Callable[[Refusal, str], None],
+    jumped: Callable[[float], None],
+    queue: int,
+    spread_s: float,
+) -> Reader:
+    """The reader of states from the `source` of the nodes' parameter, `simulation` or `hardware`;
+    see `StateReader` and `MeasurementReader`.
+    """
+    if source == "simulation":
+        return StateReader(inbox, codecs, received, refused, queue)
+    return MeasurementReader(inbox, codecs, received, refused, jumped, queue, spread_s)
+
+
 class StateReader:
     """Subscribes to the messages that hold the state; calls `received(stamp)` (ns) once all those
-    of a stamp have come, in whatever order with those of other stamps.
+    of a stamp have come, in whatever order with those of other stamps, and `refused(kind, reason)`
+    for bytes that are no message.
 
-    Topics are those of the codecs after `prefix`.
+    Topics are those of the codecs after `prefix`. Messages as a plant of the package sends them
+    are kept as they came until they are read: a state that is passed over costs little.
     """
 
     def __init__(
@@ -34,10 +74,12 @@ class StateReader:
         inbox: Inbox,
         codecs: Sequence[Codec],
         received: Callable[[int], None],
+        refused: Callable[[Refusal, str], None],
         queue: int,
         prefix: str = "",
     ):
-        self._codecs, self._received = codecs, received
+        self._codecs, self._received, self._refused = codecs, received, refused
+        self._templates = [Template(deepcopy(codec.message)) for codec in codecs]
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
         last = len(codecs) - 1
@@ -47,6 +89,7 @@ class StateReader:
                 prefix + codec.topic,
                 partial(self._on_message, i),
                 queue,
+                raw=True,
                 awaited=(lambda: True) if i == last else self._lacks,
             )
 
@@ -56,10 +99,21 @@ class StateReader:
         """
         return bool(self._begun)
 
-    def _on_message(self, i: int, message: Any) -> None:
-        stamp = conversions.nanoseconds(message.header.stamp)
+    def _on_message(self, i: int, data: bytes) -> None:
+        if self._templates[i].fits(data):
+            self._add(i, data, header_stamp(data))
+            return
+        try:
+            message = deserialized(data, self._codecs[i].message_type)
+        except ConversionError as reason:
+            self._refused(reason.kind, str(reason))
+            return
+        self._add(i, message, conversions.nanoseconds(message.header.stamp))
+
+    def _add(self, i: int, part: Any, stamp: int) -> None:
+        """A message of the state of this stamp has come, or its bytes, which fit."""
         parts = self._begun.setdefault(stamp, [None] * len(self._codecs))
-        parts[i] = message
+        parts[i] = part
         if all(part is not None for part in parts):
             self._messages = parts
             self._forget(stamp)
@@ -75,13 +129,10 @@ class StateReader:
                 return
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """Read the messages of the last complete state into q (nq), which on entry is close to
-        the configuration, and v (nw); returns whether there are velocities.
-
-        Raises ConversionError.
-        """
+        """As `Reader.read`."""
         moving = [
-            codec.read(message, q, v) for codec, message in zip(self._codecs, self._messages)
+            codec.read(template.decode(part) if isinstance(part, bytes) else part, q, v)
+            for codec, template, part in zip(self._codecs, self._templates, self._messages)
         ]
         return all(moving)
 
@@ -111,11 +162,13 @@ class MeasurementReader:
         self._assembly = Assembly(parts, spread_s)
         self._joints: dict[str, tuple[float, float | None]] = {}
         self._bodies: dict[int, Any] = {}
-        quality = QoSProfile(depth=queue, reliability=ReliabilityPolicy.BEST_EFFORT)
         for i, codec in enumerate(codecs):
             take = partial(self._on_joints, codec) if isinstance(codec, JointCodec) else None
             inbox.subscribe(
-                codec.message_type, codec.topic, take or partial(self._on_body, i), quality
+                codec.message_type,
+                codec.topic,
+                take or partial(self._on_body, i),
+                quality("hardware", queue),
             )
 
     def _on_joints(self, codec: JointCodec, message: JointState) -> None:
@@ -146,7 +199,7 @@ class MeasurementReader:
             self._received(stamp)
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """As `StateReader.read`."""
+        """As `Reader.read`."""
         moving = [
             codec.read(
                 self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v

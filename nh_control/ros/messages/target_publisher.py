@@ -10,6 +10,7 @@ from rclpy.publisher import Publisher
 
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.runtime.listeners import LateSubscribers
 
@@ -26,6 +27,7 @@ class TargetPublisher:
 
     def __init__(self, node: Node, codecs: Sequence[Codec]):
         self._codecs, self._at = codecs, 0.0
+        self._templates = [Template(codec.message) for codec in codecs]
         self._publishers: list[Publisher] = [
             node.create_publisher(codec.message_type, PREFIX + codec.topic, UNSENT)
             for codec in codecs
@@ -59,7 +61,7 @@ class TargetPublisher:
         target = sequence.target(k)
         q = sequence.dsys.configuration(target).tolist()
         v = sequence.dsys.velocity(target).tolist()
-        for codec, publisher in zip(self._codecs, self._publishers):
+        for codec, template, publisher in zip(self._codecs, self._templates, self._publishers):
             codec.write(q, v)
             conversions.set_time(codec.message.header.stamp, stamp)
-            publisher.publish(codec.message)
+            publisher.publish(template.encode())

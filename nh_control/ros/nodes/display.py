@@ -13,12 +13,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
+from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.report import Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import StateReader
+from nh_control.ros.messages.state_reader import StateReader, reader
 from nh_control.ros.messages.target_publisher import PREFIX
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
@@ -26,15 +27,18 @@ from nh_control.ros.runtime.listeners import LateSubscribers
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import DISPLAY, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.ros.runtime.sparse_log import SparseLog
 
 GHOST = 0.25
+HARDWARE_QUEUE = 10
+"""Messages kept of hardware, whose states come in several on one topic."""
 LATECOMERS_S = 0.5
 """How often to look for new subscribers while nothing moves."""
 
 
 class Display:
-    """Draws the newest state at most `rate_hz` times per second of wall time; states in between
-    are not even read.
+    """Draws the newest state at most `rate_hz` times per second of wall time; states of a
+    simulation in between are not even read.
 
     The last state of a plant that pauses or has finished is drawn again for those who come late.
     """
@@ -57,9 +61,21 @@ class Display:
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
-        self._log = node.get_logger()
-        self._states = StateReader(inbox, shown, self._on_state, 1)
-        self._targets = StateReader(inbox, shown, self._on_target, 1, PREFIX)
+        log = node.get_logger()
+        self._warn = SparseLog(lambda text: log.warning(text))
+        self._simulated = parameters["source"] == "simulation"
+        self._queue = 1 if self._simulated else HARDWARE_QUEUE
+        self._states = reader(
+            parameters["source"],
+            inbox,
+            shown,
+            self._on_state,
+            self._refuse,
+            lambda _: self._trail.clear(),
+            self._queue,
+            dsys.h,
+        )
+        self._targets = StateReader(inbox, shown, self._on_target, self._refuse, 1, PREFIX)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
         self._drawn, self._refused, self._trouble = 0, 0, ""
         self._diagnostics = Diagnostics(
@@ -70,6 +86,9 @@ class Display:
         """Draw, sleep a frame, and so on."""
         while not self._inbox.closed:
             self._inbox.serve(LATECOMERS_S)
+            for _ in range(self._queue - 1):  # what came during the last frame
+                if not self._inbox.serve(0.0):
+                    break
             late = self._late_subscribers.new()
             if self._fresh or (late and self._time_ns >= 0):
                 self._fresh = False
@@ -87,15 +106,15 @@ class Display:
         self._diagnostics.publish(Report(level, text, values))
         self._trouble = ""
 
-    def _refuse(self, reason: object) -> None:
-        self._refused, self._trouble = self._refused + 1, str(reason)
-        self._log.warning(str(reason), throttle_duration_sec=5.0)
+    def _refuse(self, _: Refusal, reason: str) -> None:
+        self._refused, self._trouble = self._refused + 1, reason
+        self._warn(reason)
 
     def _on_state(self, time_ns: int) -> None:
         try:
             self._states.read(self._q, self._v)
         except conversions.ConversionError as error:
-            self._refuse(error)
+            self._refuse(error.kind, str(error))
             return
         if time_ns < self._time_ns:
             self._trail.clear()
@@ -106,7 +125,7 @@ class Display:
         try:
             self._targets.read(target, self._v[:])
         except conversions.ConversionError as error:
-            self._refuse(error)
+            self._refuse(error.kind, str(error))
             return
         if target != self._target:  # it may come after the last state
             self._target, self._fresh = target, self._time_ns >= 0
@@ -136,12 +155,14 @@ class Display:
         self._drawn += 1
 
     def _expected(self) -> list[float]:
-        """Configuration of the reference: what the tracker says, or the scenario's at this time
-        while no tracker has spoken.
+        """Configuration of the reference: the tracker's target, or, before a tracker has sent one,
+        the scenario's at this time; of hardware, which has a clock of its own, the first one.
         """
         if self._target is not None:
             return self._target
         reference = self._model.reference
+        if not self._simulated:
+            return reference.states[0][: len(self._q)].tolist()
         step = min(max(0, round(self._time_ns * 1e-9 / self._model.dsys.h)), len(reference))
         return reference.states[step][: len(self._q)].tolist()
 

@@ -15,8 +15,9 @@ from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import declarations
+from nh_control.ros.loop.backup_tracker import BackupTracker
 from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator, Fallback
+from nh_control.ros.loop.command_validator import CommandValidator, Fallback, Rejection
 from nh_control.ros.loop.output_monitor import OutputMonitor
 from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.plant_faults import PlantFaults
@@ -25,6 +26,7 @@ from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.ros.loop.turn_monitor import TurnMonitor
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
 from nh_control.ros.messages.ground_truth import GroundTruth
@@ -62,7 +64,8 @@ class Plant:
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         self._node, self._inbox, self._exit = node, inbox, exit_
         self._parameters, self._shown = Parameters(node, PLANT), -1
-        self._model = Model.of(self._parameters)
+        self._model = model = Model.of(self._parameters)
+        self._backup = BackupTracker(model.scenario, model.dsys, model.reference)
         self._loop = self._make_loop()
         dsys = self._loop.plant.dsys
         self._reference_start = ReferenceStartPublisher(node)  # found before the states
@@ -93,16 +96,20 @@ class Plant:
             lambda: inbox.post(self._publish_report),
             lambda: second_clock(node, CLOCKS[self._parameters["clock"]]),
         )
+        self._command = Template(conversions.command_message(self._model.dsys.inputs))
         inbox.subscribe(
             JointState,
             "joint_commands",
-            lambda message: self._loop.command(*conversions.read_command(message)),
+            self._on_command,
             QUEUE,
+            raw=True,
         )
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
         errors = [PERTURBATION + entry.name for entry in declarations(self._model.scenario.calm)]
-        changes = PlantChanges(self._model, self._loop, self._options, errors, self._last_step)
+        changes = PlantChanges(
+            self._model, self._loop, self._options, errors, self._last_step, self._backup
+        )
         self._live = LiveParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
 
@@ -124,6 +131,8 @@ class Plant:
             run = Options(p["lockstep"], p["wait_for_tracker"], last_step)
             with located(model.scenario.file):
                 plant = self._make_plant()
+                if p["fallback"] == Fallback.TRACKER:
+                    self._backup.prepare()
         except (ValueError, StepFailed) as error:
             raise process.UsageError(str(error)) from error
         timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
@@ -136,6 +145,7 @@ class Plant:
             lambda: plant.idle,
             lambda: plant.damping,
             p["lockstep"],
+            lambda: self._backup.command(plant, self._loop.origin),
         )
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(
@@ -237,8 +247,18 @@ class Plant:
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
         self._turns.observe(v)
 
+    def _on_command(self, data: bytes) -> None:
+        try:
+            message = self._command.decode(data)
+        except conversions.ConversionError as reason:
+            self._loop.validator.refuse(Rejection.UNREADABLE, str(reason))
+        else:
+            self._loop.command(*conversions.read_command(message))
+
     def _on_placed(self) -> None:
         """Tell when the reference starts, before the state that does not come from the last."""
+        if self._loop.plant.step == self._loop.origin:
+            self._backup.start()
         self._reference_start.publish(self._model.clock.stamp(self._loop.origin))
 
     def _missing(self) -> str:
@@ -254,12 +274,12 @@ class Plant:
         loop = self._loop
         self._publish_report()
         reason = f": {loop.reason}" if loop.reason else ""
+        on_finish = self._parameters["on_finish"]
         text = f"{loop.mode.value} at step {loop.plant.step}{reason}"
         log = self._node.get_logger()
-        ends = self._parameters["on_finish"] == "exit"
         if loop.mode is Mode.FAILED:
             log.error(text)
-            if ends:
+            if on_finish != "stay":
                 self._exit.request(code=STEP_FAILED)
         else:  # rclpy wants one severity per line of code
             log.info(text)
@@ -271,7 +291,7 @@ class Plant:
                 f"max {pacing.jitter_max_s * 1e6:.0f} us; commands rejected "
                 f"{loop.validator.rejected.total()}"
             )
-            if ends:
+            if on_finish == "exit":
                 self._exit.request()
 
     def _publish_report(self) -> None:

@@ -10,29 +10,22 @@ from importlib import import_module
 from pathlib import Path
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rosbags.interfaces import (
-    Connection,
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
-from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
-from rosbags.typesys import Stores, get_typestore
+from rclpy.qos import DurabilityPolicy
+from rosbags.rosbag2 import WriterError
 
 from nh_control.ros.loop.report import Report
 from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import chosen
 from nh_control.ros.runtime.parameters import RECORDER, Parameters
+from nh_control.runs.bag_writer import BagWriter
+from nh_control.runs.node_process import NOT_RECORDED
 from nh_control.runs.topics import recorded, states
 
-QUEUE = 5000
-RELIABLE, BEST_EFFORT = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT
+QUEUE = 1000
+"""Messages of a topic that wait in the middleware, whatever their size: they are taken at once."""
 LATCHED = ("reference",)
 TOLD_BY_ALL = ("diagnostics", "clock")
 """Topics that say nothing of a run, in any namespace."""
@@ -42,11 +35,14 @@ TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
 class Recorder:
     """Writes messages as they come, unread, at the node's time (simulation time with
     use_sim_time). The states of hardware may come from publishers that are best-effort.
+
+    Where it cannot write any more, as on a full disk, it ends, with what it could write.
     """
 
-    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+    def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         parameters = Parameters(node, RECORDER)
         self._inbox, self._node, scenario = inbox, node, chosen(parameters)
+        self._exit, self._reported = exit_, 0
         topics = parameters["topics"] or [
             *(f"{topic}:{message}" for topic, message in recorded(scenario).items()),
             *([TRANSFORMS] if _installed("tf2_msgs") else []),
@@ -54,34 +50,21 @@ class Recorder:
         types = [_parse(topic) for topic in topics]
         path = Path(parameters["output"]).expanduser().absolute()
         try:
-            self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
-            self._writer.open()
+            self._writer = BagWriter(path, parameters["compression"] == "zstd", self._on_failure)
         except (WriterError, OSError) as error:
             raise process.UsageError(
                 f"cannot record to {path}: {error} Remove it, or choose another folder with the "
                 f"parameter 'output'."
             ) from error
-        store = get_typestore(Stores.LATEST)
-        shown, hardware = states(scenario), parameters["source"] == "hardware"
+        shown = states(scenario)
         # a plant waits for the states' subscriber: all others first
         for topic, type_name, message_type in sorted(types, key=lambda entry: entry[0] in shown):
-            latched = topic in LATCHED
-            durability = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
-            name = node.resolve_topic_name(topic)
-            connection = self._writer.add_connection(
-                name, type_name, typestore=store, offered_qos_profiles=[_offered(latched)]
-            )
-            inbox.subscribe(
-                message_type,
-                topic,
-                self._sink(connection),
-                QoSProfile(
-                    depth=QUEUE,
-                    durability=durability,
-                    reliability=BEST_EFFORT if hardware and topic in shown else RELIABLE,
-                ),
-                raw=True,
-            )
+            latched, name = topic in LATCHED, node.resolve_topic_name(topic)
+            heard = quality(parameters["source"] if topic in shown else "simulation", QUEUE)
+            if latched:
+                heard.durability = DurabilityPolicy.TRANSIENT_LOCAL
+            take = self._writer.topic(name, type_name, latched)
+            inbox.subscribe(message_type, topic, self._sink(take), heard, raw=True)
         node.get_logger().info(f"recording {', '.join(topic for topic, *_ in types)} to {path}")
         self._diagnostics = Diagnostics(
             node, inbox, "recording", scenario.name, lambda: inbox.post(self._publish_report)
@@ -94,31 +77,46 @@ class Recorder:
     def close(self) -> None:
         """Write what has arrived and close the recording."""
         before = -1
-        while (count := self._count) != before:
+        while (count := self._came) != before:
             before = count
             self._inbox.serve(0.0)
-        self._writer.close()
-        self._node.get_logger().info(f"recorded {self._count} messages to {self._writer.path}")
+        writer, log = self._writer, self._node.get_logger()
+        writer.close()
+        told = f"recorded {writer.taken.total()} messages to {writer.path}"
+        if writer.error is not None:
+            log.error(f"{told}, {writer.lost.total()} could not be written: {writer.error}")
+        elif writer.lost:
+            log.warning(f"{told}, {writer.lost.total()} came faster than they could be written")
+        else:
+            log.info(told)
+
+    def _on_failure(self, error: Exception) -> None:
+        """In the writing thread: an error of the disk ends the node, any other one is its own."""
+        if isinstance(error, OSError):
+            self._exit.request(code=NOT_RECORDED)
+        else:
+            self._exit.request(error)
 
     def _publish_report(self) -> None:
-        counts = {c.topic: self._writer.counts[c.id] for c in self._writer.connections}
+        counts, lost = self._writer.taken, self._writer.lost
         begun = any(
             count for topic, count in counts.items() if topic.rsplit("/")[-1] not in TOLD_BY_ALL
         )
         level, text = ("ok", "recording") if begun else ("warn", "waiting for messages")
-        self._diagnostics.publish(Report(level, text, {"messages": self._count, **counts}))
+        if lost.total() > self._reported:
+            text = f"{lost.total() - self._reported} messages could not be written in time"
+            level, self._reported = "error", lost.total()
+        values = {"messages": counts.total(), "lost": lost.total(), **counts}
+        values |= {f"lost: {topic}": count for topic, count in lost.items()}
+        self._diagnostics.publish(Report(level, text, values))
 
     @property
-    def _count(self) -> int:
-        return sum(self._writer.counts.values())
+    def _came(self) -> int:
+        return self._writer.taken.total() + self._writer.lost.total()
 
-    def _sink(self, connection: Connection) -> Callable[[bytes], None]:
+    def _sink(self, take: Callable[[int, bytes], None]) -> Callable[[bytes], None]:
         now = self._node.get_clock().now
-
-        def write(data: bytes) -> None:
-            self._writer.write(connection, now().nanoseconds, data)
-
-        return write
+        return lambda data: take(now().nanoseconds, data)
 
 
 def _installed(package: str) -> bool:
@@ -143,23 +141,6 @@ def _parse(topic: str) -> tuple[str, str, type]:
         raise process.UsageError(
             f"parameter 'topics': no message type {type_name} ({error}); is its package installed?"
         ) from error
-
-
-def _offered(latched: bool) -> Qos:
-    """The quality of service that a player of the recording offers."""
-    durability = QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE
-    never = QosTime(2147483647, 4294967295)
-    return Qos(
-        QosHistory.KEEP_LAST,
-        10,
-        QosReliability.RELIABLE,
-        durability,
-        never,
-        never,
-        QosLiveliness.AUTOMATIC,
-        never,
-        False,
-    )
 
 
 def main(args: list[str] | None = None) -> int:

@@ -19,7 +19,7 @@ from nh_control.ros.loop.shadow import Residual, Shadow
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import MeasurementReader, StateReader
+from nh_control.ros.messages.state_reader import reader
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import chosen
@@ -61,12 +61,15 @@ class ShadowNode:
         driven = driven_joints(scenario.joints, dsys.system, dsys.system.nu)
         self._names = CommandNames(dsys.inputs, driven, [joint.name for joint in scenario.joints])
         shown = codecs(scenario, dsys, prefix=frame_prefix(node, p))
-        self._reader = (
-            StateReader(inbox, shown, self._on_state, QUEUE)
-            if self._simulated
-            else MeasurementReader(
-                inbox, shown, self._on_state, self._refused, self._on_jump, HARDWARE_QUEUE, dsys.h
-            )
+        self._reader = reader(
+            p["source"],
+            inbox,
+            shown,
+            self._on_state,
+            self._refused,
+            self._on_jump,
+            QUEUE if self._simulated else HARDWARE_QUEUE,
+            dsys.h,
         )
         self._q, self._v = dsys.system.space.origin.tolist(), [0.0] * dsys.system.space.nw
         self._newest_ns = -1

@@ -43,8 +43,9 @@ def shadow() -> int:
 
 def _run(name: str) -> int:
     _end_with_parent()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: sys.exit(0))  # until the node's process takes them over
+    for number in (signal.SIGINT, signal.SIGTERM):  # until the node's process takes them over
+        # nothing is open yet, and what is raised within an import may be dropped
+        signal.signal(number, lambda *_: os._exit(0))
     return import_module(f"nh_control.ros.nodes.{name}").main()
 
 

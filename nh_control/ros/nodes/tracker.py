@@ -15,9 +15,10 @@ from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
 from nh_control.ros.loop.arming import Arming, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
-from nh_control.ros.loop.safe_range import SafeRange
+from nh_control.ros.loop.safe_range import SafeRange, error_limit
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.controller_state import ControllerState
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_actions import GoalActions
@@ -27,6 +28,7 @@ from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.target_publisher import TargetPublisher
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import AUTO
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
@@ -66,7 +68,8 @@ class Tracker:
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
         )
         self._live = LiveParameters(node, inbox, parameters, changes.changes)
-        self._message = conversions.command_message(model.dsys.inputs)
+        self._command = Template(conversions.command_message(model.dsys.inputs))
+        self._sent = self._command.encode()
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._target = TargetPublisher(node, shown)
         self._state = ControllerState(node, self._sequence)
@@ -130,11 +133,7 @@ class Tracker:
         timing = Timing(
             p["hardware.actuation_s"], p["hardware.max_age_s"], p["hardware.compensate_delay"]
         )
-        limits = Limits(p["disarm.silence_s"], p["disarm.error"], p["disarm.saturation_s"])
-        try:
-            safe = SafeRange(self._model.scenario, dsys.system.space, p["disarm.range"])
-        except ValueError as reason:
-            raise process.UsageError(f"parameter 'disarm.range': {reason}") from reason
+        limits, safe = self._limits(p)
         tracker = HardwareTracker(self._sequence, estimate, timing)
         tracker.rehearse()
         return HardwareInterface(
@@ -148,8 +147,30 @@ class Tracker:
             p["hardware.start"] == "service",
             AfterDisarming(dsys, Kind(p["disarm.command"])),
             safe,
+            self._model.scenario.tracked(dsys.system.space),
             self._start_anew,
         )
+
+    def _limits(self, p: Parameters) -> tuple[Limits, SafeRange]:
+        """What disarms: as the parameters say, or as the scenario does."""
+        model, own = self._model, self._model.scenario.limits
+        error, saturation_s = p["disarm.error"], p["disarm.saturation_s"]
+        if error < 0:
+            error = error_limit(model.scenario, model.dsys, model.reference)
+        if saturation_s < 0:
+            saturation_s = own.saturation_s
+        ranges = [
+            text
+            for given in p["disarm.range"]
+            for text in (own.ranges if given == AUTO else (given,))
+        ]
+        try:
+            safe = SafeRange(model.scenario, model.dsys.system.space, ranges)
+        except ValueError as reason:
+            raise process.UsageError(f"parameter 'disarm.range': {reason}") from reason
+        told = f"an error of {error:.3g}, {saturation_s:.3g} s of saturation (0: never)"
+        self._node.get_logger().info(f"disarms beyond {', '.join((told, *filter(None, ranges)))}")
+        return Limits(p["disarm.silence_s"], error, saturation_s), safe
 
     def _make_goals(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
         """Follow goals, if the scenario has bodies and a guidance."""
@@ -171,8 +192,9 @@ class Tracker:
         """Publish a command, or the last one again, and what it steers to."""
         self._busy = True
         if u is not None:
-            conversions.write_command(self._message, u.tolist(), stamp)
-        self._publisher.publish(self._message)
+            conversions.write_command(self._command.message, u.tolist(), stamp)
+            self._sent = self._command.encode()
+        self._publisher.publish(self._sent)
         self._target.publish(self._sequence, k, stamp)
         if self._report.last is not None:
             self._state.publish(*self._report.last, k, stamp)

@@ -7,7 +7,11 @@ from dataclasses import replace
 from nh_control.ros.loop.after_disarming import Kind
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.spec import Spec
+from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import disturbance, fault
+
+OF_SCENARIO, AUTO = -1.0, "auto"
+"""Limits of hardware that are those of its scenario."""
 
 SCENARIO = (
     Spec(
@@ -93,7 +97,9 @@ PLANT = RUNNING + (
     Spec(
         "on_finish",
         "stay",
-        "At the end of the run, stay there, exit, or continue without end, e.g. for goals.",
+        "At the end of the run, stay there, exit, or continue without end, e.g. for goals: the "
+        "tracker holds the reference's last state, or damps where the scenario holds none. A step "
+        f"that fails ends the node with exit code {STEP_FAILED}, unless it is to stay.",
         choices=("stay", "exit", "continue"),
     ),
     Spec(
@@ -134,7 +140,9 @@ PLANT = RUNNING + (
     Spec(
         "fallback",
         Fallback.ZERO.value,
-        "Applied when no command is fresh.",
+        "Applied when no command is fresh: hold, the last one; zero forces; damp, which brings "
+        "the motion to rest; tracker, the plant's own copy of the tracker along the reference, "
+        "which knows of no goals; or stop, the plant pauses.",
         choices=tuple(f.value for f in Fallback),
         read_only=False,
     ),
@@ -218,21 +226,24 @@ HARDWARE = (
     ),
     Spec(
         "disarm.error",
-        0.0,
-        "Disarm where a number of the configuration's error is larger, m or rad; 0 is never.",
-        minimum=0.0,
+        OF_SCENARIO,
+        "Disarm where a tracked number of the configuration's error is larger, m or rad; -1 is "
+        "the scenario's limit, ten times its initial error if it has none; 0 is never.",
+        minimum=OF_SCENARIO,
     ),
     Spec(
         "disarm.range",
-        [],
+        [AUTO],
         "Disarm where a joint or body leaves its range in m or rad, NAME:LOW:HIGH, e.g. "
-        "cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8.",
+        "cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8; auto are the scenario's ranges, "
+        "empty is none.",
     ),
     Spec(
         "disarm.saturation_s",
-        0.0,
-        "Disarm where an input is saturated for longer, in s; 0 is never.",
-        minimum=0.0,
+        OF_SCENARIO,
+        "Disarm where an input is saturated for longer, in s; -1 is the scenario's limit, 1 s if "
+        "it has none; 0 is never.",
+        minimum=OF_SCENARIO,
     ),
     Spec(
         "disarm.command",
@@ -259,14 +270,24 @@ TRACKER = (
     + HARDWARE
 )
 
+SOURCE = tuple(spec for spec in HARDWARE if spec.name == "source")
+"""What every node has that hears states."""
+
 DISPLAY = SHARED + (
+    *SOURCE,
     Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),
 )
 
 RECORDER = SCENARIO + (
     AUTOSTART,
-    *(spec for spec in HARDWARE if spec.name == "source"),
+    *SOURCE,
     Spec("output", "recording", "Folder of the recording; must not exist."),
+    Spec(
+        "compression",
+        "zstd",
+        "How the chunks of the recording are compressed.",
+        choices=("zstd", "none"),
+    ),
     Spec(
         "topics",
         [],

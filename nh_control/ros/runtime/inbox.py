@@ -25,6 +25,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from nh_control.ros.runtime.callback_errors import CallbackErrors
 from nh_control.ros.runtime.listeners import unheard
 
 T = TypeVar("T")
@@ -37,11 +38,12 @@ ANSWER_S = 5.0
 
 class Inbox:
     """Messages and requests for one working thread, which calls `serve` or `run`; other threads
-    `post`, `call` and `close`.
+    `post`, `call` and `close`. What handling one of them raises is told to `errors`.
     """
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Node, errors: CallbackErrors | None = None):
         self._node, self._group = node, _Reserved()
+        self.errors = errors or CallbackErrors(node.get_logger())
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
         self._requests: deque[Callable[[], None]] = deque()
         self._subscriptions: list[_Subscription] = []
@@ -78,7 +80,9 @@ class Inbox:
             raw=raw,
         )
         self._subscriptions.append(
-            _Subscription(subscription.handle, message_type, raw, awaited, callback)
+            _Subscription(
+                subscription.handle, subscription.topic_name, message_type, raw, awaited, callback
+            )
         )
         self._qualities[subscription.topic_name] = subscription.qos_profile
         self._wait_set = None
@@ -150,27 +154,42 @@ class Inbox:
         if ready:
             for subscription, waits in zip(self._subscriptions, waiting):
                 if not waits or subscription.handle.pointer in ready:
-                    subscription.handle_one()
+                    subscription.handle_one(self.errors)
         requests = len(self._requests)
         for _ in range(requests):
-            self._requests.popleft()()
+            self._carry_out(self._requests.popleft())
         return bool(ready or requests)
+
+    def _carry_out(self, request: Callable[[], None]) -> None:
+        try:
+            request()
+        except Exception as error:
+            self.errors.raised(getattr(request, "__qualname__", "a request"), error)
 
 
 class _Subscription(NamedTuple):
     """A subscription's handle, what it takes, whether it is waited for, and who is told."""
 
     handle: Any
+    topic: str
     message_type: type
     raw: bool
     awaited: Callable[[], bool]
     callback: Callable[[Any], None]
 
-    def handle_one(self) -> None:
+    def handle_one(self, errors: CallbackErrors) -> None:
         """Take a message, if there is one, and tell."""
-        taken = self.handle.take_message(self.message_type, self.raw)
-        if taken is not None:
+        try:
+            taken = self.handle.take_message(self.message_type, self.raw)
+        except Exception as reason:
+            errors.malformed(self.topic, reason)
+            return
+        if taken is None:
+            return
+        try:
             self.callback(taken[0])
+        except Exception as error:
+            errors.raised(self.topic, error)
 
 
 class _Reserved(CallbackGroup):

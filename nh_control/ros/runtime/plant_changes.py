@@ -9,6 +9,7 @@ from typing import Any
 
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.backup_tracker import BackupTracker
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.live import Change
@@ -33,9 +34,10 @@ class PlantChanges:
         options: PlantOptions,
         errors: Sequence[str],
         last_step: Callable[[Trajectory], int],
+        backup: BackupTracker,
     ):
         self._model, self._loop, self._options = model, loop, options
-        self._last_step = last_step
+        self._last_step, self._backup = last_step, backup
         self.changes = (
             Change(("speed_factor",), self._speed),
             Change(("fallback",), self._fallback),
@@ -49,6 +51,8 @@ class PlantChanges:
 
     def _fallback(self, values: Mapping[str, Any]) -> Prepared:
         fallback = Fallback(values["fallback"])
+        if fallback is Fallback.TRACKER:
+            self._backup.prepare()
 
         def change() -> None:
             self._loop.validator.fallback = fallback
@@ -87,5 +91,6 @@ class PlantChanges:
 
         def change() -> None:
             self._loop.plan(convert(x0, model, self._loop.plant.dsys), last_step)
+            self._backup.plan(reference)
 
         return change

@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 import rclpy
 import rclpy.utilities
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.logging import get_logger
 from rclpy.node import Node
@@ -29,6 +28,10 @@ from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
+from nh_control.numerics.interrupts import Again
+from nh_control.ros.runtime.callback_errors import CallbackErrors
+from nh_control.ros.runtime.guarded_executor import GuardedExecutor
+from nh_control.ros.runtime.guarded_services import guard
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.node_process import WRONG_USE
 
@@ -50,13 +53,13 @@ class Exit:
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
-        self._interrupts = True
+        self._interrupts, self.interrupted, self._again = True, False, Again()
         self.error: BaseException | None = None
         self.code = 0
 
     def install(self) -> None:
-        """Take over SIGINT and SIGTERM: the first ends a start with SystemExit(0), all others only
-        wake `wait`.
+        """Take over SIGINT and SIGTERM: they end a start with SystemExit(0), which is raised again
+        and again where it gets lost, and later only wake `wait`.
         """
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -64,18 +67,20 @@ class Exit:
 
     def _on_signal(self, *_: object) -> None:
         if self._interrupts:
-            self._interrupts = False
+            self.interrupted = True
+            self._again.start()
             raise SystemExit(0)
 
     def started(self) -> None:
         """From now on signals interrupt nothing."""
         self._interrupts = False
+        self._again.stop()
 
     def ignore(self) -> None:
         """From now on there are no signals: the interpreter gives up its handlers before it has
         ended, and a late signal would be an exit code.
         """
-        self._interrupts = False
+        self.started()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
@@ -117,6 +122,8 @@ class ManagedNode(LifecycleNode):
         self._started = False
         self._before: set[int] = set()
         self._failure: Exception | None = None
+        self.errors = CallbackErrors(self.get_logger())
+        self._guard_services()
 
     def start(self) -> None:
         """Configure and activate it, unless the parameter `autostart` is false; raises what making
@@ -149,7 +156,7 @@ class ManagedNode(LifecycleNode):
         """
         self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
         self._failure, given = None, self.get_parameters_by_prefix("")
-        self._inbox = inbox = Inbox(self)
+        self._inbox = inbox = Inbox(self, self.errors)
         try:
             self._component = self._make(self, inbox, self._exit)
         except Exception as error:
@@ -161,6 +168,7 @@ class ManagedNode(LifecycleNode):
             if self._started:
                 self._tell(error)
             return TransitionCallbackReturn.FAILURE
+        self._guard_services()
         inbox.close()
         # collections in the control loop need not look at what exists: imports, models, gains
         gc.freeze()
@@ -189,6 +197,12 @@ class ManagedNode(LifecycleNode):
         """End the process."""
         self._exit.request()
         return TransitionCallbackReturn.SUCCESS
+
+    def _guard_services(self) -> None:
+        """Have those answer that were made since the configuration began."""
+        for service in self.services:
+            if id(service) not in self._before:
+                guard(self, service, self.errors)
 
     def _tell(self, error: Exception) -> None:
         if isinstance(error, UsageError):
@@ -233,7 +247,7 @@ def run(
     """Run a component in a managed node of this name until SIGINT, SIGTERM or `Exit.request`.
 
     Returns the exit code: 0 or that of the request, or WRONG_USE with a log line for a UsageError.
-    Raises what a thread raised.
+    Raises what a thread raised. What a start makes of its interruption is no error.
     """
     exit_ = Exit()
     exit_.install()
@@ -244,7 +258,11 @@ def run(
         node = _create_node(name, make, exit_)
         node.start()
         _serve(node, exit_)
-    except UsageError as error:
+    except Exception as error:
+        if exit_.interrupted:
+            return 0
+        if not isinstance(error, UsageError):
+            raise
         get_logger(name).fatal(str(error))
         return WRONG_USE
     finally:
@@ -268,7 +286,7 @@ def _create_node(
 
 
 def _serve(node: ManagedNode, exit_: Exit) -> None:
-    executor, stop = SingleThreadedExecutor(), Future[None]()
+    executor, stop = GuardedExecutor(node.errors), Future[None]()
     executor.add_node(node)
     thread = _thread("executor", lambda: executor.spin_until_future_complete(stop), exit_)
     try:

@@ -1,0 +1,107 @@
+"""Processor times of [johnson2014 VIII], of the swing-up's optimization and of the marionette,
+beside those of this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nh_control.control.optimize import Optimum
+from nh_control.figures.style import OPEN, RUN, legend_below
+from nh_control.numerics.progress import Progress
+from nh_control.papers.paper import Outcome, Statement
+from nh_control.scenarios.marionette import MARIONETTE
+
+PUBLISHED_MS = {
+    "marionette: step": 2.11,
+    "marionette: linearization": 1.12,
+    "marionette: second derivatives": 22.15,
+    "swing-up: steepest descent, an iteration": 28.5,
+    "swing-up: Newton, an iteration": 55.8,
+}
+"""Of an Intel i7-2760QM, 2.4 GHz, and of the swing-up of an i7-3770K, 3.5 GHz."""
+SEARCHES = (
+    "another machine; the paper times the descent's direction, here with the search along it"
+)
+SHARE = 0.04
+"""Newton's processor time over that of steepest descent, for the whole optimization."""
+STEPS = range(0, 1000, 100)
+
+
+def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
+    """Times of the marionette's steps along the published motion, and of both optimizations
+    `swing_up(method)`.
+    """
+    found = _marionette_ms()
+    seconds = {}
+    swing_up("newton")  # compiles
+    for method in ("steepest", "newton"):
+        start = process_time()
+        count = len(swing_up(method).history) - 1
+        seconds[method] = process_time() - start
+        found[list(PUBLISHED_MS)[3 + (method == "newton")]] = 1e3 * seconds[method] / count
+    share = seconds["newton"] / seconds["steepest"]
+    statements = (
+        *(
+            Statement(
+                "Fig. 3" if name.startswith("swing") else "VIII-B",
+                f"{name}: {PUBLISHED_MS[name]:g} ms",
+                f"{ms:.2g} ms",
+                None,
+                SEARCHES if name.startswith("swing") else "another machine",
+            )
+            for name, ms in found.items()
+        ),
+        Statement(
+            "Fig. 3",
+            f"Newton's method takes {100 * SHARE:.0f} % of the time of steepest descent",
+            f"{100 * share:.1f} %, {1e3 * seconds['newton']:.0f} of "
+            f"{1e3 * seconds['steepest']:.0f} ms",
+            share < 2 * SHARE,
+            "agrees if it is below twice as much; both at once, without quasi-Newton steps",
+        ),
+    )
+    numbers = {"ms": found, "published_ms": PUBLISHED_MS, "share_of_newton": share}
+    return Outcome(lambda: _draw(found), numbers, statements)
+
+
+def _marionette_ms() -> dict[str, float]:
+    dsys = MARIONETTE.model()
+    reference = MARIONETTE.reference(dsys, "published")
+    lam = np.ones(dsys.ndx)
+    calls: tuple[Callable[[int], object], ...] = (
+        lambda k: dsys.step(reference.states[k], reference.inputs[k]),
+        lambda k: dsys.linearize(reference.states[k], reference.inputs[k]),
+        lambda k: dsys.hessian(reference.states[k], reference.inputs[k], lam),
+    )
+    return {name: _ms(call) for name, call in zip(PUBLISHED_MS, calls)}
+
+
+def _ms(call: Callable[[int], object]) -> float:
+    """Least processor time of a call at several steps, after a first one that compiles."""
+    call(0)
+    times = []
+    for k in STEPS:
+        start = process_time()
+        call(k)
+        times.append(process_time() - start)
+    return 1e3 * min(times)
+
+
+def _draw(found: dict[str, float]) -> Figure:
+    figure = Figure(figsize=(7.4, 3.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="processor time (ms)", title="Times", xscale="log")
+    places = np.arange(len(found))
+    for offset, times, label, color in (
+        (-0.2, PUBLISHED_MS, "published", OPEN),
+        (0.2, found, "here", RUN),
+    ):
+        axes.barh(places + offset, list(times.values()), 0.35, color=color, label=label)
+    axes.set_yticks(places, list(found))
+    axes.invert_yaxis()
+    legend_below(figure, 2)
+    return figure

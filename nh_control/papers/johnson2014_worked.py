@@ -1,0 +1,260 @@
+"""What [johnson2014] works out by hand: one step of the pendulum with its first and second
+derivatives (II-A, IV-A, V), and the singularities of section VII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from matplotlib.figure import Figure
+
+from nh_control.figures.style import LIMIT, OPEN, RUN, TARGET, legend_below
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
+from nh_control.numerics.progress import Progress
+from nh_control.papers.paper import Outcome, Statement
+from nh_control.systems import pendulum
+
+STEP_S = 0.1
+X, U = np.array([0.2, 0.5]), np.array([0.8])
+DIRECTION = np.array([1.0, 1.0, 1.0])
+"""Of the deviation (q, p, u) whose predictions the figure compares."""
+PRINTED: dict[str, Sequence] = {
+    "q1, p1": ("0.2471", "0.3627"),
+    "A": (("0.9533", "0.0976"), ("-0.9333", "0.9533")),
+    "B": (("0.00976",), ("0.09533",)),
+    "second derivatives of q1": (
+        ("1.01e-2", "5.06e-4", "5.06e-5"),
+        ("5.06e-4", "2.53e-5", "2.53e-6"),
+        ("5.06e-5", "2.53e-6", "2.53e-7"),
+    ),
+    "second derivatives of p1": (
+        ("2.02e-1", "1.01e-2", "1.01e-3"),
+        ("1.01e-2", "5.06e-4", "5.06e-5"),
+        ("1.01e-3", "5.06e-5", "5.06e-6"),
+    ),
+}
+WHERE = {"q1, p1": "II-A", "A": "IV-A", "B": "IV-A"}
+CORRECTED = {"B": "the text multiplies by 0.01 for 0.1 = dt, and prints the right result"}
+M, R, G = 0.7, 1.3, 9.8
+"""Mass, length and gravity of section VII, which gives no numbers."""
+
+
+def worked(_: Progress) -> Outcome:
+    """The worked step, and the errors of its first- and second-order predictions."""
+    dsys = midpoint(pendulum(), STEP_S, "left")
+    lin, x1 = dsys.linearize(X, U), dsys.step(X, U)
+    first = np.hstack([lin.A, lin.B])
+    second = np.array([dsys.hessian(X, U, e) for e in np.eye(2)])
+    found = dict(zip(PRINTED, (x1, lin.A, lin.B, *second)))
+    sizes = np.logspace(-2, 0, 9)
+    errors: dict[str, list[float]] = {"first order": [], "second order": []}
+    for d in sizes[:, None] * DIRECTION:
+        true = dsys.step(X + d[:2], U + d[2:]) - x1
+        errors["first order"].append(float(np.linalg.norm(true - first @ d)))
+        both = first @ d + d @ second @ d / 2
+        errors["second order"].append(float(np.linalg.norm(true - both)))
+    statements = tuple(
+        Statement(
+            WHERE.get(name, "V"),
+            f"{name} = {_text(PRINTED[name])}",
+            _text(value),
+            prints(value, PRINTED[name]),
+            CORRECTED.get(name, ""),
+        )
+        for name, value in found.items()
+    )
+    numbers = {name: value.tolist() for name, value in found.items()}
+    return Outcome(lambda: _draw_worked(sizes, errors), {**numbers, "errors": errors}, statements)
+
+
+def prints(values: np.ndarray, printed: Sequence) -> bool:
+    """Whether values round or are cut to the printed ones at their last digits: the paper does
+    both.
+    """
+    texts = np.array(printed)
+    units = np.array([10.0 ** _last_digit(text) for text in texts.flat])
+    expected = texts.astype(float).ravel()
+    excess = np.sign(expected) * (np.ravel(values) - expected)
+    return values.shape == texts.shape and bool(((excess >= -units / 2) & (excess < units)).all())
+
+
+def _last_digit(text: str) -> int:
+    mantissa, _, exponent = text.partition("e")
+    return int(exponent or 0) - len(mantissa.partition(".")[2])
+
+
+def _text(values: Any) -> str:
+    array = np.asarray(values)
+    rows = [", ".join(t if isinstance(t, str) else f"{t:.4g}" for t in row.tolist())
+            for row in np.atleast_2d(array)]  # fmt: skip
+    return f"({'; '.join(rows)})"
+
+
+def _draw_worked(sizes: np.ndarray, errors: dict[str, list[float]]) -> Figure:
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="deviation of q, p and u", ylabel="error of the next state",
+        title="A pendulum's step: predictions by its derivatives",
+    )  # fmt: skip
+    for (name, error), color, order in zip(errors.items(), (OPEN, RUN), (2, 3)):
+        axes.loglog(sizes, error, "o-", color=color, label=f"{name}")
+        axes.loglog(sizes, error[0] * (sizes / sizes[0]) ** order, ":", color=TARGET)
+    axes.legend()
+    return figure
+
+
+def spherical() -> System:
+    """The spherical pendulum in polar angles from the downward vertical, VII-A."""
+
+    def lagrangian(q: ca.SX, v: ca.SX) -> ca.SX:
+        kinetic = v[0] ** 2 + ca.sin(q[0]) ** 2 * v[1] ** 2
+        return M * R**2 / 2 * kinetic + M * G * R * ca.cos(q[0])
+
+    return System(
+        "spherical pendulum in angles", Rn("theta", "phi"), lagrangian, nominal=(1.0, 0.0)
+    )
+
+
+def constrained() -> System:
+    """The pendulum without gravity in Cartesian coordinates, `h = x^2 + y^2 - l^2`, VII-B."""
+    return System(
+        "pendulum in the plane",
+        Rn("x", "y"),
+        lambda q, v: M / 2 * (v[0] ** 2 + v[1] ** 2),
+        holonomic_constraint=lambda q: ca.sumsqr(q) - R**2,
+        nominal=(0.0, -R),
+    )
+
+
+def matrices(system: System, h: float) -> ca.Function:
+    """`M = D2 D1 Ld` (8) and `Dh(q1) M^{-1} Dh(q0)^T` at two configurations (q0, q1)."""
+    s, n = system.numeric, system.space.nq
+    q0, q1 = ca.SX.sym("q0", n), ca.SX.sym("q1", n)
+    action = h * ca.SX(s.lagrangian((q0 + q1) / 2, (q1 - q0) / h))
+    mass = ca.jacobian(ca.gradient(action, q0), q1)
+    if not system.n_holonomic:
+        return ca.Function("matrices", [q0, q1], [mass])
+    slope0, slope1 = (ca.jacobian(s.holonomic(q), q) for q in (q0, q1))
+    return ca.Function("matrices", [q0, q1], [mass, slope1 @ ca.solve(mass, slope0.T)])
+
+
+def determinant(q0: np.ndarray, q1: np.ndarray, h: float) -> float:
+    """(34) as printed: it belongs to Ld with the factor dt, which VII-A prints without."""
+    half, turn = (q0[0] + q1[0]) / 2, q1[1] - q0[1]
+    bracket = h**2 * G * np.cos(half) + R * (2 + np.cos(2 * half)) * turn**2 + 4 * R
+    return float(M**2 * R**3 / (4 * h**2) * np.sin(half) ** 2 * bracket)
+
+
+def singularities(_: Progress) -> Outcome:
+    """Where M (8) and Dh M^-1 Dh^T have no inverse."""
+    half = np.linspace(0, 2 * np.pi, 101)
+    bound = np.sqrt(4 * R / G)
+    steps = {"0.1 s": STEP_S, "0.95 √(4r/g)": 0.95 * bound, "1.05 √(4r/g)": 1.05 * bound}
+    dets = {name: _determinants(h, half, 0.0) for name, h in steps.items()}
+    off = max(
+        abs(_determinants(h, half, turn) - [
+            determinant(np.array([a, 0.0]), np.array([a, turn]), h) for a in half
+        ]).max()
+        for h in steps.values()
+        for turn in (0.0, 0.4)
+    )  # fmt: skip
+    inner = slice(1, len(half) // 2)  # 0 < theta0 + theta1 < 2 pi
+    other = {name: bool(np.ptp(np.sign(det[inner])) > 0) for name, det in dets.items()}
+    turns = np.linspace(0, np.pi, 101)
+    products = _products(turns)
+    rule = -4 * STEP_S / M * R**2 * np.cos(turns)
+    numbers = {
+        "error_of_(34)": float(off),
+        "det_at_theta0+theta1=pi": float(dets["0.1 s"][len(half) // 4]),
+        "det_at_theta0+theta1=2pi": float(dets["0.1 s"][len(half) // 2]),
+        "further_singularity": other,
+        "error_of_the_product": float(np.abs(products - rule).max()),
+        "condition_times_cos_at_turn": _conditions(),
+    }
+    return Outcome(
+        lambda: _draw_singularities(half, dets, turns, products),
+        numbers,
+        _singular_statements(numbers),
+    )
+
+
+def _determinants(h: float, half: np.ndarray, turn: float) -> np.ndarray:
+    """det M for theta0 = theta1 = half and phi1 - phi0 = turn."""
+    f = matrices(spherical(), h)
+    return np.array([np.linalg.det(f([a, 0.0], [a, turn]).full()) for a in half])
+
+
+def _products(turns: np.ndarray) -> np.ndarray:
+    """Dh M^-1 Dh^T of the constrained pendulum after turns in one step."""
+    f, q0 = matrices(constrained(), STEP_S), [0.0, -R]
+    return np.array([float(f(q0, [R * np.sin(a), -R * np.cos(a)])[1]) for a in turns])
+
+
+def _conditions() -> dict[str, float]:
+    """Condition numbers of Dh M^-1 Dh^T that steps by turns towards pi/2 report, over `1 / cos`
+    of the turn.
+    """
+    dsys, out = midpoint(constrained(), STEP_S), {}
+    for sine in (0.5, 0.99, 0.9999):
+        x = np.array([0.0, -R, sine * M * R / STEP_S, 0.0])
+        out[f"{np.arcsin(sine):.3f}"] = dsys.conditioning(x).constraint * np.sqrt(1 - sine**2)
+    return out
+
+
+def _singular_statements(n: dict[str, Any]) -> tuple[Statement, ...]:
+    pi, two_pi = n["det_at_theta0+theta1=pi"], n["det_at_theta0+theta1=2pi"]
+    near, below, above = n["further_singularity"].values()
+    conditions = n["condition_times_cos_at_turn"]
+    return (
+        Statement(
+            "VII-A (34)",
+            "det M of the spherical pendulum",
+            f"it is (34) to {n['error_of_(34)']:.0e}",
+            n["error_of_(34)"] < 1e-9,
+            "of Ld with the factor dt, which is printed without",
+        ),
+        Statement(
+            "VII-A",
+            "M is singular where theta0 + theta1 = n pi",
+            f"det M is {pi:.2g} at pi and {two_pi:.0e} at 2 pi",
+            abs(pi) > 1e-3 and abs(two_pi) < 1e-12,
+            "theta0 + theta1 = 2 n pi",
+        ),
+        Statement(
+            "VII-A",
+            "below dt = sqrt(4 r / g) a swing has no other singularity, above it has",
+            f"sign changes: {near} at 0.1 s, {below} at 0.95 and {above} at 1.05 of that step",
+            not near and not below and above,
+        ),
+        Statement(
+            "VII-B",
+            "Dh M^-1 Dh^T is -(4 dt^2 / m) (x1 x0 + y1 y0), zero after a turn by pi/2",
+            f"with dt for dt^2 to {n['error_of_the_product']:.0e}; steps by turns of "
+            f"{', '.join(conditions)} rad report condition numbers that are 1 / cos(turn)",
+            n["error_of_the_product"] < 1e-12
+            and np.allclose(list(conditions.values()), 1, atol=1e-6),
+            "M = -(m / dt) I: Ld is printed without its factor dt",
+        ),
+    )
+
+
+def _draw_singularities(
+    half: np.ndarray, dets: dict[str, np.ndarray], turns: np.ndarray, products: np.ndarray
+) -> Figure:
+    figure = Figure(figsize=(7.4, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for (name, det), color in zip(dets.items(), (RUN, OPEN, LIMIT)):
+        left.plot(2 * half / np.pi, det / np.abs(det).max(), color=color, label=f"dt = {name}")
+    left.set(title="Spherical pendulum", xlabel="(θ₀ + θ₁) / π", ylabel="det M over its largest")
+    right.plot(turns / np.pi, products, color=RUN)
+    right.set(title="Pendulum with a constraint", xlabel="turn in one step / π")
+    right.set_ylabel("Dh M⁻¹ Dhᵀ (m² s/kg)")
+    for axes in (left, right):
+        axes.axhline(0.0, color=TARGET, linewidth=0.8)
+    legend_below(figure, 3)
+    return figure

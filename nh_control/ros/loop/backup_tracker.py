@@ -1,0 +1,44 @@
+"""The plant's own copy of its scenario's tracker, for when no other answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.control.tracking import LqrTracker
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.scenarios import Scenario
+
+
+class BackupTracker:
+    """Commands of the scenario's LqrTracker along a reference of the model, for what the plant
+    measures; it knows of no goals. Gains are computed by `prepare`, or with the first command.
+    """
+
+    def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
+        self._scenario, self._model = scenario, model
+        self._reference = self._next = reference
+        self._tracker: LqrTracker | None = None
+
+    def prepare(self) -> LqrTracker:
+        """Have the gains ready; raises ValueError for a system that cannot be made to track."""
+        if self._tracker is None:
+            self._tracker = self._scenario.tracker(self._model, self._reference)
+        return self._tracker
+
+    def plan(self, reference: Trajectory) -> None:
+        """Another reference from the next start on."""
+        self._next = reference
+
+    def start(self) -> None:
+        """The reference starts."""
+        if self._next is not self._reference:
+            self._reference, self._tracker = self._next, None
+
+    def command(self, plant: SimulatedPlant, origin: int) -> np.ndarray:
+        """Input (nu) of the model for the plant's last measurement, where the reference started at
+        step `origin`.
+        """
+        x = self._model.measured_state(*plant.measured)
+        return self.prepare().command(plant.asked - origin, x).u

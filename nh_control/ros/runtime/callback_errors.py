@@ -1,0 +1,86 @@
+"""What messages, requests and goals did to a node, which none of them ends."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from rclpy.impl.rcutils_logger import RcutilsLogger
+
+from nh_control.ros.loop.report import Report
+from nh_control.ros.runtime.sparse_log import SparseLog
+
+LONGEST = 2000
+"""Characters, at most, of a reason: it may repeat a message of any size."""
+
+
+def of_rclpy(callback: object) -> bool:
+    """Whether it is one of rclpy's own, which hears of a message or request before the node does:
+    where it raises, what it was given is malformed.
+    """
+    return str(getattr(callback, "__module__", "")).startswith("rclpy.")
+
+
+class CallbackErrors:
+    """Counts, logs sparsely and reports what could not be handled: malformed messages and
+    requests, which never reached the node, and errors of the node's own callbacks. From any
+    thread.
+    """
+
+    def __init__(self, logger: RcutilsLogger):
+        self._lock = threading.Lock()
+        self._malformed, self._raised = Counter[str](), Counter[str]()
+        self._trouble: tuple[str, str] | None = None
+        self._warn = SparseLog(lambda text: logger.warning(text))
+        self._error = SparseLog(lambda text: logger.error(text))
+
+    def malformed(self, what: str, reason: object) -> None:
+        """A message or request `what` cannot be read."""
+        self._count(self._malformed, "warn", what, f"{what} is malformed: {reason}", self._warn)
+
+    def raised(self, what: str, error: Exception) -> None:
+        """A callback of `what` raised an error that it should have handled."""
+        lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        text = f"error in {what}, the node goes on: {type(error).__name__}: {error}"
+        self._count(
+            self._raised,
+            "error",
+            what,
+            text,
+            lambda told: self._error(f"{told}\n{lines[-LONGEST:]}"),
+        )
+
+    def _count(
+        self, counts: Counter[str], level: str, what: str, text: str, log: Callable[[str], None]
+    ) -> None:
+        text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+        with self._lock:
+            counts[what] += 1
+            if self._trouble is None or level == "error":
+                self._trouble = level, text
+        log(text)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """All so far, and those of every topic or service."""
+        with self._lock:
+            return {
+                "malformed": self._malformed.total(),
+                **{f"malformed: {what}": count for what, count in self._malformed.items()},
+                "callback_errors": self._raised.total(),
+                **{f"callback error: {what}": count for what, count in self._raised.items()},
+            }
+
+    def told(self, report: Report) -> Report:
+        """A node's report, with the counts, and with the worst since the last report."""
+        with self._lock:
+            trouble, self._trouble = self._trouble, None
+        values = {**report.values, **self.counts}
+        if trouble is None:
+            return replace(report, values=values)
+        level, text = trouble
+        worst = "error" if "error" in (level, report.level) else level
+        return replace(report, level=worst, message=f"{report.message}; {text}", values=values)

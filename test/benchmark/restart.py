@@ -1,0 +1,94 @@
+"""How soon a tracker that was killed answers again, while the plant flies the payload by its own
+copy of it.
+
+Prints percentiles of the wall time from the start of a new tracker to its first command over DDS,
+and of the processor time that it took until then. With checkouts of other
+versions their trackers take turns with this one's, so that all meet the same machine and plant.
+
+    python test/benchmark/restart.py [RESTARTS [CHECKOUT...]]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+
+TEST = Path(__file__).parents[1]
+sys.path[:0] = [str(TEST), str(TEST / "ros")]
+
+from dds_domains import reserved_domain  # noqa: E402
+from node_processes import ROOT, NodeProcess, Nodes  # noqa: E402
+from node_rates import processor_s  # noqa: E402
+from probe import Probe  # noqa: E402
+
+FLIGHT = {"scenario": "quadrotor_payload"}
+H = 0.01
+SETTLED_S = 0.5
+"""How long a tracker flies before it is killed."""
+DRAINED_S = 0.3
+"""After which nothing more comes of a tracker that was killed."""
+
+
+def first_command(nodes: Nodes, probe: Probe, checkout: str) -> tuple[NodeProcess, float, float]:
+    """A tracker of a checkout's package that was started, and the wall and processor time (s)
+    until its first command.
+    """
+    nodes.environment["PYTHONPATH"] = checkout
+    probe.commands.clear()
+    began, tracker = time.perf_counter(), nodes.start("tracker", FLIGHT)
+    probe.wait(lambda: probe.commands, "command")
+    return tracker, time.perf_counter() - began, processor_s(tracker)
+
+
+def measured(nodes: Nodes, restarts: int, checkouts: list[str]) -> dict[str, list]:
+    """Times of restarts by checkout."""
+    probe = Probe(int(nodes.environment["ROS_DOMAIN_ID"]))
+    found: dict[str, list] = {checkout: [] for checkout in checkouts}
+    try:
+        given = {"fallback": "tracker", "wait_for": "[probe]", "on_finish": "continue"}
+        nodes.start("plant", FLIGHT | given)
+        probe.wait_bodies(0, H)
+        for checkout in checkouts:  # starts the flight, and compiles what is not in the cache
+            first_command(nodes, probe, checkout)[0].kill()
+            probe.spin(DRAINED_S)
+        for i in range(restarts * len(checkouts)):
+            checkout = checkouts[i % len(checkouts)]
+            tracker, *times = first_command(nodes, probe, checkout)
+            found[checkout].append(times)
+            probe.spin(SETTLED_S)
+            tracker.kill()
+            probe.spin(DRAINED_S)
+    finally:
+        probe.close()
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    restarts = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    checkouts = [str(ROOT), *(str(Path(text).resolve()) for text in sys.argv[2:])]
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
+    with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
+        os.chdir(folder)  # else `python -m` takes the package from here
+        nodes = Nodes(domain, Path(folder))
+        try:
+            found = measured(nodes, restarts, checkouts)
+        finally:
+            with redirect_stdout(None):  # the nodes' logs
+                nodes.end()
+    print("| tracker of | first command after, p10 [s] | p50 | p90 ", end="")
+    print("| processor time, p10 [s] | p50 | p90 |\n|---|---|---|---|---|---|---|")
+    for checkout, times in found.items():
+        cells = np.percentile(times, (10, 50, 90), axis=0).T.ravel()
+        name = Path(checkout).name if checkout != str(ROOT) else "this checkout"
+        print(f"| {name} | {' | '.join(f'{cell:.2f}' for cell in cells)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Runs that go on after their reference: the tracker holds its last state, or brings the motion to
+rest as far as it can.
+"""
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop
+
+MORE_S = 20.0
+HELD, DAMPED = 1e-3, 1e-4
+"""Largest error of a configuration that is held, and largest velocity of what is damped."""
+STOPPED = {"snakeboard": slice(1, 2), "marionette": slice(0)}
+"""Which of the velocities come to rest, where these are not all: a board coasts, limbs swing."""
+CASES = [
+    (name, reference)
+    for name in scenarios.built_in()
+    for reference in scenarios.get(name).references
+]
+QUICK = {("snakeboard", "turning"), ("car", "lane_change"), ("pendulum_swing_up", "swing_up")}
+
+
+def gone_on(scenario, model, reference, perturbation):
+    """The state MORE_S after the reference, and the tracker; no step fails."""
+    tracker = scenario.tracker(model, reference)
+    start = scenario.perturb(model, reference.states[0], perturbation)
+    run = closed_loop(model, tracker, start, len(reference) + round(MORE_S / model.h))
+    assert run.failure is None
+    return run.trajectory.states[-1], tracker
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow, id="-".join(case))
+        for case in CASES
+    ],
+)
+def test_what_goes_on_after_its_reference_comes_to_rest(name, reference):
+    """From the reference's start, and no step fails from where the nodes start as well."""
+    scenario = scenarios.get(name)
+    model = scenario.model()
+    motion = scenario.reference(model, reference)
+    x, tracker = gone_on(scenario, model, motion, scenario.calm)
+    moving = np.abs(model.velocity(x))[STOPPED.get(name, slice(None))].max(initial=0.0)
+    if scenario.hold:
+        tracked = scenario.tracked(model.system.space)
+        assert np.abs(tracker.error(len(motion), x)[: len(tracked)][tracked]).max() < HELD
+    else:
+        assert moving < DAMPED
+    gone_on(scenario, model, motion, scenario.perturbation)
+
+
+def test_a_steering_that_is_let_go_leaves_the_model_s_domain():
+    """What would happen without damping: the inputs past the end are not those of no forces."""
+    scenario = scenarios.get("snakeboard")
+    model = scenario.model()
+    motion = scenario.reference(model, "turning")
+    command = scenario.tracker(model, motion).command(len(motion), motion.states[-1])
+    assert (np.abs(command.u) > 1.0).all()
+    assert (np.abs(command.u) <= model.system.input_bounds[:, 1]).all()

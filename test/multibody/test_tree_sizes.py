@@ -1,0 +1,200 @@
+"""The linear-time kernel where what its rows add up to is small beside the terms: joints at the
+world's origin, bodies whose momenta cancel, springs held together; against the equations.
+"""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interpreting import without_compiler
+from random_trees import JOINTS, not_worth_compiling, random_tree
+from test_tree_constraints import (
+    KINDS,
+    assert_held_model_steps_as_generated,
+    closed_angles,
+    held_model,
+)
+
+from nh_control.integrators import midpoint
+from nh_control.multibody import (
+    Body,
+    Coincident,
+    Multibody,
+    Point,
+    Spring,
+    Wrench,
+    floating,
+    maximal_coordinates,
+    revolute,
+    spherical,
+    transfer,
+)
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics import compiled
+from nh_control.papers.mueller2013_runs import example
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+SPACES = ("SE3", "SO3xR3")
+ELLIPSOID = (0.1, 0.12, 0.15)
+
+
+def assert_moves_as_generated(model, q, v, h=0.01, steps=30):
+    """Every step of a motion by the kernel is the one of the generated equations."""
+    tree = midpoint(model.system, h)
+    assert isinstance(tree._engine, TreeEngine)
+    with without_compiler():
+        generated = midpoint(model.system, h)
+        states = [generated.measured_state(q, v)]
+        u = np.zeros(generated.nu)
+        for _ in range(steps):
+            expected = generated.step(states[-1], u)
+            found = tree.step(states[-1], u)
+            size = max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * size)
+            states.append(found)
+    return np.array(states)
+
+
+def top(rng, at=(0.0, 0.0, 0.0)):
+    """A body on a ball joint, and how it moves: in joint coordinates."""
+    body = Body("top", 1.0, rng.normal(size=3) / 5, ELLIPSOID)
+    model = Multibody("top", [spherical("top", at=at)], [body])
+    q = model.space.retract(model.space.origin, rng.normal(size=3))
+    return model, q, rng.normal(size=3)
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(1), pytest.param(range(1, 10), marks=pytest.mark.slow)], ids=["one", "all"]
+)
+@pytest.mark.parametrize("space", SPACES)
+def test_a_ball_joint_at_the_origin_holds(space, seeds):
+    for seed in seeds:
+        model, q, v = top(np.random.default_rng(seed))
+        maximal = maximal_coordinates(model, space)
+        assert_moves_as_generated(maximal, *transfer(model, q, v, maximal))
+
+
+def test_a_body_turns_about_its_centre_at_the_origin():
+    """Where the joint holds a weight, and all terms of its rows are zero but for what it holds."""
+    model = Multibody("wheel", [spherical("wheel")], [Body("wheel", 1.0, inertia=ELLIPSOID)])
+    maximal = maximal_coordinates(model, "SO3xR3")
+    start = transfer(model, model.space.origin, [1.0, 2.0, 3.0], maximal)
+    states = assert_moves_as_generated(maximal, *start)
+    np.testing.assert_allclose(states[:, 4:7], 0, rtol=0, atol=1e-15)
+
+
+def four_bar_cut_at_the_origin():
+    """A crank, a coupler and a rocker, whose joint on the ground is the cut one."""
+    frames = [
+        revolute("crank", axis="y", at=(-1.0, 0, 0)),
+        revolute("coupler", "crank", "y", at=(0.3, 0, 0)),
+        revolute("rocker", "coupler", "y", at=(0.9, 0, 0)),
+    ]
+    bodies = [
+        Body("crank", 1.0, (0.15, 0, 0), (0.01, 0.02, 0.02)),
+        Body("coupler", 2.0, (0.45, 0, 0), (0.01, 0.2, 0.2)),
+        Body("rocker", 1.5, (0, 0, -0.3), (0.05, 0.05, 0.01)),
+    ]
+    cut = Coincident("cut", Point("rocker", (0, 0, -0.6)), "world", "xz")
+    return Multibody("four_bar", frames, bodies, constraints=[cut])
+
+
+@pytest.mark.parametrize("angle", [0.4, 0.7, 1.3])
+def test_a_four_bar_linkage_cut_at_the_origin_stays_closed(angle):
+    model, (crank, coupler, rocker) = four_bar_cut_at_the_origin(), closed_angles(angle)
+    q = np.array([crank, coupler, rocker - coupler - crank])
+    states = assert_moves_as_generated(model, q, np.zeros(3))
+    gaps = [model.constraint_residuals(x[:3])["cut"] for x in states]
+    np.testing.assert_allclose(gaps, 0, rtol=0, atol=1e-15)
+    assert np.ptp(states[:, 0]) > 0.1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["top", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pendulum", "loop", "pair"))],
+)
+@pytest.mark.parametrize("space", SPACES)
+def test_the_examples_in_maximal_coordinates_step_as_generated(name, space):
+    """Those of [mueller2013 5] that hang on the world's origin, or are closed there."""
+    case = example(name)
+    maximal = maximal_coordinates(case.model, space)
+    start = transfer(case.model, case.q, case.v, maximal)
+    assert_moves_as_generated(maximal, *start, h=1e-3, steps=40)
+
+
+def to_the_origin(model, end):
+    """The model moved in the world so that a point lies at the origin, with its constraints."""
+
+    def moved(part):
+        at_world = isinstance(part, Point) and part.frame == "world"
+        return Point("world", np.array(part.at) - end) if at_world else part
+
+    frames = [
+        replace(frame, at=tuple(np.array(frame.at) - end)) if frame.parent == "world" else frame
+        for frame in model.frames
+    ]
+    held = [
+        replace(c, **{f.name: moved(getattr(c, f.name)) for f in fields(c)})
+        for c in model.constraints
+    ]
+    return replace(model, frames=frames, constraints=held)
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(
+    kinds=st.lists(st.integers(0, len(JOINTS) - 1), min_size=2, max_size=3),
+    constraint=st.sampled_from(KINDS),
+    seed=st.integers(0, 2**16),
+)
+def test_random_constraints_at_the_origin_step_as_generated(kinds, constraint, seed):
+    rng = np.random.default_rng(seed)
+    model, q = held_model(random_tree(kinds, rng), [constraint], rng)
+    held = model.constraints[0]
+    end = held.point if constraint == "plane" else held.b
+    model = to_the_origin(model, model.point(q, end))
+    assert_held_model_steps_as_generated(model, q, rng)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_body_without_momentum_turns_about_its_centre(space):
+    """m v and m w x c cancel in every row, and there is no weight."""
+    center, w = np.array([0.1, 0.2, 0.05]), np.array([0.0, 0.0, 1.7])
+    body = Body("body", 1.0, center, ELLIPSOID)
+    model = Multibody("free", [floating("body", space=space)], [body], gravity=(0.0, 0.0, 0.0))
+    v = np.concatenate([w, -np.cross(w, center)])
+    assert_moves_as_generated(model, model.space.origin, v)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_stiff_spring_holds_a_point_at_the_origin(space):
+    at, w = np.array([0.3, 0.2, -0.4]), np.array([1e-3, 0.0, 0.0])
+    body = Body("body", 1.0, inertia=ELLIPSOID)
+    spring = Spring("world", Point("body", at), 1e9)
+    model = Multibody(
+        "hung", [floating("body", space=space)], [body], [spring], gravity=(0.0, 0.0, 0.0)
+    )
+    names = model.space.names[4:]
+    q = model.configuration(dict(zip(names, -at)))
+    dsys = not_worth_compiling(midpoint(model.system, 1e-3))
+    assert isinstance(dsys._engine, TreeEngine)
+    start = dsys.measured_state(q, np.concatenate([w, -np.cross(w, at)]))
+    states = dsys.simulate(start, steps=30).states
+    ends = [model.point(x[:7], Point("body", at)) for x in states]
+    np.testing.assert_allclose(ends, 0, rtol=0, atol=1e-12)
+    assert dsys.energies(states) == pytest.approx(dsys.energy(start), rel=1e-6)
+
+
+def test_thrusts_that_balance_the_weight_hold_a_body_in_the_air():
+    points = (1.0, 0.1, 0.0), (-1.0, -0.1, 0.0), (0.0, 1.0, 0.1), (0.0, -1.0, -0.1)
+    thrusts = [Wrench(f"thrust{i}", Point("body", at), "body") for i, at in enumerate(points)]
+    body = Body("body", 1.0, inertia=ELLIPSOID)
+    model = Multibody("hover", [floating("body")], [body], inputs=thrusts)
+    dsys = midpoint(model.system, 0.01)
+    assert isinstance(dsys._engine, TreeEngine)
+    u = np.array([9.81 / 4 * name.endswith("force_z") for name in dsys.system.inputs])
+    states = dsys.simulate(dsys.state(model.space.origin, np.zeros(6)), [u] * 50).states
+    np.testing.assert_allclose(states, [states[0]] * 51, rtol=0, atol=1e-14)

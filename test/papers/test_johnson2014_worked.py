@@ -1,0 +1,81 @@
+"""The worked numbers of [johnson2014 II-A, IV-A, V], the singularities of VII, and the times."""
+
+import numpy as np
+import pytest
+
+from nh_control.control.optimize import Iteration, Optimum
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.progress import Progress
+from nh_control.papers import PAPERS, report
+from nh_control.papers import johnson2014_timing as timing
+from nh_control.papers import johnson2014_worked as worked
+
+
+def outcome(number):
+    return PAPERS["johnson2014"].experiment(number).compute(Progress())
+
+
+def test_every_printed_number_of_the_worked_step_comes_out(interpreted):
+    result = outcome("worked")
+    assert [s.where for s in result.statements] == ["II-A", "IV-A", "IV-A", "V", "V"]
+    assert all(s.holds for s in result.statements)
+    for text in ("0.2471", "0.3627"):
+        assert text in result.statements[0].paper and text in result.statements[0].ours
+    errors, size = result.numbers["errors"], np.log(np.logspace(-2, 0, 9))
+    for order, name in ((2, "first order"), (3, "second order")):
+        slope = np.diff(np.log(errors[name]))[:3] / np.diff(size)[:3]
+        np.testing.assert_allclose(slope, order, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "value, printed, expected",
+    [
+        (0.09767, "0.0976", True),  # cut
+        (0.09767, "0.0977", True),  # rounded
+        (0.09767, "0.0975", False),
+        (0.09767, "0.0978", False),
+        (-0.09767, "0.0977", False),
+        (2.531e-6, "2.53e-6", True),
+        (2.541e-6, "2.53e-6", False),
+    ],
+)
+def test_digits_are_compared_as_printed(value, printed, expected):
+    assert worked.prints(np.array([value]), (printed,)) is expected
+
+
+def test_a_step_that_is_a_little_off_does_not_print_the_paper_s_numbers(interpreted, monkeypatch):
+    monkeypatch.setattr(worked, "U", np.array([0.81]))
+    assert not any(s.holds for s in outcome("worked").statements[:1])
+
+
+def test_the_singularities_are_where_the_corrected_formulas_say():
+    result = outcome("singularities")
+    assert [s.where for s in result.statements] == ["VII-A (34)", "VII-A", "VII-A", "VII-B"]
+    assert all(s.holds for s in result.statements)
+    assert list(result.numbers["further_singularity"].values()) == [False, False, True]
+
+
+def test_a_formula_for_the_determinant_with_a_wrong_sign_does_not_hold(monkeypatch):
+    right = worked.determinant
+    monkeypatch.setattr(worked, "determinant", lambda q0, q1, h: right(q0, q1 + np.pi, h))
+    assert [s.holds for s in outcome("singularities").statements] == [False, True, True, True]
+
+
+def test_times_are_told_beside_the_published_ones_and_need_not_agree(monkeypatch):
+    monkeypatch.setattr(
+        timing, "_marionette_ms", lambda: dict.fromkeys([*timing.PUBLISHED_MS][:3], 9.0)
+    )
+    asked = []
+
+    def swing_up(method):
+        asked.append(method)
+        history = tuple(Iteration(k, 1.0, 1.0) for k in range(3))
+        trajectory = Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)))
+        return Optimum(trajectory, 1.0, True, "", history)
+
+    result = timing.timings(swing_up, Progress())
+    assert asked == ["newton", "steepest", "newton"]
+    assert list(result.numbers["ms"]) == list(timing.PUBLISHED_MS)
+    *times, share = result.statements
+    assert [report.row(s)[3] for s in times] == ["-"] * 5 and times[0].ours == "9 ms"
+    assert share.paper == "Newton's method takes 4 % of the time of steepest descent"

@@ -1,0 +1,262 @@
+"""What nodes do with messages and requests that they cannot handle, without a network."""
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import alone, benches  # noqa: E402
+from rcl_interfaces.msg import Parameter, ParameterValue  # noqa: E402
+from rcl_interfaces.srv import (  # noqa: E402
+    GetParameters,
+    SetParameters,
+    SetParametersAtomically,
+)
+from rclpy.node import Node  # noqa: E402
+from rclpy.waitable import NumberOfEntities, Waitable  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from nh_control.ros.loop.report import Report  # noqa: E402
+from nh_control.ros.runtime.callback_errors import (  # noqa: E402
+    LONGEST,
+    CallbackErrors,
+    of_rclpy,
+)
+from nh_control.ros.runtime.guarded_executor import GuardedExecutor  # noqa: E402
+from nh_control.ros.runtime.guarded_services import guard  # noqa: E402
+from nh_control.ros.runtime.sparse_log import QUIET_S, SparseLog  # noqa: E402
+
+FINE = Report("ok", "tracking", {"step": 3})
+
+
+class Log:
+    """Keeps what is logged, by its level."""
+
+    def __init__(self):
+        self.warnings, self.errors = [], []
+        self.warning, self.error = self.warnings.append, self.errors.append
+
+
+@pytest.fixture
+def errors():
+    """Errors of callbacks, with a log that is kept."""
+    log = Log()
+    found = CallbackErrors(log)
+    found.log = log
+    return found
+
+
+def test_a_line_is_logged_once_in_a_while_and_tells_how_many_were_not():
+    now, told = [100.0], []
+    log = SparseLog(told.append, lambda: now[0])
+    for text in "abc":
+        log(text)
+    now[0] += QUIET_S - 1e-6
+    log("d")
+    now[0] += 1e-6
+    log("e")
+    log("f")
+    assert told == ["a", "e; 3 more were not logged"]
+    now[0] += QUIET_S
+    log("g")
+    now[0] += QUIET_S
+    log("h")
+    assert told[2:] == ["g; 1 more were not logged", "h"]
+
+
+def test_what_could_not_be_read_is_a_warning_without_a_traceback(errors):
+    for _ in range(3):
+        errors.malformed("joint_states", "no UTF-8")
+    told = errors.told(FINE)
+    assert (told.level, told.message) == ("warn", "tracking; joint_states is malformed: no UTF-8")
+    assert told.values["step"] == 3
+    assert told.values["malformed"] == told.values["malformed: joint_states"] == 3
+    assert told.values["callback_errors"] == 0
+    assert errors.log.warnings == ["joint_states is malformed: no UTF-8"]
+    assert errors.log.errors == []
+    again = errors.told(FINE)
+    assert (again.level, again.message, again.values["malformed"]) == ("ok", "tracking", 3)
+
+
+def test_an_error_of_the_node_itself_is_one_with_a_traceback_whatever_else_there_is(errors):
+    def mistaken():
+        raise ZeroDivisionError("oh" + "x" * 10 * LONGEST)
+
+    for _ in range(3):
+        try:
+            mistaken()
+        except ZeroDivisionError as error:
+            errors.raised("goal", error)
+        errors.malformed("goal", "afterwards")
+    told = errors.told(Report("warn", "late", {}))
+    assert told.level == "error" and told.message.startswith("late; error in goal")
+    assert len(told.message) < LONGEST + 20
+    assert told.values["callback_errors"] == told.values["callback error: goal"] == 3
+    (logged,) = errors.log.errors
+    assert logged.startswith("error in goal, the node goes on: ZeroDivisionError: oh")
+    assert len(logged) < 2 * LONGEST + 20
+
+
+def test_a_traceback_says_where(errors):
+    try:
+        raise KeyError("nowhere")
+    except KeyError as error:
+        errors.raised("goal", error)
+    assert "test_a_traceback_says_where" in errors.log.errors[0]
+
+
+class Broken(Waitable):
+    """Ready at once and for ever; raises when it is taken, or when it is executed."""
+
+    def __init__(self, group, taken):
+        super().__init__(group)
+        self._taken, self.times = taken, 0
+
+    def __enter__(self):
+        """Nothing is to be kept."""
+
+    def __exit__(self, *_):
+        """Nothing was."""
+
+    def is_ready(self, wait_set):
+        """Always."""
+        return True
+
+    def take_data(self):
+        """Raise, or not."""
+        self.times += 1
+        if self._taken:
+            raise UnicodeError("not to be read")
+
+    async def execute(self, taken_data):
+        """Raise."""
+        raise RuntimeError("a mistake")
+
+    def get_num_entities(self):
+        """None."""
+        return NumberOfEntities()
+
+    def add_to_wait_set(self, wait_set):
+        """Nothing."""
+
+
+def spin(executor, done):
+    """Spin until it is done; fails if that does not come."""
+    for _ in range(1000):
+        if done():
+            return
+        executor.spin_once(timeout_sec=1.0)
+    raise AssertionError("never done")
+
+
+@pytest.fixture
+def executed(errors):
+    """A node in an executor that is guarded."""
+    with alone() as context:
+        node, executor = Node("robot", context=context), GuardedExecutor(errors, context)
+        executor.add_node(node)
+        yield node, executor
+        executor.shutdown()
+        node.destroy_node()
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_what_an_action_cannot_read_or_handle_ends_and_blocks_nothing(executed, errors, taken):
+    node, executor = executed
+    broken, ticks = Broken(node.default_callback_group, taken), []
+    node.add_waitable(broken)
+    node.create_timer(1e-3, lambda: ticks.append(1))
+    spin(executor, lambda: broken.times > 2 and len(ticks) > 2)
+    kind = "malformed: Broken" if taken else "callback error: Broken"
+    assert errors.counts[kind] >= 3 and len(errors.log.warnings + errors.log.errors) == 1
+
+
+def test_a_timer_and_a_task_that_raise_end_nothing(executed, errors):
+    node, executor = executed
+    ticks = []
+
+    def tick():
+        ticks.append(1)
+        raise ValueError("a mistake")
+
+    node.create_timer(1e-3, tick)
+    task = executor.create_task(tick)
+    right = executor.create_task(lambda x, y: (x, y), 7, y=8)
+    spin(executor, lambda: len(ticks) > 2 and task.done() and right.done())
+    assert errors.counts["callback_errors"] == len(ticks)
+    assert task.result() is None and right.result() == (7, 8)
+
+
+def served(node, errors, kind, request):
+    """The response of a guarded service of the node."""
+    (service,) = (s for s in node.services if s.srv_type is kind)
+    guard(node, service, errors)
+    found = service.callback(request, kind.Response())
+    if not hasattr(found, "send"):
+        return found
+    with pytest.raises(StopIteration) as end:
+        found.send(None)
+    return end.value.value
+
+
+@pytest.mark.parametrize("kind", [SetParameters, SetParametersAtomically])
+def test_parameters_of_no_type_are_refused_and_right_ones_set(errors, kind):
+    right = Parameter(name="gain", value=ParameterValue(type=3, double_value=2.0))
+    wrong = Parameter(name="gain", value=ParameterValue(type=211))
+    unknown = Parameter(name="gian", value=ParameterValue(type=3))
+    with benches() as make:
+        node = make("robot", gain=1.0)
+        for given, successful in ((wrong, [False]), (unknown, [False]), (right, [True])):
+            answer = served(node, errors, kind, kind.Request(parameters=[given]))
+            results = answer.results if kind is SetParameters else [answer.result]
+            assert [result.successful for result in results] == successful
+            assert bool(results[0].reason) is not successful[0]
+        assert node.get_parameter("gain").value == 2.0
+        answer = served(node, errors, kind, kind.Request(parameters=[wrong, right]))
+        results = answer.results if kind is SetParameters else [answer.result]
+        one_by_one = kind is SetParameters
+        assert [r.successful for r in results] == ([False, True] if one_by_one else [False])
+        assert "211" in results[0].reason
+    assert errors.counts["malformed"] == 2 and errors.counts["callback_errors"] == 0
+
+
+def test_a_parameter_whose_check_fails_by_mistake_is_refused_with_an_error(errors):
+    def mistaken(_):
+        raise RuntimeError("a mistake")
+
+    right = Parameter(name="gain", value=ParameterValue(type=3, double_value=2.0))
+    with benches() as make:
+        node = make("robot", gain=1.0)
+        node.add_on_set_parameters_callback(mistaken)
+        request = SetParameters.Request(parameters=[right])
+        (result,) = served(node, errors, SetParameters, request).results
+        assert node.get_parameter("gain").value == 1.0
+    assert not result.successful and "RuntimeError: a mistake" in result.reason
+    assert errors.counts["callback_errors"] == 1
+
+
+def test_what_rclpy_itself_does_not_take_is_malformed(errors, monkeypatch):
+    def refuse(name):
+        raise ValueError("no name")
+
+    with alone() as context:
+        node = Node("robot", context=context)
+        assert of_rclpy(node._time_source.clock_callback) and not of_rclpy(refuse)
+        monkeypatch.setattr(node, "get_parameter", refuse)
+        request = GetParameters.Request(names=["?"])
+        assert served(node, errors, GetParameters, request) == GetParameters.Response()
+        node.destroy_node()
+    assert (errors.counts["malformed"], errors.counts["callback_errors"]) == (1, 0)
+
+
+def test_a_service_that_raises_answers_why(errors):
+    def mistaken(_, response):
+        response.success = True
+        raise RuntimeError("a mistake")
+
+    with alone() as context:
+        node = Node("robot", context=context)
+        node.create_service(Trigger, "start", mistaken)
+        response = served(node, errors, Trigger, Trigger.Request())
+        node.destroy_node()
+    assert not response.success and "RuntimeError: a mistake" in response.message
+    assert errors.counts["callback_errors"] == 1

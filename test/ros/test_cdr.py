@@ -1,0 +1,176 @@
+"""Messages as bytes: what rclpy makes of them, and of which they are made, number by number."""
+
+import copy
+import math
+import struct
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
+from std_msgs.msg import Bool, Float64MultiArray, Int8MultiArray, MultiArrayDimension  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.messages import cdr, conversions  # noqa: E402
+from nh_control.ros.messages.cdr import Template, header_stamp  # noqa: E402
+from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+
+STAMPS = (0, 1, 123_456_789_012_345, (2**31 - 1) * 10**9 + 999_999_999)
+
+
+def joints(n=3):
+    """Joint states of which every number counts."""
+    names = ["rotor_joint", "a", "rear"][:n]
+    return JointState(
+        name=names, position=[0.5] * n, velocity=[1.5] * n, effort=[2.5] * n
+    )  # fmt: skip
+
+
+def same(one, other):
+    """Whether two messages say the same, NaN and the sign of 0 included."""
+    return repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("velocities", [True, False])
+@pytest.mark.parametrize("name", scenarios.names())
+def test_the_bytes_of_all_states_are_those_of_the_messages(name, velocities):
+    scenario = scenarios.get(name)
+    dsys, rng = scenario.model(), np.random.default_rng(0)
+    space = dsys.system.space
+    for codec in codecs(scenario, dsys, velocities, prefix="robot1/"):
+        templates = [Template(message) for _, message in codec.outgoing]
+        readers = [Template(copy.deepcopy(message)) for _, message in codec.outgoing]
+        for stamp in STAMPS:
+            codec.write(space.retract(space.origin, rng.normal(size=space.nv)).tolist(),
+                        rng.normal(size=space.nw).tolist())  # fmt: skip
+            for template, reader in zip(templates, readers):
+                message = template.message
+                conversions.set_time(message.header.stamp, stamp)
+                data = template.encode()
+                assert deserialize_message(data, type(message)) == message
+                assert template.fits(serialize_message(message))
+                assert header_stamp(data) == stamp and reader.fits(data)
+                assert reader.decode(data) is reader.message and reader.message == message
+
+
+def test_numbers_lie_where_rclpy_has_them_byte_by_byte():
+    """With names of all lengths, so that all alignments occur."""
+    for length in range(9):
+        message = JointState(name=["x" * length], position=[0.1], velocity=[0.2], effort=[0.3])
+        message.header.frame_id = "y" * (length // 2)
+        data, whole = Template(message).encode(), serialize_message(message)
+        for number in (0.1, 0.2, 0.3):
+            place = whole.index(struct.pack("=d", number))
+            assert data[place : place + 8] == struct.pack("=d", number)
+        assert len(data) == place + 8
+
+
+def test_time_and_tables_have_templates_as_well():
+    clock = Template(Clock())
+    conversions.set_time(clock.message.clock, 5 * 10**9 + 7)
+    assert deserialize_message(clock.encode(), Clock) == clock.message
+    table = Float64MultiArray(data=[1.0, 2.0])
+    table.layout.dim = [MultiArrayDimension(label="a,b", size=1, stride=2)]
+    template = Template(table)
+    table.data[1] = 7.0
+    assert deserialize_message(template.encode(), Float64MultiArray) == table
+
+
+@given(st.binary(max_size=64), st.integers(0, 10**6), st.floats())
+def test_any_bytes_are_read_as_rclpy_reads_them(noise, at, number):
+    """Right ones with anything written over them, or cut off, or appended."""
+    message = joints()
+    message.position[1] = number
+    template, right = Template(joints()), Template(message).encode()
+    at %= len(right) + 1
+    for data in (right[:at] + noise + right[at + len(noise) :], right[:at], right + noise):
+        try:
+            expected = deserialize_message(data, JointState)
+        except Exception:
+            with pytest.raises(ConversionError, match="bytes that are no JointState"):
+                template.decode(data)
+        else:
+            assert same(template.decode(data), expected)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.name.reverse(),
+        lambda m: setattr(m, "name", ["rotor_joint", "b", "rear"]),
+        lambda m: setattr(m, "velocity", []),
+        lambda m: setattr(m.header, "frame_id", "map"),
+        lambda m: m.effort.append(1.0),
+        lambda m: m.effort.pop(),
+    ],
+)
+def test_messages_that_differ_in_more_than_numbers_do_not_fit_and_are_read_in_full(change):
+    template, message = Template(joints()), joints()
+    assert template.fits(Template(message).encode())
+    change(message)
+    data = serialize_message(message)
+    assert not template.fits(data)
+    assert template.decode(data) == message and template.decode(data) is not template.message
+
+
+def test_bodies_of_another_frame_or_accuracy_do_not_fit():
+    template = Template(Odometry(child_frame_id="base"))
+    for change in (
+        lambda m: setattr(m, "child_frame_id", "bass"),
+        lambda m: m.pose.covariance.__setitem__(35, 1.0),
+        lambda m: m.twist.covariance.__setitem__(0, -1.0),
+    ):
+        message = Odometry(child_frame_id="base")
+        message.pose.pose.position.x = 3.0
+        assert template.fits(serialize_message(message))
+        change(message)
+        assert not template.fits(serialize_message(message))
+
+
+def test_bytes_of_the_other_order_and_of_other_versions_do_not_fit():
+    template = Template(joints())
+    data = template.encode()
+    for header in (b"\0\0", b"\1\1", b"\0\7"):
+        assert not template.fits(header + data[2:])
+    assert template.fits(data[:2] + b"\0\3" + data[4:])  # options
+    with pytest.raises(ConversionError):
+        template.decode(b"\0\0" + data[2:])
+
+
+def test_a_length_that_changes_is_an_error():
+    template = Template(joints())
+    template.message.effort.append(1.0)
+    with pytest.raises(struct.error):
+        template.encode()
+
+
+def test_messages_of_other_kinds_of_fields_are_refused():
+    for message in (Bool(), Int8MultiArray(data=[1])):
+        with pytest.raises(TypeError, match="expected fields of double"):
+            Template(message)
+
+
+def test_another_way_to_serialize_is_refused(monkeypatch):
+    monkeypatch.setattr(cdr, "serialize_message", lambda message: b"\0\7\0\0" + bytes(400))
+    with pytest.raises(ValueError, match="got 0007; use RMW_IMPLEMENTATION"):
+        Template(MultiDOFJointState())
+
+
+@given(st.lists(st.floats(), min_size=9, max_size=9))
+def test_every_number_survives(numbers):
+    """NaN, infinities, subnormal ones and the sign of 0."""
+    template, reader = Template(joints()), Template(joints())
+    for part, values in zip(("position", "velocity", "effort"), np.reshape(numbers, (3, 3))):
+        getattr(template.message, part)[:] = type(template.message.effort)("d", values.tolist())
+    found = reader.decode(template.encode())
+    assert same(found, template.message)
+    assert all(math.copysign(1, a) == math.copysign(1, b)
+               for a, b in zip(found.position, numbers[:3]))  # fmt: skip
