@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from nh_control.runs.decoding import RecordingError, StateDecoder, chosen, nanos
 from nh_control.scenarios import Scenario
 
 COMMANDS = "joint_commands"
+START = "reference_start"
 
 
 @dataclass(frozen=True)
 class Measurements:
     """Configurations q (n, nq) and velocities v (n, nw), of which those in `moving` (n) were
     measured, of the stamps `times_ns` (n), complete at `received_ns` (n); inputs u (k, nu) that
-    were sent at `sent_ns` (k), in answer to the states of the stamps `answered_ns` (k).
+    were sent at `sent_ns` (k), in answer to the states of the stamps `answered_ns` (k); the stamps
+    `started_ns` (m) at which references started, as far as the tracker said so.
 
     Times received and sent are those of the recorder's clock, which must be that of the stamps.
     """
@@ -36,6 +38,7 @@ class Measurements:
     u: np.ndarray
     sent_ns: np.ndarray
     answered_ns: np.ndarray
+    started_ns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.times_ns)
@@ -63,7 +66,7 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurement
     decoder, messages = StateDecoder(scenario, model.system.space), []
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
-            names = chosen(bag.connections, (*decoder.topics, COMMANDS))
+            names = chosen(bag.connections, (*decoder.topics, COMMANDS, START))
             for connection, received_ns, data in bag.messages():
                 if connection.topic in names:
                     message = bag.deserialize(data, connection.msgtype)
@@ -88,7 +91,7 @@ def _spread_s(decoder: StateDecoder, messages: list[tuple[str, Any, int]], h: fl
     """
     stamps: dict[str, list[int]] = {}
     for topic, message, _ in messages:
-        for part in decoder.parts(topic, message) if topic != COMMANDS else ():
+        for part in decoder.parts(topic, message) if topic in decoder.topics else ():
             stamps.setdefault(part, []).append(nanoseconds(message.header.stamp))
     periods = [float(np.median(np.diff(times))) for times in stamps.values() if len(times) > 1]
     return min(h, max(periods, default=np.inf) / 2 / NANOSECONDS)
@@ -105,8 +108,13 @@ class _Collected:
         self._moving: dict[str, bool] = {}
         self.states: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
         self._commands: list[tuple[int, int, list[float]]] = []
+        self._started: list[int] = []
 
     def add(self, topic: str, message: Any, received_ns: int) -> None:
+        if topic == START:
+            stamp = nanoseconds(message)  # one before a later one is of another run
+            self._started = [*(time for time in self._started if time < stamp), stamp]
+            return
         stamp = nanoseconds(message.header.stamp)
         if topic == COMMANDS:
             values = dict(zip(message.name, message.effort))
@@ -120,6 +128,7 @@ class _Collected:
         if self._assembly.add(parts, stamp):
             self.states.clear()
             self._commands.clear()
+            self._started.clear()
         if (time_ns := self._assembly.take()) is not None:
             known = all(self._moving.values())
             self.states.append((time_ns, received_ns, self._q.copy(), self._v.copy(), known))
@@ -132,4 +141,5 @@ class _Collected:
             np.array([command[j] for command in self._commands], dtype=np.int64) for j in (0, 1)
         )
         u = np.array([command[2] for command in self._commands]).reshape(-1, len(self._inputs))
-        return Measurements(times, received, q, v, moving, u, sent, answered)
+        started = np.array(self._started, dtype=np.int64)
+        return Measurements(times, received, q, v, moving, u, sent, answered, started)

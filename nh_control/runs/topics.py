@@ -38,13 +38,14 @@ def goals(scenario: Scenario) -> dict[str, str]:
 
 
 def recorded(scenario: Scenario) -> dict[str, str]:
-    """Topics that tell a run: states, commands, reference, markers, what the model did not expect,
-    goals, time and diagnostics.
+    """Topics that tell a run: states, commands, reference and its start, markers, what the model
+    did not expect, goals, time and diagnostics.
     """
     return {
         **states(scenario),
         "joint_commands": "sensor_msgs/msg/JointState",
         "reference": "nav_msgs/msg/Path",
+        "reference_start": "builtin_interfaces/msg/Time",
         "markers": "visualization_msgs/msg/MarkerArray",
         "shadow/residual": "sensor_msgs/msg/JointState",
         **goals(scenario),

@@ -308,6 +308,7 @@ def test_topics_of_a_run_have_these_types():
     common = {
         "joint_commands": "sensor_msgs/msg/JointState",
         "reference": "nav_msgs/msg/Path",
+        "reference_start": "builtin_interfaces/msg/Time",
         "markers": "visualization_msgs/msg/MarkerArray",
         "shadow/residual": "sensor_msgs/msg/JointState",
         "clock": "rosgraph_msgs/msg/Clock",

@@ -165,7 +165,7 @@ def read(monkeypatch):
         class Bag:
             connections = [
                 SimpleNamespace(topic=f"/robot/{name}", msgtype="")
-                for name in ("joint_states", "odom", "joint_commands", "tf")
+                for name in ("joint_states", "odom", "joint_commands", "reference_start", "tf")
             ]
             deserialize = staticmethod(lambda message, _: message)
 
@@ -225,6 +225,18 @@ def test_stamps_that_jump_back_begin_anew(read):
     found = read([*before, *states(range(3), began=1000.0)])
     assert (found.times_ns / MS).tolist() == [1002, 1012, 1022] and len(found.u) == 0
     assert found.u.shape == (0, 2)
+
+
+def start(s):
+    return ("reference_start", SimpleNamespace(sec=s, nanosec=500), 1000.0 * s)
+
+
+def test_the_starts_of_references_are_known_but_for_those_of_earlier_runs(read):
+    assert read(states(range(3))).started_ns.tolist() == []
+    found = read([start(9), start(1), *states(range(3), began=1000.0), start(2)])
+    assert found.started_ns.tolist() == [10**9 + 500, 2 * 10**9 + 500]
+    again = [start(9), *states(range(3), began=9000.0), *states(range(3), began=1000.0), start(1)]
+    assert read(again).started_ns.tolist() == [10**9 + 500]
 
 
 def test_a_state_moves_where_all_its_parts_do(read):

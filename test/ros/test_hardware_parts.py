@@ -2,6 +2,7 @@
 takes its permission away, and what a recording of it says again.
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -522,6 +523,11 @@ class Tracker:
         self.start_ns = time_ns
         self.told.append(("start", time_ns))
 
+    def stop(self, time_ns):
+        """The end."""
+        self.start_ns = None
+        self.told.append(("stop", time_ns))
+
     def answer(self, time_ns, q, v, now_ns):
         """10 q."""
         self.told.append(
@@ -577,6 +583,20 @@ def test_a_recorder_that_missed_the_first_answered_states_does_not_move_the_refe
         ("state", 130, 4.0, -4.0, 135),
     ]
     np.testing.assert_array_equal(found.recorded, [[32], [np.nan]])
+
+
+def test_references_start_when_the_tracker_said_so_whatever_commands_are_known():
+    tracker = Tracker()
+    replay(tracker, replace(recorded(), started_ns=np.array([90, 125])))
+    assert [entry for entry in tracker.told if entry[0] != "sent"] == [
+        ("start", 90),
+        ("state", 100, 1.0, -1.0, 105),
+        ("state", 110, 2.0, -2.0, 115),
+        ("state", 120, 3.0, None, 125),
+        ("stop", 125),
+        ("start", 125),
+        ("state", 130, 4.0, -4.0, 135),
+    ]
 
 
 def test_what_was_sent_as_a_state_came_acts_after_it():

@@ -47,7 +47,7 @@ def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(r
         for topic, subscription in desk.subscribed.items()
         if subscription.qos.durability.name == "TRANSIENT_LOCAL"
     ]
-    assert latched == ["reference"]
+    assert latched == ["reference", "reference_start"]
     kinds = {topic: f"{s.kind.__module__.split('.')[0]}/msg/{s.kind.__name__}"
              for topic, s in desk.subscribed.items()}  # fmt: skip
     assert kinds == recorded(BOB)

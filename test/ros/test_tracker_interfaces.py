@@ -62,10 +62,14 @@ class Node:
         self.services, self.topics, self.errors, self.infos = {}, {}, [], []
         self.name = "tracker"
         self.closed = False
-        self.warnings, self.starts_told, self.listening = [], 1, []
+        self.warnings, self.starts_told, self.listening, self.published = [], 1, [], {}
         self.now_ns = 0
         now = lambda: types.SimpleNamespace(nanoseconds=self.now_ns)  # noqa: E731
         self.clock = types.SimpleNamespace(now=now)
+
+    def create_publisher(self, kind, topic, quality):
+        """What it publishes is kept."""
+        return types.SimpleNamespace(publish=self.published.setdefault(topic, []).append)
 
     def create_service(self, kind, name, callback):
         """Known by its name."""
@@ -238,6 +242,8 @@ def test_after_disarming_a_start_is_to_be_asked_for_again():
     start()
     robot.state(3)
     assert robot.tracker.start_ns == 3 * H_NS
+    told = [time.sec * 10**9 + time.nanosec for time in robot.node.published["reference_start"]]
+    assert told == [H_NS, 3 * H_NS]  # for recordings
 
 
 def test_a_simulator_that_is_slow_or_pauses_is_not_silent(monkeypatch):

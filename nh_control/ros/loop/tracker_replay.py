@@ -41,11 +41,12 @@ class TrackerReplay:
 
 def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     """Give the recorded states to a tracker at the times at which they were received, with the
-    recorded inputs as those that act; its reference starts at the time of the first state that was
-    answered, recorded or not, or else with the first.
+    recorded inputs as those that act; its reference starts when the recorded one did, of which
+    old recordings know nothing: at the time of the first state that was answered, recorded or
+    not, or else with the first.
     """
     sent = dict(zip(measured.answered_ns.tolist(), measured.u))
-    start_ns = min(sent, default=int(measured.times_ns[0]))
+    starts = measured.started_ns.tolist() or [min(sent, default=int(measured.times_ns[0]))]
     idle = tracker.sequence.dsys.nu * [np.nan]
     commands = iter(zip(measured.sent_ns.tolist(), measured.u))
     command = next(commands, None)
@@ -55,8 +56,10 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
         while command is not None and command[0] < now_ns:
             tracker.sent(command[1], command[0])
             command = next(commands, None)
-        if tracker.start_ns is None and time_ns >= start_ns:
-            tracker.start(start_ns)
+        while starts and time_ns >= starts[0]:
+            if tracker.start_ns is not None:
+                tracker.stop(starts[0])
+            tracker.start(starts.pop(0))
         try:
             answers.append(tracker.answer(time_ns, q, v if moving else None, now_ns))
         except StateRefused as reason:

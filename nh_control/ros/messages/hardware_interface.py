@@ -19,6 +19,7 @@ from nh_control.ros.loop.safe_range import SafeRange
 from nh_control.ros.loop.step_clock import NANOSECONDS
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import MeasurementReader
 from nh_control.ros.runtime.inbox import Inbox
@@ -59,6 +60,7 @@ class HardwareInterface:
         self._by_service, self._after, self._safe = start_by_service, after, safe
         self._tracked, self._started_anew = tracked, started_anew
         self._asked_to_start, self._noticed = False, 0
+        self._reference_start = ReferenceStartPublisher(node)
         dsys = tracker.sequence.dsys
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
         self._v = [0.0] * dsys.system.space.nw
@@ -105,6 +107,7 @@ class HardwareInterface:
         ready = arming.armed and (self._asked_to_start or not self._by_service)
         if ready and tracker.start_ns is None:
             tracker.start(stamp)
+            self._reference_start.publish(stamp)
         try:
             moving = self._reader.read(self._q, self._v)
             answer = tracker.answer(stamp, self._q, self._v if moving else None, now_ns)

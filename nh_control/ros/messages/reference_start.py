@@ -1,5 +1,6 @@
 """When the reference starts: the plant says so, before the first state of a run and wherever its
-state is put elsewhere, so that a tracker starts with it.
+state is put elsewhere, so that a tracker starts with it; of hardware the tracker says so, and
+recordings know it even if they began later.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ class ReferenceStartPublisher:
         self._publisher = node.create_publisher(Time, TOPIC, LATCHED)
 
     def publish(self, stamp: int) -> None:
-        """The reference starts at this time in ns; returns when those that listen know."""
+        """The reference starts at this time in ns."""
         seconds, nanoseconds = divmod(stamp, NANOSECONDS)
         self._publisher.publish(Time(sec=seconds, nanosec=nanoseconds))
+
+    def deliver(self, stamp: int) -> None:
+        """Publish it; returns when those that listen know."""
+        self.publish(stamp)
         self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 
 

@@ -259,7 +259,7 @@ class Plant:
         """Tell when the reference starts, before the state that does not come from the last."""
         if self._loop.plant.step == self._loop.origin:
             self._backup.start()
-        self._reference_start.publish(self._model.clock.stamp(self._loop.origin))
+        self._reference_start.deliver(self._model.clock.stamp(self._loop.origin))
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""

@@ -26,7 +26,7 @@ from nh_control.runs.topics import recorded, states
 
 QUEUE = 1000
 """Messages of a topic that wait in the middleware, whatever their size: they are taken at once."""
-LATCHED = ("reference",)
+LATCHED = ("reference", "reference_start")
 TOLD_BY_ALL = ("diagnostics", "clock")
 """Topics that say nothing of a run, in any namespace."""
 TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
