@@ -171,7 +171,7 @@ class Engine:
         """What a routine that failed with a status ends with from other starts: the solutions of
         shorter steps, whose mean velocities are near those of the state; a step from zero, as all
         begin, may not have led there. The kernel of trees has tried starts of its own before
-        (`native/tree_newton.c`).
+        (`native/step.c`).
 
         Where none leads to a solution the last attempt is the first one again, so that `info` and
         r_z tell of it.

@@ -26,8 +26,8 @@ from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
 from nh_control.multibody.parameters import Numbers
-from nh_control.multibody.tree_data import TreeData, moves_mass, not_a_tree
 from nh_control.multibody.tree_engine import TreeEngine, kernel
+from nh_control.multibody.tree_model import TreeModel, moves_mass, not_a_tree
 from nh_control.numerics.expressions import Vector
 
 SEVERAL = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
@@ -146,7 +146,7 @@ class Multibody:
             return None
         if (library := kernel()) is None:
             return None
-        return TreeEngine(system, method, TreeData(self), library, generated)
+        return TreeEngine(system, method, TreeModel(self), library, generated)
 
     def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
         """Motions of all frames as expressions of q (nq) and v (nw)."""

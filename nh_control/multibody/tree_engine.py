@@ -24,9 +24,9 @@ from nh_control.mechanics import parametric
 from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.multibody.frames import Joint
-from nh_control.multibody.tree_data import TreeData
-from nh_control.multibody.tree_slopes import TreeSlopes
-from nh_control.multibody.tree_turning import functions_of
+from nh_control.multibody.parameter_jacobian import ParameterJacobian
+from nh_control.multibody.rotation_joints import functions_of
+from nh_control.multibody.tree_model import TreeModel
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Native
 
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 
 FILES = (
     "tree",
-    "tree_memory",
-    "tree_motion",
-    "tree_wide",
-    "tree_springs",
-    "tree_push",
-    "tree_sweep",
-    "tree_factor",
-    "tree_shared",
-    "tree_coupled",
-    "tree_lanes",
-    "tree_constraints",
-    "tree_whole",
-    "tree_newton",
-    "tree_parameters",
-    "tree_columns",
-    "tree_linearize",
-    "tree_state",
+    "tree_data",
+    "spatial",
+    "multi_dof_joints",
+    "point_forces",
+    "external_wrenches",
+    "residual",
+    "factorization",
+    "mimic_joints",
+    "low_rank_update",
+    "simd",
+    "constraints",
+    "kkt",
+    "step",
+    "parameter_jacobian",
+    "jacobian_columns",
+    "linearization",
+    "node_state",
 )
 VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
 """Flags of the compiler for what a processor can do; without contraction the bits are the same."""
@@ -60,9 +60,9 @@ VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
 class TreeEngine(Engine):
     """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
-    (native/tree_factor.c), by a compiled kernel that reads the model as numbers. Constraints add a
-    dense system of their multipliers (native/tree_whole.c), springs and dampers between points one
-    of their forces (native/tree_coupled.c).
+    (native/factorization.c), by a compiled kernel that reads the model as numbers. Constraints
+    add a dense system of their multipliers (native/kkt.c), springs and dampers between points one
+    of their forces (native/low_rank_update.c).
 
     Steps equal those of the generated equations to round-off. Second derivatives, over the
     kernel's first ones, are these equations' own, made when they are asked for and evaluated by
@@ -78,7 +78,7 @@ class TreeEngine(Engine):
         self,
         system: System,
         method: Method,
-        data: TreeData,
+        data: TreeModel,
         library: ctypes.CDLL,
         generated: Callable[[], Engine],
     ):
@@ -109,13 +109,13 @@ class TreeEngine(Engine):
         """The shapes, and the model's numbers at the parameters p (n_p) with the step."""
         if self._n_p == 1:
             return self.shapes
-        return self.shapes | {"tree": self._packed(TreeData(self._model_at(p)))}
+        return self.shapes | {"tree": self._packed(TreeModel(self._model_at(p)))}
 
     def _model_at(self, p: np.ndarray) -> Multibody:
         numbers = self._data.model.numbers
         return numbers.model(parametric.by_field(numbers.parameters, p[:-1]))
 
-    def _packed(self, data: TreeData) -> np.ndarray:
+    def _packed(self, data: TreeModel) -> np.ndarray:
         addresses = [
             np.array(_compiled(joint)[1], dtype=np.uint64).view(float)
             for joint in data.wide_joints
@@ -135,7 +135,7 @@ class TreeEngine(Engine):
         """
         if self._m or self._data.pushes or any(self._data.bonds):
             return self._generated.wide
-        return WideTreeEngine(*self._of, lambda: self._generated)
+        return ParametricTreeEngine(*self._of, lambda: self._generated)
 
     @property
     def step_library(self) -> ctypes.CDLL:
@@ -232,14 +232,14 @@ class TreeEngine(Engine):
         return self._trees["nh_linearize"]
 
 
-class WideTreeEngine(TreeEngine):
+class ParametricTreeEngine(TreeEngine):
     """The engine with the parameters among the variables of its derivatives."""
 
     _by_parameters = True
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """The shapes, with the model's numbers at the parameters and their derivatives."""
-        slopes = TreeSlopes(self._data.model, self._model_at(p)).packed()
+        slopes = ParameterJacobian(self._data.model, self._model_at(p)).packed()
         return super().shapes_at(p) | {"slopes": slopes}
 
     @property

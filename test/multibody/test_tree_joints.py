@@ -6,8 +6,8 @@ import pytest
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Multibody, floating, revolute
 from nh_control.multibody.frames import Floating, Spherical
-from nh_control.multibody.tree_joints import JointFunctions
-from nh_control.multibody.tree_turning import functions_of
+from nh_control.multibody.joint_functions import JointFunctions
+from nh_control.multibody.rotation_joints import functions_of
 
 SO3_JOINTS = [
     Spherical("cay"),

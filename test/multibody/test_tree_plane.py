@@ -17,9 +17,9 @@ from test_tree_constraints import satisfied
 from test_tree_parameters import parametrized
 
 from nh_control.integrators import midpoint
-from nh_control.multibody import Multibody, Wrench, tree_plane
+from nh_control.multibody import Multibody, Wrench, planar_frames
 from nh_control.multibody.frames import Revolute
-from nh_control.multibody.tree_data import TreeData
+from nh_control.multibody.tree_model import TreeModel
 from nh_control.numerics import compiled
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
@@ -40,11 +40,11 @@ def flat(model, rng):
 
 
 def assert_the_same_in_space(model: Multibody, x, u):
-    assert TreeData(model).normals
+    assert TreeModel(model).normals
     ours = everything(model, x, u)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_plane, "PARALLEL", -1.0)
-        assert not TreeData(model).normals
+        patch.setattr(planar_frames, "PARALLEL", -1.0)
+        assert not TreeModel(model).normals
         theirs = everything(replace(model), x, u)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max(initial=0.0))
@@ -103,4 +103,4 @@ def test_axes_must_be_parallel(off, expected):
         axis = np.array(frame.joint.axis) + off * rng.normal(size=3)
         tilted = replace(frame, joint=replace(frame.joint, axis=tuple(axis)))
         frames = [tilted if other is frame else other for other in model.frames]
-        assert bool(TreeData(replace(model, frames=frames)).normals) == expected
+        assert bool(TreeModel(replace(model, frames=frames)).normals) == expected

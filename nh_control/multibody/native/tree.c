@@ -97,20 +97,20 @@ typedef struct {
     double turn[9], at[3], D[36], dD[216], Ez[36];
 } Node;
 
-/* A row of the constraints (tree_constraints.c); the pose of a body in the world, `far` the size
+/* A row of the constraints (constraints.c); the pose of a body in the world, `far` the size
  * of the terms that add up to p; a motion, or a wrench. */
 typedef struct {
     double kind, a, b, turning, length_q, length_v, value, unused;
     v4 at_a, at_b, e_a, e_b;
 } Constraint;
 
-/* A wrench that an input gives (tree_push.c). */
+/* A wrench that an input gives (external_wrenches.c). */
 typedef struct {
     double body, torque, turning, input;
     v4 at, e;
 } Push;
 
-/* A spring or a damper between points of two bodies (tree_springs.c). */
+/* A spring or a damper between points of two bodies (point_forces.c). */
 typedef struct {
     double a, b, stiffness, rest, damping, unused[3];
     v4 at_a, at_b;
@@ -186,9 +186,9 @@ typedef struct {
                     terms and of those of h, Dh after it, Y, the small matrix, sizes of its terms;
                     derivatives by multipliers */
     double *Y_shared, *shared, *met, *by_shared,
-        *ab_shared; /* of joints that others follow (tree_shared.c) */
+        *ab_shared; /* of joints that others follow (mimic_joints.c) */
     double *before, *after, *by_z, *by_q, *reply,
-        *bonded;     /* of springs and dampers (tree_coupled.c) */
+        *bonded;     /* of springs and dampers (low_rank_update.c) */
     double *changed; /* of wrenches, springs and dampers */
     int *order, *lead, *shared_order, *bonded_order;
 } Tree;

@@ -13,13 +13,13 @@ from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointSpring
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.parameters import ENTRIES
-from nh_control.multibody.tree_data import TreeData
+from nh_control.multibody.tree_model import TreeModel
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody
 
 MASS, FIRST, INERTIA, POSITION, STIFFNESS, PULL, DAMPING, PLACES = 0, 1, 4, 10, 13, 14, 15, 16
-"""Places of a joint's numbers, in the order of `native/tree_parameters.c`."""
+"""Places of a joint's numbers, in the order of `native/parameter_jacobian.c`."""
 
 
 class Slope(NamedTuple):
@@ -31,7 +31,7 @@ class Slope(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TreeSlopes:
+class ParameterJacobian:
     """For every parameter of `model`, whose values those of `at` are, the derivatives of the
     joints' numbers.
     """
@@ -40,7 +40,7 @@ class TreeSlopes:
     at: Multibody
 
     def packed(self) -> np.ndarray:
-        """What `native/tree_parameters.c` declares, (n, 3)."""
+        """What `native/parameter_jacobian.c` declares, (n, 3)."""
         rows, parameter = [], 0
         for name in self.model.parameters:
             for slopes in self._of(name):
@@ -66,8 +66,8 @@ class TreeSlopes:
                 yield [Slope(joint, PULL, part.stiffness)]
 
     @cached_property
-    def _data(self) -> TreeData:
-        return TreeData(self.at)
+    def _data(self) -> TreeModel:
+        return TreeModel(self.at)
 
     @cached_property
     def _joints(self) -> dict[str, int]:

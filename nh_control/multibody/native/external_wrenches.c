@@ -1,7 +1,7 @@
 /* Wrenches that are inputs: torques or forces u e at a point of a body, e in its axes (`turning`)
  * or the world's. At the middle of the step they act on the coordinates of all joints that carry
  * the body like inputs on these: f. Newton's equation leaves the changes of f out, which are of
- * order h^2 of the others; the derivatives have them (tree_linearize.c). */
+ * order h^2 of the others; the derivatives have them (linearization.c). */
 
 /* A wrench with the input u about the origin of its body. */
 static Twist pushing(const Tree *t, const Push *p, double u)

@@ -11,19 +11,19 @@ import casadi as ca
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import ROTATION_RETRACTIONS, normalize
 from nh_control.multibody.frames import Floating, Joint, Spherical
-from nh_control.multibody.tree_joints import Changes, JointFunctions
+from nh_control.multibody.joint_functions import Changes, JointFunctions
 
 
 def functions_of(joint: Joint) -> JointFunctions:
     """What the kernel knows of a joint."""
     if isinstance(joint, Spherical):
-        return TurningJointFunctions(joint, joint.retraction)
+        return RotationJointFunctions(joint, joint.retraction)
     if isinstance(joint, Floating) and joint.configuration_space == "SO3xR3":
-        return TurningJointFunctions(joint, joint.retraction)
+        return RotationJointFunctions(joint, joint.retraction)
     return JointFunctions(joint)
 
 
-class TurningJointFunctions(JointFunctions):
+class RotationJointFunctions(JointFunctions):
     """Those of spherical joints, and of floating ones on SO3xR3.
 
     With tau(h omega) = (w, v), the quaternion of the step, and a = v / (1 + w), its half is along

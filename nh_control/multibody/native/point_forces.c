@@ -4,8 +4,8 @@
  *     F = stiffness (1 - rest / l) s,   or   F = damping (s . s') / l^2 s,
  *
  * and b by -F. Springs have a potential: their forces and torques pass inward with the weights.
- * Dampers act like wrenches (tree_push.c). What changes of F do, in Newton's equation:
- * tree_coupled.c. */
+ * Dampers act like wrenches (external_wrenches.c). What changes of F do, in Newton's equation:
+ * low_rank_update.c. */
 
 /* Unit motion of a coordinate's velocity: a twist about the body's origin. */
 static Twist unit_motion(const Tree *t, const Joint *j, const Body *b, int l)
@@ -244,7 +244,7 @@ static void changes_of_damper(const Tree *t, const Bond *c, double *z, double *q
     change_by_path(t, c, (int)c->b, c->at_b, 1.0, z, q);
 }
 
-/* Adds to F_z and F_q (tree_push.c) what changes of a damper's F do. */
+/* Adds to F_z and F_q (external_wrenches.c) what changes of a damper's F do. */
 static void add_slopes_of_damper(const Tree *t, const Bond *c, int n, const int *place,
                                  double *F_z, double *F_q)
 {

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nh_control.multibody.constraint_rows import located
 from nh_control.multibody.elements import Damper, Spring
 from nh_control.multibody.kinematics import Point
-from nh_control.multibody.tree_constraints import located
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody

@@ -1,5 +1,5 @@
 /* Wrenches, springs, multipliers and coordinates that joints share, in the derivatives of
- * tree_columns.c; then the derivatives as they are asked for. */
+ * jacobian_columns.c; then the derivatives as they are asked for. */
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
 static void solve_columns(int count, const int *at, const double *factors, const int *order,

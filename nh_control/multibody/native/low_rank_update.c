@@ -4,7 +4,7 @@
  *     dz0 = -r_z^{-1} r,   Y = r_z^{-1} W^T,   dz = dz0 - Y y,   (1 + G Y) y = G dz0,
  *
  * r_z with the turning of forces that do not change. Of those of dampers it is left out by the
- * derivatives, which have them by coordinates (tree_linearize.c); that of joints of several
+ * derivatives, which have them by coordinates (linearization.c); that of joints of several
  * coordinates is as if these were springs. */
 
 static void solve_joint_rows(const Tree *t, const double *W, int rows, int held, double *Y);

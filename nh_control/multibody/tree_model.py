@@ -10,6 +10,7 @@ import numpy as np
 from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody.bodies import RigidMass
+from nh_control.multibody.constraint_rows import NONE, Row, Rows, unknown_constraint
 from nh_control.multibody.elements import (
     Damper,
     JointDamper,
@@ -18,6 +19,7 @@ from nh_control.multibody.elements import (
     Spring,
     Wrench,
 )
+from nh_control.multibody.external_wrenches import Push, carriers, pushes, unknown_wrench
 from nh_control.multibody.frames import (
     WORLD,
     Floating,
@@ -30,10 +32,8 @@ from nh_control.multibody.frames import (
     Spherical,
     prismatic,
 )
-from nh_control.multibody.tree_bonds import Bond, bonds
-from nh_control.multibody.tree_constraints import NONE, Row, Rows, unknown_constraint
-from nh_control.multibody.tree_plane import axes_of, normals, upright
-from nh_control.multibody.tree_wrenches import Push, carriers, pushes, unknown_wrench
+from nh_control.multibody.planar_frames import axes_of, normals, upright
+from nh_control.multibody.point_forces import Bond, bonds
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody
@@ -79,7 +79,7 @@ def not_a_tree(model: Multibody) -> str:
 
 
 @dataclass(frozen=True)
-class TreeData:
+class TreeModel:
     """The moving frames of a tree, each with what moves with it, in frames whose z is the axis of
     a joint that has one.
     """

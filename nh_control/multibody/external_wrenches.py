@@ -11,7 +11,7 @@ import numpy as np
 from nh_control.multibody.elements import WRENCH, Wrench
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
 from nh_control.multibody.kinematics import Point
-from nh_control.multibody.tree_bonds import damped_frames
+from nh_control.multibody.point_forces import damped_frames
 
 if TYPE_CHECKING:
     from nh_control.multibody.model import Multibody

@@ -64,7 +64,7 @@ class Row:
     turning: bool = False
 
     def packed(self) -> np.ndarray:
-        """What `native/tree_constraints.c` declares."""
+        """What `native/constraints.c` declares."""
         numbers = [self.kind, self.a[0], self.b[0], self.turning, *self.length, self.value, 0.0]
         vectors = self.a[1], self.b[1], self.along_a, self.along_b
         return np.concatenate([numbers, *(np.append(vector, 0.0) for vector in vectors)])
