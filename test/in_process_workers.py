@@ -21,8 +21,8 @@ class InProcess:
         future.set_result(run_indices(study, indices))
         return future
 
-    def ended(self, futures):
+    def wait_any(self, futures):
         return futures[:1]
 
-    def lost(self, error):
+    def is_worker_lost(self, error):
         return False

@@ -9,16 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TypeAlias
 
 from nh_control.command import (
-    comparing,
-    identifying,
-    listing,
-    new,
-    paper,
-    replaying,
-    running,
-    studying,
+    compare_integrators,
+    identify_parameters,
+    list_scenarios,
+    new_scenario,
+    replay_run,
+    run_paper,
+    run_scenario,
+    run_study,
 )
-from nh_control.command.usage import PROGRAM, UsageError
+from nh_control.command.usage import PROGRAM, UsageError, find_scenario, usage_errors
 from nh_control.command.values import (
     assignment,
     bounded_integer,
@@ -49,8 +49,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         options = _shared(usage=_usage(argv[0]))
         chosen, _ = options.parse_known_args(_without_errors(argv[1:]))
         if chosen.scenario:
-            scenario = running.find(chosen.scenario, chosen.urdf, chosen.base)
-    with running.usage_errors(scenario.file if scenario else ""):
+            scenario = find_scenario(chosen.scenario, chosen.urdf, chosen.base)
+    with usage_errors(scenario.file if scenario else ""):
         parser = _parser(scenario)
     if scenario is not None:
         _refuse_unknown_errors(argv, scenario)
@@ -108,11 +108,11 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_list(commands)
     _add_new(commands)
-    comparing.add_to(commands)
-    paper.add_to(commands)
-    studying.add_to(commands)
-    replaying.add_to(commands)
-    identifying.add_to(commands)
+    compare_integrators.add_to(commands)
+    run_paper.add_to(commands)
+    run_study.add_to(commands)
+    replay_run.add_to(commands)
+    identify_parameters.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,
@@ -152,7 +152,7 @@ def _add_list(commands: _Commands) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
-    parser.set_defaults(command=listing.run)
+    parser.set_defaults(command=list_scenarios.run)
 
 
 def _add_new(commands: _Commands) -> None:
@@ -160,7 +160,7 @@ def _add_new(commands: _Commands) -> None:
         "new", help="write a short scenario of your own, which runs at once, to change and extend"
     )
     parser.add_argument("name", metavar="NAME", help="its name; it is written to NAME.py")
-    parser.set_defaults(command=new.run)
+    parser.set_defaults(command=new_scenario.run)
 
 
 def _shared(required: bool = False, usage: str | None = None) -> argparse.ArgumentParser:
@@ -240,7 +240,7 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open-loop", action="store_true", help="apply the reference's inputs without feedback"
     )
-    parser.set_defaults(command=running.simulate)
+    parser.set_defaults(command=run_scenario.simulate)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -268,7 +268,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run the nodes only: no recording, and so no figures and no table",
     )
-    parser.set_defaults(command=running.run)
+    parser.set_defaults(command=run_scenario.run)
 
 
 def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
@@ -288,7 +288,7 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     parser.epilog = (
         f"Parameters of {scenario.name}: {', '.join(names) or 'none'}. "
         f"Disturbances may push: {', '.join(targets)}; "
-        f"e.g. --disturb {listing.example(list(targets.values()))}. "
+        f"e.g. --disturb {list_scenarios.example(list(targets.values()))}. "
         f"`{PROGRAM} list SCENARIO` explains them."
     ).replace("%", "%%")
 

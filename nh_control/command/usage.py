@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nh_control.scenarios import Scenario
+
 PROGRAM = "nh_control"
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
-"""The run stopped early; wrong usage; interrupted. 0: done."""
+"""Exit codes: the run stopped early; wrong usage; the user interrupted. 0: done."""
 
 
 class UsageError(Exception):
     """The command cannot do what it was asked; the message names the remedy."""
+
+
+def find_scenario(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
+    """Return the scenario of this name, file or module; raises UsageError."""
+    from nh_control import scenarios
+
+    with usage_errors():
+        return scenarios.get(name, urdf, base)
+
+
+@contextmanager
+def usage_errors(file: str = "") -> Iterator[None]:
+    """Raise UsageError for input that cannot be used or prepared.
+
+    The message of an error inside the user's `file` says the line.
+    """
+    from nh_control.discrete.results import StepFailed
+    from nh_control.scenarios.user_code import located
+
+    try:
+        with located(file):
+            yield
+    except (ValueError, OSError, StepFailed) as error:
+        raise UsageError(str(error)) from error

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.figures import common, planar, spatial
-from nh_control.figures.path import path
+from nh_control.figures import attitude, common, planar, spatial, stick_figures
+from nh_control.figures.scene import tracks
 from nh_control.figures.style import save
 from nh_control.runs.experiment import Result
 from nh_control.scenarios import Scenario
 
+FLAT_M = 1e-9
+"""Tracks whose points lie this close to a vertical plane are drawn in that plane."""
 Draw = Callable[..., Figure]
 SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
     planar.states: planar.state_pages,
@@ -23,6 +26,28 @@ SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
 """What is on every page of a figure that has several where there is much to show; they are drawn
 by `draw(result, page=i)`.
 """
+
+
+def path(result: Result) -> Figure:
+    """Paths over the reference's and the system at equal intervals of time."""
+    experiment = result.experiment
+    run, target = (
+        tracks(experiment, states) for states in (result.loop.trajectory.states, result.targets)
+    )
+    if experiment.scenario.body is not None:
+        return planar.path(result, run, target, (0, 1))
+    if experiment.scenario.to_bodies is not None and attitude.only_rotates(run, target):
+        return attitude.path(result)
+    flat = len(run) == 1 and all(
+        np.ptp(track[:, 1]) < FLAT_M for track in (*run.values(), *target.values())
+    )
+    if flat:
+        return planar.path(result, run, target, (0, 2))
+    return (
+        stick_figures.path(result)
+        if experiment.scenario.to_bodies is None
+        else spatial.path(result, run, target)
+    )
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:

@@ -12,7 +12,7 @@ from matplotlib.typing import ColorType
 from scipy.spatial import ConvexHull
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, Solid, apart, scene
+from nh_control.figures.scene import Scene, Solid, distinct_scenes, scene
 from nh_control.runs.error_metrics import coordinate_units, state_label
 from nh_control.runs.experiment import Result
 
@@ -40,7 +40,7 @@ def path(
     run_scenes = [scene(experiment, states[k]) for k in clock.nodes]
     drawn = [
         (run_scenes[i], scene(experiment, result.targets[k]), clock.color(k))
-        for i, k in ((i, clock.nodes[i]) for i in apart(run_scenes))
+        for i, k in ((i, clock.nodes[i]) for i in distinct_scenes(run_scenes))
     ]
     low, high = _bounds(
         np.vstack(

@@ -13,7 +13,7 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from nh_control import systems
 from nh_control.figures import style
-from nh_control.figures.scene import look
+from nh_control.figures.scene import visual_scene
 from nh_control.figures.spatial import draw_scene
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.system import System
@@ -172,7 +172,7 @@ def draw(axes: Axes3D, portrait: Portrait) -> None:
     points = [trail]
     colors = matplotlib.colormaps["viridis"]
     for k in np.linspace(0, len(configurations) - 1, SHOWN).round().astype(int):
-        shapes = look(visual, system.parameters, configurations[k])
+        shapes = visual_scene(visual, system.parameters, configurations[k])
         draw_scene(axes, shapes, colors(0.92 * k / len(configurations)))
         points.append(shapes.points)
     fit(axes, np.vstack(points), VIEW)

@@ -18,7 +18,7 @@ from nh_control.scenarios import BodyState
 from nh_control.scenarios.visual_model import Color, Pose, Shape, VisualModel
 
 AXIS_M = 0.22
-APART = 0.1
+MIN_MOTION = 0.1
 """How far something must move, as a part of the system's size, to be drawn again."""
 AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 CIRCLE = np.column_stack(
@@ -74,23 +74,23 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     visual = scenario.visual(parameters)
     driven = {arrow.frame for arrow in visual.arrows}
     axes = [line for frame, pose in poses.items() if frame in driven for line in _axes(pose)]
-    return replace(look(visual, parameters, experiment.model.configuration(x)), axes=axes)
+    return replace(visual_scene(visual, parameters, experiment.model.configuration(x)), axes=axes)
 
 
-def apart(scenes: Sequence[Scene]) -> list[int]:
+def distinct_scenes(scenes: Sequence[Scene]) -> list[int]:
     """Which of some scenes in a row to draw, so that none lies upon the one before: those in which
-    something has moved by at least APART of the size, and the first.
+    something has moved by at least MIN_MOTION of the size, and the first.
     """
     kept = [0]
     size = np.linalg.norm(np.ptp(scenes[0].points, axis=0))
     for i, one in enumerate(scenes):
         moved = np.linalg.norm(one.points - scenes[kept[-1]].points, axis=1)
-        if moved.max(initial=0.0) >= APART * size and i:
+        if moved.max(initial=0.0) >= MIN_MOTION * size and i:
             kept.append(i)
     return kept
 
 
-def look(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
+def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
     """The visual model at configuration q (nq), without axes."""
     poses = visual.poses(parameters, q)
     return Scene(

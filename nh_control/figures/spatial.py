@@ -19,7 +19,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
-from nh_control.figures.scene import Scene, apart, bodies_of, scene
+from nh_control.figures.scene import Scene, bodies_of, distinct_scenes, scene
 from nh_control.runs.experiment import Experiment, Result
 
 VIEW = {"elev": 28, "azim": -62}
@@ -45,7 +45,7 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
     run_scenes = [scene(experiment, states[k]) for k in clock.nodes]
     drawn = [
         (run_scenes[i], scene(experiment, result.targets[k]), clock.color(k))
-        for i, k in ((i, clock.nodes[i]) for i in apart(run_scenes))
+        for i, k in ((i, clock.nodes[i]) for i in distinct_scenes(run_scenes))
     ]
     low, high = _bounds(
         np.vstack(

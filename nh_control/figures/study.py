@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from nh_control.figures import style
-from nh_control.studies.running import ERROR, METRICS
 from nh_control.studies.sampling import GRID
 from nh_control.studies.study import Study
 from nh_control.studies.variation import LOG, Variation
+from nh_control.studies.worker import ERROR, METRICS
 
 GOOD, BAD = style.RUN, style.LIMIT
 SHOWN = ("final_error", "largest_error", "saturated", "energy_error")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from nh_control.discrete.conditioning import require_regular
 from nh_control.discrete.results import Conditioning
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.figures import sticks
+from nh_control.figures import stick_figures
 from nh_control.figures.style import OPEN, RUN, TARGET
 from nh_control.numerics.progress import Progress
 from nh_control.papers.paper import Experiment, Outcome, Statement
@@ -100,7 +100,7 @@ class Stabilization:
     def figure_5(self) -> Figure:
         """The marionette at its start and during the motion."""
         visual, states = MARIONETTE.visual_model(), self.reference.trajectory.states
-        return sticks.draw(
+        return stick_figures.draw(
             visual,
             [
                 (

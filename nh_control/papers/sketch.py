@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
 
 from nh_control.figures import portraits
-from nh_control.figures.scene import look
+from nh_control.figures.scene import visual_scene
 from nh_control.figures.spatial import draw_scene
 from nh_control.figures.style import TARGET
 from nh_control.papers.paper import Experiment, Outcome
@@ -45,7 +45,7 @@ class Sketched:
 
 def sketch(axes: Axes3D, one: Sketched) -> None:
     """Draw the system in equal scales in all directions, without axes."""
-    shapes = look(one.visual, one.parameters, one.q)
+    shapes = visual_scene(one.visual, one.parameters, one.q)
     draw_scene(axes, shapes, TARGET)
     poses = one.visual.poses(one.parameters, one.q)
     for frame, text in one.marks.items():

@@ -1,26 +1,26 @@
 """Many runs of a scenario that differ in what varies, on this machine or on a Dask cluster."""
 
-from nh_control.studies.conducting import conduct
-from nh_control.studies.reading import read, study_of
-from nh_control.studies.running import METRICS, Run, command, run_indices
+from nh_control.studies.pools import DaskCluster, MissingExtra, ProcessPool, WorkersLost
+from nh_control.studies.scheduler import run_missing
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
+from nh_control.studies.study_file import make_study, read
 from nh_control.studies.variation import Variation
-from nh_control.studies.workers import Cluster, MissingExtra, Processes, WorkersLost
+from nh_control.studies.worker import METRICS, Run, command, run_indices
 
 __all__ = [
     "METRICS",
-    "Cluster",
+    "DaskCluster",
     "MissingExtra",
-    "Processes",
+    "ProcessPool",
     "Run",
     "Store",
     "Study",
     "Variation",
     "WorkersLost",
     "command",
-    "conduct",
+    "run_missing",
     "read",
     "run_indices",
-    "study_of",
+    "make_study",
 ]

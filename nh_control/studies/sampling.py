@@ -68,4 +68,4 @@ def point(
         fractions = own.random(len(variations))
     else:
         fractions = _plan(sampling, points, len(variations), seed)[number]
-    return tuple(v.at(f) for v, f in zip(variations, fractions))
+    return tuple(v.quantile(f) for v, f in zip(variations, fractions))

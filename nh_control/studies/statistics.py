@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from nh_control.studies.running import ERROR, metrics_of
 from nh_control.studies.sampling import SALTELLI
 from nh_control.studies.study import Study
 from nh_control.studies.variation import VALUES, Variation
+from nh_control.studies.worker import ERROR, metrics_of
 
 CONFIDENCE = 0.95
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

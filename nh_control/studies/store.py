@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from nh_control.runs.output import PARQUET, RUNS, STUDY
-from nh_control.studies.reading import differences, read, study_of, written
-from nh_control.studies.running import Run, metrics_of
 from nh_control.studies.study import Study
+from nh_control.studies.study_file import differences, make_study, read, to_yaml
+from nh_control.studies.worker import Run, metrics_of
 
 READERS_S = 60.0
 """How long others may read at a time while runs are to be written."""
@@ -36,7 +36,7 @@ class Store:
         self.names = ("run", "seed", *varied, *metrics, *COLUMNS)
 
     @staticmethod
-    def begun(folder: Path) -> bool:
+    def exists(folder: Path) -> bool:
         """Whether there is a study in that folder."""
         return (folder / STUDY).is_file()
 
@@ -47,8 +47,8 @@ class Store:
         """
         file = folder / STUDY
         if not file.is_file():
-            file.write_text(written(study), encoding="utf-8")
-        elif changed := differences(study, study_of(read(file))):
+            file.write_text(to_yaml(study), encoding="utf-8")
+        elif changed := differences(study, make_study(read(file))):
             raise ValueError(
                 f"{folder} holds another study ({changed}); choose another --output, or add "
                 f"--overwrite to throw its runs away"

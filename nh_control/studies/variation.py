@@ -70,7 +70,7 @@ class Variation:
         spaced = np.geomspace if self.kind == LOG else np.linspace
         return tuple(spaced(*self.bounds, self.count).tolist()) if self.count else ()
 
-    def at(self, fraction: float) -> Value:
+    def quantile(self, fraction: float) -> Value:
         """The value below which `fraction`, in [0, 1), of all values lie."""
         a, b = self.bounds
         if self.kind == VALUES:

@@ -25,13 +25,21 @@ from distributed import Client, LocalCluster
 from sizes import sized
 
 from nh_control.runs.output import RUNS
-from nh_control.studies import Cluster, Processes, Store, Study, conduct, run_indices, study_of
-from nh_control.studies.workers import Workers
+from nh_control.studies import (
+    DaskCluster,
+    ProcessPool,
+    Store,
+    Study,
+    make_study,
+    run_indices,
+    run_missing,
+)
+from nh_control.studies.pools import WorkerPool
 
 
 def study(runs: int, steps: int) -> Study:
     """That many starts of the pendulum."""
-    return study_of(
+    return make_study(
         {
             "scenario": "pendulum_swing_up",
             "vary": {"perturb.angle": "-0.5:0.5", "m": "0.8:1.2"},
@@ -56,7 +64,7 @@ def processor_time(found: dict) -> Iterator[None]:
     found["cpu_s"] = now() - start
 
 
-def conducted(one: Study, workers: Workers, pids: Callable[[], list[int]], kill: bool) -> dict:
+def measured(one: Study, workers: WorkerPool, pids: Callable[[], list[int]], kill: bool) -> dict:
     """What came of the study, a worker of which is killed after a third of the runs."""
     killed: list[int] = []
 
@@ -68,7 +76,7 @@ def conducted(one: Study, workers: Workers, pids: Callable[[], list[int]], kill:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         with Store.make(Path(folder), one) as store, workers:
-            complete = conduct(store, workers, progress)
+            complete = run_missing(store, workers, progress)
             columns = store.columns()
         with sqlite3.connect(Path(folder) / RUNS) as database:
             counted = database.execute("SELECT COUNT(run), COUNT(DISTINCT run) FROM runs")
@@ -88,9 +96,9 @@ def by_pool(one: Study, workers: int, kill: bool) -> dict:
     found: dict = {}
     others = active_children()
     with processor_time(found):
-        found |= conducted(
+        found |= measured(
             one,
-            Processes(workers),
+            ProcessPool(workers),
             lambda: [child.pid for child in active_children() if child not in others],
             kill,
         )
@@ -105,10 +113,8 @@ def by_dask(one: Study, workers: int, kill: bool) -> dict:
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        cluster_workers = Cluster(cluster.scheduler_address)
-        found |= conducted(
-            one, cluster_workers, lambda: list(client.run(os.getpid).values()), kill
-        )
+        cluster_workers = DaskCluster(cluster.scheduler_address)
+        found |= measured(one, cluster_workers, lambda: list(client.run(os.getpid).values()), kill)
     return found
 
 

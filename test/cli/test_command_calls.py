@@ -12,9 +12,9 @@ import pytest
 
 from nh_control import cli
 from nh_control.cli import main
-from nh_control.command import arguments, listing, replaying, running
+from nh_control.command import arguments, list_scenarios, replay_run, run_scenario
 from nh_control.command.interruption import Interruption
-from nh_control.command.usage import UsageError
+from nh_control.command.usage import UsageError, find_scenario
 from nh_control.command.values import assignment, bounded_integer, bounded_number, declared
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.mechanics.parameters import Declaration
@@ -45,7 +45,7 @@ def asked(monkeypatch):
     def ask(*options):
         args = arguments.parse(["simulate", "snakeboard", *options])
         with pytest.raises(Made) as made:
-            running._experiment(args, progress)
+            run_scenario._experiment(args, progress)
         return made.value.args
 
     return ask
@@ -58,7 +58,7 @@ def test_an_experiment_is_the_scenario_s_own_unless_it_is_said(asked):
     )  # fmt: skip
     assert (options.integrator, options.substeps, options.parameters) == ("", 1, {})
     assert (options.disturbances, options.faults) == ((), ())
-    assert error == running.find("snakeboard").perturbation
+    assert error == find_scenario("snakeboard").perturbation
 
 
 def test_every_option_reaches_the_experiment(asked):
@@ -76,7 +76,7 @@ def test_every_option_reaches_the_experiment(asked):
     assert [one.target for one in options.disturbances] == ["psi"]
     assert (error.heading, error.position) == (
         0.25,
-        running.find("snakeboard").perturbation.position,
+        find_scenario("snakeboard").perturbation.position,
     )
 
 
@@ -90,7 +90,7 @@ def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
     assert ended.value.code == 0 and not any(
         "default: 0" in line and "0.0" in line for line in said
     )
-    perturbation = running.find("snakeboard").perturbation
+    perturbation = find_scenario("snakeboard").perturbation
     position = next(line for line in said if line.startswith("--perturb-position M "))
     assert position.endswith(f"in m (default: {perturbation.position})")
     assert any(line.startswith("--perturb-seed N") for line in said)
@@ -105,11 +105,11 @@ def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
     assert speed.endswith("0 = as fast as possible (default: 1.0)")
     (end,) = (line for line in said if line.startswith("Parameters of snakeboard: "))
     assert "m (kg)" in end and "Disturbances may push: " in end
-    assert listing.example(board_targets()) in end and "TARGET" not in end
+    assert list_scenarios.example(board_targets()) in end and "TARGET" not in end
 
 
 def board_targets():
-    board = running.find("snakeboard")
+    board = find_scenario("snakeboard")
     return list(board.targets(board.make_system(board.parameters)).values())
 
 
@@ -139,8 +139,10 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
     monkeypatch.setattr(launcher, "require_ros", lambda record: required.append(record))
     monkeypatch.setattr(launcher, "run", run)
     model = SimpleNamespace(h=0.1)
-    monkeypatch.setattr(running, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model))
-    monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(
+        run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
+    )
+    monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
     with pytest.raises(Made) as made:
         main(["run", "snakeboard", *options])
     assert made.value.args == (expected,) and required == [expected.record]
@@ -159,8 +161,8 @@ def test_a_robot_is_found_by_its_file_and_base_and_modelled_as_told(command, mon
         raise Made(*given)
 
     found, words = [], [command, "urdf"]
-    for module in (listing, replaying, running):
-        monkeypatch.setattr(module, "find", find)
+    for module in (list_scenarios, replay_run, arguments):
+        monkeypatch.setattr(module, "find_scenario", find)
     if command in ("replay", "identify"):
         words = [command, "folder", "--scenario", "urdf"]
     for options in ([], ["--urdf", "arm.urdf", "--base", "floating"]):
@@ -241,10 +243,10 @@ def simulate(monkeypatch, tmp_path):
         experiment = SimpleNamespace(steps=10, run=loop)
         monkeypatch.setattr(Interruption, "__enter__", enter)
         monkeypatch.setattr(Interruption, "__exit__", lambda self, *_: None)
-        monkeypatch.setattr(running, "_experiment", lambda *_: experiment)
-        monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
-        monkeypatch.setattr(running, "_save", lambda result, *_: kept.append(result) or {})
-        monkeypatch.setattr(running, "_report", lambda *_: None)
+        monkeypatch.setattr(run_scenario, "_experiment", lambda *_: experiment)
+        monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
+        monkeypatch.setattr(run_scenario, "_save", lambda result, *_: kept.append(result) or {})
+        monkeypatch.setattr(run_scenario, "_report", lambda *_: None)
         return main(["simulate", "pendulum_swing_up", *options]), kept[1], asked
 
     return run
@@ -347,11 +349,14 @@ def test_a_recording_that_cannot_be_read_is_the_error_unless_there_is_another(
 
     e = SimpleNamespace(scenario=None, model=None)
     monkeypatch.setattr(recording, "read", unreadable)
-    assert running._recorded(e, tmp_path, 1.0, "", "") == (None, "no run")
-    assert running._recorded(e, tmp_path, 1.0, "", "the plant ended") == (None, "the plant ended")
+    assert run_scenario._recorded(e, tmp_path, 1.0, "", "") == (None, "no run")
+    assert run_scenario._recorded(e, tmp_path, 1.0, "", "the plant ended") == (
+        None,
+        "the plant ended",
+    )
     monkeypatch.setattr(recording, "read", lambda *_: "recorded")
     monkeypatch.setattr(recording, "result", lambda *given: given)
-    found, error = running._recorded(e, tmp_path, 1.5, "interrupted", "")
+    found, error = run_scenario._recorded(e, tmp_path, 1.5, "interrupted", "")
     assert found == ("recorded", e, 1.5, "interrupted") and error == ""
 
 
@@ -368,7 +373,7 @@ def test_results_are_drawn_unless_there_is_nothing_or_nobody_wants_it(monkeypatc
             loop=SimpleNamespace(trajectory=range(steps)),
             experiment=SimpleNamespace(scenario=SimpleNamespace(file="")),
         )
-        files = running._save(result, tmp_path, SimpleNamespace(no_plots=no_plots), progress)
+        files = run_scenario._save(result, tmp_path, SimpleNamespace(no_plots=no_plots), progress)
         assert ("path" in files) == drawn and set(files) >= {"results", "summary"}
     assert json.loads((tmp_path / output.SUMMARY).read_text()) == {"of": "it"}
 
@@ -377,7 +382,7 @@ def test_json_has_the_summary_the_folder_and_the_files(monkeypatch, capsys, tmp_
     from nh_control.runs import summary
 
     monkeypatch.setattr(summary, "summarize", lambda result: {"steps": 3})
-    running._report(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
+    run_scenario._report(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
     told = json.loads(capsys.readouterr().out)
     assert told == {"steps": 3, "output": str(tmp_path), "files": {"results": "r.npz"}}
 
@@ -402,9 +407,11 @@ def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp
     monkeypatch.setattr(launcher, "require_ros", lambda record: None)
     monkeypatch.setattr(launcher, "run", run)
     model = SimpleNamespace(h=0.1)
-    monkeypatch.setattr(running, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model))
-    monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
-    monkeypatch.setattr(running, "_recorded", recorded)
+    monkeypatch.setattr(
+        run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
+    )
+    monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(run_scenario, "_recorded", recorded)
     with pytest.raises(Made) as made:
         main(["run", "pendulum_swing_up"])
     assert made.value.args == (expected or ("the plant ended", str(ended)))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nh_control.cli import main
-from nh_control.command import arguments, comparing, listing, running
+from nh_control.command import arguments, compare_integrators, list_scenarios, run_scenario
 from nh_control.command.interruption import Interruption
+from nh_control.command.usage import find_scenario
 from nh_control.integrators import INTEGRATORS
 from nh_control.runs import launcher
 from nh_control.runs.comparison import MethodRow
@@ -18,12 +19,15 @@ from nh_control.runs.comparison import MethodRow
 
 
 def test_compared_are_the_chosen_integrators_or_all_accurate_ones():
-    assert list(comparing._chosen(["rdp_exp", "midpoint"], INTEGRATORS)) == ["rdp_exp", "midpoint"]
-    chosen = comparing._chosen([], INTEGRATORS)
+    assert list(compare_integrators._chosen(["rdp_exp", "midpoint"], INTEGRATORS)) == [
+        "rdp_exp",
+        "midpoint",
+    ]
+    chosen = compare_integrators._chosen([], INTEGRATORS)
     assert {n for n, one in INTEGRATORS.items() if one.order >= 4} < set(chosen)
     assert [n for n, one in chosen.items() if one.order < 4] == ["nonholonomic_midpoint"]
     with pytest.raises(ValueError, match=r"no integrators \['euler'\], choose of: .*midpoint"):
-        comparing._chosen(["rdp_exp", "euler"], INTEGRATORS)
+        compare_integrators._chosen(["rdp_exp", "euler"], INTEGRATORS)
 
 
 def test_steps_of_comparisons_are_a_fiftieth_of_a_second_unless_said():
@@ -34,9 +38,11 @@ def test_steps_of_comparisons_are_a_fiftieth_of_a_second_unless_said():
 
 def test_the_tables_of_integrators_have_a_column_for_everything_and_a_row_for_each(capsys):
     rows = [MethodRow(INTEGRATORS[name]) for name in ("midpoint", "rdp_exp")]
-    assert list(comparing._watched(rows, 2)) == rows
+    assert list(compare_integrators._watched(rows, 2)) == rows
     assert capsys.readouterr().err.endswith("\r" + " " * 60 + "\r")  # nothing of it stays
-    comparing._print_methods([comparing._values(row, measured=False) for row in rows])
+    compare_integrators._print_methods(
+        [compare_integrators._values(row, measured=False) for row in rows]
+    )
     numbers, words = capsys.readouterr().out.split("\n\n")
     for text, columns in (
         (numbers, ["name", "order", "kind", "symmetric"]),
@@ -87,7 +93,9 @@ def test_numbers_of_measured_integrators_are_readable_at_80_columns(capsys, monk
         MethodRow(INTEGRATORS["rk4"], "", 10, 0, 0.31),
         MethodRow(INTEGRATORS["rkmk4_projected"], "has no holonomic constraints"),
     ]
-    comparing._print_methods([comparing._values(row, measured=True) for row in rows])
+    compare_integrators._print_methods(
+        [compare_integrators._values(row, measured=True) for row in rows]
+    )
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     lines = [line.split() for line in out.split("\n\n")[0].splitlines()[-3:]]
@@ -105,14 +113,14 @@ def test_numbers_of_measured_integrators_are_readable_at_80_columns(capsys, monk
 
 def test_an_input_that_has_no_limit_is_said_to_have_none(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    scenario = running.find("pendulum_swing_up")
-    values = listing.explained(scenario)
+    scenario = find_scenario("pendulum_swing_up")
+    values = list_scenarios.explained(scenario)
     bounds = {"free": (-np.inf, np.inf), "pushed": (0.0, np.inf), "held": (-1.0, 1.0)}
     values["inputs"] = [
         {"name": name, "lower": lower, "upper": upper, "unit": "N m"}
         for name, (lower, upper) in bounds.items()
     ]
-    listing._explain(values)
+    list_scenarios._explain(values)
     said = dict(
         line.strip().split(maxsplit=1)
         for line in capsys.readouterr().out.splitlines()
@@ -127,15 +135,18 @@ def test_an_input_that_has_no_limit_is_said_to_have_none(capsys, monkeypatch):
 
 def test_the_example_of_a_disturbance_acts_on_the_last_target():
     two = [SimpleNamespace(name="a", n_forces=1), SimpleNamespace(name="b", n_forces=3)]
-    assert listing.example(two).startswith("b:gust:1,0,0,")
-    assert listing.example([]).startswith("TARGET:gust:")
+    assert list_scenarios.example(two).startswith("b:gust:1,0,0,")
+    assert list_scenarios.example([]).startswith("TARGET:gust:")
 
 
 def test_what_is_explained_is_the_first_sentence_in_a_line():
-    assert listing._first_sentence("A gust, of 1.5 N,\n    that ends. More.") == (
+    assert list_scenarios._first_sentence("A gust, of 1.5 N,\n    that ends. More.") == (
         "A gust, of 1.5 N, that ends"
     )
-    assert listing._first_sentence("At rest.") == "At rest" and listing._first_sentence(None) == ""
+    assert (
+        list_scenarios._first_sentence("At rest.") == "At rest"
+        and list_scenarios._first_sentence(None) == ""
+    )
 
 
 # --- run -----------------------------------------------------------------------------------------
@@ -157,11 +168,13 @@ def run_nodes(tmp_path, monkeypatch):
         recorded = SimpleNamespace(stopped=stopped)
         monkeypatch.setattr(launcher, "require_ros", lambda record: None)
         monkeypatch.setattr(launcher, "run", nodes)
-        monkeypatch.setattr(running, "_experiment", lambda *_: experiment)
-        monkeypatch.setattr(running, "_folder", lambda *_: tmp_path)
-        monkeypatch.setattr(running, "_recorded", lambda e, f, wall_s, s, error: (recorded, error))
-        monkeypatch.setattr(running, "_save", lambda *_: print("saved") or {})
-        monkeypatch.setattr(running, "_report", lambda *_: print("reported"))
+        monkeypatch.setattr(run_scenario, "_experiment", lambda *_: experiment)
+        monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
+        monkeypatch.setattr(
+            run_scenario, "_recorded", lambda e, f, wall_s, s, error: (recorded, error)
+        )
+        monkeypatch.setattr(run_scenario, "_save", lambda *_: print("saved") or {})
+        monkeypatch.setattr(run_scenario, "_report", lambda *_: print("reported"))
         return main(["run", "pendulum_swing_up", *arguments])
 
     experiment = SimpleNamespace(steps=10, model=SimpleNamespace(h=0.1))

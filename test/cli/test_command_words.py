@@ -14,14 +14,13 @@ import pytest
 from nh_control.cli import main
 from nh_control.command import (
     arguments,
-    comparing,
-    identifying,
-    listing,
-    replaying,
-    running,
-    studying,
+    compare_integrators,
+    identify_parameters,
+    list_scenarios,
+    replay_run,
+    run_study,
 )
-from nh_control.command.usage import UsageError
+from nh_control.command.usage import UsageError, find_scenario
 from nh_control.control.identification import Identification
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
@@ -30,7 +29,7 @@ from nh_control.runs.comparison import Drift, MethodRow, WorkPoint
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.replay import Replay
 from nh_control.studies import Store, WorkersLost
-from nh_control.studies.reading import KEYS
+from nh_control.studies.study_file import KEYS
 
 
 def words(text):
@@ -60,7 +59,7 @@ def replayed(monkeypatch, lockstep, difference, stopped=""):
     monkeypatch.setattr(recording, "read", lambda *_: SimpleNamespace(missing=4, held=5))
     monkeypatch.setattr("nh_control.runs.replay.replay", lambda *_: outcome)
     run = SimpleNamespace(experiment=e, faults=(), lockstep=lockstep)
-    return replaying._of_run(SimpleNamespace(run="folder"), run)
+    return replay_run._of_run(SimpleNamespace(run="folder"), run)
 
 
 @pytest.mark.parametrize("lockstep", [True, False])
@@ -103,7 +102,7 @@ def test_what_cannot_be_read_is_wrong_usage_with_its_remedy(
 
 def test_what_is_shown_of_a_summary(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    replaying.show(
+    replay_run.show(
         {"states_missing": 0, "largest_difference": 0.0, "differences": {"x": 0.5, "y": 1.25},
          "stopped": "", "first": None, "lockstep": False}
     )  # fmt: skip
@@ -156,8 +155,8 @@ def test_what_a_robot_s_replay_says(monkeypatch):
     )
     monkeypatch.setattr(hardware_estimate, "MeasuredState", lambda model: asked.append("measured"))
     states = type("States", (), {"u": np.zeros((7, 2)), "__len__": lambda self: 5})()
-    monkeypatch.setattr(replaying, "measured", lambda args: (scenario, model, states))
-    summary = replaying._of_robot(
+    monkeypatch.setattr(replay_run, "measured", lambda args: (scenario, model, states))
+    summary = replay_run._of_robot(
         SimpleNamespace(reference="way", estimator="kalman", no_compensation=False, run="folder")
     )
     assert asked == [(1e-3, 1.0), hardware_tracker.Timing(compensate=True)]
@@ -169,7 +168,7 @@ def test_what_a_robot_s_replay_says(monkeypatch):
         "differences_rms": {"a": pytest.approx(5**0.5), "b": pytest.approx(2**0.5)},
         "largest_error": {"x": 1.5}, "stopped": "",
     }  # fmt: skip
-    replaying._of_robot(
+    replay_run._of_robot(
         SimpleNamespace(reference="way", estimator="none", no_compensation=True, run="folder")
     )
     assert asked[2:] == ["measured", hardware_tracker.Timing(compensate=False)]
@@ -185,7 +184,7 @@ FOUND = Identification(
 
 def test_what_was_identified_is_told(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert identifying._summary("arm", FOUND) == {
+    assert identify_parameters._summary("arm", FOUND) == {
         "model": "arm",
         "parameters": {"m": {"start": 1.0, "value": 1.25, "deviation": 0.25}},
         "covariance": [[0.0625]],
@@ -195,7 +194,7 @@ def test_what_was_identified_is_told(capsys, monkeypatch):
         "residuals": 80,
         "residual_correlation": 0.125,
     }
-    identifying._show("arm", FOUND)
+    identify_parameters._show("arm", FOUND)
     assert words(capsys.readouterr().out) == [
         "arm",
         "parameter start estimate standard deviation",
@@ -232,13 +231,13 @@ def test_pieces_of_a_run_have_the_inputs_of_all_steps_between_known_states(monke
     monkeypatch.setattr(recording, "read", lambda *_: run)
     e = SimpleNamespace(scenario=None, model=MODEL)
     args = SimpleNamespace(run="folder", segment=10.0)
-    (piece,) = identifying._of_run(args, SimpleNamespace(experiment=e))
+    (piece,) = identify_parameters._of_run(args, SimpleNamespace(experiment=e))
     assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
     assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
         [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
     ]  # fmt: skip
     short = SimpleNamespace(run="folder", segment=0.3)
-    assert len(identifying._of_run(short, SimpleNamespace(experiment=e))) == 1
+    assert len(identify_parameters._of_run(short, SimpleNamespace(experiment=e))) == 1
 
 
 def robot(sent):
@@ -250,19 +249,19 @@ def robot(sent):
 
 
 def test_of_a_robot_only_the_time_of_its_commands_counts():
-    (piece,) = identifying.of_robot(MODEL, robot([25, 75]), 1.0, 0.0)
+    (piece,) = identify_parameters.of_robot(MODEL, robot([25, 75]), 1.0, 0.0)
     assert piece.q.ravel().tolist() == [3, 4, 5, 6, 7] and len(piece.inputs) == 4
     assert all(inputs == [(np.array([1.0]), pytest.approx(0.01))] for inputs in piece.inputs)
     with pytest.raises(ValueError, match="2 of 10 states lie between the first command"):
-        identifying.of_robot(MODEL, robot([25, 45]), 1.0, 0.0)
-    (all_,) = identifying.of_robot(MODEL, robot([]), 1.0, 0.0)
+        identify_parameters.of_robot(MODEL, robot([25, 45]), 1.0, 0.0)
+    (all_,) = identify_parameters.of_robot(MODEL, robot([]), 1.0, 0.0)
     assert len(all_.q) == 10
 
 
 def test_options_of_identify():
     args = arguments.parse(["identify", "folder"])
     assert (args.segment, args.actuation, args.parameter, args.base) == (0.5, None, [], "fixed")
-    assert identifying.LEAST == 3
+    assert identify_parameters.LEAST == 3
     for text in ("0", "-1", "inf"):
         assert main(["identify", "folder", "--segment", text]) == 2
 
@@ -270,11 +269,13 @@ def test_options_of_identify():
 @pytest.mark.parametrize("actuation", [0.0, 0.03, None])
 def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
     given = []
-    monkeypatch.setattr(identifying, "stored_run", lambda args: None)
-    monkeypatch.setattr(identifying, "measured", lambda args: ("arm", MODEL, "states"))
-    monkeypatch.setattr(identifying, "of_robot", lambda *all_: given.append(all_) or "pieces")
+    monkeypatch.setattr(identify_parameters, "stored_run", lambda args: None)
+    monkeypatch.setattr(identify_parameters, "measured", lambda args: ("arm", MODEL, "states"))
+    monkeypatch.setattr(
+        identify_parameters, "of_robot", lambda *all_: given.append(all_) or "pieces"
+    )
     args = SimpleNamespace(segment=0.7, actuation=actuation)
-    model, pieces = identifying._pieces(args)
+    model, pieces = identify_parameters._pieces(args)
     if actuation is None:
         assert pieces(0.05) == "pieces" and given == [(MODEL, "states", 0.7, 0.05)]
     else:
@@ -286,7 +287,7 @@ def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
 
 def test_what_is_measured_of_an_integrator_has_its_column():
     one = INTEGRATORS["rdp_exp"]
-    values = comparing._values(MethodRow(one, "no", 4, 7, 1.23456), measured=True)
+    values = compare_integrators._values(MethodRow(one, "no", 4, 7, 1.23456), measured=True)
     assert values == {
         "name": "rdp_exp",
         "order": one.order,
@@ -300,7 +301,7 @@ def test_what_is_measured_of_an_integrator_has_its_column():
         "source": one.source,
     }
     explicit = next(one for one in INTEGRATORS.values() if one.explicit)
-    assert comparing._values(MethodRow(explicit), measured=False)["kind"] == "explicit"
+    assert compare_integrators._values(MethodRow(explicit), measured=False)["kind"] == "explicit"
     assert any(len(one.preserves) > 1 for one in INTEGRATORS.values())
 
 
@@ -324,14 +325,14 @@ COMPARED = SimpleNamespace(
 
 def test_what_was_compared_is_told_in_numbers_and_words(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    numbers = comparing._numbers(COMPARED)
+    numbers = compare_integrators._numbers(COMPARED)
     assert numbers["motion"] == {"q": [[0.0]], "v": [[1.0]], "u": [[2.0]], "duration_s": 2.0}
     assert numbers["work"]["good"][1] == {"setting": 16, "seconds": 2e-3, "error": 1e-7}
     assert (numbers["energy_step_s"], numbers["uncertainty"]) == (0.05, 1e-12)
     assert numbers["largest_energy_error"] == {"good": 2.0}
     assert numbers["largest_constraint"] == {"good": 0.25}
     assert numbers["refused"] == {"odd": "symmetry"} and numbers["system"] == "bowl"
-    comparing._print_times(COMPARED)
+    compare_integrators._print_times(COMPARED)
     head, *lines = words(capsys.readouterr().out)
     assert head == (
         "method ms for 1e-04 ms for 1e-06 ms for 1e-08 ms for 1e-10 largest energy error"
@@ -387,7 +388,7 @@ def test_what_was_compared_is_written_beside_its_two_figures(monkeypatch, capsys
     ]
     numbers = json.loads(capsys.readouterr().out)
     assert numbers == json.loads((tmp_path / "out" / "numbers.json").read_text())
-    assert numbers == comparing._numbers(COMPARED)
+    assert numbers == compare_integrators._numbers(COMPARED)
     assert main(words) == 2 and "is not empty" in capsys.readouterr().err
     assert main([*words[:-1], "--overwrite"]) == 0
     said = capsys.readouterr().out
@@ -398,12 +399,12 @@ def test_what_was_compared_is_written_beside_its_two_figures(monkeypatch, capsys
 
 
 def test_a_scenario_is_explained_with_all_that_can_be_chosen():
-    scenario = running.find("snakeboard")
-    told = listing.explained(scenario)
+    scenario = find_scenario("snakeboard")
+    told = list_scenarios.explained(scenario)
     assert (told["scenario"], told["step_s"], told["file"]) == (
         "snakeboard", scenario.step_s, None,
     )  # fmt: skip
-    assert listing.explained(replace(scenario, file="board.py"))["file"] == "board.py"
+    assert list_scenarios.explained(replace(scenario, file="board.py"))["file"] == "board.py"
     assert [one["name"] for one in told["initial_error"]] == [
         "position", "heading", "momentum", "seed",
     ]  # fmt: skip
@@ -429,7 +430,7 @@ def test_a_scenario_is_explained_with_all_that_can_be_chosen():
 
 def test_the_overview_says_defaults_steps_and_limits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    listing._overview(
+    list_scenarios._overview(
         {
             "arm": {
                 "title": "An arm",
@@ -453,7 +454,7 @@ def test_the_overview_says_defaults_steps_and_limits(capsys, monkeypatch):
 
 
 def test_what_cannot_be_loaded_is_told_after_the_others(monkeypatch, capsys):
-    monkeypatch.setattr(listing, "_all", lambda: ([], [UsageError("broken")]))
+    monkeypatch.setattr(list_scenarios, "_all", lambda: ([], [UsageError("broken")]))
     assert main(["list", "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == {} and err == "nh_control: error: broken\n"
@@ -469,7 +470,7 @@ def test_moved_coordinates_are_inputs_too():
         space=Rn("height"),
     )
     scenario = SimpleNamespace(body=None, joints=[SimpleNamespace(coordinate="height", unit="m")])
-    assert listing._actuators(scenario, system) == {
+    assert list_scenarios._actuators(scenario, system) == {
         "force": (-1.0, 1.0, "N"), "height": (0.0, 2.0, "m"),
     }  # fmt: skip
 
@@ -480,10 +481,10 @@ def test_moved_coordinates_are_inputs_too():
 def test_a_study_has_the_workers_that_are_asked_for(monkeypatch):
     from nh_control import studies
 
-    monkeypatch.setattr(studies, "Cluster", lambda *given: ("cluster", *given))
-    monkeypatch.setattr(studies, "Processes", lambda *given: ("processes", *given))
+    monkeypatch.setattr(studies, "DaskCluster", lambda *given: ("cluster", *given))
+    monkeypatch.setattr(studies, "ProcessPool", lambda *given: ("processes", *given))
     asked = [SimpleNamespace(scheduler=address, workers=3) for address in ("", "local")]
-    assert [studying._workers(args) for args in asked] == [
+    assert [run_study._workers(args) for args in asked] == [
         ("processes", 3), ("cluster", "local", 3),
     ]  # fmt: skip
 
@@ -497,13 +498,13 @@ def test_options_are_said_besides_what_a_file_says(tmp_path):
         "set": {"duration": "1", "step": "0.2"},
         "seed": "4",
     }
-    assert studying._merged(data, args) == {
+    assert run_study._merged(data, args) == {
         "scenario": "arm", "seed": "4", "vary": {"l": "1:2", "m": "1,2"},
         "set": {"duration": "1", "step": "0.1", "integrator": "midpoint"},
     }  # fmt: skip
     file = tmp_path / "swing.yml"
     file.write_text("scenario: pendulum_swing_up\nvary: {m: '1,2'}\n")
-    study, folder = studying._study(arguments.parse(["study", str(file)]))
+    study, folder = run_study._study(arguments.parse(["study", str(file)]))
     assert study.total == 2 and folder is None
 
 
@@ -513,7 +514,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
         "--success 0.1 --monitor --vary m=1:2 --set step=0.1 --disturb x:gust:1 "
         "--disturb y:gust:1 --fault noise=1 --fault x:bias=1"
     )
-    data = studying._merged(
+    data = run_study._merged(
         {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
     )
     assert data == {
@@ -524,7 +525,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
     }  # fmt: skip
     assert set(data) == set(KEYS)
     file = {"scenario": "arm", "disturb": ["x:gust:1"], "fault": ["noise=1"], "seed": "4"}
-    plain = studying._merged(file, arguments.parse(["study", "arm", "--seed", "5"]))
+    plain = run_study._merged(file, arguments.parse(["study", "arm", "--seed", "5"]))
     assert plain == {**file, "seed": "5", "vary": {}, "set": {}}
 
 
@@ -536,10 +537,10 @@ def test_a_study_ends_with_the_code_of_what_happened(
     done, failed, runs, code, monkeypatch, capsys, tmp_path
 ):
     numbers = {"runs": runs, "failed": {"count": failed}}
-    monkeypatch.setattr(studying, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(run_study, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
     monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
-    monkeypatch.setattr(studying, "_conducted", lambda *_: done)
-    monkeypatch.setattr(studying, "_saved", lambda *_: (numbers, {"statistics": "s.json"}))
+    monkeypatch.setattr(run_study, "_run_missing", lambda *_: done)
+    monkeypatch.setattr(run_study, "_saved", lambda *_: (numbers, {"statistics": "s.json"}))
     monkeypatch.setattr("nh_control.command.study_report.show", lambda *_: print("tables"))
     assert main(["study", "x"]) == code
     out, err = capsys.readouterr()
@@ -557,9 +558,9 @@ def test_a_study_without_workers_fails_and_says_how_to_go_on(monkeypatch, capsys
     def lost(*_):
         raise WorkersLost("nobody left")
 
-    monkeypatch.setattr(studying, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(run_study, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
     monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
-    monkeypatch.setattr(studying, "_conducted", lost)
+    monkeypatch.setattr(run_study, "_run_missing", lost)
     assert main(["study", "x"]) == 1
     assert capsys.readouterr().err.splitlines()[-2:] == [
         f"nh_control: `nh_control study {tmp_path}` goes on with this study",
@@ -576,6 +577,6 @@ def test_a_study_is_written_as_parquet_where_it_is_asked_for(parquet, monkeypatc
     )  # fmt: skip
     args = SimpleNamespace(parquet=parquet, no_plots=False)
     progress = SimpleNamespace(phase=lambda text: None)
-    numbers, files = studying._saved(store, args, progress)
+    numbers, files = run_study._saved(store, args, progress)
     assert numbers == {"runs": 1} and ("parquet" in files) == parquet
     assert json.loads((tmp_path / output.STATISTICS).read_text()) == numbers

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from nh_control import scenarios
-from nh_control.figures import common, comparison, planar, sticks, style
+from nh_control.figures import common, comparison, planar, stick_figures, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene
 from nh_control.integrators import midpoint
@@ -272,7 +272,7 @@ def test_sticks_are_the_longest_axes_seen_from_one_side():
     visual = VisualModel(
         "odom", lambda p, q: poses, (rod,), trail="rod", cables=(Cable("rod", "end", ""),)
     )
-    stick, cable = sticks._flat(visual, poses)
+    stick, cable = stick_figures._flat(visual, poses)
     elevation, azimuth = np.radians([15.0, 40.0])
     np.testing.assert_allclose(
         stick, [[0, 0.5 * np.cos(elevation)], [0, 1.5 * np.cos(elevation)]], atol=1e-12
@@ -290,7 +290,7 @@ def test_a_stick_is_where_its_shape_is_in_its_frame():
     for offset, position in (((0.3, 0.0, 0.5), (1.0, 2.0, 3.0)), ((0, 0, 0), (1.0, 2.3, 3.5))):
         rod = Shape("cylinder", (0.1, 0.1, 1.1), (1.0, 0.0, 0.0), "rod", offset=offset)
         visual = VisualModel("odom", lambda p, q: {}, (rod,), trail="rod")
-        ends.append(sticks._flat(visual, {"rod": Pose(np.array(position), quarter)}))
+        ends.append(stick_figures._flat(visual, {"rod": Pose(np.array(position), quarter)}))
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
 
 
@@ -298,7 +298,9 @@ def test_stick_figures_stand_side_by_side_with_their_ghosts_on_their_places():
     rod = Shape("box", (0.2, 0.2, 1.0), (1.0, 0.0, 0.0), "rod")
     at = {x: {"rod": Pose(np.array([x, 0.0, 0.0]), np.eye(3))} for x in (0.0, 1.0)}
     visual = VisualModel("odom", lambda p, q: at[0.0], (rod,), trail="rod")
-    figure = sticks.draw(visual, [("t = 0.0 s", at[0.0], at[1.0]), ("t = 1.0 s", at[1.0], None)])
+    figure = stick_figures.draw(
+        visual, [("t = 0.0 s", at[0.0], at[1.0]), ("t = 1.0 s", at[1.0], None)]
+    )
     (axes,) = figure.axes
     one, ghost, other = (np.array(part.get_segments()) for part in axes.collections)
     width = axes.get_xlim()[1] / 2

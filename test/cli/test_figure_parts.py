@@ -14,17 +14,16 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 import nh_control as nh
 from nh_control import scenarios
 from nh_control.figures import (
+    attitude,
     common,
     comparison,
     gallery,
     planar,
     scene,
     spatial,
-    sticks,
+    stick_figures,
     style,
-    turning,
 )
-from nh_control.figures import path as paths
 from nh_control.integrators import midpoint
 from nh_control.runs.comparison import Drift
 from nh_control.runs.experiment import Experiment, Result
@@ -182,7 +181,7 @@ def test_a_planar_body_without_a_visual_model_is_drawn_by_its_axes():
     for axis, direction in zip((forward, left), turn):
         np.testing.assert_allclose(axis[0], [*place, 0.0])
         np.testing.assert_allclose(axis[1, :2] - axis[0, :2], scene.AXIS_M * np.array(direction))
-    shown = [np.array(one.get_data()).T for one in paths.path(bare).axes[0].lines]
+    shown = [np.array(one.get_data()).T for one in gallery.path(bare).axes[0].lines]
     first = scene.scene(bare.experiment, bare.loop.trajectory.states[0])
     assert all(among(axis[:, :2], shown) for axis, _ in first.axes)
 
@@ -202,7 +201,7 @@ def test_shapes_are_rolled_shifted_and_turned_in_this_order():
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     pose = Pose(np.array([0.0, 0.0, 5.0]), turn)
     visual = VisualModel("odom", lambda p, q: {"it": pose}, (shape,))
-    points = scene.look(visual, None, np.zeros(0)).points
+    points = scene.visual_scene(visual, None, np.zeros(0)).points
     c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
     corner = np.array([1.1, 0.2 * c - 0.3 * s, 0.2 * s + 0.3 * c])  # rolled from y to z
     expected = [-corner[1], corner[0], corner[2] + 5.0]
@@ -215,12 +214,12 @@ def test_what_has_moved_is_drawn_again_as_a_part_of_the_size():
     small = [
         scene.Scene(cables=[np.array([[x, 0, 0], [x + 1e-2, 0, 0]])]) for x in (0, 5e-4, 2e-3)
     ]
-    assert scene.apart(small) == [0, 2]
+    assert scene.distinct_scenes(small) == [0, 2]
 
 
 def test_a_path_in_space_has_run_reference_others_and_shadow(towed):
     states, targets = towed.loop.trajectory.states, towed.targets
-    axes, bar = paths.path(towed).axes
+    axes, bar = gallery.path(towed).axes
     np.testing.assert_allclose(line(axes, "tug, tracked"), states[:, :3].T)
     np.testing.assert_allclose(line(axes, "reference"), targets[:, :3].T)
     np.testing.assert_allclose(line(axes, "barge"), (states[:, :3] + [-1.0, 0.0, 0.1]).T)
@@ -269,8 +268,8 @@ def test_motions_of_bodies_are_drawn_by_components_beside_their_references(towed
 
 def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):
     """In a vertical plane from its side; in space as soon as anything leaves the plane."""
-    for module, name in ((planar, "path"), (spatial, "path"), (sticks, "path"), (turning, "path")):
-        monkeypatch.setattr(module, name, lambda *a, kind=module.__name__: (kind, a))
+    for module in (planar, spatial, stick_figures, attitude):
+        monkeypatch.setattr(module, "path", lambda *a, kind=module.__name__: (kind, a))
     one = replace(TOWING, to_bodies=lambda p, q, v: tug_and_barge(p, q, v)[:1])
 
     def seen(scenario, keep=(1.0, 1.0, 1.0), keep_target=None):
@@ -284,15 +283,17 @@ def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):
         )
         wanted = towed.targets * np.array([*(keep_target or keep), 1.0, 1.0, 1.0])
         monkeypatch.setattr(Result, "targets", wanted)
-        kind, given = paths.path(result)
+        kind, given = gallery.path(result)
         return kind.rpartition(".")[2], given
 
     assert seen(one)[0] == "spatial" and seen(TOWING, (1, 0, 1))[0] == "spatial"
     kind, (_, run, target, plane) = seen(one, (1, 0, 1))
     assert (kind, plane, list(run), list(target)) == ("planar", (0, 2), ["tug"], ["tug"])
     assert seen(one, (1, 0, 1), (1, 1, 1))[0] == "spatial"
-    assert seen(one, (0, 0, 0))[0] == "turning" and seen(one, (0, 0, 0), (1, 1, 1))[0] == "spatial"
-    assert seen(replace(TOWING, to_bodies=None))[0] == "sticks"
+    assert (
+        seen(one, (0, 0, 0))[0] == "attitude" and seen(one, (0, 0, 0), (1, 1, 1))[0] == "spatial"
+    )
+    assert seen(replace(TOWING, to_bodies=None))[0] == "stick_figures"
     ground = replace(TOWING, body=Body("base", "odom", ("z", "x", "y")))
     assert seen(ground)[1][3] == (0, 1)
 
@@ -451,7 +452,7 @@ def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
     found = ran(replace(board, references=reference, perturb=lambda m, x, p: x))
     trajectory = replace(found.loop.trajectory, states=states)
     found = replace(found, loop=replace(found.loop, trajectory=trajectory), feedback=False)
-    axes = paths.path(found).axes[0]
+    axes = gallery.path(found).axes[0]
     np.testing.assert_allclose(line(axes, "open loop"), [states[:, 3], states[:, 4]])
     np.testing.assert_allclose(line(axes, "cusps"), [[3.0], [1.0]], atol=0.05)
     ghosts = [one for one in axes.patches if one.get_facecolor()[3] == 0]
@@ -479,10 +480,12 @@ def test_states_and_their_momenta_stand_together_those_that_move_most_first(towe
 
 def test_stick_figures_are_at_equal_times_over_their_reference(towed, monkeypatch):
     drawn = []
-    monkeypatch.setattr(sticks, "draw", lambda visual, shots: drawn.append(shots) or Figure())
+    monkeypatch.setattr(
+        stick_figures, "draw", lambda visual, shots: drawn.append(shots) or Figure()
+    )
     alone = replace(TOWING, to_bodies=None)
     found = replace(towed, experiment=replace(towed.experiment, scenario=alone))
-    title = sticks.path(found).get_suptitle()
+    title = stick_figures.path(found).get_suptitle()
     (shots,) = drawn
     assert title == "towing, climb: tracked, dashed: reference"
     assert [text for text, _, _ in shots] == [f"t = {t:.1f} s" for t in (0, 0.4, 0.8, 1.2, 1.6, 2)]
@@ -495,7 +498,7 @@ def test_a_stick_is_as_wide_as_its_shape_and_no_longer():
     flat = Shape("box", (0.02, 0.1, 1.0), (1.0, 0.0, 0.0), "it")
     visual = VisualModel("odom", lambda p, q: {}, (flat,))
     poses = {"it": Pose(np.zeros(3), np.eye(3))}
-    (axes,) = sticks.draw(visual, [("now", poses, None)]).axes
+    (axes,) = stick_figures.draw(visual, [("now", poses, None)]).axes
     (stick,) = axes.collections
     (ends,) = stick.get_segments()
     width_m = stick.get_linewidths()[0] * np.ptp(axes.get_xlim()) / (72 * style.WIDTH)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from nh_control import scenarios
 from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
-from nh_control.figures.scene import Scene, apart, look, scene
+from nh_control.figures.scene import Scene, distinct_scenes, scene, visual_scene
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.runs import error_metrics
@@ -186,7 +186,7 @@ def test_accepted_residuals_are_explained(short_hover):
 def test_what_stays_in_place_is_drawn_once():
     line = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     seen = [Scene(cables=[line + [x, 0.0, 0.0]]) for x in (0.0, 0.01, 0.02, 0.5, 0.51, 1.2)]
-    assert apart(seen) == [0, 3, 5] and apart(seen[:3]) == [0]
+    assert distinct_scenes(seen) == [0, 3, 5] and distinct_scenes(seen[:3]) == [0]
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen()
     rods = [
         (shape, solid)
         for shape, solid in zip(
-            visual.shapes, look(visual, scenario.parameters, at_rest).solids, strict=True
+            visual.shapes, visual_scene(visual, scenario.parameters, at_rest).solids, strict=True
         )
         if shape.kind == "cylinder"
     ]

@@ -12,7 +12,7 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import identifying, replaying
+from nh_control.command import identify_parameters, replay_run
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs import launcher, stored
@@ -31,8 +31,8 @@ GUST = "base_link:gust:1,0,0,start=0.1,duration=0.2"
 
 @pytest.mark.parametrize("stopped, code", [("", 0), ("it differs from step 7 on", 1)])
 def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsys):
-    monkeypatch.setattr(replaying, "stored_run", lambda args: "run")
-    monkeypatch.setattr(replaying, "_of_run", lambda args, run: {"stopped": stopped})
+    monkeypatch.setattr(replay_run, "stored_run", lambda args: "run")
+    monkeypatch.setattr(replay_run, "_of_run", lambda args, run: {"stopped": stopped})
     assert main(["replay", "folder", "--json"]) == code
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"stopped": stopped}
@@ -48,7 +48,7 @@ def simulated_stamps(monkeypatch, interpreted):
     rows, sent = np.zeros((5, 1)), np.array([wall])
     moving = np.ones(5, dtype=bool)
     states = Measurements(stamps, wall + stamps, rows, rows, moving, rows[:1], sent, stamps[:1])
-    for module in (replaying, identifying):
+    for module in (replay_run, identify_parameters):
         monkeypatch.setattr(module, "measured", lambda args: (scenario, scenario.model(), states))
     return ["folder", "--scenario", "pendulum_swing_up"]
 

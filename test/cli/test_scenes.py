@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nh_control.figures import planar, spatial, turning
+from nh_control.figures import attitude, planar, spatial
 from nh_control.figures.scene import _faces
 from nh_control.scenarios.visual_model import Shape
 
@@ -44,7 +44,7 @@ def test_rectangles_have_four_corners_and_neighbours_share_a_side(kind, flat):
 POINTS = np.array([[1.0, 2.0, 3.0], [4.0, 2.5, 3.0], [2.0, 2.0, 4.0]])
 
 
-@pytest.mark.parametrize("bounds", [spatial._bounds, turning._bounds, planar._bounds])
+@pytest.mark.parametrize("bounds", [spatial._bounds, attitude._bounds, planar._bounds])
 def test_boxes_are_about_the_middle_of_what_they_hold(bounds):
     points = POINTS[:, :2] if bounds is planar._bounds else POINTS
     low, high = bounds(points)
@@ -52,7 +52,11 @@ def test_boxes_are_about_the_middle_of_what_they_hold(bounds):
     np.testing.assert_allclose(low + high, points.min(axis=0) + points.max(axis=0))
     size, longest = high - low, np.ptp(points, axis=0).max()
     assert longest <= size.max() <= 1.04 * longest + 0.11
-    least = {spatial._bounds: longest / 3, turning._bounds: longest, planar._bounds: 0.2 * longest}
+    least = {
+        spatial._bounds: longest / 3,
+        attitude._bounds: longest,
+        planar._bounds: 0.2 * longest,
+    }
     assert size.min() >= least[bounds]
 
 

@@ -9,7 +9,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
-from nh_control.figures import spatial, style, turning
+from nh_control.figures import attitude, spatial, style
 from nh_control.figures.scene import Scene, _axes, bodies_of, scene
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios.visual_model import Pose
@@ -74,7 +74,7 @@ def test_body_axes_begin_in_the_body_and_point_along_it():
 
 
 def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
-    drawn = turning.path(turned)
+    drawn = attitude.path(turned)
     nodes = np.unique(np.linspace(0, len(turned.loop.trajectory), 8).round().astype(int))
     titles = [f"{t:.1f} s" for t in turned.loop.trajectory.times[nodes]]
     assert [axes.get_title() for axes in drawn.axes] == titles
@@ -107,8 +107,8 @@ def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
 
     states, targets = turned.loop.trajectory.states, turned.targets
     assert not any(np.array_equal(x, target) for x in states for target in targets)
-    monkeypatch.setattr(turning, "scene", seen)
-    axes = turning.path(turned).axes[0]
+    monkeypatch.setattr(attitude, "scene", seen)
+    axes = attitude.path(turned).axes[0]
     assert axes.get_xlim() == axes.get_ylim() == (-5.0, 5.0)
     assert axes.get_zlim() == (-4.75, 5.25)
 
@@ -116,7 +116,7 @@ def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
 @pytest.mark.parametrize(("steps", "rows"), [(1, 1), (4, 2), (5, 2)])
 def test_of_a_short_run_every_node_is_seen_in_rows_of_four(turned, steps, rows):
     short = replace(turned.experiment, steps=steps)
-    drawn = turning.path(Result(short, short.run(), None, 0.1))
+    drawn = attitude.path(Result(short, short.run(), None, 0.1))
     places = [axes.get_subplotspec() for axes in drawn.axes]
     assert [(at.rowspan.start, at.colspan.start) for at in places] == [
         divmod(k, 4) for k in range(steps + 1)

@@ -15,9 +15,9 @@ from command import ROOT, nh_control
 from in_process_workers import InProcess
 
 from nh_control.cli import main
-from nh_control.command import arguments, studying
+from nh_control.command import arguments, run_study
 from nh_control.runs import output
-from nh_control.studies import read, run_indices, study_of
+from nh_control.studies import make_study, read, run_indices
 
 TRAPPED = ROOT / "test" / "studies" / "trapped.py"
 SCENARIO = f"{TRAPPED}:SCENARIO"
@@ -47,7 +47,7 @@ def stored(folder):
 
 
 def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketched):
-    monkeypatch.setattr(studying, "_workers", lambda args: InProcess())
+    monkeypatch.setattr(run_study, "_workers", lambda args: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
         f"  m: 0.8:1.2:2\n  integrator: [midpoint, midpoint_left]\n"
@@ -62,7 +62,7 @@ def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketche
     }  # fmt: skip
     numbers = json.loads((folder / output.STATISTICS).read_text())
     assert numbers["failed"]["count"] == 4 and numbers["failures"][0]["runs"] == 4
-    study = study_of(read(tmp_path / "basin.yaml"))
+    study = make_study(read(tmp_path / "basin.yaml"))
     with sqlite3.connect(folder / output.RUNS) as database:
         rows = database.execute(
             'SELECT run, "perturb.angle", m, integrator, final_error, failure FROM runs'
@@ -75,7 +75,7 @@ def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketche
 
 def test_options_say_what_a_file_says(tmp_path):
     def study(*words):
-        return studying._study(arguments.parse(["study", *words]))[0]
+        return run_study._study(arguments.parse(["study", *words]))[0]
 
     file = tmp_path / "s.yaml"
     file.write_text(
@@ -99,7 +99,7 @@ def test_the_study_of_the_readme_can_be_run():
                          re.MULTILINE | re.DOTALL)  # fmt: skip
     import yaml
 
-    study = study_of(yaml.load(text, yaml.BaseLoader))
+    study = make_study(yaml.load(text, yaml.BaseLoader))
     assert study.total > 100
     (run,) = run_indices(study, [study.total // 2])
     assert not run.failure and run.success
@@ -139,7 +139,7 @@ def test_extras_that_are_missing_are_named_before_anything_is_begun(
 
 
 def test_results_are_never_mixed_nor_lost(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(studying, "_conducted", lambda *_: True)  # no runs: what is refused
+    monkeypatch.setattr(run_study, "_run_missing", lambda *_: True)  # no runs: what is refused
     words = (SCENARIO, "--output", "out", "--no-plots", "--vary")
     call(*words, "m=1,2")
     code, _, err = call(*words, "m=1,2,3")
@@ -175,7 +175,7 @@ def trap(folder, angle, how):
 def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
     trap(tmp_path, ANGLES[30], signal.SIGKILL)
     (tmp_path / "study.yaml").write_text(FILE % ANGLES)
-    study = study_of({**read(tmp_path / "study.yaml"), "scenario": f"{tmp_path}/trapped.py"})
+    study = make_study({**read(tmp_path / "study.yaml"), "scenario": f"{tmp_path}/trapped.py"})
     words = ("--workers", "1", "--no-plots", "--json")
     assert nh_control("study", "study.yaml", *words, cwd=tmp_path).returncode == -signal.SIGKILL
     folder = tmp_path / "nh_control_output" / "trapped-study"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.command.identifying import of_robot
+from nh_control.command.identify_parameters import of_robot
 from nh_control.control.identification import (
     NotDetermined,
     _Fit,

@@ -10,7 +10,7 @@ from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios, systems
-from nh_control.figures.scene import look
+from nh_control.figures.scene import visual_scene
 from nh_control.scenarios import (
     car_visual,
     chaotic_quartic_visual,
@@ -52,7 +52,7 @@ N_Q = {"snakeboard": 5, "car": 5, "drive": 5, "sleigh": 3, "disk": 4, "racer": 4
 
 
 def seen(module, parameters, q):
-    return look(module.visual_model(parameters), parameters, np.asarray(q, dtype=float))
+    return visual_scene(module.visual_model(parameters), parameters, np.asarray(q, dtype=float))
 
 
 def turned_about(axis, frame, other):

@@ -17,7 +17,7 @@ from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import my_robot, new
+from nh_control.command import my_robot, new_scenario
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
 
@@ -263,7 +263,7 @@ def test_the_robot_that_new_writes_loses_energy_by_its_friction(interpreted):
 
 
 def test_new_takes_the_name_of_its_file(tmp_path):
-    file = new.write("arm.py", tmp_path)
+    file = new_scenario.write("arm.py", tmp_path)
     assert file == tmp_path / "arm.py" and "ARM = Scenario(" in file.read_text()
 
 

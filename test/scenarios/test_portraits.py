@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
-from nh_control.figures.scene import Scene, look
+from nh_control.figures.scene import Scene, visual_scene
 from nh_control.scenarios.visual_model import Pose
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -82,7 +82,9 @@ def test_portraits(name):
     portrait = portraits.PORTRAITS[name]
     system, configurations = portrait.configurations()
     visual = portrait.visual(system.parameters)
-    scenes = [look(visual, system.parameters, q) for q in configurations[:: portrait.steps // 4]]
+    scenes = [
+        visual_scene(visual, system.parameters, q) for q in configurations[:: portrait.steps // 4]
+    ]
     points = np.vstack([scene.points for scene in scenes])
     assert np.isfinite(points).all() and np.ptp(configurations, axis=0).max() > 0.5
     if name in AXLES or name == "rolling ball":

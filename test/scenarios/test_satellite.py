@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.integrate import solve_ivp
 from transforms3d.quaternions import axangle2quat, qconjugate, qmult, quat2mat
 
-from nh_control.figures import path, spatial, turning
+from nh_control.figures import attitude, gallery, spatial
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import BodyState
@@ -249,9 +249,9 @@ def test_what_turns_in_its_place_is_drawn_side_by_side():
     """Eight snapshots with the run and its ghost, and no empty panels of positions."""
     experiment = Experiment.make(SATELLITE, "slew", duration_s=3.0)
     result = Result(experiment, experiment.run(), None, wall_s=0.1)
-    strip, states = path.path(result), spatial.states(result)
+    strip, states = gallery.path(result), spatial.states(result)
     FigureCanvasAgg(strip).draw()
-    assert len(strip.axes) == turning.SHOWN
+    assert len(strip.axes) == attitude.SHOWN
     titles = [axes.get_title("center") for axes in strip.axes]
     assert titles[0] == "0.0 s" and titles[-1] == "3.0 s"
     for axes in strip.axes:

@@ -19,19 +19,27 @@ from in_process_workers import InProcess
 from nh_control.cli import main
 from nh_control.runs.experiment import Result
 from nh_control.scenarios import fault
-from nh_control.studies import Cluster, Processes, Store, command, conduct, run_indices, study_of
-from nh_control.studies.conducting import LOST, results
+from nh_control.studies import (
+    DaskCluster,
+    ProcessPool,
+    Store,
+    command,
+    make_study,
+    run_indices,
+    run_missing,
+)
 from nh_control.studies.fault_settings import changed, label, with_those_of
-from nh_control.studies.reading import written
-from nh_control.studies.running import METRICS, Bench, Run, metrics_of
-from nh_control.studies.workers import MissingExtra, WorkersLost
+from nh_control.studies.pools import MissingExtra, WorkersLost
+from nh_control.studies.scheduler import WORKER_LOST, results
+from nh_control.studies.study_file import to_yaml
+from nh_control.studies.worker import METRICS, Run, Worker, metrics_of
 
 FOLDER = Path(__file__).parent
 ANGLES = [round(0.01 * i, 2) for i in range(40)]
 
 
 def pendulum(**keys):
-    return study_of({"scenario": f"{FOLDER}/trapped.py:SCENARIO", **keys})
+    return make_study({"scenario": f"{FOLDER}/trapped.py:SCENARIO", **keys})
 
 
 @pytest.fixture
@@ -42,7 +50,7 @@ def trap(tmp_path):
     def make(angles=ANGLES, **trap):
         if trap:
             (tmp_path / "trap.json").write_text(json.dumps(trap))
-        return study_of(
+        return make_study(
             {
                 "scenario": f"{tmp_path}/trapped.py:SCENARIO",
                 "vary": {"perturb.angle": ",".join(map(str, angles))},
@@ -53,11 +61,11 @@ def trap(tmp_path):
     return make
 
 
-def conducted(study, folder, workers, **how):
+def run_all(study, folder, workers, **how):
     """The columns of all runs, and whether they are all there."""
     folder.mkdir(exist_ok=True)
     with Store.make(folder, study) as store, workers:
-        complete = conduct(store, workers, **how)
+        complete = run_missing(store, workers, **how)
         return store.columns(), complete
 
 
@@ -98,7 +106,7 @@ def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, ca
 
 
 def test_parameters_of_several_numbers_and_robots_have_commands():
-    study = study_of(
+    study = make_study(
         {
             "scenario": "quadrotor_payload",
             "vary": {"lengths.1": "0.7,0.9"},
@@ -120,9 +128,9 @@ def test_what_a_scenario_monitors_is_a_metric_if_it_is_asked_for():
         "vary": {"perturb.attitude": "0.1,0.2"},
         "set": {"duration": "0.4"},
     }
-    plain, asked = study_of(keys), study_of({**keys, "monitor": "true"})
+    plain, asked = make_study(keys), make_study({**keys, "monitor": "true"})
     assert list(metrics_of(asked)) == [*metrics_of(plain), "least_speed_margin"]
-    (run,), bench = run_indices(asked, [1]), Bench(asked)
+    (run,), bench = run_indices(asked, [1]), Worker(asked)
     experiment = bench.experiment(asked.values(1))
     result = Result(experiment, experiment.run(), None, 0.0)
     assert run.metrics[:-1] == run_indices(plain, [1])[0].metrics
@@ -133,7 +141,7 @@ def test_what_a_scenario_monitors_is_a_metric_if_it_is_asked_for():
 
 
 def read_again(study):
-    return study_of(yaml.load(written(study), yaml.BaseLoader))
+    return make_study(yaml.load(to_yaml(study), yaml.BaseLoader))
 
 
 def test_faults_have_names_like_other_settings():
@@ -197,7 +205,7 @@ def test_a_run_that_fails_is_a_row_with_its_reason(trap):
 def test_a_number_that_is_not_finite_fails_the_run(trap, monkeypatch):
     endless = replace(METRICS["energy_error"], of=lambda result: np.inf)
     monkeypatch.setitem(METRICS, "energy_error", endless)
-    run = Bench(trap()).run(0)
+    run = Worker(trap()).run(0)
     assert "not finite" in run.failure and not run.success
     assert np.isnan(run.metrics).all()
 
@@ -205,7 +213,7 @@ def test_a_number_that_is_not_finite_fails_the_run(trap, monkeypatch):
 @pytest.mark.slow
 def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
     study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
-    columns, complete = conducted(study, tmp_path / "out", Processes(2))
+    columns, complete = run_all(study, tmp_path / "out", ProcessPool(2))
     assert not (tmp_path / "trap.json").exists()
     assert complete and columns["run"].tolist() == list(range(40))
     assert set(columns["failure"]) == {""}
@@ -227,7 +235,7 @@ class Dying(InProcess):
         future.deadly = bool(self.deadly & set(indices))
         return future
 
-    def ended(self, futures):
+    def wait_any(self, futures):
         if self.times and any(future.deadly for future in futures):
             self.times -= 1
             for future in futures:
@@ -235,28 +243,28 @@ class Dying(InProcess):
             return futures
         return futures[:1]
 
-    def lost(self, error):
+    def is_worker_lost(self, error):
         return isinstance(error, BrokenPipeError)
 
 
 def test_a_run_that_kills_every_worker_is_found_out(tmp_path, trap):
-    columns, complete = conducted(trap(), tmp_path / "out", Dying({7, 23}))
+    columns, complete = run_all(trap(), tmp_path / "out", Dying({7, 23}))
     assert complete and columns["run"].tolist() == list(range(40))
-    assert columns["failure"].tolist() == [LOST if i in (7, 23) else "" for i in range(40)]
+    assert columns["failure"].tolist() == [WORKER_LOST if i in (7, 23) else "" for i in range(40)]
 
 
 def test_a_worker_that_dies_once_is_no_failure(tmp_path, trap):
     workers = Dying({7}, times=1)
-    columns, complete = conducted(trap(), tmp_path / "out", workers)
+    columns, complete = run_all(trap(), tmp_path / "out", workers)
     assert complete and columns["run"].tolist() == list(range(40))
     assert set(columns["failure"]) == {""}
     assert [7] in workers.tasks, "made again by itself"
 
 
 def test_a_run_is_given_up_when_it_ends_its_process_twice_alone(tmp_path, trap):
-    columns, complete = conducted(trap(), tmp_path / "out", Dying({7}, times=2))
+    columns, complete = run_all(trap(), tmp_path / "out", Dying({7}, times=2))
     assert complete and set(columns["failure"]) == {""}
-    columns, _ = conducted(trap(), tmp_path / "again", Dying({7}, times=3))
+    columns, _ = run_all(trap(), tmp_path / "again", Dying({7}, times=3))
     assert np.flatnonzero(columns["failure"] != "").tolist() == [7]
 
 
@@ -289,12 +297,12 @@ def test_no_run_is_written_twice_nor_by_two(tmp_path, trap):
 
 def test_stopping_and_going_on_in_one_process(tmp_path, trap):
     study, told = trap(angles=np.linspace(0, 1, 400)), []
-    columns, complete = conducted(
+    columns, complete = run_all(
         study, tmp_path / "out", InProcess(), progress=told.append, stop=lambda: len(told) >= 5
     )
     assert not complete and 5 <= len(columns["run"]) < 400
     before = len(told)
-    columns, complete = conducted(study, tmp_path / "out", InProcess(), progress=told.append)
+    columns, complete = run_all(study, tmp_path / "out", InProcess(), progress=told.append)
     assert complete and told == [*range(1, before + 1), *range(before + 1, 401)]
 
 
@@ -309,11 +317,11 @@ def test_a_study_that_is_stopped_when_all_is_done_is_done(tmp_path):
             return future
 
     study, told = pendulum(vary={"m": "1,2"}), []
-    columns, complete = conducted(
+    columns, complete = run_all(
         study, tmp_path / "out", Made(), progress=told.append, stop=lambda: len(told) == 2
     )
     assert complete and columns["run"].tolist() == [0, 1]
-    assert conducted(study, tmp_path / "out", Made(), stop=lambda: True)[1]
+    assert run_all(study, tmp_path / "out", Made(), stop=lambda: True)[1]
 
 
 def test_another_study_is_not_mixed_in(tmp_path):
@@ -324,7 +332,7 @@ def test_another_study_is_not_mixed_in(tmp_path):
 
 
 def test_columns_whose_names_differ_in_capitals_only(tmp_path):
-    study = study_of({"scenario": "car", "vary": {"l": "0.5,0.6", "I": "1,2"}})
+    study = make_study({"scenario": "car", "vary": {"l": "0.5,0.6", "I": "1,2"}})
     with Store.make(tmp_path, study) as store:
         assert store.names[2:4] == ("l", "I")
     from nh_control.studies.store import _distinct
@@ -335,14 +343,14 @@ def test_columns_whose_names_differ_in_capitals_only(tmp_path):
 def test_dask_that_is_missing_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"pip install 'nh_control\[dask\]'"):
-        Cluster("local")
+        DaskCluster("local")
 
 
 @pytest.mark.slow
 def test_dask_loses_nothing_with_a_worker(tmp_path, trap):
     pytest.importorskip("distributed")
     study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
-    columns, complete = conducted(study, tmp_path / "out", Cluster("local", 2))
+    columns, complete = run_all(study, tmp_path / "out", DaskCluster("local", 2))
     assert not (tmp_path / "trap.json").exists()
     assert complete and columns["run"].tolist() == list(range(40))
     runs = run_indices(study, range(40))

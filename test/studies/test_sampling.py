@@ -8,7 +8,7 @@ import yaml
 
 from nh_control.scenarios import UnknownName
 from nh_control.studies import Study, variation
-from nh_control.studies.reading import KEYS, differences, read, study_of, written
+from nh_control.studies.study_file import KEYS, differences, make_study, read, to_yaml
 from nh_control.studies.variation import parse
 
 RANGES = {"perturb.angle": "-0.5:0.5", "m": "log:0.1:10", "l": "normal:1:0.1"}
@@ -16,7 +16,7 @@ DRAWN = ["monte_carlo", "latin_hypercube", "sobol", "saltelli"]
 
 
 def study(**keys):
-    return study_of({"scenario": "pendulum_swing_up", **keys})
+    return make_study({"scenario": "pendulum_swing_up", **keys})
 
 
 def points(one):
@@ -153,8 +153,8 @@ def test_a_file_reads_as_it_was_written(tmp_path):
         seeds="3",
         sampling="latin_hypercube",
     )
-    (tmp_path / "study.yaml").write_text(written(one))
-    again = study_of(read(tmp_path / "study.yaml"))
+    (tmp_path / "study.yaml").write_text(to_yaml(one))
+    again = make_study(read(tmp_path / "study.yaml"))
     assert again == one and not differences(one, again)
     assert [again.values(i) for i in range(12)] == [one.values(i) for i in range(12)]
 
@@ -174,7 +174,7 @@ def test_all_that_a_study_is_made_of_is_written():
         (("duration", 1.5), ("integral", True)),
         ("x:noise:1", "y:noise:2"), ("noise=1", "bias=2"), "sobol", 4, 3, 2, 0.2, True,
     )  # fmt: skip
-    assert yaml.safe_load(written(one)) == written_ and set(written_) == set(KEYS)
+    assert yaml.safe_load(to_yaml(one)) == written_ and set(written_) == set(KEYS)
     assert differences(one, replace(one, disturb=("x:noise:1",))).startswith("disturb: ")
 
 
@@ -182,7 +182,7 @@ def test_yaml_takes_nothing_for_a_time_of_the_day(tmp_path):
     """YAML 1.1 reads 1:30 as 90 and `on` as true; here everything is what is written."""
     file = tmp_path / "s.yaml"
     file.write_text("scenario: pendulum_swing_up\nvary: {m: 1:30, l: [1, 2]}\nseeds: 2\n")
-    vary = study_of(read(file)).vary
+    vary = make_study(read(file)).vary
     assert [str(v) for v in vary] == ["1.0:30.0", "1,2"]
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from nh_control.figures import study as figures
-from nh_control.studies import study_of
-from nh_control.studies.running import METRICS
+from nh_control.studies import make_study
 from nh_control.studies.statistics import association, share, spread, statistics
 from nh_control.studies.variation import parse
+from nh_control.studies.worker import METRICS
 
 RNG = np.random.default_rng(0)
 
@@ -30,7 +30,7 @@ def made(study, error, failure=None):
 
 
 def pendulum(**keys):
-    return study_of({"scenario": "pendulum_swing_up", **keys})
+    return make_study({"scenario": "pendulum_swing_up", **keys})
 
 
 def test_wilsons_interval():

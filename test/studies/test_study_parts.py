@@ -20,40 +20,40 @@ from nh_control.command import study_report
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs.experiment import Experiment
 from nh_control.studies import (
-    Cluster,
-    Processes,
+    DaskCluster,
+    ProcessPool,
     Store,
     command,
-    dask_worker,
-    study_of,
-    workers,
+    dask_preload,
+    make_study,
+    pools,
 )
-from nh_control.studies import reading as reading_module
 from nh_control.studies import sampling as sampling_module
 from nh_control.studies import settings as settings_module
 from nh_control.studies import study as study_module
-from nh_control.studies.conducting import _lost, _Tasks
-from nh_control.studies.reading import differences
-from nh_control.studies.running import METRICS, Bench, Run
+from nh_control.studies import study_file as reading_module
 from nh_control.studies.sampling import SAMPLINGS
+from nh_control.studies.scheduler import _failed_run, _TaskQueue
 from nh_control.studies.settings import OPTIONS, Settings, _together
 from nh_control.studies.statistics import CONFIDENCE
 from nh_control.studies.study import Study
+from nh_control.studies.study_file import differences
 from nh_control.studies.variation import parse, value
+from nh_control.studies.worker import METRICS, Run, Worker
 
 SWING = scenarios.get("pendulum_swing_up")
 
 
 def pendulum(**keys):
-    return study_of({"scenario": "pendulum_swing_up", **keys})
+    return make_study({"scenario": "pendulum_swing_up", **keys})
 
 
 # --- what varies ---------------------------------------------------------------------------------
 
 
 def test_a_normal_distribution_has_a_value_for_every_fraction():
-    assert np.isfinite(parse("a", "normal:1:0.1").at(0.0))
-    assert parse("a", "normal:1:0.1").at(0.5) == 1.0
+    assert np.isfinite(parse("a", "normal:1:0.1").quantile(0.0))
+    assert parse("a", "normal:1:0.1").quantile(0.5) == 1.0
 
 
 def test_values_are_what_they_are_written_as():
@@ -100,7 +100,7 @@ def test_robots_are_found_again_with_their_file_and_their_base(monkeypatch):
         Study(origin, (parse("m", "1,2"),)).load()
     assert reading_module.scenarios is study_module.scenarios
     with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating'\)"):
-        study_of(dict(origin))
+        make_study(dict(origin))
 
 
 def test_all_keys_in_which_studies_differ_are_told():
@@ -211,7 +211,7 @@ def test_what_a_run_comes_down_to():
 @pytest.fixture
 def trapped():
     """A study of three angles with seeds."""
-    return study_of(
+    return make_study(
         {
             "scenario": f"{Path(__file__).parent}/trapped.py:SCENARIO",
             "vary": {"perturb.angle": "0,0.1,0.2"},
@@ -230,7 +230,7 @@ def test_metrics_have_units_and_the_tables_their_confidence():
 
 
 def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
-    bench = Bench(trapped)
+    bench = Worker(trapped)
     run = bench.run(3)
     assert (run.index, run.values, run.seed) == (3, (0.1,), 1) and 0.0 < run.wall_s < 60.0
     experiment = bench.experiment(trapped.values(3))
@@ -239,13 +239,13 @@ def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
 
 
 def test_an_error_that_is_just_allowed_is_a_success(trapped):
-    run = Bench(trapped).run(3)
+    run = Worker(trapped).run(3)
     for success, expected in ((run.metrics[0], True), (0.999 * run.metrics[0], False)):
-        assert Bench(replace(trapped, success=success)).run(3).success is expected
+        assert Worker(replace(trapped, success=success)).run(3).success is expected
 
 
 def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
-    bench, made = Bench(trapped), Experiment.run
+    bench, made = Worker(trapped), Experiment.run
     failure = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
 
     def short(self, *how):
@@ -263,11 +263,11 @@ def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
 def test_a_setting_that_is_refused_fails_the_run(trapped):
     values = {**trapped.values(0), "m": -1.0}
     with pytest.raises(ValueError, match="m must be positive"):
-        Bench(trapped).experiment(values)
+        Worker(trapped).experiment(values)
 
 
 def test_a_run_whose_process_was_lost_is_a_row_like_others(trapped):
-    lost = _lost(trapped, 5)
+    lost = _failed_run(trapped, 5)
     assert (lost.index, lost.values, lost.seed, lost.success) == (5, (0.2,), 1, False)
     assert len(lost.metrics) == len(METRICS) and np.isnan(lost.metrics).all()
 
@@ -313,16 +313,16 @@ def test_rows_come_back_by_their_numbers_with_what_is_not_there(tmp_path):
 
 
 def test_tasks_grow_to_half_a_second_of_runs_and_not_at_once():
-    tasks, sizes = _Tasks(iter(range(10**6))), []
+    tasks, sizes = _TaskQueue(iter(range(10**6))), []
     for wall_s in (*5 * [2**-9], 2**-16, 2**-16, 2**-3, 2**3):
         chunk = tasks.next()
         sizes.append(len(chunk))
-        tasks.learned([SimpleNamespace(wall_s=wall_s)] * len(chunk))
+        tasks.record([SimpleNamespace(wall_s=wall_s)] * len(chunk))
     assert sizes == [1, 4, 16, 64, 256, 256, 1024, 2000, 4] and len(tasks.next()) == 1
 
 
 def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
-    tasks = _Tasks(iter(range(5)))
+    tasks = _TaskQueue(iter(range(5)))
     assert tasks.room(4) == 12
     assert tasks.give_back([7, 8], alone=True) == [] and tasks.room(4) == 1
     for suspect in ([7], [8]):
@@ -334,12 +334,12 @@ def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
 
 
 def test_there_is_a_process_for_every_core_unless_it_is_said():
-    assert Processes().count == (os.cpu_count() or 1) and Processes(3).count == 3
+    assert ProcessPool().count == (os.cpu_count() or 1) and ProcessPool(3).count == 3
 
 
 def test_who_ends_a_study_does_not_wait_for_tasks_that_are_not_begun():
     told = []
-    with Processes(1) as pool:
+    with ProcessPool(1) as pool:
         pool._pool = SimpleNamespace(shutdown=lambda **how: told.append(how))
     assert told == [{"cancel_futures": True}]
 
@@ -347,7 +347,7 @@ def test_who_ends_a_study_does_not_wait_for_tasks_that_are_not_begun():
 def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    pool, seen = Processes(1), []
+    pool, seen = ProcessPool(1), []
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
     monkeypatch.setattr(
         pool._pool, "submit", lambda *_: seen.append([os.environ.get(name) for name in names])
@@ -360,26 +360,26 @@ def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
 def test_a_process_leaves_ctrl_c_to_its_parent_and_ends_with_it(monkeypatch):
     ended, watched = [], []
     parent = SimpleNamespace(join=lambda: ended.append("parent"))
-    monkeypatch.setattr(workers, "parent_process", lambda: parent)
-    monkeypatch.setattr(workers.os, "_exit", ended.append)
-    workers._end_with_parent()
+    monkeypatch.setattr(pools, "parent_process", lambda: parent)
+    monkeypatch.setattr(pools.os, "_exit", ended.append)
+    pools._end_with_parent()
     assert ended == ["parent", 1]
     thread = SimpleNamespace(start=lambda: watched.append("started"))
     monkeypatch.setattr(
-        workers.threading,
+        pools.threading,
         "Thread",
         lambda target, daemon: watched.append((target, daemon)) or thread,
     )
-    for begin in (workers._begin, lambda: dask_worker.dask_setup(None)):
+    for begin in (pools._begin, lambda: dask_preload.dask_setup(None)):
         before = signal.getsignal(signal.SIGINT)
         try:
             begin()
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         finally:
             signal.signal(signal.SIGINT, before)
-    assert watched == [(workers._end_with_parent, True), "started"]
-    monkeypatch.setattr(workers, "parent_process", lambda: None)
-    workers._end_with_parent()
+    assert watched == [(pools._end_with_parent, True), "started"]
+    monkeypatch.setattr(pools, "parent_process", lambda: None)
+    pools._end_with_parent()
     assert ended == ["parent", 1]
 
 
@@ -387,25 +387,29 @@ def test_every_library_of_linear_algebra_has_one_thread(monkeypatch):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     for name in names:
         monkeypatch.delenv(name, raising=False)
-    with workers._one_thread_each():
+    with pools._one_thread_each():
         assert [os.environ[name] for name in names] == ["1"] * 3
     assert not set(names) & set(os.environ)
 
 
 def test_a_pool_that_broke_has_another_in_its_place_and_all_its_tasks_are_lost():
-    pool, broken = Processes(1), BrokenProcessPool("gone")
+    pool, broken = ProcessPool(1), BrokenProcessPool("gone")
     old, first, second = pool._pool, Future(), Future()
     first.set_exception(broken)
     late = threading.Timer(0.05, lambda: second.set_exception(broken))
     late.start()
-    assert pool.ended([first, second]) == [first, second]
-    assert pool._pool is not old and pool.lost(broken) and not pool.lost(ValueError())
+    assert pool.wait_any([first, second]) == [first, second]
+    assert (
+        pool._pool is not old
+        and pool.is_worker_lost(broken)
+        and not pool.is_worker_lost(ValueError())
+    )
 
     def refuse(*_):
         raise broken
 
     pool._pool.submit = refuse
-    assert pool.lost(pool.submit(None, [0]).exception())
+    assert pool.is_worker_lost(pool.submit(None, [0]).exception())
 
 
 class Dask:
@@ -442,12 +446,12 @@ def dask(monkeypatch):
     dask = Dask()
     dask.now = 100.0
     monkeypatch.setitem(sys.modules, "distributed", dask)
-    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: dask.now))
+    monkeypatch.setattr(pools, "time", SimpleNamespace(monotonic=lambda: dask.now))
     return dask
 
 
 def test_a_cluster_is_asked_for_its_size_every_two_seconds(dask):
-    cluster = Cluster("tcp://host:8786")
+    cluster = DaskCluster("tcp://host:8786")
     assert cluster.count == 1 and cluster.count == 1 and dask.asked == 1
     dask.threads = {"a": 2, "b": 3}
     dask.now += 2.1
@@ -455,25 +459,27 @@ def test_a_cluster_is_asked_for_its_size_every_two_seconds(dask):
 
 
 def test_a_cluster_ends_with_the_study_where_it_was_begun_for_it(dask):
-    with Cluster("tcp://host:8786"):
+    with DaskCluster("tcp://host:8786"):
         pass
     assert dask.closed == ["client"] and not dask.began
-    with Cluster("local", 3):
+    with DaskCluster("local", 3):
         pass
     assert dask.closed == ["client", "client", "cluster"] and dask.began == [3]
 
 
 def test_tasks_of_a_cluster_end_or_do_not_or_are_gone_with_it(dask):
-    cluster = Cluster("tcp://host:8786")
+    cluster = DaskCluster("tcp://host:8786")
     futures = [SimpleNamespace(done=lambda: done) for done in (True, False)]
     futures[0].done, futures[1].done = (lambda: True), (lambda: False)
-    assert cluster.ended(futures) == futures[:1]
+    assert cluster.wait_any(futures) == futures[:1]
     dask.ends = TimeoutError()
-    assert cluster.ended(futures) == []
+    assert cluster.wait_any(futures) == []
     dask.ends = CancelledError()
-    with pytest.raises(workers.WorkersLost, match="scheduler at tcp://host:8786 is gone"):
-        cluster.ended(futures)
-    assert cluster.lost(dask.scheduler.KilledWorker()) and not cluster.lost(ValueError())
+    with pytest.raises(pools.WorkersLost, match="scheduler at tcp://host:8786 is gone"):
+        cluster.wait_any(futures)
+    assert cluster.is_worker_lost(dask.scheduler.KilledWorker()) and not cluster.is_worker_lost(
+        ValueError()
+    )
 
 
 # --- tables --------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def read(path: str | Path) -> dict[str, Any]:
     return data
 
 
-def study_of(data: Mapping[str, Any]) -> Study:
+def make_study(data: Mapping[str, Any]) -> Study:
     """The study of the texts by KEYS; without a sampling it is a grid where all ranges have a
     count, else Monte Carlo.
 
@@ -72,7 +72,7 @@ def study_of(data: Mapping[str, Any]) -> Study:
     return study
 
 
-def written(study: Study) -> str:
+def to_yaml(study: Study) -> str:
     """The study as YAML that `read` reads."""
     data: dict[str, Any] = {
         **dict(study.scenario),
@@ -89,7 +89,7 @@ def written(study: Study) -> str:
 
 def differences(ours: Study, theirs: Study) -> str:
     """What two studies disagree in, by keys; "" where they are the same."""
-    texts = [yaml.load(written(study), yaml.BaseLoader) for study in (ours, theirs)]
+    texts = [yaml.load(to_yaml(study), yaml.BaseLoader) for study in (ours, theirs)]
     return "; ".join(
         f"{key}: {texts[0].get(key, 'none')} here, {texts[1].get(key, 'none')} there"
         for key in KEYS

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from typing import Any
 
-from nh_control.studies import dask_worker
-from nh_control.studies.running import run_indices
+from nh_control.studies import dask_preload
 from nh_control.studies.study import Study
+from nh_control.studies.worker import run_indices
 
 POLL_S, REFRESH_S = 0.2, 2.0
 """How often it is asked whether to stop, and how many workers a cluster has."""
@@ -40,10 +40,10 @@ class WorkersLost(RuntimeError):
     """There is nobody left to make runs."""
 
 
-class Workers(ABC):
+class WorkerPool(ABC):
     """What makes runs, in tasks; a context."""
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> WorkerPool:
         return self
 
     @abstractmethod
@@ -60,17 +60,17 @@ class Workers(ABC):
         """The future of these runs, with `result()` and `exception()`."""
 
     @abstractmethod
-    def ended(self, futures: Sequence[Any]) -> Sequence[Any]:
+    def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
         """Those that have ended, as soon as there is one or POLL_S have passed; raises WorkersLost
         where none can end any more.
         """
 
     @abstractmethod
-    def lost(self, error: BaseException | None) -> bool:
+    def is_worker_lost(self, error: BaseException | None) -> bool:
         """Whether that is how a task ends with its worker; others have its place then."""
 
 
-class Processes(Workers):
+class ProcessPool(WorkerPool):
     """`count` processes of this machine."""
 
     def __init__(self, count: int = 0):
@@ -96,16 +96,16 @@ class Processes(Workers):
             failed.set_exception(error)
             return failed
 
-    def ended(self, futures: Sequence[Future]) -> Sequence[Future]:
+    def wait_any(self, futures: Sequence[Future]) -> Sequence[Future]:
         """As promised; a lost process takes all tasks with it, and a new pool its place."""
         done = wait(futures, POLL_S, FIRST_COMPLETED).done
-        if any(self.lost(future.exception()) for future in done):
+        if any(self.is_worker_lost(future.exception()) for future in done):
             done = wait(futures).done
             self._pool.shutdown()
             self._pool = self._started()
         return [future for future in futures if future in done]
 
-    def lost(self, error: BaseException | None) -> bool:
+    def is_worker_lost(self, error: BaseException | None) -> bool:
         return isinstance(error, BrokenProcessPool)
 
 
@@ -133,7 +133,7 @@ def _one_thread_each() -> Iterator[None]:
             del os.environ[name]
 
 
-class Cluster(Workers):
+class DaskCluster(WorkerPool):
     """The workers of the Dask scheduler at an address such as tcp://host:8786, or of one that is
     started on this machine with `count` of them.
 
@@ -150,7 +150,7 @@ class Cluster(Workers):
         self._own = None
         if address == LOCAL:  # whose workers are in the terminal's reach
             self._own = distributed.LocalCluster(
-                preload=dask_worker.__name__,
+                preload=dask_preload.__name__,
                 n_workers=count or os.cpu_count() or 1,
                 threads_per_worker=1,
                 dashboard_address=":0",
@@ -174,7 +174,7 @@ class Cluster(Workers):
     def submit(self, study: Study, indices: Sequence[int]) -> Any:
         return self._client.submit(run_indices, study, indices, pure=False)
 
-    def ended(self, futures: Sequence[Any]) -> Sequence[Any]:
+    def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
         try:
             self._distributed.wait(futures, POLL_S, "FIRST_COMPLETED")
         except TimeoutError:
@@ -183,5 +183,5 @@ class Cluster(Workers):
             raise WorkersLost(f"the scheduler at {self._address} is gone") from error
         return [future for future in futures if future.done()]
 
-    def lost(self, error: BaseException | None) -> bool:
+    def is_worker_lost(self, error: BaseException | None) -> bool:
         return isinstance(error, self._distributed.scheduler.KilledWorker)

@@ -12,13 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.running import usage_errors
-from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError
+from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
     from nh_control.studies import Store, Study
-    from nh_control.studies.workers import Workers
+    from nh_control.studies.pools import WorkerPool
 
 TEXTS = ("urdf", "base", "sampling", "points", "seeds", "seed", "success", "monitor")
 """Options that are keys of a study's file as well."""
@@ -123,7 +122,7 @@ def run(args: Namespace) -> int:
             store = Store.make(folder, study)
         try:
             with _going_on(folder), usage_errors(), store:
-                done = _conducted(store, args, progress)
+                done = _run_missing(store, args, progress)
                 numbers, files = _saved(store, args, progress)
         except WorkersLost as lost:
             print(f"{PROGRAM}: error: {lost}", file=sys.stderr)
@@ -152,7 +151,7 @@ def _print_command(study: Study, index: int) -> int:
 
 def _refuse(args: Namespace) -> None:
     """Raise UsageError for what cannot be done, before anything is begun."""
-    from nh_control.studies.workers import LOCAL, MissingExtra
+    from nh_control.studies.pools import LOCAL, MissingExtra
 
     if args.parquet and find_spec("pyarrow") is None:
         raise UsageError(str(MissingExtra("pyarrow", "study", "--parquet")))
@@ -168,18 +167,18 @@ def _refuse(args: Namespace) -> None:
 def _study(args: Namespace) -> tuple[Study, Path | None]:
     """The study that is asked for, and its folder where it goes on in one."""
     from nh_control.runs.output import STUDY
-    from nh_control.studies import Store, read, study_of
+    from nh_control.studies import Store, make_study, read
 
     with usage_errors():
         folder = Path(args.what)
         if folder.is_dir():
-            if not Store.begun(folder):
+            if not Store.exists(folder):
                 raise UsageError(f"{folder} has no study: there is no {STUDY}")
             begun = read(folder / STUDY)
-            return study_of(_merged(begun, args)), folder
+            return make_study(_merged(begun, args)), folder
         is_file = folder.suffix in (".yaml", ".yml")
         data = read(folder) if is_file else {"scenario": args.what}
-        return study_of(_merged(data, args)), None
+        return make_study(_merged(data, args)), None
 
 
 def _merged(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
@@ -197,21 +196,21 @@ def _folder(args: Namespace, study: Study) -> Path:
     from nh_control.runs import output
     from nh_control.studies import Store
 
-    if args.output and not args.overwrite and Store.begun(Path(args.output)):
+    if args.output and not args.overwrite and Store.exists(Path(args.output)):
         return Path(args.output)
     name = f"{study.settings.scenario.name}-study"
     return output.folder(name, args.output, args.overwrite)
 
 
-def _conducted(store: Store, args: Namespace, progress: Progress) -> bool:
-    from nh_control.studies import conduct
+def _run_missing(store: Store, args: Namespace, progress: Progress) -> bool:
+    from nh_control.studies import run_missing
 
     total = store.study.total
     if len(store) == total:
         return True
     progress.phase("starting workers")
     with _workers(args) as workers, args.interruption.waiting():
-        return conduct(
+        return run_missing(
             store,
             workers,
             progress.steps(f"running {total} of {store.study.settings.scenario.name}", total),
@@ -219,10 +218,12 @@ def _conducted(store: Store, args: Namespace, progress: Progress) -> bool:
         )
 
 
-def _workers(args: Namespace) -> Workers:
-    from nh_control.studies import Cluster, Processes
+def _workers(args: Namespace) -> WorkerPool:
+    from nh_control.studies import DaskCluster, ProcessPool
 
-    return Cluster(args.scheduler, args.workers) if args.scheduler else Processes(args.workers)
+    return (
+        DaskCluster(args.scheduler, args.workers) if args.scheduler else ProcessPool(args.workers)
+    )
 
 
 def _saved(

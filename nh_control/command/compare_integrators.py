@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.running import find, usage_errors
+from nh_control.command.usage import find_scenario, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.integrators import Integrator
@@ -83,7 +83,7 @@ def _integrators(args: Namespace) -> int:
 
     rows: list[MethodRow] = [MethodRow(one) for one in INTEGRATORS.values()]
     if args.scenario:
-        scenario = find(args.scenario)
+        scenario = find_scenario(args.scenario)
         with usage_errors(scenario.file):
             motion = motion_of(scenario)
         rows = list(_watched(method_table(INTEGRATORS, motion, args.step), len(rows)))
@@ -152,7 +152,7 @@ def _compare(args: Namespace) -> int:
     from nh_control.runs.motion import motion_of
     from nh_control.runs.output import folder
 
-    scenario = find(args.scenario)
+    scenario = find_scenario(args.scenario)
     with usage_errors(scenario.file):
         motion = motion_of(scenario, args.duration, args.reference)
         chosen = _chosen(args.methods, INTEGRATORS)

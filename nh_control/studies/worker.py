@@ -109,14 +109,14 @@ def run_indices(study: Study, indices: Sequence[int]) -> list[Run]:
     machine. One that fails says why; raises only what keeps all runs from being made.
     """
     with _one_at_a_time:  # compiled functions share buffers, and a Dask worker may have threads
-        bench = _bench(study)
+        bench = _worker(study)
         return [bench.run(index) for index in indices]
 
 
 _one_at_a_time = threading.Lock()
 
 
-class Bench:
+class Worker:
     """A study's scenario, with the trackers and plants of the last runs: another run with other
     parameters, errors, disturbances and seeds builds and compiles nothing.
     """
@@ -211,8 +211,8 @@ class Bench:
 
 
 @lru_cache(maxsize=2)
-def _bench(study: Study) -> Bench:
-    return Bench(study)
+def _worker(study: Study) -> Worker:
+    return Worker(study)
 
 
 def command(study: Study, index: int) -> str:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nh_control.command.running import find, usage_errors
-from nh_control.command.usage import FAILED, PROGRAM, UsageError
+from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.runs.measurements import Measurements
@@ -96,7 +95,7 @@ def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
     """Scenario, model and measurements of a robot's recording."""
     from nh_control.runs import measurements, stored
 
-    scenario = find(args.scenario, args.urdf, args.base)
+    scenario = find_scenario(args.scenario, args.urdf, args.base)
     model = scenario.model(args.integrator, args.step)
     return scenario, model, measurements.read(stored.recording(Path(args.run)), scenario, model)
 

@@ -19,7 +19,7 @@ SHOWN, COLUMNS = 8, 4
 VIEW = {"elev": 22, "azim": -55}
 
 
-def turns(run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> bool:
+def only_rotates(run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> bool:
     """Whether nothing leaves its place on the tracks (N + 1, 3) of run and reference."""
     return not any(np.ptp(track, axis=0).any() for track in (*run.values(), *target.values()))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nh_control.command.replaying import add_recording, measured, readable, stored_run
+from nh_control.command.replay_run import add_recording, measured, readable, stored_run
 from nh_control.command.usage import UsageError
 
 if TYPE_CHECKING:

@@ -8,40 +8,14 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError
-from nh_control.scenarios import Scenario
+from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
     from nh_control.runs.experiment import Experiment, Result
-
-
-def find(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
-    """The scenario of that name, file or module; raises UsageError."""
-    from nh_control import scenarios
-
-    with usage_errors():
-        return scenarios.get(name, urdf, base)
-
-
-@contextmanager
-def usage_errors(file: str = "") -> Iterator[None]:
-    """What cannot be used, or cannot be prepared, is a UsageError; an error in the user's `file`
-    says where in it.
-    """
-    from nh_control.discrete.results import StepFailed
-    from nh_control.scenarios.user_code import located
-
-    try:
-        with located(file):
-            yield
-    except (ValueError, OSError, StepFailed) as error:
-        raise UsageError(str(error)) from error
 
 
 def simulate(args: Namespace) -> int:

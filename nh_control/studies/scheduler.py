@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from nh_control.studies.running import FAILED, Run, metrics_of
+from nh_control.studies.pools import WorkerPool, WorkersLost
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
-from nh_control.studies.workers import Workers, WorkersLost
+from nh_control.studies.worker import FAILED, Run, metrics_of
 
 TASK_S, LARGEST = 0.5, 2000
 """How long the runs of one task should take, and how many they are at most: so long that handing
@@ -20,12 +20,12 @@ them out costs nothing beside, so short that little is lost with a worker.
 """
 AHEAD = 3
 """Tasks in hand for every worker, so that none waits."""
-LOST = "its process ended without a word, twice with nothing else in hand"
+WORKER_LOST = "its process ended without a word, twice with nothing else in hand"
 
 
-def conduct(
+def run_missing(
     store: Store,
-    workers: Workers,
+    workers: WorkerPool,
     progress: Callable[[int], None] = lambda done: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
@@ -45,10 +45,10 @@ def conduct(
 
 
 def results(
-    study: Study, indices: Iterator[int], workers: Workers, stop: Callable[[], bool]
+    study: Study, indices: Iterator[int], workers: WorkerPool, stop: Callable[[], bool]
 ) -> Iterator[list[Run]]:
     """The runs of these indices as they come, each one once; no new ones after `stop()`."""
-    tasks = _Tasks(indices)
+    tasks = _TaskQueue(indices)
     pending: dict[Any, list[int]] = {}
     while True:
         room = 0 if stop() else tasks.room(workers.count) - len(pending)
@@ -58,18 +58,18 @@ def results(
         if not pending:
             return
         alone = len(pending) == 1
-        for future in workers.ended(list(pending)):
+        for future in workers.wait_any(list(pending)):
             chunk = pending.pop(future)
-            if workers.lost(error := future.exception()):
+            if workers.is_worker_lost(error := future.exception()):
                 if failed := tasks.give_back(chunk, alone):
-                    yield [_lost(study, index) for index in failed]
+                    yield [_failed_run(study, index) for index in failed]
             elif error is not None:
                 raise error
             else:
-                yield tasks.learned(future.result())
+                yield tasks.record(future.result())
 
 
-class _Tasks:
+class _TaskQueue:
     """Indices in tasks that take TASK_S by what runs took in the last one. Those of a lost worker
     are given out one by one with nothing else in hand, so that a run that ends its process is
     found.
@@ -93,7 +93,7 @@ class _Tasks:
             return [self._suspects.popleft()]
         return list(islice(self._indices, self._size))
 
-    def learned(self, runs: list[Run]) -> list[Run]:
+    def record(self, runs: list[Run]) -> list[Run]:
         """The runs of a task, whose time is taken into account."""
         self._runs += len(runs)
         fitting = int(TASK_S * len(runs) / max(sum(run.wall_s for run in runs), 1e-9))
@@ -116,6 +116,8 @@ class _Tasks:
         return []
 
 
-def _lost(study: Study, index: int) -> Run:
+def _failed_run(study: Study, index: int) -> Run:
     metrics = (FAILED,) * len(metrics_of(study))
-    return Run(index, study.point(index), study.run_seed(index), metrics, False, 0, 0.0, LOST)
+    return Run(
+        index, study.point(index), study.run_seed(index), metrics, False, 0, 0.0, WORKER_LOST
+    )

@@ -12,8 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from nh_control.command.running import find, usage_errors
-from nh_control.command.usage import FAILED, PROGRAM, UsageError
+from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
@@ -25,7 +24,7 @@ from nh_control.scenarios import Scenario, disturbance, fault
 def run(args: Namespace) -> int:
     """List all scenarios, or explain one; returns the exit code."""
     if args.scenario:
-        scenario = find(args.scenario, args.urdf, args.base)
+        scenario = find_scenario(args.scenario, args.urdf, args.base)
         with usage_errors(scenario.file):
             values = explained(scenario)
         _show(values, args.json, _explain)
@@ -44,7 +43,7 @@ def _all() -> tuple[list[dict], list[UsageError]]:
     entries, failed = [], []
     for name in scenarios.names():
         try:
-            scenario = find(name)
+            scenario = find_scenario(name)
             with usage_errors(scenario.file):
                 entries.append({**_entry(scenario), "scenario": name})
         except UsageError as error:
