@@ -477,7 +477,7 @@ def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, na
 def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launched, name):
     file = EXAMPLES / f"{name}.py"
     scenario = scenarios.get(str(file))
-    errors = [d.name for d in declarations(scenario.calm) if not d.is_integer]
+    errors = [d.name for d in declarations(scenario.no_perturbation) if not d.is_integer]
     numbers = [d.name for d in declarations(scenario.parameters)]
     reference = list(scenario.references)[-1]
     target = list(scenario.targets(scenario.make_system(scenario.parameters)).values())[-1]

@@ -384,7 +384,7 @@ def test_parameter_file_states_the_scenario_and_its_defaults(name):
     scenario = scenarios.get(name)
     for stated, declared in (
         (parameters["plant"]["parameters"], scenario.parameters),
-        (parameters["perturb"], scenario.calm),
+        (parameters["perturb"], scenario.no_perturbation),
     ):
         assert stated == {
             field: list(value) if isinstance(value, tuple) else value
@@ -420,7 +420,7 @@ def test_parameter_file_gives_the_numbers_of_a_scenario_with_their_units(name):
     """As they are declared; one may stand for several."""
     scenario, text = scenarios.get(name), (ROOT / "config" / f"{name}.yaml").read_text()
     stated = dict(re.findall(r"^ {6,8}(\w+): [^#\n]+# \[(.+?)\]", text, re.MULTILINE))
-    for entry in (*declarations(scenario.parameters), *declarations(scenario.calm)):
+    for entry in (*declarations(scenario.parameters), *declarations(scenario.no_perturbation)):
         assert entry.unit == stated.get(entry.name, "").split(",")[0], entry.name
 
 

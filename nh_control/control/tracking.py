@@ -258,8 +258,8 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        surprise = self.dsys.local(self._comparable(k, memory.predicted), x)[_momenta(self.dsys)]
-        return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * surprise)
+        innovation = self.dsys.local(self._comparable(k, memory.predicted), x)[_momenta(self.dsys)]
+        return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * innovation)
 
     def _predict(
         self, x: np.ndarray, u: np.ndarray, memory: DisturbanceEstimate

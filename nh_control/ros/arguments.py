@@ -10,8 +10,8 @@ from typing import Any
 from launch.actions import DeclareLaunchArgument
 
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.ros.loop.after_disarming import Kind
 from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand
 from nh_control.ros.loop.safe_range import SYNTAX
 from nh_control.scenarios import Scenario, disturbance, fault
 
@@ -168,7 +168,7 @@ def of_scenario(scenario: Scenario) -> list[Argument]:
         ),
         _of("plant.integrator", str, "integrator of the plant", integrators),
         *(_declared("plant.parameters.", d) for d in declarations(scenario.parameters)),
-        *(_declared("perturb.", d) for d in declarations(scenario.calm)),
+        *(_declared("perturb.", d) for d in declarations(scenario.no_perturbation)),
         _of(
             "disturb",
             list,
@@ -254,7 +254,7 @@ def of_hardware() -> list[Argument]:
             "disarm.command",
             str,
             "what is commanded after a disarming",
-            tuple(k.value for k in Kind),
+            tuple(k.value for k in DisarmCommand),
         ),
     ]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.runs.faults import FaultLines, Line, Passage, passed
+from nh_control.runs.faults import FaultLines, FaultOutput, Line, line_outputs
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Tally:
         self._counts = [_Counts() for _ in line.faults]
         self._steps = 0
 
-    def add(self, k: int, passage: Passage) -> None:
-        """The passage of step k."""
+    def add(self, k: int, output: FaultOutput) -> None:
+        """The output of step k."""
         self._steps += 1
         for i, counts in enumerate(self._counts):
-            came, went = passage.values[i : i + 2]
+            came, went = output.values[i : i + 2]
             effect = self._line.faults[i].effect
             if came is None or not effect.active(k, self._line.h):
                 continue
@@ -98,13 +98,13 @@ def effects(
     """
     seen = [np.concatenate([model.configuration(x), model.velocity(x)]) for x in states]
     went = (
-        (lines.measurements, passed(lines.measurements, seen[0], seen)),
-        (lines.commands, passed(lines.commands, model.idle(states[0]), commands)),
+        (lines.measurements, line_outputs(lines.measurements, seen[0], seen)),
+        (lines.commands, line_outputs(lines.commands, model.idle(states[0]), commands)),
     )
     found: list[FaultEffect] = []
-    for line, passages in went:
+    for line, outputs in went:
         tally = Tally(line)
-        for k, passage in enumerate(passages):
-            tally.add(k, passage)
+        for k, output in enumerate(outputs):
+            tally.add(k, output)
         found += tally.effects()
     return tuple(found)

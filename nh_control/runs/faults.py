@@ -25,32 +25,34 @@ from nh_control.scenarios.fault import (
 )
 from nh_control.scenarios.names import UnknownName
 
-Kept: TypeAlias = "tuple[tuple[tuple[np.ndarray, ...], np.ndarray], ...]"
-"""What a line remembers: of every fault the values that came in, and the one that went out."""
+LineMemory: TypeAlias = "tuple[tuple[tuple[np.ndarray, ...], np.ndarray], ...]"
+"""Memory of a line: for every fault its last input values and its last output value."""
 
 
-class Measured:
-    """Configurations and velocities in a row, (nq + nw); local coordinates (nv + nw)."""
+class MeasurementSignal:
+    """A signal of configuration and velocity, concatenated (nq + nw); local coordinates
+    (nv + nw).
+    """
 
     def __init__(self, space: Space):
         self._space, self.n = space, space.nv + space.nw
 
     def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """x moved by d."""
+        """`x` moved by the local coordinates `d` (n)."""
         nq, nv = self._space.nq, self._space.nv
         return np.concatenate([self._space.retract(x[:nq], d[:nv]), x[nq:] + d[nv:]])
 
     def local(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What moves x to y."""
+        """Local coordinates (n) that move `x` to `y`."""
         nq = self._space.nq
         return np.concatenate([self._space.local(x[:nq], y[:nq]), y[nq:] - x[nq:]])
 
     def rest(self, before: np.ndarray) -> np.ndarray:
-        """What was there before: sensors have no rest."""
+        """The value `before`: a sensor that has no signal keeps its last value."""
         return before
 
     def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
-        """x with the local coordinates (n) of y where these are wanted."""
+        """`x` with the local coordinates (n) of `y` where the mask `of_y` (n) is true."""
         nq, nv = self._space.nq, self._space.nv
         if of_y[:nv].all() or not of_y[:nv].any():  # y may be too far away for local coordinates
             q = (y if of_y[:nv].any() else x)[:nq]
@@ -58,8 +60,8 @@ class Measured:
         return self.retract(x, np.where(of_y, self.local(x, y), 0.0))
 
 
-class Commanded:
-    """Inputs (n), of which the first are forces, the others values of prescribed coordinates."""
+class CommandSignal:
+    """A signal of inputs (n): first the forces, then the values of prescribed coordinates."""
 
     def __init__(self, n: int, forces: int):
         self.n, self._forces = n, forces
@@ -73,62 +75,62 @@ class Commanded:
         return y - x
 
     def rest(self, before: np.ndarray) -> np.ndarray:
-        """No forces, and prescribed coordinates where they are."""
+        """Zero forces; the prescribed coordinates keep their values."""
         return np.concatenate([np.zeros(self._forces), before[self._forces :]])
 
     def mixed(self, x: np.ndarray, y: np.ndarray, of_y: np.ndarray) -> np.ndarray:
-        """x with the values of y where these are wanted."""
+        """`x` with the values of `y` where the mask `of_y` (n) is true."""
         return np.where(of_y, y, x)
 
 
 @dataclass(frozen=True)
-class Passage:
-    """What came out of a line, None where it was lost; the `values` before every fault and after
-    the last one; and what the line remembers now.
+class FaultOutput:
+    """Output of a line at one step: its `value`, None if it is lost; the `values` before every
+    fault and after the last one; and the `memory` of the line for the next step.
     """
 
     value: np.ndarray | None
     values: tuple[np.ndarray | None, ...]
-    kept: Kept
+    memory: LineMemory
 
 
 class Line:
-    """Faults that a signal goes through, in turn, in steps of h s; `masks` (n) say which local
-    coordinates each of them changes.
+    """Faults in series that act on a signal in steps of h s; each fault changes the local
+    coordinates where its mask (n) in `masks` is true.
 
-    A value that is lost, or that a fault makes infinite, is None, or with `holds` the one that
-    went out before. Without state: `start` and `through` return what there is to remember.
+    A value that is lost, or that a fault makes infinite, becomes None, or with `holds` the last
+    output. The line itself has no state: `start` and `through` return its memory.
     """
 
     def __init__(
         self,
         faults: Sequence[Fault],
         masks: Sequence[np.ndarray],
-        signal: Measured | Commanded,
+        signal: MeasurementSignal | CommandSignal,
         h: float,
         holds: bool,
     ):
         self.faults, self.h = tuple(faults), h
         self._masks, self._holds = masks, holds
-        self.signal: Measured | Commanded = signal
+        self.signal: MeasurementSignal | CommandSignal = signal
         self.seeds = [tuple(f"{fault.target}:{fault.kind}".encode()) for fault in faults]
 
-    def start(self, before: np.ndarray) -> Kept:
-        """What is remembered where `before` was there for long."""
+    def start(self, before: np.ndarray) -> LineMemory:
+        """The memory of a line whose input has been `before` for a long time."""
         return tuple(((before,) * fault.effect.memory(self.h), before) for fault in self.faults)
 
-    def through(self, k: int, value: np.ndarray, kept: Kept) -> Passage:
-        """The value that comes in at step k."""
+    def through(self, k: int, value: np.ndarray, memory: LineMemory) -> FaultOutput:
+        """The output for the input `value` at step k."""
         now: np.ndarray | None = value
         values, after = [now], []
-        for i, (past, before) in enumerate(kept):
+        for i, (past, before) in enumerate(memory):
             if now is not None:
                 came = (now, *past)
                 now = self._one(i, k, came, before)
                 past, before = came[: len(past)], before if now is None else now
             values.append(now)
             after.append((past, before))
-        return Passage(now, tuple(values), tuple(after))
+        return FaultOutput(now, tuple(values), tuple(after))
 
     def _one(
         self, i: int, k: int, came: tuple[np.ndarray, ...], before: np.ndarray
@@ -144,21 +146,23 @@ class Line:
         return made
 
     def change(self, i: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What the i-th fault changed of x, in the local coordinates that are its own."""
+        """Change from `x` to `y` by the i-th fault, in the local coordinates of its mask."""
         return self.signal.local(x, y)[self._masks[i]]
 
 
 @dataclass(frozen=True)
 class FaultLines:
-    """The line from sensors to the controller, and that from the controller to the actuators."""
+    """The line from the sensors to the controller and the line from the controller to the
+    actuators.
+    """
 
     measurements: Line
     commands: Line
 
     @staticmethod
     def of(faults: Sequence[Fault], model: DiscreteSystem) -> FaultLines:
-        """The lines of faults of a model; raises UnknownName for a target that there is not, and
-        ValueError for one that a fault cannot have.
+        """The lines of the faults of a model; raises UnknownName for a target that does not exist
+        or that its fault cannot have.
         """
         space, inputs = model.system.space, model.inputs
         seen = _places([*space.tangent_names, *space.velocity_names], MEASUREMENTS)
@@ -170,11 +174,17 @@ class FaultLines:
         sensors = [fault for fault in faults if fault.target in seen]
         actuators = [fault for fault in faults if fault.target not in seen]
         return FaultLines(
-            Line(sensors, [seen[f.target] for f in sensors], Measured(space), model.h, False),
+            Line(
+                sensors,
+                [seen[f.target] for f in sensors],
+                MeasurementSignal(space),
+                model.h,
+                False,
+            ),
             Line(
                 actuators,
                 [moved[f.target] for f in actuators],
-                Commanded(model.nu, model.system.nu),
+                CommandSignal(model.nu, model.system.nu),
                 model.h,
                 True,
             ),
@@ -197,21 +207,20 @@ def _check(fault: Fault, seen: dict[str, np.ndarray], moved: dict[str, np.ndarra
 
 @dataclass(frozen=True)
 class _Memory:
-    """What a tracker behind faults remembers: that of both lines, its own, and the command (nu)
-    before any fault.
+    """Memory of a tracker behind faults: of both lines, of the tracker itself, and its command
+    `u` (nu) before any fault.
     """
 
-    sensed: Kept
-    acted: Kept
+    sensed: LineMemory
+    acted: LineMemory
     inner: Any
     u: np.ndarray
 
 
 class FaultyTracker:
-    """A tracker that gets states of its model through a line of faults, and whose commands go
-    through another: a controller of the true states, with true errors. Without `feedback` the
-    commands are the reference's inputs. While measurements are lost it goes on with its last
-    command.
+    """A controller of the true state: a tracker whose measured state and whose commands pass
+    through lines of faults. Its errors are those of the true state. Without `feedback` the
+    commands are the reference's inputs. While measurements are lost it repeats its last command.
     """
 
     def __init__(self, tracker: LqrTracker, lines: FaultLines, feedback: bool = True):
@@ -219,7 +228,7 @@ class FaultyTracker:
         self._tracker, self._lines, self._feedback = tracker, lines, feedback
 
     def command(self, k: int, x: ArrayLike, memory: _Memory | None = None) -> Command:
-        """What the actuators do in step k at the true state x (nx)."""
+        """Output of the actuators at step k for the true state x (nx)."""
         x, dsys, lines = np.asarray(x, dtype=float), self.dsys, self._lines
         seen = np.concatenate([dsys.configuration(x), dsys.velocity(x)])
         if memory is None:
@@ -229,12 +238,14 @@ class FaultyTracker:
         sensed = lines.measurements.through(k, seen, memory.sensed)
         command = self._answer(k, x, sensed.value, memory)
         acted = lines.commands.through(k, command.u, memory.acted)
-        kept = _Memory(sensed.kept, acted.kept, command.memory, command.u)
+        memory = _Memory(sensed.memory, acted.memory, command.memory, command.u)
         u = command.u if acted.value is None else acted.value
-        return Command(u, command.saturated, self._tracker.error(k, x), kept)
+        return Command(u, command.saturated, self._tracker.error(k, x), memory)
 
     def _answer(self, k: int, x: np.ndarray, seen: np.ndarray | None, memory: _Memory) -> Command:
-        """The command at the true state x (nx) where `seen` (nq + nw) is measured."""
+        """The command at the true state x (nx) for the measurement `seen` (nq + nw), None if it
+        is lost.
+        """
         dsys, reference, free = self.dsys, self.reference, np.zeros(self.dsys.nu, dtype=bool)
         if not self._feedback:
             u = reference.inputs[k] if k < len(reference) else dsys.idle(x)
@@ -245,7 +256,7 @@ class FaultyTracker:
         return self._tracker.command(k, dsys.measured_state(q, v), memory.inner)
 
     def commands(self, run: Trajectory) -> np.ndarray:
-        """The commands (N, nu) before any fault in a run of this controller."""
+        """The commands (N, nu) before any fault, in a run of this controller."""
         memory, out = None, np.empty_like(run.inputs)
         for k in range(len(out)):
             memory = self.command(k, run.states[k], memory).memory
@@ -258,16 +269,20 @@ def _without_prediction(memory: DisturbanceEstimate | None) -> DisturbanceEstima
 
 
 def through_actuators(lines: FaultLines, before: np.ndarray, commands: np.ndarray) -> np.ndarray:
-    """Inputs (N, nu) that actuators make of commands (N, nu), with `before` (nu) before them."""
-    passages = passed(lines.commands, before, commands)
-    out = [passage.value for passage in passages if passage.value is not None]  # none is lost
+    """Inputs (N, nu) that the actuators apply for commands (N, nu); `before` (nu) is the command
+    before the first one.
+    """
+    outputs = line_outputs(lines.commands, before, commands)
+    out = [output.value for output in outputs if output.value is not None]  # none is lost
     return np.reshape(out, np.shape(commands))
 
 
-def passed(line: Line, before: np.ndarray, values: Iterable[np.ndarray]) -> list[Passage]:
-    """The passages through a line of values at steps 0, 1, ..."""
-    kept, out = line.start(before), []
+def line_outputs(
+    line: Line, before: np.ndarray, values: Iterable[np.ndarray]
+) -> list[FaultOutput]:
+    """The outputs of a line for input values at steps 0, 1, ..."""
+    memory, out = line.start(before), []
     for k, value in enumerate(values):
-        out.append(line.through(k, value, kept))
-        kept = out[-1].kept
+        out.append(line.through(k, value, memory))
+        memory = out[-1].memory
     return out

@@ -185,7 +185,7 @@ class Scenario:
         return {"scenario": self.name, **self.source}
 
     @property
-    def calm(self) -> Any:
+    def no_perturbation(self) -> Any:
         """No initial error."""
         return type(self.perturbation)()
 

@@ -82,7 +82,7 @@ def flight(name, reference, seconds, estimator, compensate, seed, shadow=None, a
             except (StateRefused, StepFailed):
                 continue
             sent = at + round(THINKING_S * 1e9)
-            tracker.sent(command.u, sent)
+            tracker.add_input(command.u, sent)
             events.append((sent + round(actuation_s * 1e9), "act", command.u))
             if shadow is not None:
                 shadow.command(command.u, sent, stamp)

@@ -42,7 +42,7 @@ def test_what_goes_on_after_its_reference_comes_to_rest(name, reference):
     scenario = scenarios.get(name)
     model = scenario.model()
     motion = scenario.reference(model, reference)
-    x, tracker = gone_on(scenario, model, motion, scenario.calm)
+    x, tracker = gone_on(scenario, model, motion, scenario.no_perturbation)
     moving = np.abs(model.velocity(x))[STOPPED.get(name, slice(None))].max(initial=0.0)
     if scenario.hold:
         tracked = scenario.tracked(model.system.space)

@@ -22,7 +22,7 @@ SWING_UPS = ("pendulum_swing_up", "cart_pole")
 def run(name, parameters, perturbation=None, integral=False, reference="", more=0):
     scenario, model, target = optimized(name, reference)
     plant = scenario.plant(model, PlantOptions(parameters=parameters))
-    start = scenario.perturb(model, target.states[0], perturbation or scenario.calm)
+    start = scenario.perturb(model, target.states[0], perturbation or scenario.no_perturbation)
     x0 = convert(start, model, plant)
     return closed_loop(plant, scenario.tracker(model, target, integral), x0, len(target) + more)
 
@@ -72,7 +72,11 @@ def test_initial_errors_of_joints(name):
     x = model.state_space.origin + 1.0
     sizes = {"position": 0.2, "angle": 0.1, "momentum": 0.5}
     error = type(scenario.perturbation)(
-        **{d.name: sizes[d.name] for d in declarations(scenario.calm) if d.name in sizes}
+        **{
+            d.name: sizes[d.name]
+            for d in declarations(scenario.no_perturbation)
+            if d.name in sizes
+        }
     )
     dx = model.local(x, scenario.perturb(model, x, error))
     expected = {"x": 0.2, "theta": 0.1}

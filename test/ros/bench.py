@@ -160,7 +160,7 @@ class Desk:
         """No more."""
         self.closed = True
 
-    def unheard(self):
+    def incompatible_publishers(self):
         """Nobody."""
         return {}
 

@@ -23,7 +23,7 @@ from nh_control.ros.runtime.callback_errors import (  # noqa: E402
 )
 from nh_control.ros.runtime.guarded_executor import GuardedExecutor  # noqa: E402
 from nh_control.ros.runtime.guarded_services import guard  # noqa: E402
-from nh_control.ros.runtime.sparse_log import QUIET_S, SparseLog  # noqa: E402
+from nh_control.ros.runtime.throttled_log import QUIET_S, ThrottledLog  # noqa: E402
 
 FINE = Report("ok", "tracking", {"step": 3})
 
@@ -47,7 +47,7 @@ def errors():
 
 def test_a_line_is_logged_once_in_a_while_and_tells_how_many_were_not():
     now, told = [100.0], []
-    log = SparseLog(told.append, lambda: now[0])
+    log = ThrottledLog(told.append, lambda: now[0])
     for text in "abc":
         log(text)
     now[0] += QUIET_S - 1e-6
@@ -66,14 +66,14 @@ def test_a_line_is_logged_once_in_a_while_and_tells_how_many_were_not():
 def test_what_could_not_be_read_is_a_warning_without_a_traceback(errors):
     for _ in range(3):
         errors.malformed("joint_states", "no UTF-8")
-    told = errors.told(FINE)
+    told = errors.with_counts(FINE)
     assert (told.level, told.message) == ("warn", "tracking; joint_states is malformed: no UTF-8")
     assert told.values["step"] == 3
     assert told.values["malformed"] == told.values["malformed: joint_states"] == 3
     assert told.values["callback_errors"] == 0
     assert errors.log.warnings == ["joint_states is malformed: no UTF-8"]
     assert errors.log.errors == []
-    again = errors.told(FINE)
+    again = errors.with_counts(FINE)
     assert (again.level, again.message, again.values["malformed"]) == ("ok", "tracking", 3)
 
 
@@ -87,7 +87,7 @@ def test_an_error_of_the_node_itself_is_one_with_a_traceback_whatever_else_there
         except ZeroDivisionError as error:
             errors.raised("goal", error)
         errors.malformed("goal", "afterwards")
-    told = errors.told(Report("warn", "late", {}))
+    told = errors.with_counts(Report("warn", "late", {}))
     assert told.level == "error" and told.message.startswith("late; error in goal")
     assert len(told.message) < LONGEST + 20
     assert told.values["callback_errors"] == told.values["callback error: goal"] == 3

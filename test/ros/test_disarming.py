@@ -46,7 +46,7 @@ def test_usual_runs_stay_far_from_the_limits_of_their_scenario(name, reference):
     free = np.flatnonzero(~np.r_[False, run.saturated.any(axis=1), False])
     assert np.diff(free).max() * model.h < USUAL * scenario.limits.saturation_s
     safe = SafeRange(scenario, space, scenario.limits.ranges)
-    assert not any(safe.left(model.configuration(x)) for x in run.trajectory.states)
+    assert not any(safe.violation(model.configuration(x)) for x in run.trajectory.states)
 
 
 def armed(make, **given):

@@ -14,7 +14,7 @@ from std_msgs.msg import Header  # noqa: E402
 from nh_control.ros.loop.refusal import Refusal  # noqa: E402
 from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
 from nh_control.ros.messages.goal_actions import (  # noqa: E402
-    Flight,
+    ActionRequest,
     FollowJointTrajectory,
     NavigateToPose,
 )
@@ -60,16 +60,16 @@ class Goals:
         target.position.x, actual.position.z = 0.5, self.height
         return Progress(self.step, 10**7 * self.step, "payload", "odom", actual, target)
 
-    def refuse(self, what, reason, kind, flight):
+    def refuse(self, what, reason, kind, action_request):
         """Tell who asked."""
         self.refused.append(kind)
-        flight.ended(kind, reason)
+        action_request.ended(kind, reason)
 
-    def trajectory(self, message, flight):
+    def trajectory(self, message, action_request):
         """Note it."""
-        self.asked.append((message, flight))
+        self.asked.append((message, action_request))
 
-    def goal(self, message, flight):
+    def goal(self, message, action_request):
         """Note nothing."""
 
     def stop(self):
@@ -83,29 +83,29 @@ def goals():
 
 
 def begin(handle, goals):
-    """The flight of a request."""
+    """The action_request of a request."""
     action = SimpleNamespace(Feedback=lambda: SimpleNamespace(header=Header()), Result=Result)
     kind = FollowJointTrajectory()
-    flight = Flight(kind, handle, action, 0.01, goals.step)
-    kind.ask(goals, handle.request, flight)
-    return flight
+    action_request = ActionRequest(kind, handle, action, 0.01, goals.step)
+    kind.ask(goals, handle.request, action_request)
+    return action_request
 
 
 def test_a_request_ends_where_its_leg_does(goals):
     handle = Handle()
-    flight = begin(handle, goals)
-    assert goals.asked == [("path", flight)]
-    flight.tick(goals)
-    flight.accepted(LEG)
+    action_request = begin(handle, goals)
+    assert goals.asked == [("path", action_request)]
+    action_request.tick(goals)
+    action_request.accepted(LEG)
     goals.step = 49
-    flight.tick(goals)
+    action_request.tick(goals)
     desired = handle.feedback[-1].multi_dof_desired
     assert desired.transforms[0].translation.x == 0.5
-    assert desired.time_from_start.nanosec == 290_000_000 and not flight.over
+    assert desired.time_from_start.nanosec == 290_000_000 and not action_request.over
     goals.step = 50
-    flight.tick(goals)
+    action_request.tick(goals)
     assert (handle.state, handle.result.error_code, len(handle.feedback)) == ("succeed", 0, 2)
-    flight.ended(None, "replaced by something else")
+    action_request.ended(None, "replaced by something else")
     assert handle.state == "succeed"
 
 
@@ -144,10 +144,10 @@ def test_what_is_not_done_is_refused_and_counted(goals, request_, text, kind):
 
 def test_a_canceled_request_brings_the_body_to_rest(goals):
     handle = Handle()
-    flight = begin(handle, goals)
-    flight.accepted(LEG)
+    action_request = begin(handle, goals)
+    action_request.accepted(LEG)
     handle.is_cancel_requested = True
-    flight.tick(goals)
+    action_request.tick(goals)
     assert handle.state == "canceled" and goals.stopped
 
 
@@ -168,25 +168,25 @@ class Navigated(SimpleNamespace):
 
 
 def navigate(goals, goal=(3.0, 4.0, 0.0)):
-    """The flight of a request to go somewhere, and its handle."""
+    """The action_request of a request to go somewhere, and its handle."""
     pose = PoseStamped()
     conversions.set_xyz(pose.pose.position, goal)
     handle, action = Handle(pose=pose), SimpleNamespace(Feedback=Feedback, Result=Navigated)
-    flight = Flight(NavigateToPose(), handle, action, 0.01, goals.step)
-    NavigateToPose().ask(goals, handle.request, flight)
-    return flight, handle
+    action_request = ActionRequest(NavigateToPose(), handle, action, 0.01, goals.step)
+    NavigateToPose().ask(goals, handle.request, action_request)
+    return action_request, handle
 
 
 def test_feedback_on_the_way_to_a_pose(goals):
-    goals.goal = lambda pose, flight: goals.asked.append((pose, flight))
-    flight, handle = navigate(goals)
-    assert goals.asked == [(handle.request.pose, flight)]
+    goals.goal = lambda pose, action_request: goals.asked.append((pose, action_request))
+    action_request, handle = navigate(goals)
+    assert goals.asked == [(handle.request.pose, action_request)]
     goals.step = 15
-    flight.tick(goals)
+    action_request.tick(goals)
     assert conversions.nanoseconds(handle.feedback[-1].estimated_time_remaining) == 0
-    flight.accepted(LEG)
+    action_request.accepted(LEG)
     goals.step = 30
-    flight.tick(goals)
+    action_request.tick(goals)
     feedback = handle.feedback[-1]
     assert conversions.nanoseconds(feedback.navigation_time) == 200_000_000  # since step 10
     assert conversions.nanoseconds(feedback.estimated_time_remaining) == 200_000_000
@@ -194,9 +194,9 @@ def test_feedback_on_the_way_to_a_pose(goals):
     assert feedback.current_pose.header.frame_id == "odom"
     assert feedback.distance_remaining == pytest.approx(5.0)
     for goal, way in (((0.0, 0.0, 2.0), 3.0), ((0.0, 0.0, 0.0), 0.0), ((2.0, 0.0, -3.0), 8**0.5)):
-        flight, handle = navigate(goals, goal)
+        action_request, handle = navigate(goals, goal)
         goals.height = -1.0
-        flight.tick(goals)
+        action_request.tick(goals)
         assert handle.feedback[-1].distance_remaining == pytest.approx(way)
 
 
@@ -213,9 +213,9 @@ def test_results_on_the_way_to_a_pose():
 
 def test_feedback_along_a_trajectory_tells_what_is_desired_what_is_and_the_difference(goals):
     handle = Handle()
-    flight = begin(handle, goals)
+    action_request = begin(handle, goals)
     goals.height = 2.0
-    flight.tick(goals)
+    action_request.tick(goals)
     feedback = handle.feedback[-1]
     places = {
         name: conversions.xyz(getattr(feedback, f"multi_dof_{name}").transforms[0].translation)
@@ -229,8 +229,8 @@ def test_feedback_along_a_trajectory_tells_what_is_desired_what_is_and_the_diffe
 
 
 def test_time_that_has_not_begun_is_none(goals):
-    flight = begin(Handle(), goals)
-    assert (flight.time_ns(3, 5), flight.time_ns(5, 3)) == (20_000_000, 0)
+    action_request = begin(Handle(), goals)
+    assert (action_request.time_ns(3, 5), action_request.time_ns(5, 3)) == (20_000_000, 0)
 
 
 class Server:
@@ -316,12 +316,12 @@ def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goa
     one.ended(None, "replaced")
     tick()
     assert (len(first.feedback), len(second.feedback)) == (2, 3)
-    assert here.actions._flights == [other]
+    assert here.actions._requests == [other]
     other.accepted(LEG)
     goals.step = LEG.end
     tick()
     tick()
-    assert second.state == "succeed" and here.actions._flights == []
+    assert second.state == "succeed" and here.actions._requests == []
     here.desk.close()
     assert server.goal_callback(None) is GoalResponse.REJECT
     here.actions.close()
@@ -329,7 +329,7 @@ def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goa
 
 
 def test_who_asked_hears_of_an_error_and_so_does_the_node(served, goals, monkeypatch):
-    def mistaken(message, flight):
+    def mistaken(message, action_request):
         raise ZeroDivisionError("a mistake")
 
     (server,), handle = served("control_msgs").servers, Handle()

@@ -14,11 +14,11 @@ from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.ros.loop import hardware_tracker
-from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
 from nh_control.ros.loop.arming import Arming, Limits
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
-from nh_control.ros.loop.joining import Joining, obstacle
+from nh_control.ros.loop.join_check import JoinCheck, obstacle
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.safe_range import SafeRange, quantities
 from nh_control.ros.loop.shadow import Shadow
@@ -98,7 +98,7 @@ def test_a_state_comes_once(spied):
 def test_what_was_sent_acts_later_by_the_time_of_the_actuators(spied):
     hardware, answer = spied(Timing(actuation_s=0.05))
     answer(1.0)
-    hardware.sent(u(1.5), round(1.1 * S))
+    hardware.add_input(u(1.5), round(1.1 * S))
     answer(1.3)
     assert Spy.given[-1][0] == [(0.0, 0.15), (1.5, 0.15)]
 
@@ -106,7 +106,7 @@ def test_what_was_sent_acts_later_by_the_time_of_the_actuators(spied):
 def test_what_was_sent_acts_after_the_state_it_answers_where_clocks_differ(spied):
     hardware, answer = spied()
     answer(1.0, after_s=100.0)
-    hardware.sent(u(1.5), round(101.1 * S))
+    hardware.add_input(u(1.5), round(101.1 * S))
     answer(1.3, after_s=100.0)
     assert Spy.given[-1][0] == [(0.0, 0.1), (1.5, 0.2)]
 
@@ -114,7 +114,7 @@ def test_what_was_sent_acts_after_the_state_it_answers_where_clocks_differ(spied
 def test_what_was_sent_acts_when_it_was_sent_where_clocks_agree(spied):
     hardware, answer = spied(Timing(compensate=True))
     answer(1.0, after_s=0.05)
-    hardware.sent(u(1.5), round(1.1 * S))
+    hardware.add_input(u(1.5), round(1.1 * S))
     answer(1.3, after_s=0.05)
     assert Spy.given[-1][0] == [(0.0, 0.1), (1.5, 0.2)]
 
@@ -123,7 +123,7 @@ def test_after_a_stop_nothing_acts_and_the_reference_is_to_start_again(spied):
     hardware, answer = spied()
     hardware.start(0)
     answer(1.0)
-    hardware.sent(u(1.5), round(1.1 * S))
+    hardware.add_input(u(1.5), round(1.1 * S))
     hardware.stop(round(1.2 * S))
     assert hardware.start_ns is None
     answer(1.3)
@@ -133,12 +133,12 @@ def test_after_a_stop_nothing_acts_and_the_reference_is_to_start_again(spied):
 def test_a_reset_forgets_states_inputs_clocks_and_the_start(spied):
     hardware, answer = spied()
     hardware.start(0)
-    hardware.sent(u(9.0), round(0.1 * S))
+    hardware.add_input(u(9.0), round(0.1 * S))
     answer(5.0, after_s=100.0)
     forgotten = Spy.forgotten
     hardware.reset()
     assert Spy.forgotten == forgotten + 1 and hardware.start_ns is None
-    hardware.sent(u(1.5), round(1.1 * S))
+    hardware.add_input(u(1.5), round(1.1 * S))
     answer(1.0)
     answer(1.3)
     assert Spy.given[-2][0] == [] and Spy.given[-1][0] == [(0.0, 0.1), (1.5, 0.2)]
@@ -364,7 +364,7 @@ def test_arming_counts_silence_and_saturation_anew():
     assert arming.reason == ""
     arming.observe(10.0, FREE, True)
     arming.arm()
-    arming.refused(100.0)
+    arming.check_silence(100.0)
     assert arming.armed
     arming.observe(100.1, FREE, True)
     arming.observe(100.6, FREE, True)
@@ -377,11 +377,11 @@ def test_silence_is_since_the_last_state_and_back_in_time_it_begins_again():
     arming = Arming(Limits(silence_s=0.5), armed=True)
     arming.observe(10.0, FREE, False)
     arming.observe(20.0, FREE, False)
-    arming.refused(20.5)
-    arming.refused(5.0)
-    arming.refused(5.5)
+    arming.check_silence(20.5)
+    arming.check_silence(5.0)
+    arming.check_silence(5.5)
     assert arming.armed
-    arming.refused(5.6)
+    arming.check_silence(5.6)
     assert not arming.armed
 
 
@@ -413,12 +413,12 @@ def test_the_first_reason_is_the_one_that_is_told():
 
 def test_the_last_command_is_held_though_states_came_that_had_none():
     dsys = SimpleNamespace(idle=lambda x: -x)
-    held, off = AfterDisarming(dsys, Kind.HOLD), AfterDisarming(dsys, Kind.ZERO)
-    held.heard(u(1.0), u(5.0))
-    held.heard(u(2.0))
+    held, off = DisarmedInputs(dsys, DisarmCommand.HOLD), DisarmedInputs(dsys, DisarmCommand.ZERO)
+    held.update(u(1.0), u(5.0))
+    held.update(u(2.0))
     assert held.command(fresh=True).tolist() == [5.0]
     assert off.command(fresh=True) is None
-    off.heard(u(2.0))
+    off.update(u(2.0))
     assert off.command(fresh=True).tolist() == [-2.0]
 
 
@@ -429,8 +429,8 @@ def test_a_range_has_its_ends_and_may_be_written_with_spaces():
     scenario = scenarios.get("cart_pole")
     space = scenario.model().system.space
     safe = SafeRange(scenario, space, [" cart_joint : -1 : 1 ", "  "])
-    assert safe.left(np.array([1.0, 0.0])) == safe.left(np.array([-1.0, 0.0])) == ""
-    assert safe.left(np.array([1.001, 0.0])) and safe.left(np.array([-1.001, 0.0]))
+    assert safe.violation(np.array([1.0, 0.0])) == safe.violation(np.array([-1.0, 0.0])) == ""
+    assert safe.violation(np.array([1.001, 0.0])) and safe.violation(np.array([-1.001, 0.0]))
     with pytest.raises(ValueError, match="a range is written NAME:LOW:HIGH"):
         SafeRange(scenario, space, ["cart_joint:-1:1:2"])
 
@@ -490,7 +490,7 @@ def test_a_reference_is_tried_to_its_end_from_where_it_is(error):
 
 def test_another_run_is_asked_at_once():
     course = Course(3)
-    late = Joining(course)
+    late = JoinCheck(course)
     with pytest.raises(ValueError, match="cannot be joined at step 102: tracked"):
         late.require(102, u(7.0))
     asked = len(course.asked)
@@ -514,7 +514,7 @@ class Tracker:
         self.refused, self.failed = refused, failed
         self.sequence = SimpleNamespace(dsys=SimpleNamespace(nu=1))
 
-    def sent(self, u, time_ns):
+    def add_input(self, u, time_ns):
         """An input."""
         self.told.append(("sent", float(u[0]), time_ns))
 

@@ -125,12 +125,12 @@ def test_after_a_rehearsal_nothing_is_left_to_compile_and_nothing_is_known(monke
         for k, late in enumerate((0.0, 0.3, 0.0)):
             at = ns((k + late) * 0.01)
             answer = hardware.answer(at, [0.01 * k, 0.1], None, at + 3_000_000)
-            hardware.sent(answer.command.u, at + 3_000_000)
+            hardware.add_input(answer.command.u, at + 3_000_000)
             yield [*answer.x, *answer.command.u]
 
     expected = list(answers(fresh()))
     hardware = fresh()
-    hardware.rehearse()
+    hardware.warm_up()
     assert hardware.start_ns is None and hardware.last_ns == -1 and not hardware.uncompensated
     monkeypatch.setattr(compiled, "Native", None)
     np.testing.assert_array_equal(list(answers(hardware)), expected)
@@ -184,7 +184,7 @@ def test_with_compensation_the_command_is_for_the_state_when_it_acts(cart):
         hardware = HardwareTracker(ReferenceSequence(tracker), MeasuredState(dsys), timing)
         hardware.start(ns(0.0))
         for j in (k, k + 1):
-            hardware.sent(reference.inputs[j], ns(j * h))
+            hardware.add_input(reference.inputs[j], ns(j * h))
         at = ns((k + 1.4) * h)
         answers[compensate] = hardware.answer(
             ns(k * h), dsys.configuration(x), dsys.velocity(x), at
@@ -204,9 +204,9 @@ def test_the_estimate_gets_the_inputs_since_the_last_state_and_none_before_the_f
             return super().state(time_ns, q, v, inputs, expected)
 
     hardware = HardwareTracker(ReferenceSequence(tracker), Spy(dsys), Timing())
-    hardware.sent(np.array([1.5]), ns(0.2))
+    hardware.add_input(np.array([1.5]), ns(0.2))
     hardware.answer(ns(1.0), [0.0, 0.0], [0.0, 0.0], ns(1.0))
-    hardware.sent(np.array([2.5]), ns(1.1))
+    hardware.add_input(np.array([2.5]), ns(1.1))
     hardware.answer(ns(1.3), [0.0, 0.0], [0.0, 0.0], ns(1.3))
     assert got == [[], [(1.5, 0.1), (2.5, 0.2)]]
 
@@ -223,7 +223,7 @@ def commands_by(dsys, tracker, timing, clock_s):
         now = here + round((0.005 + clock_s) * 1e9)
         q = dsys.configuration(tracker.reference.states[k]) + 0.01
         found.append(hardware.answer(here, q, None, now).command.u)
-        hardware.sent(found[-1], now + 1_000_000)
+        hardware.add_input(found[-1], now + 1_000_000)
     return np.array(found)
 
 
@@ -290,7 +290,7 @@ def test_states_too_large_to_calculate_with_are_refused_and_leave_no_trace(cart,
                     hardware.answer(ns(0.01 * k - 0.005), [1e308, 0.0], None, now)
             q = dsys.configuration(tracker.reference.states[k])
             found.append(hardware.answer(ns(0.01 * k), q, None, now).command.u)
-            hardware.sent(found[-1], now)
+            hardware.add_input(found[-1], now)
         return np.array(found)
 
     np.testing.assert_array_equal(answers(wild=True), answers(wild=False))
@@ -311,7 +311,7 @@ def flying(cart, outlier):
         k = next(steps)
         q = dsys.configuration(tracker.reference.states[k]) + [wrong, 0.0]
         found = hardware.answer(ns(k * dsys.h), q, None, ns(k * dsys.h))
-        hardware.sent(found.command.u, ns(k * dsys.h))
+        hardware.add_input(found.command.u, ns(k * dsys.h))
         return found
 
     for _ in range(3):
@@ -378,18 +378,18 @@ def test_nothing_is_armed_unasked_and_a_request_disarms():
 
 def test_it_is_told_what_keeps_the_reference_from_being_followed():
     arming = Arming(Limits())
-    assert arming.told(awaits_start=True) == "disarmed: not armed yet"
+    assert arming.obstacle(awaits_start=True) == "disarmed: not armed yet"
     arming.arm()
-    assert arming.told(awaits_start=True) == "the reference's start is held until ~/start"
-    assert arming.told(awaits_start=False) == ""
+    assert arming.obstacle(awaits_start=True) == "the reference's start is held until ~/start"
+    assert arming.obstacle(awaits_start=False) == ""
 
 
 def test_every_limit_disarms_with_its_reason():
     quiet = Arming(Limits(silence_s=0.5), armed=True)
     quiet.observe(10.0, np.zeros(2), False)
-    quiet.refused(10.5)
+    quiet.check_silence(10.5)
     assert quiet.armed
-    quiet.refused(10.6)
+    quiet.check_silence(10.6)
     assert not quiet.armed and "no state that can be used for 0.6 s" in quiet.reason
 
     far = Arming(Limits(error=0.2), armed=True)
@@ -403,9 +403,9 @@ def test_every_limit_disarms_with_its_reason():
     assert not nan.armed
 
     gone = Arming(Limits(), armed=True)
-    gone.observe(0.0, np.zeros(1), False, left="")
+    gone.observe(0.0, np.zeros(1), False, violation="")
     assert gone.armed
-    gone.observe(0.1, np.zeros(1), False, left="cart_joint = 2 is not in -1 ... 1")
+    gone.observe(0.1, np.zeros(1), False, violation="cart_joint = 2 is not in -1 ... 1")
     assert not gone.armed and gone.reason.startswith("cart_joint = 2")
 
     weak = Arming(Limits(saturation_s=0.3), armed=True)
@@ -419,9 +419,9 @@ def test_every_limit_disarms_with_its_reason():
 def test_arming_again_forgets_what_was_before():
     arming = Arming(Limits(silence_s=0.5), armed=True)
     arming.observe(0.0, np.zeros(1), False)
-    arming.refused(1.0)
+    arming.check_silence(1.0)
     arming.arm()
-    arming.refused(100.0)
+    arming.check_silence(100.0)
     assert arming.armed
 
 

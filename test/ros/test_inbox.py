@@ -191,8 +191,10 @@ def test_publishers_that_are_not_heard_are_named_by_topic(made, monkeypatch):
     for topic in ("a", "b"):
         inbox.subscribe(int, topic, print, 1)
     found = {"/a": [], "/b": ["camera (reliability)"]}
-    monkeypatch.setattr(module, "unheard", lambda node, topic, quality: found[topic])
-    assert inbox.unheard() == {"/b": ["camera (reliability)"]}
+    monkeypatch.setattr(
+        module, "incompatible_publishers", lambda node, topic, quality: found[topic]
+    )
+    assert inbox.incompatible_publishers() == {"/b": ["camera (reliability)"]}
 
 
 def test_what_raises_is_told_and_the_rest_is_handled(made):

@@ -69,8 +69,8 @@ class Alone:
     def _publish(self):
         self.published.append((round(self.script.now, 6), self.plant.step))
         if not self.away[0] <= self.script.now < self.away[1]:
-            stamp = CLOCK.stamp(self.plant.asked)
-            value = 0.1 * self.plant.asked
+            stamp = CLOCK.stamp(self.plant.measured_step)
+            value = 0.1 * self.plant.measured_step
             self.script.at(
                 self.script.now + self.delay_s,
                 lambda: self.loop.command(("torque",), (value,), stamp),
@@ -129,8 +129,8 @@ def test_a_run_that_starts_again_waits_for_its_first_command_again(made, request
     alone.script.at(0.1005, getattr(alone.loop, request_))
     alone.away = (0.1, 60.0)
     alone.run(59.0)
-    assert alone.plant.step == alone.loop.origin and alone.loop.awaiting
-    assert (alone.loop.origin > 5) == (request_ == "reset_state")
+    assert alone.plant.step == alone.loop.start_step and alone.loop.awaiting
+    assert (alone.loop.start_step > 5) == (request_ == "reset_state")
     alone.run(60.5)
     assert alone.plant.step > 40 and alone.missed == 0
 
@@ -160,7 +160,7 @@ def test_time_that_is_reset_is_that_of_the_reference_too(made):
     alone.loop.reset_state()
     alone.run(0.4)
     alone.loop.reset_time()
-    assert (alone.plant.step, alone.loop.origin) == (0, 0)
+    assert (alone.plant.step, alone.loop.start_step) == (0, 0)
     alone.run(0.6)
     assert (alone.plant.step, alone.loop.mode) == (5, Mode.FINISHED)
 
@@ -198,7 +198,7 @@ def test_a_single_step_needs_no_answer_to_what_was_lost(made):
     alone.script.at(0.0205, alone.loop.pause)
     alone.run(0.03)
     step = alone.plant.step
-    assert step > 0 and alone.plant.asked == 0
+    assert step > 0 and alone.plant.measured_step == 0
     alone.loop.step()
     assert alone.plant.step == step + 1
 

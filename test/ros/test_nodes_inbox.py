@@ -146,4 +146,4 @@ def test_nobody_is_unheard_where_nobody_publishes(node):
 
     inbox = Inbox(node)
     inbox.subscribe(Int32, "quiet", lambda _: None, 10)
-    assert inbox.unheard() == {}
+    assert inbox.incompatible_publishers() == {}

@@ -59,7 +59,9 @@ def test_the_controller_tells_reference_error_and_gains_that_make_its_commands(n
         <= values["jitter_p99_us"]
         <= values["jitter_max_us"]
     )
-    before = model.energy(SCENARIO.perturb(model, tracker.reference.states[0], SCENARIO.calm))
+    before = model.energy(
+        SCENARIO.perturb(model, tracker.reference.states[0], SCENARIO.no_perturbation)
+    )
     assert abs(values["energy_J"] - values["energy_change_J"] - before) < 1.0
     # its last report may be of before the first state
     probe.wait(lambda: probe.message("display") == "drawing", "drawing display")

@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.results import Conditioning, StepFailed  # noqa: E402
-from nh_control.ros.runtime.live import Change, LiveParameters  # noqa: E402
+from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
 from nh_control.ros.runtime.parameters import (  # noqa: E402
     DISPLAY,
     PERTURBATION,
@@ -111,7 +111,7 @@ def test_what_was_prepared_for_a_refused_change_is_not_done_with_the_next():
         Change(("first",), lambda values: lambda: done.append(values["first"])),
         Change(("second",), refuse),
     )
-    LiveParameters(
+    DynamicParameters(
         SimpleNamespace(
             add_on_set_parameters_callback=callbacks.append,
             add_post_set_parameters_callback=callbacks.append,
@@ -171,7 +171,9 @@ def test_empty_lists_are_lists_of_strings():
         assert parameters["plant.parameters.lengths"] == (0.6, 0.8)
         lengths = node.get_parameter("plant.parameters.lengths")
         assert lengths.type_ is Parameter.Type.DOUBLE_ARRAY
-        assert parameters.declare_fields(PERTURBATION, payload.calm) == asdict(payload.calm)
+        assert parameters.declare_fields(PERTURBATION, payload.no_perturbation) == asdict(
+            payload.no_perturbation
+        )
         assert node.get_parameter("perturb.seed").type_ is Parameter.Type.INTEGER
         code = Parameter("scenario", value="/tmp/somebody_elses.py:ROBOT")
         (answer,) = node.set_parameters([code])
@@ -250,7 +252,9 @@ class Owner:
 
         values = Known(known or {})
         values.checked = lambda given: self.checked
-        self.live = LiveParameters(node, SimpleNamespace(post=self.posted.append), values, changes)
+        self.live = DynamicParameters(
+            node, SimpleNamespace(post=self.posted.append), values, changes
+        )
 
     def set(self, **values):
         """Set parameters at once; returns why not, or "" ."""
@@ -308,7 +312,7 @@ def test_changes_that_cannot_be_are_refused_with_the_reason(error):
 def test_a_change_that_takes_its_time_is_told(monkeypatch):
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("nh_control.ros.runtime.live.time", clock)
+    monkeypatch.setattr("nh_control.ros.runtime.dynamic_parameters.time", clock)
 
     def prepare(values):
         now[0] += values["first"]
@@ -359,7 +363,7 @@ def test_numbers_of_numpy_are_numbers(bench):
 
 
 def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
-    from nh_control.ros.runtime.model import chosen
+    from nh_control.ros.runtime.model import find_scenario
 
     for given in (
         {"scenario": "urdf", "urdf": str(tmp_path / "none.urdf")},
@@ -367,7 +371,7 @@ def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
         {"scenario": "unicycle"},
     ):
         with pytest.raises(UsageError):
-            chosen({"urdf": "", "base": "fixed"} | given)
+            find_scenario({"urdf": "", "base": "fixed"} | given)
 
 
 def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_told(bench):

@@ -66,7 +66,7 @@ def test_a_plant_with_faults_is_that_of_the_simulation_and_tells_the_same_of_the
     e = replace(experiment(), options=options)
     loop, mine = e.run(), plant(*texts)
     for k in range(STEPS):
-        if mine.asked == k:
+        if mine.measured_step == k:
             q, v = mine.measured
             u = e.tracker.command(k, e.model.measured_state(q, v)).u
         before = loop.trajectory.inputs[k - 1] if k else [0.0, 0.0]
@@ -82,7 +82,7 @@ def test_faults_go_on_in_time_where_a_plant_is_put():
     np.testing.assert_array_equal(mine.measured[0], mine.configuration)
     mine.place(middle(), 7)
     (q, v), there = mine.measured, mine.configuration
-    assert mine.asked == 7
+    assert mine.measured_step == 7
     np.testing.assert_allclose(q - there, 0.25 * np.eye(5)[1], atol=1e-12)
     np.testing.assert_array_equal(v, mine.velocity)
 
@@ -90,18 +90,18 @@ def test_faults_go_on_in_time_where_a_plant_is_put():
 def test_the_state_in_which_a_plant_is_put_is_never_lost():
     mine = plant("dropout=1", state=middle())
     mine.advance([0.0, 0.0])
-    assert mine.asked == 0
+    assert mine.measured_step == 0
     mine.place(middle(), 7)
-    assert mine.asked == 7 and np.array_equal(mine.measured[0], mine.configuration)
+    assert mine.measured_step == 7 and np.array_equal(mine.measured[0], mine.configuration)
 
 
 def test_faults_that_change_begin_with_the_present_state_and_count_anew():
     mine = plant("phi:bias=0.25", "rotor_torque:bias=0.5")
     mine.advance([1.0, 0.0])
-    assert mine.inputs.tolist() == [1.5, 0.0] and mine.asked == 1
+    assert mine.inputs.tolist() == [1.5, 0.0] and mine.measured_step == 1
     texts = ["psi:bias=0.5", "rotor_torque:lag=0.01"]
     mine.change_faults(FaultLines.of([parse(text) for text in texts], mine.dsys))
-    assert mine.asked == 1 and np.array_equal(mine.measured[0], mine.configuration)
+    assert mine.measured_step == 1 and np.array_equal(mine.measured[0], mine.configuration)
     assert all("of 0 steps" in text for text in mine.faults.report().values())
     mine.advance([0.0, 0.0])
     assert mine.inputs[0] == pytest.approx(1.5 * np.exp(-1.0))
@@ -122,10 +122,10 @@ def test_measurements_are_configurations_and_velocities_also_where_these_are_not
 def test_without_faults_what_is_measured_is_what_is_there():
     mine = plant()
     mine.advance([0.1, 0.0])
-    assert mine.asked == 1 and np.array_equal(mine.measured[1], mine.velocity)
+    assert mine.measured_step == 1 and np.array_equal(mine.measured[1], mine.velocity)
     bare = SimulatedPlant(experiment().plant, middle())
     bare.advance([0.1, 0.0])
-    assert bare.asked == 1 and np.array_equal(bare.measured[0], bare.configuration)
+    assert bare.measured_step == 1 and np.array_equal(bare.measured[0], bare.configuration)
 
 
 def test_there_is_no_residual_before_the_first_step():

@@ -38,7 +38,7 @@ class Told:
     def __init__(self, bench):
         self.bench, self.reports, self.others, self.deaf = bench, [], [], {}
         desk = Desk()
-        desk.unheard = lambda: self.deaf
+        desk.incompatible_publishers = lambda: self.deaf
         self.made = Diagnostics(
             bench, desk, "simulation", "bob", lambda: self.reports.append(1), lambda: self.others
         )

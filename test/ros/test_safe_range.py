@@ -8,7 +8,7 @@ from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
 from nh_control.ros.loop.safe_range import SafeRange, quantities
 
 
@@ -21,10 +21,10 @@ def made(name):
 def test_a_joint_may_stay_in_its_range_only():
     scenario, dsys = made("cart_pole")
     safe = SafeRange(scenario, dsys.system.space, ["cart_joint:-1:1", "pole_joint:-4:4", ""])
-    assert safe.left(np.array([0.5, 3.0])) == ""
-    assert safe.left(np.array([1.25, 3.0])) == "cart_joint = 1.25 is not in -1 ... 1"
-    assert safe.left(np.array([0.0, -5.0])) == "pole_joint = -5 is not in -4 ... 4"
-    assert "nan is not in" in safe.left(np.array([np.nan, 0.0]))
+    assert safe.violation(np.array([0.5, 3.0])) == ""
+    assert safe.violation(np.array([1.25, 3.0])) == "cart_joint = 1.25 is not in -1 ... 1"
+    assert safe.violation(np.array([0.0, -5.0])) == "pole_joint = -5 is not in -4 ... 4"
+    assert "nan is not in" in safe.violation(np.array([np.nan, 0.0]))
 
 
 def test_joints_that_turn_the_other_way_and_planar_bodies_have_ranges_as_they_are_shown():
@@ -91,9 +91,9 @@ def test_what_is_commanded_after_a_disarming():
     expected = {"none": None, "zero": [0.0], "hold": u, "damp": damping_input(dsys, x, DAMPING_S)}
     assert np.abs(expected["damp"]).max() > 0.1
     for kind, value in expected.items():
-        after = AfterDisarming(dsys, Kind(kind))
+        after = DisarmedInputs(dsys, DisarmCommand(kind))
         assert after.command(fresh=False) is None
-        after.heard(x, u)
+        after.update(x, u)
         heard_no_more = [0.0] if kind == "damp" else value
         for got, want in ((after.command(False), heard_no_more), (after.command(True), value)):
             assert got is want if want is None else np.array_equal(got, want)
@@ -102,7 +102,7 @@ def test_what_is_commanded_after_a_disarming():
 def test_what_is_moved_at_will_stays_where_it_is_and_not_where_the_reference_starts():
     scenario, dsys = made("marionette")
     first, x = scenario.reference(dsys).states[[0, 50]]
-    after = AfterDisarming(dsys, Kind.ZERO)
-    after.heard(x)
+    after = DisarmedInputs(dsys, DisarmCommand.ZERO)
+    after.update(x)
     np.testing.assert_array_equal(after.command(fresh=True), dsys.idle(x))
     assert np.abs(dsys.idle(x) - dsys.idle(first)).max() > 1e-3

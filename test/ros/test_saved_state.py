@@ -36,7 +36,7 @@ def test_what_is_read_is_what_was_written_bit_by_bit(board, saved):
     state, file = saved
     again = SavedState.read(file, board)
     assert np.array_equal(again.state, state.state)
-    assert (again.step, again.origin) == (7, 3)
+    assert (again.step, again.start_step) == (7, 3)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_file_of_one_s_own_needs_configuration_and_velocity_only(board, saved)
     state, file = saved
     changed(file, system=None, state=None, step=None, reference_start=None)
     own = SavedState.read(file, board)
-    assert (own.step, own.origin) == (0, 0)
+    assert (own.step, own.start_step) == (0, 0)
     assert np.abs(own.state - state.state).max() < 1e-12
 
 
@@ -99,10 +99,10 @@ def test_what_is_no_object_is_refused(board, saved, text):
 
 def test_a_state_is_kept_and_restored_with_its_step_and_its_reference():
     plant, placed = SimpleNamespace(state=np.ones(8), step=7), []
-    loop = SimpleNamespace(plant=plant, origin=3, place=lambda *given: placed.append(given))
+    loop = SimpleNamespace(plant=plant, start_step=3, place=lambda *given: placed.append(given))
     kept = SavedState.of(loop)
-    assert (kept.step, kept.origin) == (7, 3) and np.array_equal(kept.state, np.ones(8))
-    plant.step, loop.origin = 90, 80
+    assert (kept.step, kept.start_step) == (7, 3) and np.array_equal(kept.state, np.ones(8))
+    plant.step, loop.start_step = 90, 80
     kept.restore(loop)
     ((state, step, origin),) = placed
     assert (step, origin) == (7, 3) and np.array_equal(state, np.ones(8))

@@ -80,7 +80,7 @@ def test_a_reset_of_the_state_goes_on_in_time_and_runs_as_long_again(loop):
     run.published.clear()
     run.inbox.call(run.loop.reset_state)
     run.wait(lambda: run.published[-1:] and run.published[-1][0] == 21)
-    assert run.loop.origin == 11
+    assert run.loop.start_step == 11
     again = dict(run.published)
     assert sorted(again) == list(range(11, 22))
     assert all(np.array_equal(again[11 + k], first[k]) for k in range(11))
@@ -93,7 +93,7 @@ def test_a_reset_of_time_keeps_the_state(loop):
     run.inbox.call(run.loop.reset_time)
     run.wait(lambda: run.published)
     assert run.published[0][0] == 0 and np.array_equal(run.published[0][1], last)
-    assert run.loop.origin == 0
+    assert run.loop.start_step == 0
 
 
 def test_a_state_is_set_at_the_next_step(loop):
@@ -102,7 +102,7 @@ def test_a_state_is_set_at_the_next_step(loop):
     run.inbox.call(lambda: run.loop.set_state(other))
     assert run.plant.step == 1 and np.array_equal(run.plant.state, other)
     assert run.plant.constraint_residual == 0.0
-    assert run.loop.origin == 0  # the reference goes on, too
+    assert run.loop.start_step == 0  # the reference goes on, too
     run.answer(0)  # of the state before: not for this one
     assert run.plant.step == 1
     run.answer(1)
@@ -124,7 +124,7 @@ def test_a_stopped_plant_waits_at_its_start(loop):
 
 def test_it_is_told_where_the_reference_starts_before_the_state_is_published(loop):
     runs, told = [], []
-    placed = lambda: runs and told.append((runs[0].loop.origin, runs[0].published[-1][0]))  # noqa: E731
+    placed = lambda: runs and told.append((runs[0].loop.start_step, runs[0].published[-1][0]))  # noqa: E731
     runs.append(finished(loop, placed=placed))
     runs[0].inbox.call(runs[0].loop.reset_state)
     assert told == [(11, 10)]

@@ -16,9 +16,9 @@ from rclpy.serialization import serialize_message  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
-from nh_control.ros.loop import joining  # noqa: E402
-from nh_control.ros.loop.after_disarming import AfterDisarming, Kind  # noqa: E402
+from nh_control.ros.loop import join_check  # noqa: E402
 from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
     HardwareTracker,
@@ -129,13 +129,15 @@ class Interface:
 class Hardware(Interface):
     """That of hardware."""
 
-    def __init__(self, by_service=False, after=Kind.NONE, ranges=(), timing=Timing(), **limits):
+    def __init__(
+        self, by_service=False, after=DisarmCommand.NONE, ranges=(), timing=Timing(), **limits
+    ):
         super().__init__()
         self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), timing)
         self.arming = Arming(Limits(**limits))
         self.made = HardwareInterface(
             self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
-            self._send, by_service, AfterDisarming(self.dsys, after),
+            self._send, by_service, DisarmedInputs(self.dsys, after),
             SafeRange(SCENARIO, self.dsys.system.space, ranges), np.array([True]), self._begin,
         )  # fmt: skip
 
@@ -189,7 +191,7 @@ class Simulated(Interface):
         self.node.topics["reference_start"](time)
 
 
-@pytest.mark.parametrize("after", [Kind.NONE, Kind.ZERO])
+@pytest.mark.parametrize("after", [DisarmCommand.NONE, DisarmCommand.ZERO])
 def test_nothing_is_sent_to_hardware_before_it_is_armed(after):
     robot = Hardware(after=after)
     robot.state(0, 0.1)
@@ -200,12 +202,14 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed(after):
     assert len(robot.sent) == 1 and robot.sent[0][0][0] < 0
     robot.node.services["~/arm"](data=False)
     robot.state(3, 0.1)
-    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if after is Kind.ZERO else [])
+    assert [u.tolist() for u, *_ in robot.sent[1:]] == (
+        [[0.0]] if after is DisarmCommand.ZERO else []
+    )
     assert robot.node.infos == ["armed", "disarmed: by request"] and robot.begun == 1
     assert robot.node.errors == []
 
 
-@pytest.mark.parametrize("after", [Kind.NONE, Kind.ZERO])
+@pytest.mark.parametrize("after", [DisarmCommand.NONE, DisarmCommand.ZERO])
 def test_a_tracker_that_stops_disarms_and_says_so(after):
     robot = Hardware(after=after)
     robot.node.services["~/arm"](data=True)
@@ -213,7 +217,9 @@ def test_a_tracker_that_stops_disarms_and_says_so(after):
     robot.made.stop()
     assert robot.node.errors == ["disarmed: the tracker stopped"]
     assert robot.report.make().values["armed"] is False
-    assert [u.tolist() for u, *_ in robot.sent[1:]] == ([[0.0]] if after is Kind.ZERO else [])
+    assert [u.tolist() for u, *_ in robot.sent[1:]] == (
+        [[0.0]] if after is DisarmCommand.ZERO else []
+    )
 
 
 def test_the_limit_is_on_the_errors_of_the_configuration():
@@ -333,7 +339,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     hardware = types.SimpleNamespace(
         sequence=sequence, answer=answer, gap_s=lambda stamp: 0.0, start_ns=0, uncompensated=0
     )
-    report = types.SimpleNamespace(add=lambda *_: None, refuse=lambda *_: None)
+    report = types.SimpleNamespace(set_status=lambda *_: None, refuse_state=lambda *_: None)
     HardwareInterface(
         node, node, shown, hardware, Arming(Limits()), report, lambda *_: None, False, None, None,
         None, lambda: None,
@@ -377,7 +383,7 @@ def test_ranges_are_those_of_what_is_measured_not_of_what_is_expected():
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
-    monkeypatch.setattr(joining, "obstacle", lambda *_: "a wall")
+    monkeypatch.setattr(join_check, "obstacle", lambda *_: "a wall")
     late = Simulated()
     late.start(0)
     late.state(7)
@@ -515,7 +521,7 @@ def test_nothing_is_known_of_earlier_steps_after_one_that_could_not_be_followed(
         if not joined.pop(0):
             raise ValueError("no")
 
-    plant.made._joining.require = require
+    plant.made._join_check.require = require
     plant.start(0)
     for k in range(3):
         plant.state(k, 0.1 * k)
@@ -635,7 +641,7 @@ def test_one_of_several_inputs_that_is_saturated_for_too_long_disarms(monkeypatc
         command=command, step=0, x=np.zeros(2), target=np.zeros(2), age_s=0.0
     )
     robot.tracker.answer = lambda *given: answer
-    robot.report.computed = lambda *given: None
+    robot.report.add_command = lambda *given: None
     robot.state(0)
     ((_, error, saturated, left),) = seen
     assert error.tolist() == [0.1] and saturated is True and not left
@@ -696,7 +702,7 @@ def test_a_model_that_cannot_follow_disarms():
 def test_what_is_sent_is_known_to_the_model_and_after_disarming_that_nothing_is():
     robot = armed()
     sent, stopped = [], []
-    robot.tracker.sent = lambda u, now_ns: sent.append((float(u[0]), now_ns))
+    robot.tracker.add_input = lambda u, now_ns: sent.append((float(u[0]), now_ns))
     robot.tracker.stop = stopped.append
     robot.node.now_ns = 7
     robot.state(0, 0.1)
@@ -706,7 +712,7 @@ def test_what_is_sent_is_known_to_the_model_and_after_disarming_that_nothing_is(
     assert stopped == [9]
 
 
-@pytest.mark.parametrize("after", [Kind.ZERO, Kind.HOLD, Kind.DAMP])
+@pytest.mark.parametrize("after", [DisarmCommand.ZERO, DisarmCommand.HOLD, DisarmCommand.DAMP])
 def test_after_a_disarming_commands_go_on_as_is_said(after):
     robot = armed(after=after)
     robot.state(0, 0.1)
@@ -716,12 +722,14 @@ def test_after_a_disarming_commands_go_on_as_is_said(after):
     robot.state(1, 0.0, 1.0)
     u, _, stamp = robot.sent[-1]
     assert stamp == H_NS
-    expected = {Kind.ZERO: 0.0, Kind.HOLD: last}.get(after)
+    expected = {DisarmCommand.ZERO: 0.0, DisarmCommand.HOLD: last}.get(after)
     assert u[0] == expected if expected is not None else u[0] < 0
     robot.made.tick()
     u, k, stamp = robot.sent[-1]
     assert (k, stamp) == (0, H_NS)
-    assert u[0] == (last if after is Kind.HOLD else 0.0)  # the motion is not known any more
+    assert u[0] == (
+        last if after is DisarmCommand.HOLD else 0.0
+    )  # the motion is not known any more
 
 
 def test_a_report_says_whether_it_is_armed_and_started_and_what_it_waits_for():

@@ -21,7 +21,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 )
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
-from nh_control.ros.loop.after_disarming import Kind  # noqa: E402
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -302,7 +302,7 @@ class Rehearsing(tuple):
 
     rehearsed = False
 
-    def rehearse(self):
+    def warm_up(self):
         """Note it."""
         self.rehearsed = True
 
@@ -366,8 +366,10 @@ def test_parameters_of_hardware_are_each_what_they_say(wired):
     limits = given.arming.limits
     assert (limits.silence_s, limits.error, limits.saturation_s) == (0.6, 0.7, 0.8)
     assert given.arming.armed and given.start_by_service
-    assert given.after.kind is Kind.DAMP
-    assert "pivot" in given.safe.left(np.array([2.5])) and not given.safe.left(np.array([1.9]))
+    assert given.after.kind is DisarmCommand.DAMP
+    assert "pivot" in given.safe.violation(np.array([2.5])) and not given.safe.violation(
+        np.array([1.9])
+    )
 
 
 def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
@@ -380,7 +382,7 @@ def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wi
     off = wired(**{"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]})
     assert (off.arming.limits.error, off.arming.limits.saturation_s) == (0.0, 0.0)
     assert not given.arming.armed and not given.start_by_service
-    assert given.after.kind is Kind.NONE and not given.safe.left(np.array([9.0]))
+    assert given.after.kind is DisarmCommand.NONE and not given.safe.violation(np.array([9.0]))
     assert isinstance(wired(**{"hardware.estimator": "none"}).tracker[1], MeasuredState)
 
 
@@ -440,13 +442,13 @@ class Pursuer:
         self.heard.append((refusal and refusal.name, reason))
 
 
-def ask(robot, x, pursuit=None, stamp_ns=0):
+def ask(robot, x, observer=None, stamp_ns=0):
     """Ask for a goal, and wait until it is planned."""
     message = PoseStamped()
     message.header.frame_id = "odom"
     message.pose.position.x = x
     conversions.set_time(message.header.stamp, stamp_ns)
-    robot.made._goals.goal(message, pursuit)
+    robot.made._goals.goal(message, observer)
     settle(robot)
 
 

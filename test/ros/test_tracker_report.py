@@ -33,13 +33,13 @@ def command(saturated, error=None):
 def test_rates_and_times_are_those_since_the_last_report(clock):
     report = TrackerReport(SCENARIO, MODEL)
     for seconds in (2e-3, 6e-3, 1e-3):
-        report.answered(seconds)
+        report.add_response_time(seconds)
     clock.now += 0.5
     values = report.make().values
     assert values["rate_hz"] == pytest.approx(6.0)
     assert values["response_mean_us"] == pytest.approx(3000.0)
     assert values["response_max_us"] == pytest.approx(6000.0)
-    report.answered(4e-3)
+    report.add_response_time(4e-3)
     clock.now += 2.0
     values = report.make().values
     assert values["rate_hz"] == pytest.approx(0.5)
@@ -52,14 +52,14 @@ def test_rates_and_times_are_those_since_the_last_report(clock):
 def test_steps_at_a_limit_are_counted_in_all_and_by_input():
     report, x = TrackerReport(SCENARIO, MODEL), START
     for step, saturated in enumerate([(True, False), (True, True), (False, False), (True, False)]):
-        report.computed(step, x, x, command(saturated), 2)
+        report.add_command(step, x, x, command(saturated), 2)
     values = report.make().values
     first, second = MODEL.inputs
     assert (values["step"], values["steps_saturated"]) == (3, 3)
     assert values[f"steps_saturated: {first}"] == 3
     assert values[f"steps_saturated: {second}"] == 1
     never = TrackerReport(SCENARIO, MODEL)
-    never.computed(0, x, x, command((True, False)), 0)
+    never.add_command(0, x, x, command((True, False)), 0)
     assert [name for name in never.make().values if "saturated: " in name] == [
         f"steps_saturated: {first}"
     ]
@@ -73,7 +73,7 @@ def test_errors_are_shown_by_their_names_and_parts():
     q = np.array(space.origin)
     q[2:5] = 0.3, 1.0, 2.0  # theta, x, y
     x = MODEL.state(q, np.zeros(space.nw))
-    report.computed(0, x, START, command([False] * 2, error), 0)
+    report.add_command(0, x, START, command([False] * 2, error), 0)
     values = report.make().values
     assert values["error_norm"] == pytest.approx(np.linalg.norm(error))
     for name, size in zip(MODEL.state_space.tangent_names, error):
@@ -91,25 +91,25 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
         return made.level, made.message
 
     assert judged() == ("warn", "waiting for states")
-    report.computed(0, x, x, command([False] * 2), 0)
-    report.answered(1e-3)
+    report.add_command(0, x, x, command([False] * 2), 0)
+    report.add_response_time(1e-3)
     assert judged() == ("ok", "tracking")
     assert judged() == ("warn", "no new states")
-    report.answered(1e-3)
+    report.add_response_time(1e-3)
     report.refuse_goal(Refusal.MODEL, "the goal is too far")
     assert judged() == ("warn", "the goal is too far")
-    report.answered(1e-3)
+    report.add_response_time(1e-3)
     assert judged() == ("ok", "tracking")
-    report.answered(1e-3)
-    report.refuse(Refusal.NAMES, "no joint")
-    report.refuse(Refusal.STAMP, "no stamp")
+    report.add_response_time(1e-3)
+    report.refuse_state(Refusal.NAMES, "no joint")
+    report.refuse_state(Refusal.STAMP, "no stamp")
     assert judged() == ("error", "2 states refused, the last one: no stamp")
-    report.answered(1e-3)
-    report.refuse(Refusal.NAMES, "no joint")
+    report.add_response_time(1e-3)
+    report.refuse_state(Refusal.NAMES, "no joint")
     assert judged() == ("error", "1 states refused, the last one: no joint")
-    report.refuse(Refusal.STAMP, "no stamp")
-    report.accept()
-    report.add({"armed": False}, "not armed")
+    report.refuse_state(Refusal.STAMP, "no stamp")
+    report.accept_goal()
+    report.set_status({"armed": False}, "not armed")
     made = report.make()
     assert (made.level, made.message) == ("warn", "not armed")
     assert made.values["armed"] is False
@@ -145,28 +145,28 @@ def held(hold):
 )
 def test_it_is_said_that_a_reference_is_over(step, hold, saturated, level, message):
     report = TrackerReport(SCENARIO, MODEL)
-    report.computed(step, START, START, command((saturated, False)), 0)
-    report.answered(1e-3)
-    report.following(held(hold))
+    report.add_command(step, START, START, command((saturated, False)), 0)
+    report.add_response_time(1e-3)
+    report.set_leg(held(hold))
     told = report.make()
     assert (told.level, told.message) == (level, message)
     assert told.values["reference"] == "a_way"
     assert told.values["reference_left_s"] == pytest.approx((50 - step) * MODEL.h)
-    report.answered(1e-3)
+    report.add_response_time(1e-3)
     assert "saturated" not in report.make().message
 
 
 def test_the_first_refused_state_of_a_kind_is_news_for_the_log():
     report = TrackerReport(SCENARIO, MODEL)
-    report.refuse(Refusal.STAMP, "one")
-    report.refuse(Refusal.STAMP, "two")
+    report.refuse_state(Refusal.STAMP, "one")
+    report.refuse_state(Refusal.STAMP, "two")
     assert report.make().news == {"state refused, wrong stamp": "one"}
 
 
 def test_ages_of_states_are_those_since_the_last_report():
     report = TrackerReport(SCENARIO, MODEL)
     for seconds in (1e-3, 9e-3, 2e-3):
-        report.aged(seconds)
+        report.add_state_age(seconds)
     values = report.make().values
     assert [values[f"state_age_{what}ms"] for what in ("", "mean_", "max_")] == [2.0, 4.0, 9.0]
     assert 8.0 < values["state_age_p99_ms"] < 9.0

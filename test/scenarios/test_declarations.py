@@ -70,7 +70,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 def test_what_is_not_said_is_as_usual():
     assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.without) == (0.01, 0.2, False, ())
     assert SLED.perturbation == Displacement(displacement=0.1, momentum=0.1, seed=-1)
-    assert SLED.calm == Displacement(0.0, 0.0)
+    assert SLED.no_perturbation == Displacement(0.0, 0.0)
     assert (Joint("a", "b").sign, Joint("a", "b").unit) == (1.0, "rad")
     assert Body("a", "b").coordinates == ("theta", "x", "y")
     assert PlantOptions() == PlantOptions("", 1, {}, (), ())

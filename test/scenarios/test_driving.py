@@ -279,7 +279,7 @@ def test_a_push_from_outside_is_withstood(name):
     )
     push = Disturbance("base_link", Constant(force=(0.05 * 9.81 * mass, 0.0)))
     options = PlantOptions(disturbances=(push,))
-    calm = scenarios.get(name).calm
+    calm = scenarios.get(name).no_perturbation
     plain, integral = (
         errors(name, "figure_eight", options, integral=on, perturbation=calm)[0]
         for on in (False, True)

@@ -12,7 +12,13 @@ from nh_control.control import Command, DisturbanceEstimate
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.runs.fault_effects import FaultEffect, Tally, effects
-from nh_control.runs.faults import FaultLines, FaultyTracker, Passage, passed, through_actuators
+from nh_control.runs.faults import (
+    FaultLines,
+    FaultOutput,
+    FaultyTracker,
+    line_outputs,
+    through_actuators,
+)
 from nh_control.scenarios.fault import parse
 
 
@@ -43,18 +49,18 @@ def test_an_actuator_without_effort_leaves_what_is_moved_at_will_where_it_was():
     )
     line = FaultLines.of([parse("lost,start=0.1")], puppet).commands
     moves = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
-    out = [passage.value for passage in passed(line, np.zeros(3), moves)]
+    out = [output.value for output in line_outputs(line, np.zeros(3), moves)]
     np.testing.assert_array_equal(out, [[1, 2, 3], [0, 2, 3], [0, 2, 3]])
 
 
 @pytest.mark.parametrize("text", ["lag=0.05", "commands:delay=0.03", "commands:dropout=0.5"])
 def test_a_whole_run_goes_through_a_line_as_its_values_do_one_by_one(text):
     before, commands = np.array([5.0, -5.0]), RAMP + 1.0
-    line, kept, expected = lines(text).commands, None, []
+    line, memory, expected = lines(text).commands, None, []
     for k, u in enumerate(commands):
-        passage = line.through(k, u, line.start(before) if kept is None else kept)
-        kept = passage.kept
-        expected.append(passage.value)
+        output = line.through(k, u, line.start(before) if memory is None else memory)
+        memory = output.memory
+        expected.append(output.value)
     found = through_actuators(lines(text), before, commands)
     np.testing.assert_array_equal(found, expected)
     assert not np.array_equal(found, commands)
@@ -89,8 +95,8 @@ def test_the_counts_of_a_fault_are_those_of_its_active_steps():
     went = [[9, 9], [9, 9], [-3, 1], None, [0, 0], [1, 1]]
     for k, out in enumerate(went):
         after = None if out is None else np.array(out, dtype=float)
-        tally.add(k, Passage(after, (zero, after), ()))
-    tally.add(6, Passage(None, (None, None), ()))
+        tally.add(k, FaultOutput(after, (zero, after), ()))
+    tally.add(6, FaultOutput(None, (None, None), ()))
     (found,) = tally.effects()
     assert (found.steps, found.active, found.lost, found.changed) == (7, 4, 1, 2)
     assert found.delay_s == pytest.approx((0.02 + 0.04 + 0.05) / 3)

@@ -19,7 +19,14 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.fault_effects import FaultEffect, Tally, effects
-from nh_control.runs.faults import Commanded, FaultLines, FaultyTracker, Line, Measured, passed
+from nh_control.runs.faults import (
+    CommandSignal,
+    FaultLines,
+    FaultyTracker,
+    Line,
+    MeasurementSignal,
+    line_outputs,
+)
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions, UnknownName, fault
 from nh_control.scenarios.fault import KINDS, parse
@@ -57,11 +64,11 @@ def measured(text, states):
 
 
 def through(line, before, values):
-    kept, out = line.start(before), []
+    memory, out = line.start(before), []
     for k, value in enumerate(values):
-        passage = line.through(k, value, kept)
-        kept = passage.kept
-        out.append(passage.value)
+        output = line.through(k, value, memory)
+        memory = output.memory
+        out.append(output.value)
     return out
 
 
@@ -194,9 +201,9 @@ def test_sensors_do_what_the_kinds_say():
     assert np.abs(coarse - states)[:, :5].max() < 0.05 and np.array_equal(
         coarse[:, 5:], states[:, 5:]
     )
-    kept = np.array(measured("phi:stuck,start=0.3", states))
-    assert np.allclose(kept[30:, 1], states[29, 1], rtol=0, atol=1e-14)
-    assert np.allclose(kept[:, 2], states[:, 2], rtol=0, atol=1e-14)
+    memory = np.array(measured("phi:stuck,start=0.3", states))
+    assert np.allclose(memory[30:, 1], states[29, 1], rtol=0, atol=1e-14)
+    assert np.allclose(memory[:, 2], states[:, 2], rtol=0, atol=1e-14)
 
 
 def test_noise_has_its_deviation_and_no_memory():
@@ -372,7 +379,11 @@ def test_integral_action_does_not_count_what_was_lost_as_a_surprise():
     push = scenarios.Disturbance("psi", scenarios.Constant((0.5,)))
     options = PlantOptions(disturbances=(push,), faults=(parse("dropout=0.5"),))
     e = Experiment.make(
-        SNAKEBOARD, options=options, perturbation=SNAKEBOARD.calm, integral=True, duration_s=3.0
+        SNAKEBOARD,
+        options=options,
+        perturbation=SNAKEBOARD.no_perturbation,
+        integral=True,
+        duration_s=3.0,
     )
     without = replace(e, tracker=SNAKEBOARD.tracker(e.model, e.tracker.reference))
     final = [abs(run.errors[-1, 0]) for run in (e.run(), without.run())]
@@ -405,7 +416,7 @@ def spoiled(name, through, steps=range(100), memory=0, age=0.0):
 
 def test_measurements_are_moved_in_their_local_coordinates():
     space, rng = Product(Rn("x"), SO3()), np.random.default_rng(1)
-    signal, q = Measured(space), space.retract(space.origin, rng.normal(size=4))
+    signal, q = MeasurementSignal(space), space.retract(space.origin, rng.normal(size=4))
     x, d = np.r_[q, rng.normal(size=4)], rng.normal(size=8)
     y = signal.retract(x, d)
     assert signal.n == 8 and np.allclose(signal.local(x, y), d)
@@ -417,7 +428,7 @@ def test_measurements_are_moved_in_their_local_coordinates():
 
 
 def test_commands_rest_without_forces_where_prescribed_coordinates_are():
-    signal, x, y = Commanded(3, 2), np.array([1.0, 2.0, 3.0]), np.array([4.0, 6.0, 9.0])
+    signal, x, y = CommandSignal(3, 2), np.array([1.0, 2.0, 3.0]), np.array([4.0, 6.0, 9.0])
     assert signal.rest(x).tolist() == [0.0, 0.0, 3.0]
     assert signal.local(x, y).tolist() == [3.0, 4.0, 6.0]
     assert signal.retract(x, y - x).tolist() == y.tolist()
@@ -444,9 +455,9 @@ def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracke
 
     lost = spoiled("a", spoil)
     one = np.ones(1, dtype=bool)
-    line = Line([lost, spoiled("b", through, memory=2)], [one, one], Commanded(1, 1), H, holds)
-    passages = passed(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
-    values = [None if p.value is None else p.value[0] for p in passages]
+    line = Line([lost, spoiled("b", through, memory=2)], [one, one], CommandSignal(1, 1), H, holds)
+    outputs = line_outputs(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
+    values = [None if p.value is None else p.value[0] for p in outputs]
     assert values == [11.0, 12.0, 12.0 if holds else None, 14.0]
     if holds:
         assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [2, 2, 1], [4, 2, 2]]
@@ -462,10 +473,10 @@ def test_a_change_of_either_sign_is_counted_and_what_was_lost_before_is_not():
         spoiled("a", lambda m: None if m.step == 1 else m.value, age=0.5),
         spoiled("b", lambda m: m.value + [-3.0, 1.0], steps=(0, 1, 2), age=0.25),
     ]
-    line = Line(faults, [both, both], Commanded(2, 2), H, holds=False)
+    line = Line(faults, [both, both], CommandSignal(2, 2), H, holds=False)
     tally = Tally(line)
-    for k, passage in enumerate(passed(line, np.zeros(2), [np.ones(2)] * 4)):
-        tally.add(k, passage)
+    for k, output in enumerate(line_outputs(line, np.zeros(2), [np.ones(2)] * 4)):
+        tally.add(k, output)
     first, second = tally.effects()
     assert (first.steps, first.active, first.changed, first.lost) == (4, 4, 0, 1)
     assert first.delay_s == pytest.approx(0.5) and first.largest == 0.0
@@ -502,11 +513,11 @@ def test_behind_faults_a_tracker_goes_on_with_its_last_command_and_surprised_by_
     sensed = Line(
         [spoiled("q", lambda m: None, steps=(1,))],
         [np.ones(2, dtype=bool)],
-        Measured(Rn("q")),
+        MeasurementSignal(Rn("q")),
         H,
         False,
     )
-    acted = Line([spoiled("u", lambda m: m.value / 2)], [one], Commanded(1, 1), H, True)
+    acted = Line([spoiled("u", lambda m: m.value / 2)], [one], CommandSignal(1, 1), H, True)
     lines, x, memory, found = FaultLines(sensed, acted), np.array([1.0, 2.0]), None, []
     faulty = FaultyTracker(tracker, lines)
     for k in range(3):

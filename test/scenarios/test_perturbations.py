@@ -79,7 +79,7 @@ def test_all_errors_are_declared_with_meaning_and_none_is_the_default(name):
     scenario = scenarios.get(name)
     for entry in declarations(scenario.perturbation):
         assert entry.description and (entry.unit or entry.name in ("momentum", "seed"))
-    for entry in declarations(scenario.calm):
+    for entry in declarations(scenario.no_perturbation):
         assert entry.value == (-1 if entry.name == "seed" else 0.0)
 
 

@@ -203,11 +203,11 @@ static int local(const struct loop *l, const double *x0, const double *x1, doubl
 static int estimate(const struct loop *l, long long k, const double *x, double *d)
 {
     const struct law *c = l->law;
-    double surprise[c->ndx], expected[l->model->nx];
+    double innovation[c->ndx], expected[l->model->nx];
     for (long long i = 0; i < c->n_d; ++i) d[i] = *l->stage ? l->disturbance[i] : 0.0;
     if (*l->stage < 2) return DONE;
-    if (comparable(l, k, l->predicted, expected) || local(l, expected, x, surprise)) return FAILED;
-    for (long long i = 0; i < c->n_d; ++i) d[i] += c->gain * surprise[c->nv + i];
+    if (comparable(l, k, l->predicted, expected) || local(l, expected, x, innovation)) return FAILED;
+    for (long long i = 0; i < c->n_d; ++i) d[i] += c->gain * innovation[c->nv + i];
     return DONE;
 }
 

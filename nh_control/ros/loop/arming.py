@@ -55,13 +55,13 @@ class Arming:
             self.armed, self.reason = False, reason
             self.disarmed += 1
 
-    def told(self, awaits_start: bool) -> str:
+    def obstacle(self, awaits_start: bool) -> str:
         """What keeps the reference from being followed, "" if nothing does."""
         if not self.armed:
             return f"disarmed: {self.reason}"
         return AWAITS_START if awaits_start else ""
 
-    def refused(self, now_s: float) -> None:
+    def check_silence(self, now_s: float) -> None:
         """Time has passed without a state that can be used."""
         if not 0.0 < self._heard_at <= now_s:
             self._heard_at = now_s
@@ -69,14 +69,16 @@ class Arming:
         if self.limits.silence_s and silence_s > self.limits.silence_s:
             self.disarm(f"no state that can be used for {silence_s:.3g} s")
 
-    def observe(self, now_s: float, error: np.ndarray, saturated: bool, left: str = "") -> None:
+    def observe(
+        self, now_s: float, error: np.ndarray, saturated: bool, violation: str = ""
+    ) -> None:
         """A command was computed at a tracking error (n) of the tracked configuration, which has
-        `left` its range, if that says so.
+        left its range if `violation` says so.
         """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
-        if left:
-            self.disarm(left)
+        if violation:
+            self.disarm(violation)
         if self.limits.error and not largest <= self.limits.error:
             self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:.3g}")
         if not saturated or not 0.0 < self._free_at <= now_s:

@@ -36,9 +36,9 @@ class BackupTracker:
         if self._next is not self._reference:
             self._reference, self._tracker = self._next, None
 
-    def command(self, plant: SimulatedPlant, origin: int) -> np.ndarray:
+    def command(self, plant: SimulatedPlant, start_step: int) -> np.ndarray:
         """Input (nu) of the model for the plant's last measurement, where the reference started at
-        step `origin`.
+        step `start_step`.
         """
         x = self._model.measured_state(*plant.measured)
-        return self.prepare().command(plant.asked - origin, x).u
+        return self.prepare().command(plant.measured_step - start_step, x).u

@@ -11,7 +11,7 @@ import numpy as np
 
 from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.refusal import told
+from nh_control.ros.loop.refusal import shortened
 from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS, StepClock
 
 
@@ -104,7 +104,7 @@ class CommandValidator:
         reason = self._check(names, values, stamp, step)
         if reason is not None:
             known = self.examples.get(reason)
-            self.refuse(reason, known or self._told(reason, names, values, stamp, step))
+            self.refuse(reason, known or self._example(reason, names, values, stamp, step))
         return reason
 
     def refuse(self, reason: Rejection, example: str) -> None:
@@ -112,7 +112,7 @@ class CommandValidator:
         self.examples.setdefault(reason, example)
         self.rejected[reason] += 1
 
-    def _told(
+    def _example(
         self,
         reason: Rejection,
         names: Sequence[str],
@@ -122,7 +122,7 @@ class CommandValidator:
     ) -> str:
         if reason in ABOUT_VALUES:
             return (
-                f"got efforts {told(values)} for {told(names)}; expected those of "
+                f"got efforts {shortened(values)} for {shortened(names)}; expected those of "
                 f"{', '.join(self.names.inputs)}, or of joints that these drive"
             )
         now_s = self.clock.stamp(step) / NANOSECONDS

@@ -93,7 +93,7 @@ class HardwareTracker:
         self.uncompensated = 0
         self.reset()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Have everything compiled and loaded before the first state comes, by two answers that
         are taken back: while that takes its time, states are lost, and over the gap the model of
         what is held somehow until it is armed falls for seconds.
@@ -177,14 +177,14 @@ class HardwareTracker:
             x = self._ahead(x, time_ns, round(ahead_s * NANOSECONDS))
         return Answer(*self._command(x, acts), age_s)
 
-    def sent(self, u: np.ndarray, now_ns: int) -> None:
+    def add_input(self, u: np.ndarray, now_ns: int) -> None:
         """The input u (nu) was sent, at a time of the tracker's clock."""
         actuation_ns = round(self.timing.actuation_s * NANOSECONDS)
         self._inputs.add(now_ns - self._ahead_ns + actuation_ns, u)
 
     def stop(self, now_ns: int) -> None:
         """Nothing is sent any more, and the reference starts anew one day."""
-        self.sent(self._idle, now_ns)
+        self.add_input(self._idle, now_ns)
         self.start_ns = None
         self.sequence.reset()
 

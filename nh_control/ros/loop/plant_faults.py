@@ -8,7 +8,7 @@ import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.fault_effects import Tally
-from nh_control.runs.faults import FaultLines, Passage
+from nh_control.runs.faults import FaultLines, FaultOutput
 from nh_control.scenarios.fault import Fault
 
 
@@ -17,12 +17,12 @@ class PlantFaults:
     them. They may change between two steps; then their counts start anew.
 
     `measured` is the last measurement (configuration, velocity) that was not lost, of step
-    `asked`.
+    `measured_step`.
     """
 
     def __init__(self, model: DiscreteSystem, faults: Sequence[Fault] = ()):
         self.lines = FaultLines.of(faults, model)
-        self.asked = 0
+        self.measured_step = 0
 
     @property
     def sensed(self) -> bool:
@@ -46,27 +46,27 @@ class PlantFaults:
         self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> None:
         """Other faults from step k on, as if its state had been there before."""
-        self.lines, self.asked, self.measured = lines, k, (q, v)
+        self.lines, self.measured_step, self.measured = lines, k, (q, v)
         self._sensed = lines.measurements.start(np.concatenate([q, v]))
         self._acted = lines.commands.start(u)
         self._tallies = Tally(lines.measurements), Tally(lines.commands)
 
-    def inputs(self, k: int, u: np.ndarray) -> Passage:
+    def inputs(self, k: int, u: np.ndarray) -> FaultOutput:
         """What the actuators make of the commands u (nu) at step k."""
         return self.lines.commands.through(k, u, self._acted)
 
-    def moved(self, k: int, passage: Passage) -> None:
+    def moved(self, k: int, output: FaultOutput) -> None:
         """The plant has made step k with it."""
-        self._acted = passage.kept
-        self._tallies[1].add(k, passage)
+        self._acted = output.memory
+        self._tallies[1].add(k, output)
 
     def measure(self, k: int, q: np.ndarray, v: np.ndarray) -> None:
         """The plant has come to step k at configuration q (nq) and velocity v (nw)."""
-        passage = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
-        self._sensed = passage.kept
-        self._tallies[0].add(k, passage)
-        if passage.value is not None:
-            self.asked, self.measured = k, (passage.value[: len(q)], passage.value[len(q) :])
+        output = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
+        self._sensed = output.memory
+        self._tallies[0].add(k, output)
+        if output.value is not None:
+            self.measured_step, self.measured = k, (output.value[: len(q)], output.value[len(q) :])
 
     def report(self) -> dict[str, str]:
         """What every fault has done, by name."""

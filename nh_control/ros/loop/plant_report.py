@@ -83,10 +83,10 @@ class PlantReport:
             (fallback, f"steps with the fallback ({validator.fallback.value})"),
             (missed, "steps missed"),
         ]
-        told = [f"{count} {what}" for count, what in troubles if count] + warnings
+        troubles_text = [f"{count} {what}" for count, what in troubles if count] + warnings
         present = loop.mode.value + (f": {loop.reason}" if loop.reason else "")
-        if told:
-            return "warn", ", ".join(told) + f" since the last report; {present}"
+        if troubles_text:
+            return "warn", ", ".join(troubles_text) + f" since the last report; {present}"
         return "ok", present
 
     def _rate(self, steps: int) -> float:

@@ -20,7 +20,7 @@ class Refusal(str, Enum):
     IMPLAUSIBLE = "implausible"
 
 
-def told(values: Sequence[object]) -> str:
+def shortened(values: Sequence[object]) -> str:
     """What was got, shortened: nobody reads a million names."""
     short = reprlib.Repr()
     short.maxlist, short.maxstring = 12, 60

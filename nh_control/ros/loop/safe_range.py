@@ -125,7 +125,7 @@ class SafeRange:
                 raise UnknownName(f"{scenario.name} quantity with a range", one.name, known)
         self._quantities = {one.name: known[one.name] for one in self._ranges}
 
-    def left(self, q: np.ndarray) -> str:
+    def violation(self, q: np.ndarray) -> str:
         """Which range a configuration (nq) is not in, "" if it is in all."""
         for one in self._ranges:
             value = self._quantities[one.name](q)

@@ -19,16 +19,16 @@ class SavedState:
 
     state: np.ndarray
     step: int
-    origin: int
+    start_step: int
 
     @staticmethod
     def of(loop: SimulationLoop) -> SavedState:
         """The present one."""
-        return SavedState(loop.plant.state, loop.plant.step, loop.origin)
+        return SavedState(loop.plant.state, loop.plant.step, loop.start_step)
 
     def restore(self, loop: SimulationLoop) -> None:
         """Go on from it, at its step; raises ValueError."""
-        loop.place(self.state, self.step, self.origin)
+        loop.place(self.state, self.step, self.start_step)
 
     def write(self, path: Path, dsys: DiscreteSystem) -> None:
         """Write a JSON file, with configuration and velocity by name, to read and to change;
@@ -39,7 +39,7 @@ class SavedState:
         content = {
             "system": str(dsys),
             "step": self.step,
-            "reference_start": self.origin,
+            "reference_start": self.start_step,
             "configuration": dict(zip(space.names, q.tolist())),
             "velocity": dict(zip(space.velocity_names, v.tolist())),
             "state": self.state.tolist(),
@@ -56,7 +56,7 @@ class SavedState:
         try:
             content = json.loads(text)
             _require(isinstance(content, dict), "an object", content)
-            step, origin = (_step(content, key) for key in ("step", "reference_start"))
+            step, start_step = (_step(content, key) for key in ("step", "reference_start"))
             state = _numbers(content["state"]) if "state" in content else _by_name(content, dsys)
             _require(
                 len(state) == dsys.nx,
@@ -65,7 +65,7 @@ class SavedState:
             )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        return SavedState(state, step, origin)
+        return SavedState(state, step, start_step)
 
 
 def _by_name(content: dict, dsys: DiscreteSystem) -> np.ndarray:

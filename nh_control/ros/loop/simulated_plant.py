@@ -77,9 +77,9 @@ class SimulatedPlant:
         """
         commands = np.asarray(u, dtype=float)
         faults = self.faults
-        passage = faults.inputs(self.step, commands) if faults and faults.acting else None
-        if passage is not None and passage.value is not None:
-            commands = passage.value
+        output = faults.inputs(self.step, commands) if faults and faults.acting else None
+        if output is not None and output.value is not None:
+            commands = output.value
         inputs = commands
         external: dict[str, np.ndarray] = {}
         if self._disturbance is not None:
@@ -91,21 +91,21 @@ class SimulatedPlant:
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self.state, self._before = state, before
         self.inputs, self._applied, self.external = commands, inputs, external
-        if faults and passage is not None:
-            faults.moved(self.step, passage)
+        if faults and output is not None:
+            faults.moved(self.step, output)
         if faults and faults.sensed:
             faults.measure(self.step + 1, self.configuration, self.velocity)
         self.step += 1
 
     @property
-    def asked(self) -> int:
+    def measured_step(self) -> int:
         """The last step whose measurement was not lost, so that commands can answer it."""
         faults = self.faults
-        return self.step if faults is None or not faults.sensed else faults.asked
+        return self.step if faults is None or not faults.sensed else faults.measured_step
 
     @property
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """Configuration and velocity that were measured at step `asked`."""
+        """Configuration and velocity that were measured at step `measured_step`."""
         faults = self.faults
         if faults is None or not faults.sensed:
             return self.configuration, self.velocity

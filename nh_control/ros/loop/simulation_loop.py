@@ -51,7 +51,7 @@ class Progress(Protocol):
 class _Steps:
     """Steps that were asked for."""
 
-    asked: int
+    requested: int
     progress: Progress
     made: int = 0
 
@@ -106,7 +106,7 @@ class SimulationLoop:
     ):
         self.plant, self.validator, self.pacer, self.options = plant, validator, pacer, options
         self._next, self.mode, self.reason = options, Mode.RUNNING, ""
-        self.origin = 0
+        self.start_step = 0
         """Step at which the reference starts."""
         self._placed = placed
         self._steps: _Steps | None = None
@@ -149,11 +149,11 @@ class SimulationLoop:
         raises Refused otherwise, and in lock-step until the command for the first one is there.
         """
         self._require(Mode.PAUSED, "take a single step" if n == 1 else f"take {n} steps")
-        if self.options.lockstep and not self.validator.answers(self.plant.asked):
+        if self.options.lockstep and not self.validator.answers(self.plant.measured_step):
             self._publish()
             raise Refused(
-                f"no command answers step {self.plant.asked} yet (lock-step); is the tracker "
-                f"running?"
+                f"no command answers step {self.plant.measured_step} yet (lock-step); is the "
+                f"tracker running?"
             )
         self._steps = _Steps(n, progress)
         self._advance()
@@ -194,18 +194,18 @@ class SimulationLoop:
 
     def set_state(self, state: np.ndarray) -> None:
         """Another state (nx) at the next step of time and reference; raises ValueError."""
-        self.place(state, self.plant.step + 1, self.origin)
+        self.place(state, self.plant.step + 1, self.start_step)
 
-    def place(self, state: np.ndarray, step: int, origin: int) -> None:
-        """Go on from a state (nx) at a step, with the reference's start at step `origin`; raises
-        ValueError. A paused plant stays paused, what has ended or failed runs, if that step is not
-        the last.
+    def place(self, state: np.ndarray, step: int, start_step: int) -> None:
+        """Go on from a state (nx) at a step; the reference starts at `start_step`. A paused plant
+        stays paused; one that has ended or failed runs, unless `step` is the last one. Raises
+        ValueError.
         """
         self.plant.place(state, step)
         paused = self.mode is Mode.PAUSED or self._steps is not None
         self._end_steps()
-        self.origin = origin
-        if step == origin:
+        self.start_step = start_step
+        if step == start_step:
             self.options = self._next
         self.validator.clear()
         self.pacer.restart()
@@ -227,7 +227,9 @@ class SimulationLoop:
         if self.mode is not Mode.RUNNING:
             return False
         needed = self.options.lockstep or self._needs_answer
-        return bool(self._missing) or (needed and not self.validator.answers(self.plant.asked))
+        return bool(self._missing) or (
+            needed and not self.validator.answers(self.plant.measured_step)
+        )
 
     @property
     def awaited(self) -> str:
@@ -236,7 +238,7 @@ class SimulationLoop:
             return ""
         return (
             self._missing
-            or f"the command that answers step {self.plant.asked}; is the tracker running?"
+            or f"the command that answers step {self.plant.measured_step}; is the tracker running?"
         )
 
     @property
@@ -285,7 +287,9 @@ class SimulationLoop:
 
     def _advance(self) -> None:
         # in lock-step nothing is late: while measurements are lost the last command holds
-        u = self.validator.take(self.plant.asked if self.options.lockstep else self.plant.step)
+        u = self.validator.take(
+            self.plant.measured_step if self.options.lockstep else self.plant.step
+        )
         if u is None:
             self._needs_answer = True
             self._set(
@@ -311,7 +315,7 @@ class SimulationLoop:
 
     def _finished(self) -> bool:
         """Whether this was the last step."""
-        made = self.plant.step - self.origin
+        made = self.plant.step - self.start_step
         if made < self.options.last_step:
             return False
         self._set(Mode.FINISHED, f"{made} steps done")
@@ -320,7 +324,7 @@ class SimulationLoop:
     def _pause_after_steps(self) -> None:
         """Pause after the last of the steps that were asked for."""
         steps = self._steps
-        if steps is not None and steps.made == steps.asked:
+        if steps is not None and steps.made == steps.requested:
             self._set(Mode.PAUSED, "by request")
         elif steps is not None:
             steps.progress(steps.made, False)

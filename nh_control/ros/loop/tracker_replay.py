@@ -54,7 +54,7 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     rows = zip(measured.times_ns.tolist(), measured.received_ns.tolist())
     for (time_ns, now_ns), q, v, moving in zip(rows, measured.q, measured.v, measured.moving):
         while command is not None and command[0] < now_ns:
-            tracker.sent(command[1], command[0])
+            tracker.add_input(command[1], command[0])
             command = next(commands, None)
         while starts and time_ns >= starts[0]:
             if tracker.start_ns is not None:

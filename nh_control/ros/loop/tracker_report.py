@@ -41,7 +41,7 @@ class TrackerReport:
         self._answers, self._refused, self._goal, self._clipped = 0, 0, "", 0
         self._ages_s: list[float] = []
 
-    def accept(self) -> None:
+    def accept_goal(self) -> None:
         """A goal or trajectory is followed."""
         self._accepted_goals += 1
 
@@ -50,23 +50,23 @@ class TrackerReport:
         self._refusals["goals"][kind] += 1
         self._goal = reason
 
-    def add(self, values: Mapping[str, object], state: str) -> None:
+    def set_status(self, values: Mapping[str, object], state: str) -> None:
         """Further values, and what there is to warn of, from now on."""
         self._more.update(values)
         self._state = state
 
-    def refuse(self, kind: Refusal, reason: str) -> None:
+    def refuse_state(self, kind: Refusal, reason: str) -> None:
         """A state could not be used."""
         self._refusals["states"][kind] += 1
         self._refused += 1
         self._trouble = reason
         self._news.setdefault(f"state refused, {kind.value}", reason)
 
-    def following(self, leg: ReferenceLeg) -> None:
+    def set_leg(self, leg: ReferenceLeg) -> None:
         """The leg of the last command, which was followed, or held, or was over."""
         self._leg = leg
 
-    def computed(
+    def add_command(
         self, step: int, x: np.ndarray, target: np.ndarray, command: Command, approximated: int
     ) -> None:
         """A command was computed for a step, at state x (nx) with the reference at `target` (nx);
@@ -85,13 +85,13 @@ class TrackerReport:
         """The last state (nx) for which a command was computed."""
         return None if self._parts is None else self._parts[0]
 
-    def answered(self, seconds: float) -> None:
+    def add_response_time(self, seconds: float) -> None:
         """A command was published so long after its state arrived."""
         self._answers += 1
         self._busy_s += seconds
         self._slowest_s = max(self._slowest_s, seconds)
 
-    def aged(self, seconds: float) -> None:
+    def add_state_age(self, seconds: float) -> None:
         """A state was so old when it was answered."""
         self._ages_s.append(seconds)
 

@@ -44,7 +44,7 @@ class Diagnostics:
 
     def publish(self, report: Report) -> None:
         """Publish a report, its floats with 6 digits, and what no callback could handle."""
-        report = self._inbox.errors.told(report)
+        report = self._inbox.errors.with_counts(report)
         warnings = self._warnings()
         self._log_first(report.news)
         level = "warn" if warnings and report.level == "ok" else report.level
@@ -60,7 +60,7 @@ class Diagnostics:
     def _warnings(self) -> list[str]:
         texts = self._disorder() + [
             f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
-            for topic, nodes in self._inbox.unheard().items()
+            for topic, nodes in self._inbox.incompatible_publishers().items()
         ]
         for text in texts:
             if text not in self._known:

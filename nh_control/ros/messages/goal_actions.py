@@ -23,17 +23,19 @@ from nh_control.ros.runtime.inbox import Inbox
 FEEDBACK_S = 0.1
 
 
-class Kind(Protocol):
+class ActionType(Protocol):
     """An action: `name`, and `package` and `type_name` of its type, which may be missing."""
 
     name: str
     package: str
     type_name: str
 
-    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
         """Ask for what the request wants."""
 
-    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+    def fill_feedback(
+        self, feedback: Any, action_request: ActionRequest, progress: Progress
+    ) -> None:
         """Write how far it is."""
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
@@ -45,20 +47,25 @@ class NavigateToPose:
 
     name, package, type_name = "navigate_to_pose", "nav2_msgs", "NavigateToPose"
 
-    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
         """Ask for the goal."""
-        goals.goal(request.pose, flight)
+        goals.goal(request.pose, action_request)
 
-    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+    def fill_feedback(
+        self, feedback: Any, action_request: ActionRequest, progress: Progress
+    ) -> None:
         """Pose, times, and the straight way that is left."""
         feedback.current_pose = PoseStamped(pose=progress.pose)
         feedback.current_pose.header.frame_id = progress.frame
         conversions.set_time(feedback.current_pose.header.stamp, progress.time_ns)
-        conversions.set_time(feedback.navigation_time, flight.time_ns(flight.asked, progress.step))
-        if flight.end is not None:
-            left_ns = flight.time_ns(progress.step, flight.end)
+        conversions.set_time(
+            feedback.navigation_time,
+            action_request.time_ns(action_request.requested_at, progress.step),
+        )
+        if action_request.end is not None:
+            left_ns = action_request.time_ns(progress.step, action_request.end)
             conversions.set_time(feedback.estimated_time_remaining, left_ns)
-        goal = conversions.xyz(flight.request.pose.pose.position)
+        goal = conversions.xyz(action_request.request.pose.pose.position)
         way = conversions.xyz(progress.pose.position) - goal
         way[2] *= goal[2] != 0  # a goal in the plane keeps the height
         feedback.distance_remaining = float(np.linalg.norm(way))
@@ -74,21 +81,23 @@ class FollowJointTrajectory:
 
     name, package, type_name = "follow_joint_trajectory", "control_msgs", "FollowJointTrajectory"
 
-    def ask(self, goals: GoalInterface, request: Any, flight: Flight) -> None:
+    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
         """Ask for the trajectory."""
         fields = ("path_tolerance", "goal_tolerance")
         parts = [prefix + field for prefix in ("", "component_") for field in fields]
         given = [name for name in parts if getattr(request, name, [])]
         if request.trajectory.points:
             reason = "only multi_dof_trajectory is followed, not trajectory"
-            goals.refuse("trajectory", reason, Refusal.NAMES, flight)
+            goals.refuse("trajectory", reason, Refusal.NAMES, action_request)
         elif given:
             reason = f"{', '.join(given)}: tolerances are not watched here"
-            goals.refuse("trajectory", reason, Refusal.MODEL, flight)
+            goals.refuse("trajectory", reason, Refusal.MODEL, action_request)
         else:
-            goals.trajectory(request.multi_dof_trajectory, flight)
+            goals.trajectory(request.multi_dof_trajectory, action_request)
 
-    def fill_feedback(self, feedback: Any, flight: Flight, progress: Progress) -> None:
+    def fill_feedback(
+        self, feedback: Any, action_request: ActionRequest, progress: Progress
+    ) -> None:
         """Desired and actual place, and their difference."""
         feedback.header.frame_id = progress.frame
         conversions.set_time(feedback.header.stamp, progress.time_ns)
@@ -100,7 +109,7 @@ class FollowJointTrajectory:
             point = MultiDOFJointTrajectoryPoint(transforms=[Transform()])
             conversions.set_xyz(point.transforms[0].translation, place.tolist())
             conversions.set_time(
-                point.time_from_start, flight.time_ns(flight.begin, progress.step)
+                point.time_from_start, action_request.time_ns(action_request.begin, progress.step)
             )
             setattr(feedback, f"multi_dof_{name}", point)
 
@@ -114,17 +123,17 @@ class FollowJointTrajectory:
         result.error_string = reason
 
 
-class Flight:
+class ActionRequest:
     """One request of an action, from its acceptance to its result; what it hears of `goals`
     becomes the result.
     """
 
     def __init__(
-        self, kind: Kind, handle: ServerGoalHandle, action: Any, step_s: float, step: int
+        self, kind: ActionType, handle: ServerGoalHandle, action: Any, step_s: float, step: int
     ):
         self._kind, self._handle, self._action, self._step_s = kind, handle, action, step_s
         self.request = handle.request
-        self.asked = self.begin = step
+        self.requested_at = self.begin = step
         self.end: int | None = None
         self.over = False
 
@@ -176,9 +185,9 @@ class GoalActions:
 
     def __init__(self, node: Node, inbox: Inbox, goals: GoalInterface, step_s: float):
         self._inbox, self._goals, self._step_s = inbox, goals, step_s
-        self._flights: list[Flight] = []
+        self._requests: list[ActionRequest] = []
         self._servers: list[ActionServer] = []
-        kinds: tuple[Kind, ...] = (NavigateToPose(), FollowJointTrajectory())
+        kinds: tuple[ActionType, ...] = (NavigateToPose(), FollowJointTrajectory())
         for kind in kinds:
             try:
                 action = getattr(import_module(f"{kind.package}.action"), kind.type_name)
@@ -194,14 +203,16 @@ class GoalActions:
         for server in self._servers:
             server.destroy()
 
-    def _serve(self, node: Node, kind: Kind, action: Any) -> ActionServer:
+    def _serve(self, node: Node, kind: ActionType, action: Any) -> ActionServer:
         def begin(handle: ServerGoalHandle) -> None:
-            flight = Flight(kind, handle, action, self._step_s, self._goals.progress().step)
-            self._flights.append(flight)
+            action_request = ActionRequest(
+                kind, handle, action, self._step_s, self._goals.progress().step
+            )
+            self._requests.append(action_request)
             try:
-                kind.ask(self._goals, handle.request, flight)
+                kind.ask(self._goals, handle.request, action_request)
             except Exception as error:  # who asked hears of it, and then the node
-                flight.ended(None, f"{type(error).__name__}: {error}")
+                action_request.ended(None, f"{type(error).__name__}: {error}")
                 raise
 
         take: Callable[[ServerGoalHandle], None] = lambda handle: self._inbox.post(  # noqa: E731
@@ -220,7 +231,9 @@ class GoalActions:
         )
 
     def _tick(self) -> None:
-        for flight in self._flights:
-            if not flight.over:
-                flight.tick(self._goals)
-        self._flights = [flight for flight in self._flights if not flight.over]
+        for action_request in self._requests:
+            if not action_request.over:
+                action_request.tick(self._goals)
+        self._requests = [
+            action_request for action_request in self._requests if not action_request.over
+        ]

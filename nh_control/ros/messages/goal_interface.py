@@ -25,14 +25,14 @@ from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.state_codecs import BodyCodec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.sparse_log import SparseLog
+from nh_control.ros.runtime.throttled_log import ThrottledLog
 
 QUEUE = 10
 PATH_POSES = 300
 """Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
 
 
-class Pursuit(Protocol):
+class GoalObserver(Protocol):
     """Who wants to know what becomes of a goal."""
 
     def accepted(self, leg: ReferenceLeg) -> None:
@@ -75,20 +75,20 @@ class GoalInterface:
     ):
         self._model, self._sequence, self._report, self._paths = model, sequence, report, paths
         self._now, self._log = now, node.get_logger()
-        self._warn = SparseLog(lambda text: self._log.warning(text))
+        self._warn = ThrottledLog(lambda text: self._log.warning(text))
         self._body, self._path = paths.body, None
         self._replanner = Replanner(sequence, inbox.post, self._accepted, self._not_planned)
-        self._planned: Pursuit | None = None
-        self._followed: Pursuit | None = None
+        self._planned: GoalObserver | None = None
+        self._followed: GoalObserver | None = None
         inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
         inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
     def forget(self, why: str) -> None:
         """Drop what is being planned or followed, because another reference has begun."""
         self._replanner.forget()
-        for pursuit in (self._planned, self._followed):
-            if pursuit is not None:
-                pursuit.ended(None, why)
+        for observer in (self._planned, self._followed):
+            if observer is not None:
+                observer.ended(None, why)
         self._planned = self._followed = None
 
     def close(self) -> None:
@@ -114,36 +114,38 @@ class GoalInterface:
         place = conversions.xyz(present)
         self._request("stop", lambda guidance, k, _: guidance.to_goal(k, place), None)
 
-    def goal(self, message: PoseStamped, pursuit: Pursuit | None = None) -> None:
+    def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
         """Go there."""
         present = self._paths.pose(self._sequence.target(self._sequence.step))
         try:
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
         except conversions.ConversionError as reason:
-            self.refuse("goal", str(reason), reason.kind, pursuit)
+            self.refuse("goal", str(reason), reason.kind, observer)
             return
         x, y, z = position
         self._request(
             f"goal ({x:.3g}, {y:.3g}, {z:.3g})",
             lambda guidance, k, _: guidance.to_goal(k, position),
-            pursuit,
+            observer,
         )
 
-    def trajectory(self, message: MultiDOFJointTrajectory, pursuit: Pursuit | None = None) -> None:
+    def trajectory(
+        self, message: MultiDOFJointTrajectory, observer: GoalObserver | None = None
+    ) -> None:
         """Go along it."""
         try:
             plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
         except conversions.ConversionError as reason:
-            self.refuse("trajectory", str(reason), reason.kind, pursuit)
+            self.refuse("trajectory", str(reason), reason.kind, observer)
             return
-        self._request(f"trajectory of {len(message.points)} points", plan, pursuit)
+        self._request(f"trajectory of {len(message.points)} points", plan, observer)
 
-    def refuse(self, what: str, reason: str, kind: Refusal, pursuit: Pursuit | None) -> None:
+    def refuse(self, what: str, reason: str, kind: Refusal, observer: GoalObserver | None) -> None:
         """Count and tell that a request is not followed, to who pursues it, too; the log hears of
         it now and then.
         """
-        if pursuit is not None:
-            pursuit.ended(kind, reason)
+        if observer is not None:
+            observer.ended(kind, reason)
         self._report.refuse_goal(kind, f"{what} refused: {reason}")
         self._warn(f"{what} refused: {reason}")
 
@@ -151,11 +153,11 @@ class GoalInterface:
         self,
         what: str,
         plan: Callable[[Guidance, int, int], Trajectory],
-        pursuit: Pursuit | None,
+        observer: GoalObserver | None,
     ) -> None:
         if self._planned is not None:
             self._planned.ended(None, f"replaced by {what} while it was planned")
-        self._planned = pursuit
+        self._planned = observer
 
         def leg(k: int) -> ReferenceLeg:
             planned = self._sequence.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
@@ -165,7 +167,7 @@ class GoalInterface:
         self._replanner.request(what, leg)
 
     def _accepted(self, what: str, leg: ReferenceLeg) -> None:
-        self._report.accept()
+        self._report.accept_goal()
         before, self._followed, self._planned = self._followed, self._planned, None
         if before is not None:
             before.ended(None, f"replaced by {what}")
@@ -178,8 +180,8 @@ class GoalInterface:
         self._paths.publish(self._path)
 
     def _not_planned(self, what: str, reason: str) -> None:
-        pursuit, self._planned = self._planned, None
-        self.refuse(what, reason, Refusal.MODEL, pursuit)
+        observer, self._planned = self._planned, None
+        self.refuse(what, reason, Refusal.MODEL, observer)
 
 
 class PathPublisher:

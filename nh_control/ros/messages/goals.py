@@ -12,7 +12,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.refusal import Refusal, told
+from nh_control.ros.loop.refusal import Refusal, shortened
 from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
@@ -66,7 +66,8 @@ def trajectory(
     _require_frame(message, body)
     if list(message.joint_names) != [body.name]:
         raise ConversionError(
-            Refusal.NAMES, f"joint_names are {told(message.joint_names)}; expected [{body.name!r}]"
+            Refusal.NAMES,
+            f"joint_names are {shortened(message.joint_names)}; expected [{body.name!r}]",
         )
     if not message.points:
         raise ConversionError(Refusal.LENGTH, "no points")
@@ -83,7 +84,7 @@ def trajectory(
     if times[0] < 0 or not (np.diff(times) > 0).all():
         raise ConversionError(
             Refusal.STAMP,
-            f"times_from_start must increase from 0 or later, got {told(times.tolist())} s",
+            f"times_from_start must increase from 0 or later, got {shortened(times.tolist())} s",
         )
     positions = np.array(
         [

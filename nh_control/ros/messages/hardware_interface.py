@@ -11,8 +11,8 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.after_disarming import AfterDisarming
 from nh_control.ros.loop.arming import Arming
+from nh_control.ros.loop.disarmed_inputs import DisarmedInputs
 from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.safe_range import SafeRange
@@ -50,7 +50,7 @@ class HardwareInterface:
         report: TrackerReport,
         send: Callable[[np.ndarray | None, int, int], None],
         start_by_service: bool,
-        after: AfterDisarming,
+        after: DisarmedInputs,
         safe: SafeRange,
         tracked: np.ndarray,
         started_anew: Callable[[], None],
@@ -79,7 +79,7 @@ class HardwareInterface:
     def tick(self) -> None:
         """Notice that nothing comes."""
         if self._arming.armed:
-            self._arming.refused(self._time_s())
+            self._arming.check_silence(self._time_s())
             self._notice_disarming()
         if self._after_disarming:
             self._command(self._after.command(fresh=False), 0, self.now_ns)
@@ -118,17 +118,17 @@ class HardwareInterface:
             self._disarm(Refusal.MODEL, f"the model cannot follow the states: {reason}")
             return
         command = answer.command
-        self._report.computed(answer.step, answer.x, answer.target, command, 0)
+        self._report.add_command(answer.step, answer.x, answer.target, command, 0)
         if arming.armed:
             arming.observe(
                 self._time_s(),
                 self._followed(answer),
                 bool(command.saturated.any()),
-                self._safe.left(np.asarray(self._q)),
+                self._safe.violation(np.asarray(self._q)),
             )
             self._notice_disarming()
         self._out(answer, stamp)
-        self._report.answered(time.perf_counter() - arrived)
+        self._report.add_response_time(time.perf_counter() - arrived)
         self._tell(answer)
 
     def _followed(self, answer: Answer) -> np.ndarray:
@@ -138,7 +138,7 @@ class HardwareInterface:
 
     def _out(self, answer: Answer, stamp: int) -> None:
         u = answer.command.u if self._arming.armed else None
-        self._after.heard(answer.x, u)
+        self._after.update(answer.x, u)
         if self._after_disarming:
             u = self._after.command(fresh=True)
         self._command(u, answer.step, stamp)
@@ -150,10 +150,10 @@ class HardwareInterface:
     def _command(self, u: np.ndarray | None, k: int, stamp: int) -> None:
         if u is not None:
             self._send(u, k, stamp)
-            self._tracker.sent(u, self._node.get_clock().now().nanoseconds)
+            self._tracker.add_input(u, self._node.get_clock().now().nanoseconds)
 
     def _refused(self, kind: Refusal, reason: str) -> None:
-        self._report.refuse(kind, reason)
+        self._report.refuse_state(kind, reason)
         self.tick()
 
     def _on_jump(self, seconds: float, way: str = "back") -> None:
@@ -161,7 +161,7 @@ class HardwareInterface:
         self._tracker.reset()
 
     def _disarm(self, kind: Refusal, reason: str) -> None:
-        self._report.refuse(kind, reason)
+        self._report.refuse_state(kind, reason)
         self._arming.disarm(reason)
         self._notice_disarming()
 
@@ -189,8 +189,10 @@ class HardwareInterface:
             "states_not_compensated": tracker.uncompensated,
         }
         if answer is not None:
-            self._report.aged(answer.age_s)
-        self._report.add(values, arming.told(self._by_service and not self._asked_to_start))
+            self._report.add_state_age(answer.age_s)
+        self._report.set_status(
+            values, arming.obstacle(self._by_service and not self._asked_to_start)
+        )
 
     # In the executor's thread --------------------------------------------------------------------
 

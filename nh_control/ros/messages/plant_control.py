@@ -56,15 +56,15 @@ class PlantControl:
         return f"{self._loop.mode.value} at step {self._loop.plant.step}"
 
     async def _on_step(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        asked, steps = self._parameters["step_count"], Steps(self._node)
-        self._answer(response, lambda: self._loop.step(asked, steps.progress))
+        requested, steps = self._parameters["step_count"], Steps(self._node)
+        self._answer(response, lambda: self._loop.step(requested, steps.progress))
         if response.success:
             while not await steps.next():
                 continue
-            response.success, response.message = steps.made == asked, self._present()
+            response.success, response.message = steps.made == requested, self._present()
         if response.success or not steps.made:
             return response
-        response.message = f"{steps.made} of {asked} steps made, {response.message}"
+        response.message = f"{steps.made} of {requested} steps made, {response.message}"
         return response
 
     def _save(self) -> None:

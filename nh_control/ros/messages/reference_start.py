@@ -38,7 +38,7 @@ class ReferenceStartPublisher:
         self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 
 
-def is_told(node: Node) -> bool:
+def has_start_publisher(node: Node) -> bool:
     """Whether somebody says when the reference starts."""
     return node.count_publishers(TOPIC) > 0
 

@@ -12,17 +12,17 @@ from rclpy.publisher import Publisher
 from nh_control.control import DisturbanceEstimate
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.joining import Joining
+from nh_control.ros.loop.join_check import JoinCheck
 from nh_control.ros.loop.refusal import Refusal
 from nh_control.ros.loop.state_estimate import StateEstimate
 from nh_control.ros.loop.step_clock import StepClock
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.ros.messages.reference_start import is_told, subscribe_start
+from nh_control.ros.messages.reference_start import has_start_publisher, subscribe_start
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import StateReader
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.listeners import listeners
+from nh_control.ros.runtime.subscribers import matched_subscribers
 
 QUEUE = 10
 MATCHED_S, EXPECTED_S = 1.0, 10.0
@@ -36,7 +36,7 @@ class SimulationInterface:
     The step of the reference is that of the stamp, so the tracker may start at any time, and a
     plant that starts again is followed from its start: `started_anew` is called. So it is where
     the plant says that the reference starts at another time. A state that is published again gets
-    the same answer again. States of a run that cannot be joined, see `Joining`, get none. The
+    the same answer again. States of a run that cannot be joined, see `JoinCheck`, get none. The
     first answer waits for nodes that are `expected` to listen.
     """
 
@@ -57,21 +57,21 @@ class SimulationInterface:
         self._sequence, self._dsys, self._report = sequence, sequence.dsys, report
         self._publisher, self._send, self._started_anew = publisher, send, started_anew
         self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
-        self._joining = Joining(sequence)
+        self._join_check = JoinCheck(sequence)
         space = self._dsys.system.space
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
         self._answered: tuple[int, list[float]] | None = None
         self._memory: DisturbanceEstimate | None = None
         self._u = np.zeros(self._dsys.nu)
-        self._origin, self._told, self._latest = 0, False, -1
+        self._start_step, self._start_known, self._latest = 0, False, -1
         # before the states: it counts for those that follow
         subscribe_start(inbox, self._on_start)
-        self._states = StateReader(inbox, codecs, self._on_state, report.refuse, QUEUE)
+        self._states = StateReader(inbox, codecs, self._on_state, report.refuse_state, QUEUE)
 
     @property
     def now_ns(self) -> int:
         """Stamp of the last state."""
-        return self._clock.stamp(self._origin + self._sequence.step)
+        return self._clock.stamp(self._start_step + self._sequence.step)
 
     def tick(self) -> None:
         """Nothing is to be done without a state."""
@@ -83,56 +83,56 @@ class SimulationInterface:
         """Answer the state of this stamp, once it is known when the reference starts: until then
         it comes again, or the next one does.
         """
-        if not self._told and is_told(self._node):
+        if not self._start_known and has_start_publisher(self._node):
             return
         step = self._clock.step(stamp)
         if step is None:
-            self._report.refuse(
+            self._report.refuse_state(
                 Refusal.STAMP,
                 f"stamp {stamp * 1e-9:.9f} s is that of no step of {self._dsys.h:g} s: give both "
                 f"nodes the same step_s; hardware has a clock of its own, source:=hardware",
             )
             return
-        if step < self._origin:
-            self._origin = 0  # another run, of a plant that began before this was said
+        if step < self._start_step:
+            self._start_step = 0  # another run, of a plant that began before this was said
         if step < self._latest:
             self._start_anew()
-        self._latest, k = step, step - self._origin
+        self._latest, k = step, step - self._start_step
         if self._last in (-1, k):
-            self._await_listeners()  # a first or repeated state: the run has not begun, or waits
+            self._await_subscribers()  # a first or repeated state: the run has not begun, or waits
         arrived = time.perf_counter()
         try:
             measurement = self._measure(k)
         except ConversionError as error:
-            self._report.refuse(error.kind, str(error))
+            self._report.refuse_state(error.kind, str(error))
             return
         u = None
         if (k, measurement) != self._answered:
             try:
                 u = self._respond(k, has_velocity=len(measurement) > len(self._q))
             except (ValueError, StepFailed) as error:
-                self._report.refuse(Refusal.MODEL, str(error))
+                self._report.refuse_state(Refusal.MODEL, str(error))
                 self._forget()
                 return
             self._answered = k, measurement
         self._send(u, k, stamp)
-        self._report.answered(time.perf_counter() - arrived)
+        self._report.add_response_time(time.perf_counter() - arrived)
 
     def _on_start(self, stamp: int) -> None:
         """The reference starts at this time, and the next state does not come from the last; but
         the first that is heard may be of long ago.
         """
-        step, known = self._clock.step(stamp), self._told
-        self._told = True
-        if step is None or (step == self._origin and not known):
+        step, known = self._clock.step(stamp), self._start_known
+        self._start_known = True
+        if step is None or (step == self._start_step and not known):
             return
-        moved, self._origin = step != self._origin, step
+        moved, self._start_step = step != self._start_step, step
         if moved:
             self._start_anew()
         else:
             self._forget()
 
-    def _await_listeners(self) -> None:
+    def _await_subscribers(self) -> None:
         """Wait until all known and expected listeners hear the commands; if one does not in time,
         never again: it may be incompatible, or not there.
         """
@@ -145,7 +145,10 @@ class SimulationInterface:
 
     def _unheard(self) -> str:
         """Who does not hear the commands, "" if all do."""
-        topic, heard_by = self._publisher.topic_name, listeners(self._node, self._publisher)
+        topic, heard_by = (
+            self._publisher.topic_name,
+            matched_subscribers(self._node, self._publisher),
+        )
         if heard_by is None:
             return f"a subscription of {topic} was not matched: is its quality incompatible?"
         absent = self._expected - heard_by
@@ -173,8 +176,8 @@ class SimulationInterface:
         target = self._sequence.target(k)
         x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
         command = self._sequence.command(k, x, self._memory)
-        self._report.computed(k, x, target, command, self._estimate.approximated)
-        self._joining.require(k, x)
+        self._report.add_command(k, x, target, command, self._estimate.approximated)
+        self._join_check.require(k, x)
         self._memory, self._u = command.memory, command.u
         return command.u
 
@@ -187,6 +190,6 @@ class SimulationInterface:
         """The run has started again, and so does the sequence."""
         self._forget()
         self._latest = -1
-        self._joining.reset()
+        self._join_check.reset()
         self._sequence.reset()
         self._started_anew()

@@ -166,14 +166,14 @@ class StandardControl:
         return response
 
     async def _simulate_steps(self, goal: Any) -> Any:
-        asked = goal.request.steps
+        requested = goal.request.steps
 
         def tell(made: int) -> None:
             goal.publish_feedback(
-                SimulateSteps.Feedback(completed_steps=made, remaining_steps=asked - made)
+                SimulateSteps.Feedback(completed_steps=made, remaining_steps=requested - made)
             )
 
-        result = SimulateSteps.Result(result=await self._made(asked, tell))
+        result = SimulateSteps.Result(result=await self._made(requested, tell))
         if goal.is_cancel_requested:
             goal.canceled()
         elif result.result.result == Result.RESULT_OK:
@@ -182,23 +182,23 @@ class StandardControl:
             goal.abort()
         return result
 
-    async def _made(self, asked: int, tell: Callable[[int], None]) -> Result:
+    async def _made(self, requested: int, tell: Callable[[int], None]) -> Result:
         """The result of so many steps, of which `tell` is called with how many are made."""
-        if asked < 1:
+        if requested < 1:
             return _result(Result.RESULT_OPERATION_FAILED, "expected at least 1 step, got 0")
         steps = Steps(self._node)
-        result = self._call(lambda: self._loop.step(asked, steps.progress))
+        result = self._call(lambda: self._loop.step(requested, steps.progress))
         if result.result != Result.RESULT_OK:
             return result
         over = False
         while not over:
             over = await steps.next()
             tell(steps.made)
-        if steps.made == asked:
+        if steps.made == requested:
             return result
         loop = self._loop
         reason = f"{loop.mode.value}{f': {loop.reason}' if loop.reason else ''}"
-        text = f"{steps.made} of {asked} steps made, the plant is {reason}"
+        text = f"{steps.made} of {requested} steps made, the plant is {reason}"
         return _result(Result.RESULT_OPERATION_FAILED, text)
 
     def _cancel(self, _: Any) -> CancelResponse:

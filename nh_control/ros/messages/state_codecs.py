@@ -21,7 +21,7 @@ from transforms3d.quaternions import quat2mat
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Space
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.refusal import Refusal, told
+from nh_control.ros.loop.refusal import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
@@ -319,7 +319,9 @@ def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
         return range(len(wanted))
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ConversionError(Refusal.NAMES, f"{what} without {missing}; it has {told(names)}")
+        raise ConversionError(
+            Refusal.NAMES, f"{what} without {missing}; it has {shortened(names)}"
+        )
     return [names.index(name) for name in wanted]
 
 

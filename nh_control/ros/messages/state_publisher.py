@@ -15,7 +15,7 @@ from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.transforms import transform_broadcaster
-from nh_control.ros.runtime.listeners import LateSubscribers, listeners
+from nh_control.ros.runtime.subscribers import LateSubscribers, matched_subscribers
 from nh_control.scenarios import Scenario
 
 SETTLED_S = 0.1
@@ -96,7 +96,7 @@ class StatePublisher:
             return ""
         complete_at, self._complete_at = self._complete_at, None
         for publisher in (*others, *(publisher for publisher, _ in self._publishers)):
-            heard_by = listeners(self._node, publisher)
+            heard_by = matched_subscribers(self._node, publisher)
             if heard_by is None:
                 return (
                     f"a subscription of {publisher.topic_name} to be matched; is its quality "

@@ -12,7 +12,7 @@ from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
-from nh_control.ros.runtime.listeners import LateSubscribers
+from nh_control.ros.runtime.subscribers import LateSubscribers
 
 PREFIX = "reference/"
 INTERVAL_S = 0.004

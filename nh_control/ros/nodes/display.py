@@ -23,11 +23,11 @@ from nh_control.ros.messages.state_reader import StateReader, reader
 from nh_control.ros.messages.target_publisher import PREFIX
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.listeners import LateSubscribers
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import DISPLAY, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
-from nh_control.ros.runtime.sparse_log import SparseLog
+from nh_control.ros.runtime.subscribers import LateSubscribers
+from nh_control.ros.runtime.throttled_log import ThrottledLog
 
 GHOST = 0.25
 HARDWARE_QUEUE = 10
@@ -62,7 +62,7 @@ class Display:
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
         log = node.get_logger()
-        self._warn = SparseLog(lambda text: log.warning(text))
+        self._warn = ThrottledLog(lambda text: log.warning(text))
         self._simulated = parameters["source"] == "simulation"
         self._queue = 1 if self._simulated else HARDWARE_QUEUE
         self._states = reader(

@@ -34,9 +34,8 @@ from nh_control.ros.messages.plant_control import PlantControl
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_publisher import StatePublisher
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.listeners import wait_delivered
-from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import (
     PERTURBATION,
@@ -46,6 +45,7 @@ from nh_control.ros.runtime.parameters import (
 )
 from nh_control.ros.runtime.plant_changes import PlantChanges
 from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
+from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.driven_joints import driven_joints
@@ -106,11 +106,14 @@ class Plant:
         )
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
-        errors = [PERTURBATION + entry.name for entry in declarations(self._model.scenario.calm)]
+        errors = [
+            PERTURBATION + entry.name
+            for entry in declarations(self._model.scenario.no_perturbation)
+        ]
         changes = PlantChanges(
             self._model, self._loop, self._options, errors, self._last_step, self._backup
         )
-        self._live = LiveParameters(node, inbox, self._parameters, changes.changes)
+        self._live = DynamicParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
 
     def work(self) -> None:
@@ -145,7 +148,7 @@ class Plant:
             lambda: plant.idle,
             lambda: plant.damping,
             p["lockstep"],
-            lambda: self._backup.command(plant, self._loop.origin),
+            lambda: self._backup.command(plant, self._loop.start_step),
         )
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(
@@ -194,7 +197,7 @@ class Plant:
         p, model, scenario = self._parameters, self._model, self._model.scenario
         other = p.declare_changed(PLANT_PARAMETERS, scenario.parameters)
         perturbation = type(scenario.perturbation)(
-            **p.declare_fields(PERTURBATION, scenario.calm, read_only=False)
+            **p.declare_fields(PERTURBATION, scenario.no_perturbation, read_only=False)
         )
         self._options = options = PlantOptions(
             p["plant.integrator"],
@@ -237,9 +240,11 @@ class Plant:
         plant, clock = self._loop.plant, self._model.clock
         q, v = plant.configuration, plant.velocity
         now = clock.stamp(plant.step)
-        if plant.step in (plant.asked, self._shown):
+        if plant.step in (plant.measured_step, self._shown):
             seen, moving = plant.measured
-            self._states.publish(seen.tolist(), moving.tolist(), clock.stamp(plant.asked), now)
+            self._states.publish(
+                seen.tolist(), moving.tolist(), clock.stamp(plant.measured_step), now
+            )
         else:
             self._states.publish_time(now)  # the measurement is lost, but for who asks again
         self._shown = plant.step
@@ -257,9 +262,9 @@ class Plant:
 
     def _on_placed(self) -> None:
         """Tell when the reference starts, before the state that does not come from the last."""
-        if self._loop.plant.step == self._loop.origin:
+        if self._loop.plant.step == self._loop.start_step:
             self._backup.start()
-        self._reference_start.deliver(self._model.clock.stamp(self._loop.origin))
+        self._reference_start.deliver(self._model.clock.stamp(self._loop.start_step))
 
     def _missing(self) -> str:
         """What keeps the nodes of the parameter `wait_for` from hearing the states."""

@@ -18,7 +18,7 @@ from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import chosen
+from nh_control.ros.runtime.model import find_scenario
 from nh_control.ros.runtime.parameters import RECORDER, Parameters
 from nh_control.runs.bag_writer import BagWriter
 from nh_control.runs.node_process import NOT_RECORDED
@@ -41,7 +41,7 @@ class Recorder:
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         parameters = Parameters(node, RECORDER)
-        self._inbox, self._node, scenario = inbox, node, chosen(parameters)
+        self._inbox, self._node, scenario = inbox, node, find_scenario(parameters)
         self._exit, self._reported = exit_, 0
         topics = parameters["topics"] or [
             *(f"{topic}:{message}" for topic, message in recorded(scenario).items()),
@@ -82,13 +82,13 @@ class Recorder:
             self._inbox.serve(0.0)
         writer, log = self._writer, self._node.get_logger()
         writer.close()
-        told = f"recorded {writer.taken.total()} messages to {writer.path}"
+        text = f"recorded {writer.taken.total()} messages to {writer.path}"
         if writer.error is not None:
-            log.error(f"{told}, {writer.lost.total()} could not be written: {writer.error}")
+            log.error(f"{text}, {writer.lost.total()} could not be written: {writer.error}")
         elif writer.lost:
-            log.warning(f"{told}, {writer.lost.total()} came faster than they could be written")
+            log.warning(f"{text}, {writer.lost.total()} came faster than they could be written")
         else:
-            log.info(told)
+            log.info(text)
 
     def _on_failure(self, error: Exception) -> None:
         """In the writing thread: an error of the disk ends the node, any other one is its own."""

@@ -22,7 +22,7 @@ from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_reader import reader
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import chosen
+from nh_control.ros.runtime.model import find_scenario
 from nh_control.ros.runtime.parameters import PLANT_PARAMETERS, SHADOW, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
 from nh_control.scenarios import PlantOptions, Scenario
@@ -44,7 +44,7 @@ class ShadowNode:
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
         p = Parameters(node, SHADOW)
-        self._node, self._inbox, scenario = node, inbox, chosen(p)
+        self._node, self._inbox, scenario = node, inbox, find_scenario(p)
         self._dsys = dsys = _model(p, scenario)
         self._simulated = p["source"] == "simulation"
         self._actuation_ns = round(p["hardware.actuation_s"] * 1e9)

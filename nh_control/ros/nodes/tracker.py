@@ -11,8 +11,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.ros.loop.after_disarming import AfterDisarming, Kind
 from nh_control.ros.loop.arming import Arming, Limits
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.ros.loop.safe_range import SafeRange, error_limit
@@ -29,8 +29,8 @@ from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.target_publisher import TargetPublisher
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import AUTO
+from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.live import LiveParameters
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import TRACKER, Parameters
 from nh_control.ros.runtime.robot_name import frame_prefix
@@ -67,7 +67,7 @@ class Tracker:
         changes = TrackerChanges(
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
         )
-        self._live = LiveParameters(node, inbox, parameters, changes.changes)
+        self._live = DynamicParameters(node, inbox, parameters, changes.changes)
         self._command = Template(conversions.command_message(model.dsys.inputs))
         self._sent = self._command.encode()
         self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
@@ -135,7 +135,7 @@ class Tracker:
         )
         limits, safe = self._limits(p)
         tracker = HardwareTracker(self._sequence, estimate, timing)
-        tracker.rehearse()
+        tracker.warm_up()
         return HardwareInterface(
             self._node,
             self._inbox,
@@ -145,7 +145,7 @@ class Tracker:
             self._report,
             self._send,
             p["hardware.start"] == "service",
-            AfterDisarming(dsys, Kind(p["disarm.command"])),
+            DisarmedInputs(dsys, DisarmCommand(p["disarm.command"])),
             safe,
             self._model.scenario.tracked(dsys.system.space),
             self._start_anew,
@@ -168,8 +168,10 @@ class Tracker:
             safe = SafeRange(model.scenario, model.dsys.system.space, ranges)
         except ValueError as reason:
             raise process.UsageError(f"parameter 'disarm.range': {reason}") from reason
-        told = f"an error of {error:.3g}, {saturation_s:.3g} s of saturation (0: never)"
-        self._node.get_logger().info(f"disarms beyond {', '.join((told, *filter(None, ranges)))}")
+        limits = f"an error of {error:.3g}, {saturation_s:.3g} s of saturation (0: never)"
+        self._node.get_logger().info(
+            f"disarms beyond {', '.join((limits, *filter(None, ranges)))}"
+        )
         return Limits(p["disarm.silence_s"], error, saturation_s), safe
 
     def _make_goals(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
@@ -219,7 +221,7 @@ class Tracker:
         self._node.get_logger().info(f"reference {name!r} from t = {t:.3f} s")
 
     def _publish_report(self) -> None:
-        self._report.following(self._sequence.leg(self._sequence.step))
+        self._report.set_leg(self._sequence.leg(self._sequence.step))
         self._diagnostics.publish(self._report.make())
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from nh_control.ros.loop.report import Report
-from nh_control.ros.runtime.sparse_log import SparseLog
+from nh_control.ros.runtime.throttled_log import ThrottledLog
 
 LONGEST = 2000
 """Characters, at most, of a reason: it may repeat a message of any size."""
@@ -34,8 +34,8 @@ class CallbackErrors:
         self._lock = threading.Lock()
         self._malformed, self._raised = Counter[str](), Counter[str]()
         self._trouble: tuple[str, str] | None = None
-        self._warn = SparseLog(lambda text: logger.warning(text))
-        self._error = SparseLog(lambda text: logger.error(text))
+        self._warn = ThrottledLog(lambda text: logger.warning(text))
+        self._error = ThrottledLog(lambda text: logger.error(text))
 
     def malformed(self, what: str, reason: object) -> None:
         """A message or request `what` cannot be read."""
@@ -50,7 +50,7 @@ class CallbackErrors:
             "error",
             what,
             text,
-            lambda told: self._error(f"{told}\n{lines[-LONGEST:]}"),
+            lambda line: self._error(f"{line}\n{lines[-LONGEST:]}"),
         )
 
     def _count(
@@ -74,7 +74,7 @@ class CallbackErrors:
                 **{f"callback error: {what}": count for what, count in self._raised.items()},
             }
 
-    def told(self, report: Report) -> Report:
+    def with_counts(self, report: Report) -> Report:
         """A node's report, with the counts, and with the worst since the last report."""
         with self._lock:
             trouble, self._trouble = self._trouble, None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nh_control.ros.loop.after_disarming import Kind
 from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.loop.disarmed_inputs import DisarmCommand
 from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import disturbance, fault
@@ -250,7 +250,7 @@ HARDWARE = (
         "none",
         "What is commanded after a disarming, at every state, or 20 times a second without one: "
         "none; zero forces; hold, the last command; damp, which brings the motion to rest.",
-        choices=tuple(kind.value for kind in Kind),
+        choices=tuple(kind.value for kind in DisarmCommand),
     ),
 )
 

@@ -37,7 +37,7 @@ class GuardedExecutor(SingleThreadedExecutor):
         self, entity: Any, node: Any, take_from_wait_list: Callable[[Any], Work | None]
     ) -> Task[None]:
         what, errors = _name(entity), self._errors
-        told = errors.malformed if of_rclpy(getattr(entity, "callback", None)) else errors.raised
+        report = errors.malformed if of_rclpy(getattr(entity, "callback", None)) else errors.raised
 
         def take(ready: Any) -> Work | None:
             try:
@@ -45,16 +45,18 @@ class GuardedExecutor(SingleThreadedExecutor):
             except Exception as reason:
                 errors.malformed(what, reason)
                 return None
-            return None if work is None else self._guarded(what, work, told)
+            return None if work is None else self._guarded(what, work, report)
 
         return super()._make_handler(entity, node, take)
 
-    def _guarded(self, what: str, callback: Work, told: Callable[[str, Exception], None]) -> Work:
+    def _guarded(
+        self, what: str, callback: Work, report: Callable[[str, Exception], None]
+    ) -> Work:
         async def work() -> Any:
             try:
                 return await await_or_execute(callback)
             except Exception as error:
-                told(what, error)
+                report(what, error)
                 return None
 
         return work

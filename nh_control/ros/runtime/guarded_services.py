@@ -24,7 +24,7 @@ def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> Non
     there is not.
     """
     callback, what = service.callback, service.srv_name
-    told = errors.malformed if of_rclpy(callback) else errors.raised
+    report = errors.malformed if of_rclpy(callback) else errors.raised
 
     def set_all(messages: Sequence[ParameterMessage]) -> SetParametersResult:
         return _set(node, what, messages, errors)
@@ -41,7 +41,7 @@ def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> Non
         try:
             return await await_or_execute(callback, request, response)
         except Exception as error:
-            told(what, error)
+            report(what, error)
             return _refusal(type(response)(), error)
 
     own = {SetParameters: set_one_by_one, SetParametersAtomically: set_at_once}
@@ -62,18 +62,18 @@ def _set(
         return SetParametersResult(successful=False, reason=str(reason))
     except Exception as error:
         errors.raised(what, error)
-        return SetParametersResult(successful=False, reason=_told(error))
+        return SetParametersResult(successful=False, reason=_error_text(error))
 
 
 def _refusal(response: Any, error: Exception) -> Any:
     """A response that says, as far as its type can, that the request failed, and why."""
-    for name, value in (("success", False), ("message", _told(error))):
+    for name, value in (("success", False), ("message", _error_text(error))):
         if hasattr(response, name):
             setattr(response, name, value)
     if hasattr(getattr(response, "result", None), "error_message"):  # of simulation_interfaces
-        response.result.error_message = _told(error)
+        response.result.error_message = _error_text(error)
     return response
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"an error of the node, see its log: {type(error).__name__}: {error}"

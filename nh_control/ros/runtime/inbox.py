@@ -26,7 +26,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from nh_control.ros.runtime.callback_errors import CallbackErrors
-from nh_control.ros.runtime.listeners import unheard
+from nh_control.ros.runtime.subscribers import incompatible_publishers
 
 T = TypeVar("T")
 
@@ -87,10 +87,10 @@ class Inbox:
         self._qualities[subscription.topic_name] = subscription.qos_profile
         self._wait_set = None
 
-    def unheard(self) -> dict[str, list[str]]:
+    def incompatible_publishers(self) -> dict[str, list[str]]:
         """Publishers whose quality of service does not reach the subscriptions here, by topic."""
         found = {
-            topic: unheard(self._node, topic, quality)
+            topic: incompatible_publishers(self._node, topic, quality)
             for topic, quality in self._qualities.items()
         }
         return {topic: nodes for topic, nodes in found.items() if nodes}

@@ -35,7 +35,7 @@ class Model:
         """The model that the shared parameters name; raises UsageError for what the scenario does
         not have.
         """
-        scenario = chosen(parameters)
+        scenario = find_scenario(parameters)
         try:
             with located(scenario.file):
                 dsys = scenario.model(parameters["integrator"], parameters["step_s"])
@@ -44,7 +44,7 @@ class Model:
             raise UsageError(str(error)) from error
 
 
-def chosen(parameters: Parameters) -> Scenario:
+def find_scenario(parameters: Parameters) -> Scenario:
     """The scenario that the parameters name, made of its URDF file if it has one; raises
     UsageError for what cannot be found or used, with file and line of an error in a user's code.
     """

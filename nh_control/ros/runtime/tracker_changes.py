@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.control import LqrTracker
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.ros.runtime.live import Change
+from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import WEIGHTS, Parameters, Spec
 from nh_control.runs.simulation import closed_loop

@@ -7,8 +7,8 @@ import pytest
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.control.reference_sequence import ReferenceSequence
-from nh_control.ros.loop import joining
-from nh_control.ros.loop.joining import Joining
+from nh_control.ros.loop import join_check
+from nh_control.ros.loop.join_check import JoinCheck
 
 
 @cache
@@ -30,13 +30,13 @@ def left_alone(steps):
 
 
 def test_it_is_joined_where_it_can_be_followed_from():
-    Joining(sequence()).require(450, left_alone(50))
+    JoinCheck(sequence()).require(450, left_alone(50))
     with pytest.raises(ValueError, match=r"cannot be joined at step 700.*leaves the domain"):
-        Joining(sequence()).require(700, left_alone(300))
+        JoinCheck(sequence()).require(700, left_alone(300))
 
 
 def test_a_run_is_followed_from_its_start_whatever_comes():
-    late = Joining(sequence())
+    late = JoinCheck(sequence())
     late.require(0, left_alone(300))
     late.require(700, left_alone(300))
     late.reset()
@@ -46,8 +46,8 @@ def test_a_run_is_followed_from_its_start_whatever_comes():
 
 def test_it_is_asked_once_a_second(monkeypatch):
     answers, asked = iter(("a wall", "a wall", "")), []
-    monkeypatch.setattr(joining, "obstacle", lambda s, k, x: asked.append(k) or next(answers))
-    late, refused = Joining(sequence()), []
+    monkeypatch.setattr(join_check, "obstacle", lambda s, k, x: asked.append(k) or next(answers))
+    late, refused = JoinCheck(sequence()), []
     for k in range(50, 400):
         try:
             late.require(k, left_alone(0))

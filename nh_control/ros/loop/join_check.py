@@ -11,7 +11,7 @@ AGAIN_S = 1.0
 """How long a tracker that cannot join waits until it asks again."""
 
 
-class Joining:
+class JoinCheck:
     """Lets a tracker follow a run from its start; one that comes later, from the first state from
     which the model, tracked, reaches the reference's end. That is asked every AGAIN_S.
     """

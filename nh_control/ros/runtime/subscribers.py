@@ -15,7 +15,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
 
-def listeners(node: Node, publisher: Publisher) -> set[str] | None:
+def matched_subscribers(node: Node, publisher: Publisher) -> set[str] | None:
     """Names of all nodes known to take volatile messages of the publisher, or None while it is not
     matched with every one of them.
     """
@@ -29,7 +29,7 @@ def listeners(node: Node, publisher: Publisher) -> set[str] | None:
     return {s.node_name for s in known} if matched >= len(known) else None
 
 
-def unheard(node: Node, topic: str, quality: QoSProfile) -> list[str]:
+def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list[str]:
     """Nodes that publish a topic (resolved name) with a quality of service that does not reach a
     subscription of `quality`, each with the reason.
     """

@@ -9,10 +9,10 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 
-from nh_control.ros.runtime.listeners import (  # noqa: E402
+from nh_control.ros.runtime.subscribers import (  # noqa: E402
     LateSubscribers,
-    listeners,
-    unheard,
+    incompatible_publishers,
+    matched_subscribers,
     wait_delivered,
 )
 
@@ -29,7 +29,7 @@ def heard_by(matched, volatile=(), latched=()):
         for name, kind in kinds
     ]
     node = SimpleNamespace(get_subscriptions_info_by_topic={"/odom": known}.get)
-    return listeners(
+    return matched_subscribers(
         node, SimpleNamespace(topic_name="/odom", get_subscription_count=lambda: matched)
     )
 
@@ -84,6 +84,6 @@ def test_publishers_that_cannot_be_heard_are_named_with_the_reason(offered, want
     quality = lambda kind: QoSProfile(depth=1, reliability=getattr(ReliabilityPolicy, kind))  # noqa: E731
     camera = SimpleNamespace(node_name="camera", qos_profile=quality(offered))
     node = SimpleNamespace(get_publishers_info_by_topic={"/odom": [camera]}.get)
-    found = unheard(node, "/odom", quality(wanted))
+    found = incompatible_publishers(node, "/odom", quality(wanted))
     assert len(found) == (0 if heard else 1)
     assert heard or found[0].startswith("camera (") and "reliab" in found[0]

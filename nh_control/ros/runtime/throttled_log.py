@@ -10,7 +10,7 @@ QUIET_S = 5.0
 """At most one line in this time."""
 
 
-class SparseLog:
+class ThrottledLog:
     """Logs a text with `log` unless it has done so within QUIET_S; the next one tells how many
     were left out. From any thread. For rclpy, `log` is a lambda around a logger's method: it wants
     one severity per line of code.

@@ -31,7 +31,7 @@ class Change:
     prepare: Callable[[Mapping[str, Any]], Callable[[], None]]
 
 
-class LiveParameters:
+class DynamicParameters:
     """Checks and prepares changes in the thread in which they are set, while the work goes on, and
     has those that were set at once (`set_parameters_atomically`) done together, between two steps.
     """
