@@ -54,7 +54,7 @@ def random_tree(kinds, rng, prescribed=()):
     frames, bodies, elements, inputs = [], [], [], []
     for i, kind in enumerate(kinds):
         name, parent = f"b{i}", "world" if i == 0 else f"b{rng.integers(i)}"
-        placed = {"at": rng.normal(size=3) / 3, "rotation": rotation(rng)}
+        placed = {"position": rng.normal(size=3) / 3, "rotation": rotation(rng)}
         if i and rng.random() < 0.3:
             frames.append(fixed(f"f{i}", parent, **placed))
             bodies.append(body(f"f{i}", rng))
@@ -79,10 +79,12 @@ def with_followers(model, count, rng):
     for k in range(count):
         parent = rng.choice(["world", *(frame.name for frame in frames)])
         mimic = Mimic(str(rng.choice(model.tree.scalars)), rng.normal(), rng.normal())
-        placed = {"at": rng.normal(size=3) / 3, "rotation": rotation(rng)}
+        placed = {"position": rng.normal(size=3) / 3, "rotation": rotation(rng)}
         make = SCALAR[rng.integers(2)]
         frames.append(make(f"m{k}", str(parent), rng.normal(size=3), mimic=mimic, **placed))
-        frames.append(revolute(f"c{k}", f"m{k}", rng.normal(size=3), at=rng.normal(size=3) / 3))
+        frames.append(
+            revolute(f"c{k}", f"m{k}", rng.normal(size=3), position=rng.normal(size=3) / 3)
+        )
         bodies += [body(f"m{k}", rng), body(f"c{k}", rng)]
     return replace(model, frames=frames, bodies=bodies)
 

@@ -7,7 +7,7 @@ A cart that a motor pushes, and a pendulum with a hook on it:
         frames=[
             prismatic("cart", axis="x"),
             revolute("pole", "cart", axis="y"),
-            fixed("hook", "pole", at=(0, 0, -0.8)),
+            fixed("hook", "pole", position=(0, 0, -0.8)),
         ],
         bodies=[
             Body("cart", mass=2.0),
@@ -35,7 +35,7 @@ The same in maximal coordinates, every body free on a configuration space of its
 as constraints (a body there needs an inertia, too):
 
     free = maximal_coordinates(crane, {"cart": "SO3xR3", "pole": "SE3"})
-    q, v = transfer(crane, crane.configuration(), crane.velocity(), free)
+    q, v = maximal_state(crane, crane.configuration(), crane.velocity(), free)
     rkmk = INTEGRATORS["rkmk4_projected"].make(free.system, h=0.01)
 """
 
@@ -65,7 +65,7 @@ from nh_control.multibody.frames import (
 )
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, transfer
+from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, maximal_state
 from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
@@ -100,6 +100,6 @@ __all__ = [
     "prismatic",
     "revolute",
     "spherical",
-    "transfer",
+    "maximal_state",
     "universal",
 ]

@@ -49,11 +49,11 @@ class Body:
         )
         object.__setattr__(self, "inertia", tuple(map(tuple, inertia.tolist())))
 
-    def moved(self, frame: str, at: np.ndarray, rotation: np.ndarray) -> RigidMass:
+    def moved(self, frame: str, at: np.ndarray, rotation: np.ndarray) -> SpatialInertia:
         """The same body in a frame in which its own stands at `at` (3), turned by `rotation` (3,
         3).
         """
-        return RigidMass(
+        return SpatialInertia(
             frame,
             self.mass,
             at + rotation @ self.center,
@@ -62,7 +62,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class RigidMass:
+class SpatialInertia:
     """Mass, centre (3) and inertia about it (3, 3) of all bodies that move with a frame."""
 
     frame: str
@@ -70,7 +70,7 @@ class RigidMass:
     center: np.ndarray
     inertia: np.ndarray
 
-    def __add__(self, other: RigidMass) -> RigidMass:
+    def __add__(self, other: SpatialInertia) -> SpatialInertia:
         mass = self.mass + other.mass
         center = (self.mass * self.center + other.mass * other.center) / mass
         parts = [
@@ -78,7 +78,7 @@ class RigidMass:
             for part in (self, other)
             for d in [part.center - center]
         ]
-        return RigidMass(self.frame, mass, center, np.sum(parts, axis=0))
+        return SpatialInertia(self.frame, mass, center, np.sum(parts, axis=0))
 
 
 def _tensor(inertia: ArrayLike, frame: str, accept_any: bool) -> np.ndarray:

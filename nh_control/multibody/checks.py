@@ -24,7 +24,7 @@ def check_parts(model: Multibody, k: Kinematics) -> None:
     that it has: each is asked for its expression, which asks k for what it names.
     """
     for body in model.bodies:
-        model.tree.known(body.frame)
+        model.tree.checked_frame(body.frame)
     for entry in model.inputs:
         if isinstance(entry, JointInput) and entry.coordinate in model.prescribed:
             raise ValueError(
@@ -37,7 +37,7 @@ def check_parts(model: Multibody, k: Kinematics) -> None:
         element.power(k, k)
     for constraint in model.constraints:
         constraint.residual(k)
-    for name in model.tree.own:
+    for name in model.tree.length_coordinates:
         if name not in {c.length for c in model.constraints if isinstance(c, Distance)}:
             raise ValueError(
                 f"{model.name}: the prescribed coordinate {name!r} is neither that of a joint "

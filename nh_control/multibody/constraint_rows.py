@@ -42,7 +42,7 @@ def located(
     axes there. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's in their
     own.
     """
-    frame, at = (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+    frame, at = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
     anchor, origin, turn = model.tree.anchors[frame]
     position = axes[anchor].T @ (origin + turn @ np.array(at))
     return (NONE if anchor == WORLD else index[anchor]), position
@@ -104,7 +104,7 @@ class Rows:
     def _distance(self, constraint: Distance) -> Row:
         ends, none = (self._point(constraint.a), self._point(constraint.b)), np.zeros(3)
         if isinstance(constraint.length, str):
-            place = self.model.tree.place(constraint.length)
+            place = self.model.tree.scalar_indices(constraint.length)
             return Row(SQUARE, *ends, none, none, length=place)
         return Row(SQUARE, *ends, none, none, constraint.length)
 

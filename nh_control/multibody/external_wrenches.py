@@ -62,7 +62,7 @@ def carriers(model: Multibody) -> set[int]:
     on = (*pushed, *damped_frames(model))
     frames = (frame for name in on for frame in carriers_of(model, name))
     names = (frame.mimic.coordinate if frame.mimic else frame.coordinate for frame in frames)
-    places = (model.tree.places(name)[1] for name in names)
+    places = (model.tree.slices(name)[1] for name in names)
     return {v for place in places for v in range(place.start, place.stop)}
 
 
@@ -74,7 +74,7 @@ def pushes(model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray])
     for entry in model.inputs:
         if isinstance(entry, Wrench):
             frame = _frame_of(entry)
-            at = entry.point.at if isinstance(entry.point, Point) else ORIGIN
+            at = entry.point.position if isinstance(entry.point, Point) else ORIGIN
             anchor, origin, turn = model.tree.anchors[frame]
             position = axes[anchor].T @ (origin + turn @ np.array(at))
             for k, component in enumerate(entry.components):

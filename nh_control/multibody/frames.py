@@ -24,7 +24,7 @@ from nh_control.numerics.expressions import Vector
 WORLD = "world"
 """Name of the root frame, which does not move."""
 ORIGIN = (0.0, 0.0, 0.0)
-UNTURNED = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+NO_ROTATION = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 CONFIGURATION_SPACES = ("SE3", "SO3xR3")
 """Of a body that moves freely."""
 
@@ -184,16 +184,17 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame placed at `at` (3, m) and turned by `rotation` (3, 3) in its parent, then moved by
-    its joint, whose coordinates are named after `coordinate` (the frame's name by default). Make
-    one with `fixed`, `revolute`, `prismatic`, `planar`, `spherical` or `floating`; `universal` and
-    `cylindrical` make two."""
+    """A frame with a constant placement in its parent, `position` (3, m) and `rotation` (3, 3),
+    that its joint moves from there; `coordinate` names the joint's coordinates (by default the
+    frame's name). `fixed`, `revolute`, `prismatic`, `planar`, `spherical` and `floating` make one
+    frame, `universal` and `cylindrical` make two.
+    """
 
     name: str
     parent: str
     joint: Joint
-    at: Vector = ORIGIN
-    rotation: ArrayLike = UNTURNED
+    position: Vector = ORIGIN
+    rotation: ArrayLike = NO_ROTATION
     coordinate: str = ""
     mimic: Mimic | None = None
     limits: Limits = NO_LIMITS
@@ -209,7 +210,9 @@ class Frame:
                 f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got "
                 f"{rotation.tolist()}"
             )
-        object.__setattr__(self, "at", three_numbers(self.at, f"frame {self.name!r}: at"))
+        object.__setattr__(
+            self, "position", three_numbers(self.position, f"frame {self.name!r}: position")
+        )
         object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
         object.__setattr__(self, "coordinate", self.coordinate or self.name)
 
@@ -222,19 +225,19 @@ class Frame:
 def fixed(
     name: str,
     parent: str = WORLD,
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
 ) -> Frame:
     """A frame at a constant pose in its parent."""
-    return Frame(name, parent, Fixed(), at, rotation)
+    return Frame(name, parent, Fixed(), position, rotation)
 
 
 def revolute(
     name: str,
     parent: str = WORLD,
     axis: str | Vector = "z",
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     mimic: Mimic | None = None,
     limits: Limits = NO_LIMITS,
@@ -243,7 +246,7 @@ def revolute(
     coordinate by a `Mimic` and have `Limits`.
     """
     return Frame(
-        name, parent, Revolute(_axis(name, axis)), at, rotation, coordinate, mimic, limits
+        name, parent, Revolute(_axis(name, axis)), position, rotation, coordinate, mimic, limits
     )
 
 
@@ -251,8 +254,8 @@ def prismatic(
     name: str,
     parent: str = WORLD,
     axis: str | Vector = "x",
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     mimic: Mimic | None = None,
     limits: Limits = NO_LIMITS,
@@ -261,7 +264,7 @@ def prismatic(
     coordinate by a `Mimic` and have `Limits`.
     """
     return Frame(
-        name, parent, Prismatic(_axis(name, axis)), at, rotation, coordinate, mimic, limits
+        name, parent, Prismatic(_axis(name, axis)), position, rotation, coordinate, mimic, limits
     )
 
 
@@ -269,35 +272,35 @@ def planar(
     name: str,
     parent: str = WORLD,
     axis: str | Vector = "z",
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
 ) -> Frame:
     """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y),
     velocities in its own axes.
     """
-    return Frame(name, parent, Planar(_axis(name, axis)), at, rotation, coordinate)
+    return Frame(name, parent, Planar(_axis(name, axis)), position, rotation, coordinate)
 
 
 def spherical(
     name: str,
     parent: str = WORLD,
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     retraction: str = "exp",
 ) -> Frame:
     """A frame that turns about its origin; unit quaternion, body angular velocity; `retraction`
     "exp" or "cay" as of `SO3`.
     """
-    return Frame(name, parent, Spherical(retraction), at, rotation, coordinate)
+    return Frame(name, parent, Spherical(retraction), position, rotation, coordinate)
 
 
 def floating(
     name: str,
     parent: str = WORLD,
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
     retraction: str = "exp",
     space: str = "SE3",
@@ -311,20 +314,20 @@ def floating(
             f"frame {name!r}: unknown space {space!r} of a floating frame, choose one of "
             f"{', '.join(CONFIGURATION_SPACES)}"
         )
-    return Frame(name, parent, Floating(retraction, space), at, rotation, coordinate)
+    return Frame(name, parent, Floating(retraction, space), position, rotation, coordinate)
 
 
 def universal(
     name: str,
     parent: str = WORLD,
     axes: tuple[str | Vector, str | Vector] = ("x", "y"),
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
 ) -> tuple[Frame, Frame]:
     """Two frames: `<name>_cross` turns about the first axis, the frame itself about the second one
     through the same point.
     """
-    cross = revolute(f"{name}_cross", parent, axes[0], at, rotation)
+    cross = revolute(f"{name}_cross", parent, axes[0], position, rotation)
     return cross, revolute(name, cross.name, axes[1])
 
 
@@ -332,11 +335,11 @@ def cylindrical(
     name: str,
     parent: str = WORLD,
     axis: str | Vector = "z",
-    at: Vector = ORIGIN,
-    rotation: ArrayLike = UNTURNED,
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
 ) -> tuple[Frame, Frame]:
     """Two frames: `<name>_slide` slides along an axis, the frame itself turns about it."""
-    slide = prismatic(f"{name}_slide", parent, axis, at, rotation)
+    slide = prismatic(f"{name}_slide", parent, axis, position, rotation)
     return slide, revolute(name, slide.name, axis)
 
 

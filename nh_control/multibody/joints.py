@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.multibody.constraints import Constraint
-from nh_control.multibody.frames import UNTURNED
+from nh_control.multibody.frames import NO_ROTATION
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, plane_axes, unit_vector
 from nh_control.numerics.expressions import Vector
@@ -20,7 +20,7 @@ from nh_control.numerics.expressions import Vector
 ALL, ACROSS, ALONG = (0, 1, 2), (0, 1), (2,)
 ALIGNED, LOCKED = ((0, 2), (1, 2)), ((0, 1), (0, 2), (1, 2))
 
-HELD = {
+JOINT_KINDS = {
     "spherical": (ALL, ()),
     "revolute": (ALL, ALIGNED),
     "universal": (ALL, ()),
@@ -36,7 +36,7 @@ stay normal to each other."""
 
 @dataclass(frozen=True)
 class JointConstraint(Constraint):
-    """A joint of one of the kinds HELD between points a and b (a `Point` or a frame's name): b's
+    """A joint of one of JOINT_KINDS between points a and b (a `Point` or a frame's name): b's
     frame moves in a's as the frame of a tree moves in its parent.
 
     `rotation` (3, 3) are b's axes in a's where the joint is at zero, `axis` is in b's axes. With
@@ -52,14 +52,14 @@ class JointConstraint(Constraint):
     a: Point | str
     b: Point | str
     axis: str | Vector = "z"
-    rotation: ArrayLike = UNTURNED
+    rotation: ArrayLike = NO_ROTATION
     second_axis: str | Vector = "x"
 
     def __post_init__(self) -> None:
-        if self.kind not in HELD:
+        if self.kind not in JOINT_KINDS:
             raise ValueError(
                 f"constraint {self.name!r}: unknown kind of joint {self.kind!r}, choose one of "
-                f"{', '.join(HELD)}"
+                f"{', '.join(JOINT_KINDS)}"
             )
         if self.kind == "universal" and not np.cross(*self._universal_axes).any():
             raise ValueError(
@@ -135,7 +135,7 @@ class JointConstraint(Constraint):
     @property
     def positions(self) -> np.ndarray:
         """Directions (3, n), in a's axes, in which the points do not part."""
-        return self._axes_in_a[:, list(HELD[self.kind][0])]
+        return self._axes_in_a[:, list(JOINT_KINDS[self.kind][0])]
 
     @property
     def directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
@@ -143,7 +143,7 @@ class JointConstraint(Constraint):
         if self.kind == "universal":
             first, second = self._universal_axes
             return [(np.asarray(self.rotation) @ first, second, float(first @ second))]
-        pairs = HELD[self.kind][1]
+        pairs = JOINT_KINDS[self.kind][1]
         return [(self._axes_in_a[:, i], self._axes[:, j], 0.0) for i, j in pairs]
 
     @property

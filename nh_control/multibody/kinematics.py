@@ -17,13 +17,15 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class Point:
-    """A point fixed in a frame, `at` (3, m) in its axes."""
+    """A point fixed in a frame, `position` (3, m) in its axes."""
 
     frame: str
-    at: Vector = ORIGIN
+    position: Vector = ORIGIN
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", three_numbers(self.at, f"point in {self.frame!r}: at"))
+        object.__setattr__(
+            self, "position", three_numbers(self.position, f"point in {self.frame!r}: position")
+        )
 
 
 class ConstrainedJoint(Protocol):
@@ -76,10 +78,10 @@ class Tree:
         if not (poses or self.scalars):
             raise ValueError(f"{name}: the model has no coordinates; add a joint")
         self.space: Space = _product(poses, self.scalars)
-        self._places = _places(spaces, poses, self.scalars)
+        self._slices = _slices(spaces, poses, self.scalars)
         self.anchors = _anchors(frames)
 
-    def place(self, coordinate: str) -> tuple[int, int]:
+    def scalar_indices(self, coordinate: str) -> tuple[int, int]:
         """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of
         that name.
         """
@@ -88,12 +90,12 @@ class Tree:
                 f"{self.name}: unknown coordinate {coordinate!r}; "
                 f"{self._among((*self.scalars, *self.constrained))}"
             )
-        q, v = self.places(coordinate)
+        q, v = self.slices(coordinate)
         return q.start, v.start
 
-    def places(self, coordinate: str) -> tuple[slice, slice]:
+    def slices(self, coordinate: str) -> tuple[slice, slice]:
         """Where a joint's coordinates, known by name, stand in q and in v."""
-        return self._places[coordinate]
+        return self._slices[coordinate]
 
     def effort(self, coordinate: str) -> tuple[str, str]:
         """Name and unit of the effort of the joint with this one coordinate; raises ValueError if
@@ -109,12 +111,12 @@ class Tree:
         )
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def length_coordinates(self) -> tuple[str, ...]:
         """Prescribed coordinates that no joint has."""
         joints = {f.coordinate for f in self.frames.values() if not (f.mimic or f.is_fixed)}
         return tuple(name for name in self.prescribed if name not in joints)
 
-    def known(self, name: str) -> str:
+    def checked_frame(self, name: str) -> str:
         """The name of a frame, itself; raises ValueError if no frame has it."""
         if name not in self.anchors:
             raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
@@ -122,10 +124,10 @@ class Tree:
 
     def relative(self, frame: Frame, q: ca.SX, v: ca.SX) -> Motion:
         """Motion of a frame in its parent."""
-        placed = Motion.rest(frame.rotation, frame.at)
+        placed = Motion.rest(frame.rotation, frame.position)
         if frame.is_fixed:
             return placed
-        at, rate = self._places[frame.mimic.coordinate if frame.mimic else frame.coordinate]
+        at, rate = self._slices[frame.mimic.coordinate if frame.mimic else frame.coordinate]
         q, v = q[at], v[rate]
         if frame.mimic:
             q, v = frame.mimic.ratio * q + frame.mimic.offset, frame.mimic.ratio * v
@@ -186,7 +188,7 @@ class Kinematics:
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        name, frames, ahead = self._tree.known(frame), self._tree.frames, list[Frame]()
+        name, frames, ahead = self._tree.checked_frame(frame), self._tree.frames, list[Frame]()
         while name not in self._motions:
             ahead.append(frames[name])
             name = ahead[-1].parent
@@ -230,27 +232,27 @@ class Kinematics:
         """A joint's one coordinate."""
         if joint := self._constrained(name):
             return joint.coordinate(self)
-        return self._q[self._tree.place(name)[0]]
+        return self._q[self._tree.scalar_indices(name)[0]]
 
     def rate(self, name: str) -> ca.SX:
         """The rate of a joint's one coordinate."""
         if joint := self._constrained(name):
             return joint.rate(self)
-        return self._v[self._tree.place(name)[1]]
+        return self._v[self._tree.scalar_indices(name)[1]]
 
     def _constrained(self, name: str) -> ConstrainedJoint | None:
         return None if name in self._tree.scalars else self._tree.constrained.get(name)
 
 
 def _of(point: Point | str) -> tuple[str, Vector]:
-    return (point.frame, point.at) if isinstance(point, Point) else (point, ORIGIN)
+    return (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
 
 
 def _anchors(frames: Sequence[Frame]) -> dict[str, tuple[str, np.ndarray, np.ndarray]]:
     found = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
     for frame in frames:
         anchor, at, rotation = found[frame.parent]
-        pose = at + rotation @ frame.at, rotation @ np.array(frame.rotation)
+        pose = at + rotation @ frame.position, rotation @ np.array(frame.rotation)
         still = np.zeros(3), np.eye(3)
         found[frame.name] = (anchor, *pose) if frame.is_fixed else (frame.name, *still)
     return found
@@ -261,7 +263,7 @@ def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
     return factors[0] if len(factors) == 1 else Product(*factors)
 
 
-def _places(
+def _slices(
     spaces: dict[str, Space], poses: Sequence[Space], scalars: Sequence[str]
 ) -> dict[str, tuple[slice, slice]]:
     """Where every coordinate, or every joint's several, stand in q and v."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody.bodies import Body, RigidMass
+from nh_control.multibody.bodies import Body, SpatialInertia
 from nh_control.multibody.frames import (
     CONFIGURATION_SPACES,
     WORLD,
@@ -36,7 +36,7 @@ KINDS: dict[type[Joint], str] = {
     Planar: "planar",
     Spherical: "spherical",
 }
-CENTRE = "_centre"
+CENTER_SUFFIX = "_center"
 """What the name of a body's floating frame adds to that of its frame."""
 DEPENDENT = 1e-9
 """Part of a constraint's row, in the mass metric, below which it says nothing that the rows before
@@ -47,20 +47,20 @@ do not.
 def maximal_coordinates(
     model: Multibody, spaces: str | Mapping[str, str] = "SE3", name: str = ""
 ) -> Multibody:
-    """The same bodies, each on a floating frame `<frame>_centre` at its centre of mass, with the
+    """The same bodies, each on a floating frame `<frame>_center` at its center of mass, with the
     joints of the tree as constraints, by the names of their coordinates, beside those that the
     model has.
 
     `spaces` is the configuration space of all bodies or, by their frames' names, of each (SE3 by
     default): "SE3", where velocities are twists in the body's axes, or "SO3xR3", where linear
-    velocities are in the world's; with the frames at the centres of mass the mass matrix is
+    velocities are in the world's; with the frames at the centers of mass the mass matrix is
     constant on both. Two joints with no body between are one where they make a universal or a
-    cylindrical one. `transfer` gives the motion.
+    cylindrical one. `maximal_state` gives the motion.
     Springs, dampers and inputs on revolute and prismatic joints stay.
     Raises ValueError for another joint without a body, for joints that mimic or are prescribed,
     for springs, dampers and inputs on other joints, and for unknown names.
     """
-    masses = {part.frame: part for part in model.masses}
+    masses = {part.frame: part for part in model.spatial_inertias}
     _check(model, masses, spaces)
     frames: list[Frame] = []
     bodies, joints = [], []
@@ -69,10 +69,10 @@ def maximal_coordinates(
             frames.append(frame)
         elif frame.name in masses:
             space = spaces if isinstance(spaces, str) else spaces.get(frame.name, "SE3")
-            part, centre = masses[frame.name], frame.name + CENTRE
-            frames.append(floating(centre, coordinate=frame.name, space=space))
-            frames.append(fixed(frame.name, centre, at=tuple(-part.center)))
-            body = Body(centre, part.mass, inertia=part.inertia, accept_any_inertia=True)
+            part, center = masses[frame.name], frame.name + CENTER_SUFFIX
+            frames.append(floating(center, coordinate=frame.name, space=space))
+            frames.append(fixed(frame.name, center, position=tuple(-part.center)))
+            body = Body(center, part.mass, inertia=part.inertia, accept_any_inertia=True)
             bodies.append(body)
             if not isinstance(frame.joint, Floating):
                 joints.append(_joint(model, frame, masses))
@@ -83,12 +83,12 @@ def maximal_coordinates(
         model.elements,
         model.inputs,
         (*joints, *model.constraints),
-        model.tree.own,
+        model.tree.length_coordinates,
         model.gravity,
     )
 
 
-def transfer(
+def maximal_state(
     model: Multibody, q: ArrayLike, v: ArrayLike, maximal: Multibody
 ) -> tuple[np.ndarray, np.ndarray]:
     """Configuration (nq) and velocity (nw) of the model in maximal coordinates in which all bodies
@@ -99,7 +99,7 @@ def transfer(
     """
     from scipy.spatial.transform import Rotation  # takes long to import
 
-    masses = {part.frame: part for part in model.masses}
+    masses = {part.frame: part for part in model.spatial_inertias}
     k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
     values: dict[str, float] = {}
     rates: dict[str, float] = {}
@@ -107,10 +107,10 @@ def transfer(
         if not isinstance(frame.joint, Floating):
             continue
         body, world = frame.coordinate, frame.joint.configuration_space != "SE3"
-        centre = Point(body, tuple(masses[body].center))
+        center = Point(body, tuple(masses[body].center))
         turn = Rotation.from_matrix(_numbers(k.rotation(body)))
-        pose = turn.as_quat(canonical=True)[[3, 0, 1, 2]], _numbers(k.position(centre))[:, 0]
-        velocity = k.velocity(centre, "world" if world else "body")
+        pose = turn.as_quat(canonical=True)[[3, 0, 1, 2]], _numbers(k.position(center))[:, 0]
+        velocity = k.velocity(center, "world" if world else "body")
         twist = _numbers(ca.vertcat(k.motion(body).omega, velocity))[:, 0]
         space = frame.joint.space(body)
         values |= dict(zip(space.names, np.concatenate(pose)))
@@ -143,7 +143,7 @@ def joint_reactions(
 
 
 def _check(
-    model: Multibody, masses: Mapping[str, RigidMass], spaces: str | Mapping[str, str]
+    model: Multibody, masses: Mapping[str, SpatialInertia], spaces: str | Mapping[str, str]
 ) -> None:
     for space in [spaces] if isinstance(spaces, str) else spaces.values():
         if space not in CONFIGURATION_SPACES:
@@ -163,7 +163,7 @@ def _check(
         and model.tree.anchors[f.parent][0] in (WORLD, *masses)
     }
     lost = [f.name for f in model.frames if f.mimic]
-    lost += [name for name in model.prescribed if name not in model.tree.own]
+    lost += [name for name in model.prescribed if name not in model.tree.length_coordinates]
     lost += [
         part.coordinate
         for part in (*model.elements, *model.inputs)
@@ -177,7 +177,9 @@ def _check(
         )
 
 
-def _joint(model: Multibody, frame: Frame, masses: Mapping[str, RigidMass]) -> JointConstraint:
+def _joint(
+    model: Multibody, frame: Frame, masses: Mapping[str, SpatialInertia]
+) -> JointConstraint:
     """The constraint that a body's joint, or two joints with no body between, puts on it."""
     anchor, at, turn = _placement(model, frame)
     if anchor == WORLD or anchor in masses:
@@ -221,7 +223,7 @@ def _placement(
 ) -> tuple[str, tuple[float, float, float], np.ndarray]:
     """The moving frame, or the world, in which a frame's joint is, and where it is there."""
     anchor, at, turn = model.tree.anchors[frame.parent]
-    return anchor, tuple(at + turn @ frame.at), turn @ np.array(frame.rotation)
+    return anchor, tuple(at + turn @ frame.position), turn @ np.array(frame.rotation)
 
 
 def _check_independent(model: Multibody, q: np.ndarray) -> None:

@@ -17,7 +17,7 @@ from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.system import System
-from nh_control.multibody.bodies import Body, RigidMass
+from nh_control.multibody.bodies import Body, SpatialInertia
 from nh_control.multibody.checks import check_masses, check_parts
 from nh_control.multibody.constraints import Constraint
 from nh_control.multibody.elements import Element, Input
@@ -25,7 +25,7 @@ from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 from nh_control.multibody.motion import constant, three_numbers
-from nh_control.multibody.parameters import Numbers
+from nh_control.multibody.parameters import ModelConstants
 from nh_control.multibody.tree_engine import TreeEngine, kernel
 from nh_control.multibody.tree_model import TreeModel, moves_mass, not_a_tree
 from nh_control.numerics.expressions import Vector
@@ -51,7 +51,7 @@ class Multibody:
     one coordinate.
     `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s
     length, which no joint has, is a coordinate of its own.
-    `gravity` is in m/s^2, world axes. `parameters` names those of the model's `numbers` that are
+    `gravity` is in m/s^2, world axes. `parameters` names those of the model's `constants` that are
     parameters of its system: they change at run time, and steps are differentiated by them. Raises
     ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
@@ -91,11 +91,11 @@ class Multibody:
         return self.tree.space
 
     @cached_property
-    def masses(self) -> tuple[RigidMass, ...]:
+    def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
         """What moves with every moving frame: bodies on frames that are fixed to each other are
         one.
         """
-        total: dict[str, RigidMass] = {}
+        total: dict[str, SpatialInertia] = {}
         for body in self.bodies:
             moved = body.moved(*self.tree.anchors[body.frame])
             total[moved.frame] = total[moved.frame] + moved if moved.frame in total else moved
@@ -118,14 +118,14 @@ class Multibody:
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic),
-            parameters=self.numbers.parameters,
+            parameters=self.constants.parameters,
             model=self,
         )
 
     @cached_property
-    def numbers(self) -> Numbers:
+    def constants(self) -> ModelConstants:
         """Masses, centers, inertias, placements, dampers and springs by name."""
-        return Numbers(self)
+        return ModelConstants(self)
 
     def vouches_for(self, system: System) -> bool:
         """Whether a system is this model's own, without constraints, and its mass matrix regular
@@ -171,7 +171,7 @@ class Multibody:
 
     def pose(self, q: ArrayLike, frame: str) -> Pose:
         """Pose of a frame at configuration q (nq); raises ValueError for an unknown frame."""
-        return self.poses(q)[self.tree.known(frame)]
+        return self.poses(q)[self.tree.checked_frame(frame)]
 
     def point(self, q: ArrayLike, point: Point | str) -> np.ndarray:
         """Position (3) in the world of a point, or of a frame's origin, at configuration q
@@ -179,7 +179,7 @@ class Multibody:
         """
         point = point if isinstance(point, Point) else Point(point)
         pose = self.pose(q, point.frame)
-        return pose.position + pose.rotation @ np.asarray(point.at)
+        return pose.position + pose.rotation @ np.asarray(point.position)
 
     def check_masses(self) -> None:
         """Raises ValueError, naming velocities and frames, unless the mass matrix of the
@@ -210,7 +210,7 @@ class Multibody:
         False says nothing.
         """
         free = (f for f in self.frames if not (f.is_fixed or f.coordinate in self.prescribed))
-        parts = {part.frame: part for part in self.masses}
+        parts = {part.frame: part for part in self.spatial_inertias}
         return all(frame.name in parts and moves_mass(frame, parts[frame.name]) for frame in free)
 
     @property
@@ -218,7 +218,7 @@ class Multibody:
         return self._force if self.elements or self.inputs else None
 
     def _at(self, p: Any) -> Multibody:
-        return self if p is None else self.numbers.model(vars(p))
+        return self if p is None else self.constants.model_with(vars(p))
 
     def _lagrangian(self, q: ca.SX, v: ca.SX, p: Any = None) -> ca.SX:
         k = (model := self._at(p)).kinematics(q, v)
@@ -226,7 +226,7 @@ class Multibody:
 
     def _kinetic(self, k: Kinematics) -> ca.SX:
         energy = ca.SX(0)
-        for part in self.masses:
+        for part in self.spatial_inertias:
             motion, inertia = k.motion(part.frame), constant(part.inertia)
             energy += part.mass / 2 * k.speed_square(Point(part.frame, part.center))
             energy += ca.dot(motion.omega, inertia @ motion.omega) / 2
@@ -236,7 +236,7 @@ class Multibody:
         gravity = constant(self.gravity)
         weights = (
             part.mass * ca.dot(gravity, k.position(Point(part.frame, part.center)))
-            for part in self.masses
+            for part in self.spatial_inertias
         )
         return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
 

@@ -50,7 +50,7 @@ class ParameterJacobian:
 
     def _of(self, name: str) -> Iterator[list[Slope]]:
         """The derivatives by every entry of a parameter."""
-        parts, at, field = self.model.numbers.places[name]
+        parts, at, field = self.model.constants.locations[name]
         part: Any = getattr(self.at, parts)[at]
         if isinstance(part, Frame):
             yield from (self._by_placement(part, unit) for unit in np.eye(3))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
-    Frame: ("at",),
+    Frame: ("position",),
     JointDamper: ("damping",),
     JointSpring: ("stiffness", "rest"),
 }
@@ -33,28 +33,28 @@ ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Places in an inertia tensor of its parameters: xx, yy, zz, xy, xz, yz."""
 
 
-class Number(NamedTuple):
+class Location(NamedTuple):
     """Where a parameter stands: a list of the model's parts, the part's place, its field."""
 
     parts: str
-    at: int
+    part: int
     field: str
 
 
-class Numbers:
+class ModelConstants:
     """The numbers of a model by name: `<frame>_mass`, `<frame>_center` (3), `<frame>_inertia` (6:
-    xx, yy, zz, xy, xz, yz) of bodies, `<frame>_at` (3) of frames, `<coordinate>_damping`,
+    xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames, `<coordinate>_damping`,
     `<coordinate>_stiffness` and `<coordinate>_rest`. What is no letter in a name is a "_"; names
     that are taken end with "_2", "_3", ...
     """
 
     def __init__(self, model: Multibody):
         self._model = model
-        self.places: dict[str, Number] = {}
+        self.locations: dict[str, Location] = {}
         for parts in PARTS:
             for at, part in enumerate(getattr(model, parts)):
                 for name in FIELDS.get(type(part), ()):
-                    self.places[self._free(part, name)] = Number(parts, at, name)
+                    self.locations[self._free(part, name)] = Location(parts, at, name)
 
     @cached_property
     def parameters(self) -> Any:
@@ -62,10 +62,10 @@ class Numbers:
         ValueError, numbers that no part can have; None without any.
         """
         model = self._model
-        if unknown := [name for name in model.parameters if name not in self.places]:
+        if unknown := [name for name in model.parameters if name not in self.locations]:
             raise ValueError(
                 f"{model.name}: no numbers {unknown} to be parameters, choose of "
-                f"{list(self.places)}"
+                f"{list(self.locations)}"
             )
         if not model.parameters:
             return None
@@ -79,13 +79,13 @@ class Numbers:
 
     def value(self, name: str) -> float | tuple[float, ...]:
         """A number, or several, as the model has them."""
-        place = self.places[name]
-        value = getattr(getattr(self._model, place.parts)[place.at], place.field)
+        place = self.locations[name]
+        value = getattr(getattr(self._model, place.parts)[place.part], place.field)
         if place.field == "inertia":
             return tuple(value[i][j] for i, j in ENTRIES)
         return value
 
-    def model(self, values: Mapping[str, Any]) -> Multibody:
+    def model_with(self, values: Mapping[str, Any]) -> Multibody:
         """The model with other values of its parameters, numbers or expressions; with expressions
         every body is one of its own.
         """
@@ -98,14 +98,14 @@ class Numbers:
         if any(_symbolic(values[name]) for name in model.parameters):
             tree = copy.copy(model.tree)
             tree.frames = {frame.name: frame for frame in parts["frames"]}
-            twin.__dict__.update(tree=tree, masses=parts["bodies"])
+            twin.__dict__.update(tree=tree, spatial_inertias=parts["bodies"])
         return twin
 
     def _parts(self, values: Mapping[str, Any]) -> dict[str, tuple]:
         """The model's parts with these values."""
         changes: dict[tuple[str, int], dict[str, Any]] = {}
         for name in self._model.parameters:
-            place, value = self.places[name], values[name]
+            place, value = self.locations[name], values[name]
             if _symbolic(value) or value != self.value(name):
                 changes.setdefault(place[:2], {})[place.field] = value
         parts = {name: list(getattr(self._model, name)) for name in PARTS}
@@ -114,10 +114,10 @@ class Numbers:
         return {name: tuple(chosen) for name, chosen in parts.items()}
 
     def _free(self, part: Any, name: str) -> str:
-        owner = getattr(part, "coordinate", "") if name != "at" else part.name
+        owner = getattr(part, "coordinate", "") if name != "position" else part.name
         wanted = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
         found, count = wanted, 1
-        while found in self.places:
+        while found in self.locations:
             count += 1
             found = f"{wanted}_{count}"
         return found

@@ -89,7 +89,7 @@ class TreeEngine(Engine):
         self._free, self._m = self._nv - len(system.prescribed), system.n_holonomic
         nx, ndx = system.state_space.nq, system.state_space.nv
         nu = system.nu + len(system.prescribed)
-        parameters = data.model.numbers.parameters
+        parameters = data.model.constants.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
         n_w = ndx + nu + (n_p if self._by_parameters else 0)
         carriers, m = len(data.carriers), system.n_holonomic
@@ -112,8 +112,8 @@ class TreeEngine(Engine):
         return self.shapes | {"tree": self._packed(TreeModel(self._model_at(p)))}
 
     def _model_at(self, p: np.ndarray) -> Multibody:
-        numbers = self._data.model.numbers
-        return numbers.model(parametric.by_field(numbers.parameters, p[:-1]))
+        constants = self._data.model.constants
+        return constants.model_with(parametric.by_field(constants.parameters, p[:-1]))
 
     def _packed(self, data: TreeModel) -> np.ndarray:
         addresses = [

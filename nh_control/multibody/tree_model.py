@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from transforms3d.axangles import axangle2mat
 
-from nh_control.multibody.bodies import RigidMass
+from nh_control.multibody.bodies import SpatialInertia
 from nh_control.multibody.constraint_rows import NONE, Row, Rows, unknown_constraint
 from nh_control.multibody.elements import (
     Damper,
@@ -92,7 +92,10 @@ class TreeModel:
         which carries nothing.
         """
         moving = [frame for frame in self.model.frames if not frame.is_fixed]
-        own = (prismatic(f"{name} alone", coordinate=name) for name in self.model.tree.own)
+        own = (
+            prismatic(f"{name} alone", coordinate=name)
+            for name in self.model.tree.length_coordinates
+        )
         return [*moving, *own]
 
     @cached_property
@@ -158,7 +161,9 @@ class TreeModel:
         model, space = self.model, self.model.space
         held = len(model.prescribed)
         actuated = [
-            model.tree.place(entry.coordinate)[1] if isinstance(entry, JointInput) else WRENCHES
+            model.tree.scalar_indices(entry.coordinate)[1]
+            if isinstance(entry, JointInput)
+            else WRENCHES
             for entry in model.inputs
             for _ in entry.names(model.tree)
         ]
@@ -181,14 +186,14 @@ class TreeModel:
 
     def _joints(self) -> list[np.ndarray]:
         tree, index, turned = self.model.tree, self._index, self.axes
-        masses = {part.frame: part for part in self.model.masses}
+        masses = {part.frame: part for part in self.model.spatial_inertias}
         springs, weights = self._coefficients(), self._weights()
         held, ways = self._held(), self._ways()
         joints, wide = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]
             mimic = frame.mimic or Mimic(frame.coordinate)
-            q, v = tree.places(mimic.coordinate)
+            q, v = tree.slices(mimic.coordinate)
             own_v = tree.space.nv + self.followers[frame.name] if frame.mimic else v.start
             own, toward = turned[frame.name], turned[parent].T
             mass, first, inertia = _moments(masses.get(frame.name), own)
@@ -203,7 +208,7 @@ class TreeModel:
                 mimic.ratio,
                 frame.name in held,
             ]
-            position = toward @ (at + rotation @ frame.at)
+            position = toward @ (at + rotation @ frame.position)
             if isinstance(frame.joint, Revolute):
                 placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
             else:
@@ -236,7 +241,7 @@ class TreeModel:
         """How the coordinates of all joints move: those that are prescribed are idle if they carry
         no mass, nothing that is pushed or pulled and only such frames.
         """
-        massive = {part.frame for part in self.model.masses}
+        massive = {part.frame for part in self.model.spatial_inertias}
         ends = {end[0] for kind in self.bonds for bond in kind for end in (bond.a, bond.b)} - {
             NONE
         }
@@ -260,7 +265,7 @@ class TreeModel:
     def _weights(self) -> dict[str, float]:
         """Mass of all that every frame carries."""
         weights = {frame.name: 0.0 for frame in self.frames}
-        weights |= {part.frame: part.mass for part in self.model.masses}
+        weights |= {part.frame: part.mass for part in self.model.spatial_inertias}
         for frame in reversed(self.frames):
             parent = self.model.tree.anchors[frame.parent][0]
             if parent != WORLD:
@@ -288,7 +293,7 @@ class TreeModel:
         return len(SCALAR) + self.wide_joints.index(_upright(joint))
 
 
-def moves_mass(frame: Frame, part: RigidMass) -> bool:
+def moves_mass(frame: Frame, part: SpatialInertia) -> bool:
     """Whether every motion of a joint alone gives kinetic energy to what moves with its frame."""
     axes = axes_of(frame)
     mass, first, inertia = _moments(part, axes)
@@ -318,7 +323,7 @@ def _upright(joint: Joint) -> Joint:
     return Planar(UPRIGHT) if isinstance(joint, Planar) else joint
 
 
-def _moments(part: RigidMass | None, own: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def _moments(part: SpatialInertia | None, own: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, first moment (3) and inertia (3, 3) about the frame's origin, in the axes `own`."""
     if part is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))

@@ -106,7 +106,7 @@ class _Joint:
     kind: str
     parent: str
     child: str
-    at: np.ndarray
+    position: np.ndarray
     rotation: np.ndarray
     axis: np.ndarray
     limits: Limits
@@ -151,7 +151,11 @@ class _Joint:
     def frame(self) -> Frame:
         """The frame of the child link."""
         make = partial(
-            MAKERS[self.kind], self.child, self.parent, at=self.at, rotation=self.rotation
+            MAKERS[self.kind],
+            self.child,
+            self.parent,
+            position=self.position,
+            rotation=self.rotation,
         )
         if self.kind == "fixed":
             return make()

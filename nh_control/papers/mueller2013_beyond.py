@@ -18,11 +18,11 @@ from nh_control.multibody import (
     Point,
     cylindrical,
     maximal_coordinates,
+    maximal_state,
     planar,
     prismatic,
     revolute,
     spherical,
-    transfer,
     universal,
 )
 from nh_control.numerics.progress import Progress
@@ -260,7 +260,7 @@ def mixed_spaces(_: Progress) -> Outcome:
 
 AXIS, TILT = (1.0, -2.0, 0.5), ((0.0, -0.6, 0.8), (1.0, 0.0, 0.0), (0.0, 0.8, 0.6))
 GROUNDED = {
-    "spherical": (spherical("body", at=(0.1, 0.0, 0.2), rotation=TILT),),
+    "spherical": (spherical("body", position=(0.1, 0.0, 0.2), rotation=TILT),),
     "revolute": (revolute("body", axis=AXIS, rotation=TILT),),
     "prismatic": (prismatic("body", axis=AXIS, rotation=TILT),),
     "cylindrical": cylindrical("body", axis=AXIS, rotation=TILT),
@@ -284,7 +284,7 @@ def grounded(
     v = 10 * np.linspace(1.0, 1.5, model.space.nw)
     dsys = METHODS[method](held.system, h)
     run = dsys.simulate(
-        dsys.state(*transfer(model, model.configuration(), v, held)), steps=steps, every=10
+        dsys.state(*maximal_state(model, model.configuration(), v, held)), steps=steps, every=10
     )
     return measured(held, run.times, run.states)
 

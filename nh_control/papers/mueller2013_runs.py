@@ -14,7 +14,7 @@ import numpy as np
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one
 from nh_control.integrators.lie_tableaux import munthe_kaas
-from nh_control.multibody import Multibody, maximal_coordinates, transfer
+from nh_control.multibody import Multibody, maximal_coordinates, maximal_state
 from nh_control.systems.linkages import (
     LINK,
     box_top,
@@ -145,7 +145,7 @@ def motion(
     about `kept` states are looked at.
     """
     case, model = example(name), maximal(name, spaces)
-    q, v = transfer(case.model, case.q, case.v, model)
+    q, v = maximal_state(case.model, case.q, case.v, model)
     dsys = METHODS[method](model.system, h)
     steps = round((duration or case.duration) / h)
     every = max(1, steps // kept)

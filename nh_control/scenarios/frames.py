@@ -16,7 +16,7 @@ def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...
     """A force (N) at the origin of every one of the frames and a torque (N m), in the axes of the
     world.
     """
-    return tuple(_on_frame(model, model.tree.known(name)) for name in frames)
+    return tuple(_on_frame(model, model.tree.checked_frame(name)) for name in frames)
 
 
 def _on_frame(model: Multibody, name: str) -> ForceTarget:

@@ -94,7 +94,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbat
     change = np.zeros(space.nv)
     for coordinate in robot.tree.scalars:
         slides = robot.tree.effort(coordinate)[1] == "N"
-        change[robot.tree.place(coordinate)[1]] = (
+        change[robot.tree.scalar_indices(coordinate)[1]] = (
             perturbation.position if slides else perturbation.angle
         )
     if not isinstance(space, Rn):

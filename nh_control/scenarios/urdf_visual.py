@@ -20,7 +20,7 @@ def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
     """Rods from frames to the joints and centres of mass on them, orange balls at the joints,
     brown ones at the centres of mass, scaled by the longest rod.
     """
-    joints = [(f.parent, f"{f.name} rod", np.array(f.at)) for f in model.frames]
+    joints = [(f.parent, f"{f.name} rod", np.array(f.position)) for f in model.frames]
     masses = [(b.frame, f"{b.frame} mass", np.array(b.center)) for b in model.bodies]
     lengths = [np.linalg.norm(end) for _, _, end in (*joints, *masses)]
     longest = max(lengths, default=0.0) or 1.0

@@ -50,7 +50,7 @@ def double_pendulum() -> Multibody:
     half = (LINK[0] / 2, 0.0, 0.0)
     return Multibody(
         "spherical_double_pendulum",
-        frames=[spherical("upper"), spherical("lower", "upper", at=(LINK[0], 0.0, 0.0))],
+        frames=[spherical("upper"), spherical("lower", "upper", position=(LINK[0], 0.0, 0.0))],
         bodies=[box("upper", LINK, half), box("lower", LINK, half)],
     )
 
@@ -62,7 +62,7 @@ def floating_pair() -> Multibody:
     half = (LINK[0] / 2, 0.0, 0.0)
     return Multibody(
         "floating_pair",
-        frames=[floating("first"), spherical("second", "first", at=half)],
+        frames=[floating("first"), spherical("second", "first", position=half)],
         bodies=[box("first", LINK), box("second", LINK, half)],
         gravity=NONE,
     )
@@ -80,7 +80,7 @@ def three_bar_loop() -> Multibody:
         "three_bar_loop",
         frames=[
             spherical("left", rotation=_about_y(down)),
-            spherical("right", "left", at=end, rotation=_about_y(-2 * down)),
+            spherical("right", "left", position=end, rotation=_about_y(-2 * down)),
         ],
         bodies=[box("left", LINK, half), box("right", LINK, half)],
         constraints=[

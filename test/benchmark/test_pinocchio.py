@@ -52,7 +52,7 @@ class Pinocchio:
             if name == "root_joint":
                 self.q[:7], self.v[:6] = [*q[4:7], *q[1:4], q[0]], [*v[3:6], *v[:3]]
                 continue
-            i, j = model.tree.place(name)
+            i, j = model.tree.scalar_indices(name)
             self.q[joint.idx_q : joint.idx_q + joint.nq] = (
                 q[i] if joint.nq == 1 else [np.cos(q[i]), np.sin(q[i])]
             )

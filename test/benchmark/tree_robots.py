@@ -125,7 +125,7 @@ class Pinocchio:
                 q, v, turn = ours.q, ours.v, rotation(ours.q[:4])
                 self.q[:7], self.v[:6] = [*q[4:7], *q[1:4], q[0]], [*(turn.T @ v[3:6]), *v[:3]]
                 continue
-            i, j = ours.model.tree.place(name)
+            i, j = ours.model.tree.scalar_indices(name)
             angle = ours.q[i]
             self.q[joint.idx_q : joint.idx_q + joint.nq] = (
                 angle if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
@@ -175,7 +175,7 @@ class MuJoCo:
         if base == "floating":
             q[:7], v[:6] = [*ours.q[4:7], *ours.q[:4]], [*ours.v[3:6], *ours.v[:3]]
         for name in self.names:
-            i, j = ours.model.tree.place(name)
+            i, j = ours.model.tree.scalar_indices(name)
             joint = self.model.joint(name)
             q[joint.qposadr[0]], v[joint.dofadr[0]] = ours.q[i], ours.v[j]
         self.q, self.v = q, v

@@ -30,7 +30,7 @@ BATCHES = sized(7, 1)
 
 
 def chain(n: int) -> Multibody:
-    frames = [revolute(f"q{i}", f"q{i - 1}", "y", at=(0, 0, -1)) for i in range(1, n)]
+    frames = [revolute(f"q{i}", f"q{i - 1}", "y", position=(0, 0, -1)) for i in range(1, n)]
     bodies = [Body(f"q{i}", 1.0, (0, 0, -1)) for i in range(n)]
     return Multibody(f"chain_{n}", [revolute("q0", axis="y"), *frames], bodies)
 
@@ -40,7 +40,9 @@ def tree(n: int) -> Multibody:
     frames, bodies = [], []
     for i in range(n):
         parent = f"q{rng.integers(max(0, i - 4), i)}" if i else "world"
-        frames.append(revolute(f"q{i}", parent, rng.normal(size=3), at=rng.normal(size=3) / 3))
+        frames.append(
+            revolute(f"q{i}", parent, rng.normal(size=3), position=rng.normal(size=3) / 3)
+        )
         center, inertia = rng.normal(size=3) / 5, rng.uniform(0.1, 0.15, 3)
         bodies.append(Body(f"q{i}", rng.uniform(0.5, 2), center, inertia))
     return Multibody(f"tree_{n}", frames, bodies)

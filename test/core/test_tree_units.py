@@ -58,8 +58,8 @@ def links(n: Units) -> list[Frame]:
     """Two joints that turn and one between them that slides."""
     return [
         revolute("a", "world", "y"),
-        prismatic("b", "a", (1.0, 0.5, 0.2), at=n.m * FIRST),
-        revolute("c", "b", (0.2, 1.0, 0.3), at=n.m * SECOND),
+        prismatic("b", "a", (1.0, 0.5, 0.2), position=n.m * FIRST),
+        revolute("c", "b", (0.2, 1.0, 0.3), position=n.m * SECOND),
     ]
 
 
@@ -100,8 +100,8 @@ def held(n: Units) -> Tree:
 
 def flying(n: Units) -> Tree:
     """A body free on SE(3) with an arm on a ball joint."""
-    frames = [floating("base"), spherical("arm", "base", at=n.m * SECOND)]
-    frames.append(prismatic("rod", "arm", "x", at=n.m * END))
+    frames = [floating("base"), spherical("arm", "base", position=n.m * SECOND)]
+    frames.append(prismatic("rod", "arm", "x", position=n.m * END))
     spring = JointSpring("rod", 30 * n.newton / n.m)
     model = tree(n, frames, spring, inputs=[JointInput("rod")])
     q = [0.5, -0.5, 0.5, 0.5, 0.3, -0.2, 0.9, 0.8, 0.0, 0.6, 0.0, 0.1]
@@ -115,7 +115,7 @@ def flat(n: Units) -> Tree:
     frames = [
         prismatic("a", axis="x"),
         revolute("b", "a", "y"),
-        revolute("c", "b", "y", at=(0, 0, -n.m)),
+        revolute("c", "b", "y", position=(0, 0, -n.m)),
     ]
     model = tree(n, frames, inputs=[JointInput("a")])
     of = [n.m, 1.0, 1.0]

@@ -18,7 +18,7 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one, projected_index_one
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.system import System
-from nh_control.multibody import Point, maximal_coordinates, transfer
+from nh_control.multibody import Point, maximal_coordinates, maximal_state
 from nh_control.systems import linkages, pendulum, snakeboard
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
 
@@ -36,7 +36,7 @@ def pendulum_on_both():
     """The double pendulum, its first body on SE(3), the other on SO(3) x R^3, and a start."""
     model = linkages.double_pendulum()
     maximal = maximal_coordinates(model, SPACES)
-    return model, maximal, *transfer(model, model.configuration(), START, maximal)
+    return model, maximal, *maximal_state(model, model.configuration(), START, maximal)
 
 
 @made_once_each_way
@@ -69,11 +69,11 @@ def reference():
     start = np.concatenate([model.configuration(), START])
     end = solve_ivp(rates, (0, DURATION), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
     q = np.concatenate([part / np.linalg.norm(part) for part in end[:8].reshape(2, 4)])
-    return transfer(model, q, end[8:], maximal)
+    return maximal_state(model, q, end[8:], maximal)
 
 
 def ends(maximal, q):
-    points = [Point(f"{f}_centre", at) for f in SPACES for at in (0.1 * np.eye(3)).tolist()]
+    points = [Point(f"{f}_center", at) for f in SPACES for at in (0.1 * np.eye(3)).tolist()]
     return np.array([maximal.point(q, point) for point in points])
 
 
@@ -102,7 +102,7 @@ def top(method):
     model = linkages.box_top()
     maximal = maximal_coordinates(model, "SO3xR3")
     dsys = INTEGRATORS[method].make(maximal.system, 0.02)
-    return dsys, dsys.state(*transfer(model, model.configuration(), START[:3], maximal))
+    return dsys, dsys.state(*maximal_state(model, model.configuration(), START[:3], maximal))
 
 
 @made_once_each_way

@@ -24,11 +24,11 @@ from nh_control.multibody import (
     floating,
     joint_reactions,
     maximal_coordinates,
+    maximal_state,
     planar,
     prismatic,
     revolute,
     spherical,
-    transfer,
     universal,
 )
 from nh_control.systems import linkages
@@ -67,10 +67,10 @@ def chain(kind):
     return Multibody(
         f"two_{kind}",
         frames=[
-            fixed("wall", at=(0.1, 0.2, 0.3), rotation=TILT),
-            *joined(kind, "inner", "wall", at=(0.3, 0.0, 0.1), rotation=TILT.T @ TILT.T),
-            fixed("flange", "inner", at=(0.0, 0.2, 0.0), rotation=TILT),
-            *joined(kind, "outer", "flange", at=(0.2, 0.1, -0.2)),
+            fixed("wall", position=(0.1, 0.2, 0.3), rotation=TILT),
+            *joined(kind, "inner", "wall", position=(0.3, 0.0, 0.1), rotation=TILT.T @ TILT.T),
+            fixed("flange", "inner", position=(0.0, 0.2, 0.0), rotation=TILT),
+            *joined(kind, "outer", "flange", position=(0.2, 0.1, -0.2)),
         ],
         bodies=[
             Body("inner", 1.5, center=(0.1, 0.0, -0.2), inertia=TENSOR),
@@ -93,7 +93,7 @@ def rate_of_transferred_velocity(model, maximal, q, v, u, s=1e-4):
     """V' of the motion in joint coordinates, by a central difference."""
     a = ContinuousSystem(model.system).acceleration(q, v, u)
     ends = [
-        transfer(model, model.space.retract(q, t * v + t**2 / 2 * a), v + t * a, maximal)[1]
+        maximal_state(model, model.space.retract(q, t * v + t**2 / 2 * a), v + t * a, maximal)[1]
         for t in (s, -s)
     ]
     return (ends[0] - ends[1]) / (2 * s)
@@ -110,7 +110,7 @@ def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
     model = chain(kind)
     maximal = maximal_coordinates(model, {"inner": "SE3", "outer": "SO3xR3"})
     q, v = moving(model)
-    q1, v1 = transfer(model, q, v, maximal)
+    q1, v1 = maximal_state(model, q, v, maximal)
     assert maximal.system.n_holonomic == 12 - 2 * DEGREES[kind] == 12 - model.space.nv
     system = maximal.system
     slope = system.value(system.holonomic_slope(system.symbols[0]), q1)
@@ -155,7 +155,7 @@ def test_the_velocities_are_those_of_the_spaces():
         ("SO3xR3", TILT @ np.cross(omega, arm)),
     ):
         maximal = maximal_coordinates(model, space)
-        q1, v1 = transfer(model, q, omega, maximal)
+        q1, v1 = maximal_state(model, q, omega, maximal)
         np.testing.assert_allclose(v1, [*omega, *expected], atol=1e-15)
         np.testing.assert_allclose(q1[4:], TILT @ arm, atol=1e-15)
 
@@ -164,17 +164,20 @@ def test_reactions_carry_the_weight_and_balance_the_motion():
     """Newton's and Euler's equations of every body under the reactions that are reported."""
     model = chain("revolute")
     maximal = maximal_coordinates(model, "SO3xR3")
-    q, v = transfer(model, *moving(model), maximal)
+    q, v = maximal_state(model, *moving(model), maximal)
     u = np.zeros(6)
     a = ContinuousSystem(maximal.system).acceleration(q, v, u)
     reactions = joint_reactions(maximal, q, v, u)
-    outer, spring_at = maximal.masses[1], maximal.point(q, Point("outer", (0.1, 0.0, 0.0)))
+    outer, spring_at = (
+        maximal.spatial_inertias[1],
+        maximal.point(q, Point("outer", (0.1, 0.0, 0.0))),
+    )
     line = maximal.point(q, "wall") - spring_at
     spring = 20.0 * (1 - 0.3 / np.linalg.norm(line)) * line
     force, torque = reactions["outer"]
     expected = outer.mass * (a[9:12] + [0, 0, 9.81]) - spring
     np.testing.assert_allclose(force, expected, atol=1e-10)
-    turn, centre = maximal.pose(q, "outer").rotation, maximal.point(q, "outer_centre")
+    turn, centre = maximal.pose(q, "outer").rotation, maximal.point(q, "outer_center")
     omega = v[6:9]
     moment = outer.inertia @ a[6:9] + np.cross(omega, outer.inertia @ omega)
     expected = turn @ moment - np.cross(spring_at - centre, spring)
@@ -188,7 +191,7 @@ def test_the_reaction_of_a_hanging_body_points_up():
     q = model.configuration()
     q[:4] = mat2quat(euler2mat(0.0, np.pi / 2, 0.0))
     maximal = maximal_coordinates(model)
-    reactions = joint_reactions(maximal, *transfer(model, q, model.velocity(), maximal))
+    reactions = joint_reactions(maximal, *maximal_state(model, q, model.velocity(), maximal))
     np.testing.assert_allclose(reactions["upper"][0], [0, 0, 5.4 * 9.81], atol=1e-12)
     np.testing.assert_allclose(reactions["lower"][0], [0, 0, 2.7 * 9.81], atol=1e-12)
 
@@ -199,8 +202,8 @@ def four_bar(kind, axis=(0.0, 1.0, 0.0)):
         "four_bar",
         frames=[
             revolute("crank", axis="y"),
-            revolute("coupler", "crank", axis="y", at=(0.2, 0.0, 0.0)),
-            revolute("rocker", "coupler", axis=axis, at=(0.4, 0.0, 0.0)),
+            revolute("coupler", "crank", axis="y", position=(0.2, 0.0, 0.0)),
+            revolute("rocker", "coupler", axis=axis, position=(0.4, 0.0, 0.0)),
         ],
         bodies=[Body(name, 1.0, inertia=TENSOR) for name in ("crank", "coupler", "rocker")],
         constraints=[
@@ -230,7 +233,7 @@ def test_dependent_constraints_are_named(kind, message):
     model = four_bar(kind)
     q, v = model.configuration(FOLDED), model.velocity()
     with pytest.raises(ValueError, match=message):
-        transfer(model, q, v, maximal_coordinates(model))
+        maximal_state(model, q, v, maximal_coordinates(model))
 
 
 def test_constraints_that_are_nearly_dependent_are_taken():
@@ -238,7 +241,7 @@ def test_constraints_that_are_nearly_dependent_are_taken():
     a little that the others do not.
     """
     model = four_bar("spherical", axis=(0.0, 1.0, 1e-3))
-    q, v = transfer(
+    q, v = maximal_state(
         model, model.configuration(FOLDED), model.velocity(), maximal_coordinates(model)
     )
     assert len(q) == 21 and not v.any()
@@ -273,8 +276,10 @@ def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
         "turned",
         frames=[
             revolute("a", axis=AXIS, rotation=TILT),
-            fixed("flange", "a", at=(0.2, 0.0, 0.1), rotation=TILT),
-            revolute("b", "flange", "x", at=(0.1, 0.3, 0.0), rotation=euler2mat(0.2, 0.4, -0.9)),
+            fixed("flange", "a", position=(0.2, 0.0, 0.1), rotation=TILT),
+            revolute(
+                "b", "flange", "x", position=(0.1, 0.3, 0.0), rotation=euler2mat(0.2, 0.4, -0.9)
+            ),
             revolute("c", "b", "y", rotation=euler2mat(-0.5, 0.1, 0.7)),
         ],
         bodies=BODIES,
@@ -283,7 +288,7 @@ def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
     maximal = maximal_coordinates(model)
     assert maximal.gravity == model.gravity
     assert maximal.constraints[1].kind == "universal"
-    q1, v1 = transfer(model, *moving(model), maximal)
+    q1, v1 = maximal_state(model, *moving(model), maximal)
     for residual in maximal.constraint_residuals(q1).values():
         assert np.abs(residual).max() < 1e-14
     system = maximal.system
@@ -294,13 +299,13 @@ def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"at": (0.0, 0.0, 0.1)}, "no body on 'b', between the joints of 'b' and 'c'"),
+        ({"position": (0.0, 0.0, 0.1)}, "no body on 'b', between the joints of 'b' and 'c'"),
         ({"axis": "x"}, "no body on 'b', between the joints of 'b' and 'c'"),
         ({"mimic": Mimic("a")}, r"in maximal coordinates \['c'\] cannot mimic"),
     ],
 )
 def test_two_joints_without_a_body_between_are_one_at_one_point_alone(changed, message):
-    frames = [revolute("a"), revolute("b", "a", "x", at=(0.0, 0.0, 1.0))]
+    frames = [revolute("a"), revolute("b", "a", "x", position=(0.0, 0.0, 1.0))]
     given = {"axis": "y"} | changed
     model = Multibody("two", [*frames, revolute("c", "b", **given)], BODIES)
     with pytest.raises(ValueError, match=message):
@@ -312,7 +317,7 @@ def test_springs_dampers_and_inputs_on_joints_stay():
         "arm",
         frames=[
             prismatic("slide", axis=AXIS, rotation=TILT),
-            revolute("arm", "slide", axis=AXIS, at=(0.2, 0.1, 0.0), coordinate="elbow"),
+            revolute("arm", "slide", axis=AXIS, position=(0.2, 0.1, 0.0), coordinate="elbow"),
         ],
         bodies=[
             Body("slide", 1.5, center=(0.1, 0.0, -0.2), inertia=TENSOR),
@@ -329,7 +334,7 @@ def test_springs_dampers_and_inputs_on_joints_stay():
     maximal = maximal_coordinates(model, {"slide": "SO3xR3"})
     assert maximal.system.inputs == model.system.inputs == ("elbow_torque", "slide_force")
     q, v, u = np.array([0.3, -0.5]), np.array([0.8, 1.5]), np.array([1.2, -3.0])
-    q1, v1 = transfer(model, q, v, maximal)
+    q1, v1 = maximal_state(model, q, v, maximal)
     k = maximal.kinematics(ca.SX(q1), ca.SX(v1))
     for name, coordinate, rate in zip(("slide", "elbow"), q, v):
         assert float(k.coordinate(name)) == pytest.approx(coordinate, abs=1e-14)
@@ -346,7 +351,7 @@ def test_the_rate_of_a_slide_is_that_of_its_way_between_nodes_too():
     model = Multibody("reach", frames, bodies, inputs=[JointInput("slide")])
     maximal = maximal_coordinates(model)
     space, random = maximal.system.space, np.random.default_rng(3)
-    q, _ = transfer(model, np.array([0.7, 0.3]), np.zeros(2), maximal)
+    q, _ = maximal_state(model, np.array([0.7, 0.3]), np.zeros(2), maximal)
     q, v = space.retract(q, 0.1 * random.normal(size=space.nv)), random.normal(size=space.nv)
 
     def way(t):
@@ -357,7 +362,7 @@ def test_the_rate_of_a_slide_is_that_of_its_way_between_nodes_too():
 
 
 def test_coordinates_of_joints_that_are_gone_are_refused():
-    frames = [spherical("arm"), *cylindrical("hand", "arm", at=(0.3, 0.0, 0.0))]
+    frames = [spherical("arm"), *cylindrical("hand", "arm", position=(0.3, 0.0, 0.0))]
     bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "hand")]
     model = Multibody("arm", frames, bodies, elements=[JointDamper("hand", 0.1)])
     with pytest.raises(ValueError, match=r"\['hand'\] cannot mimic, be prescribed or carry"):

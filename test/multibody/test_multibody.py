@@ -46,11 +46,11 @@ EVERY_JOINT = Multibody(
     "every_joint",
     frames=[
         floating("hull"),
-        revolute("arm", "hull", axis=(1.0, -2.0, 0.5), at=(0.3, 0.1, -0.2), rotation=TILT),
-        prismatic("slide", "arm", axis="-y", at=(0.0, 0.0, 0.4)),
-        fixed("tool", "slide", at=(0.1, 0.2, 0.3), rotation=TILT.T),
-        spherical("ball", "tool", at=(0.2, 0.0, 0.0)),
-        planar("puck", "hull", axis=(0.0, 1.0, 1.0), at=(0.0, 0.5, 0.0)),
+        revolute("arm", "hull", axis=(1.0, -2.0, 0.5), position=(0.3, 0.1, -0.2), rotation=TILT),
+        prismatic("slide", "arm", axis="-y", position=(0.0, 0.0, 0.4)),
+        fixed("tool", "slide", position=(0.1, 0.2, 0.3), rotation=TILT.T),
+        spherical("ball", "tool", position=(0.2, 0.0, 0.0)),
+        planar("puck", "hull", axis=(0.0, 1.0, 1.0), position=(0.0, 0.5, 0.0)),
         revolute("finger", "arm", axis="x", mimic=Mimic("slide", ratio=-0.7, offset=0.2)),
     ],
     bodies=[
@@ -133,7 +133,7 @@ def test_names_are_those_of_frames_and_coordinates():
 
 @pytest.mark.parametrize("make", [revolute, prismatic, planar, spherical, floating])
 def test_frames_are_made_with_all_that_is_given(make):
-    given = {"at": (1.0, 2.0, 3.0), "rotation": TILT, "coordinate": "c"}
+    given = {"position": (1.0, 2.0, 3.0), "rotation": TILT, "coordinate": "c"}
     of_joint = {
         revolute: {"axis": "-x"}, prismatic: {"axis": "-x"}, planar: {"axis": "-x"},
         spherical: {"retraction": "cay"},
@@ -142,7 +142,12 @@ def test_frames_are_made_with_all_that_is_given(make):
     more = {"mimic": Mimic("d"), "limits": Limits(-1.0, 2.0)}
     more = more if make in (revolute, prismatic) else {}
     frame = make("a", "b", **given, **of_joint, **more)
-    assert (frame.name, frame.parent, frame.at, frame.coordinate) == ("a", "b", given["at"], "c")
+    assert (frame.name, frame.parent, frame.position, frame.coordinate) == (
+        "a",
+        "b",
+        given["position"],
+        "c",
+    )
     np.testing.assert_array_equal(frame.rotation, TILT)
     assert (frame.mimic, frame.limits) == (
         more.get("mimic"), more.get("limits", Limits())
@@ -175,7 +180,9 @@ def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tr
     model = Multibody(
         "twice",
         frames=[
-            floating("a"), revolute("b", "a", at=at, **where), prismatic("c", "a", at=at, **where)
+            floating("a"),
+            revolute("b", "a", position=at, **where),
+            prismatic("c", "a", position=at, **where),
         ],
         bodies=[Body(name, 1.0, inertia=(1.0, 1.0, 1.0)) for name in "abc"],
         constraints=[
@@ -195,10 +202,10 @@ def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tr
 def test_what_is_fixed_in_several_steps_moves_with_the_last_frame_that_moves():
     turned = euler2mat(-0.4, 0.9, 0.2)
     frames = [
-        fixed("base", at=(0.5, -1.0, 2.0), rotation=turned),
-        revolute("arm", "base", axis="y", at=(0.1, 0.2, 0.3), rotation=TILT),
-        fixed("hand", "arm", at=(0.3, 0.1, -0.2), rotation=TILT),
-        fixed("tool", "hand", at=(1.0, -2.0, 0.5), rotation=turned),
+        fixed("base", position=(0.5, -1.0, 2.0), rotation=turned),
+        revolute("arm", "base", axis="y", position=(0.1, 0.2, 0.3), rotation=TILT),
+        fixed("hand", "arm", position=(0.3, 0.1, -0.2), rotation=TILT),
+        fixed("tool", "hand", position=(1.0, -2.0, 0.5), rotation=turned),
     ]
     body = Body("tool", 2.0, center=(0.4, 0.0, -0.1), inertia=(0.3, 0.4, 0.2))
     model = Multibody("fixed", frames, [body])
@@ -222,8 +229,8 @@ def test_what_is_fixed_in_several_steps_moves_with_the_last_frame_that_moves():
 
 @pytest.mark.parametrize("make", [universal, cylindrical])
 def test_two_joints_in_one_are_placed_together(make):
-    first, second = make("a", "b", at=(1.0, 2.0, 3.0), rotation=TILT)
-    assert first.at == (1.0, 2.0, 3.0) and second.at == (0.0, 0.0, 0.0)
+    first, second = make("a", "b", position=(1.0, 2.0, 3.0), rotation=TILT)
+    assert first.position == (1.0, 2.0, 3.0) and second.position == (0.0, 0.0, 0.0)
     np.testing.assert_array_equal(first.rotation, TILT)
     np.testing.assert_array_equal(second.rotation, np.eye(3))
     assert (first.parent, second.parent, second.name) == ("b", first.name, "a")
@@ -251,12 +258,12 @@ def test_joints_of_two_frames_are_placed_as_a_whole():
     """Both axes turn with the placement, and meet or coincide there."""
     at, body = (0.3, -0.2, 0.1), [Body("end", 1.0, inertia=np.eye(3))]
     first, second = 0.7, -0.4
-    cardan = Multibody("cardan", [*universal("end", at=at, rotation=TILT)], body)
+    cardan = Multibody("cardan", [*universal("end", position=at, rotation=TILT)], body)
     poses = cardan.poses(np.array([first, second]))
     turn = TILT @ axangle2mat([1, 0, 0], first) @ axangle2mat([0, 1, 0], second)
     np.testing.assert_allclose(poses["end"].rotation, turn, atol=1e-15)
     np.testing.assert_allclose(poses["end"].position, at, atol=1e-15)
-    piston = Multibody("piston", [*cylindrical("end", at=at, rotation=TILT)], body)
+    piston = Multibody("piston", [*cylindrical("end", position=at, rotation=TILT)], body)
     poses = piston.poses(np.array([first, second]))
     turn = TILT @ axangle2mat([0, 0, 1], second)
     np.testing.assert_allclose(poses["end"].rotation, turn, atol=1e-15)
@@ -287,7 +294,9 @@ def test_the_lagrangian_is_that_of_newtons_particles(motion):
         for arm in np.concatenate([np.diag(arms), -np.diag(arms)]):
             place = Point(body.frame, np.array(body.center) + axes @ arm)
             velocity = rate(
-                lambda s, p=place: poses(s)[p.frame].position + poses(s)[p.frame].rotation @ p.at
+                lambda s, p=place: (
+                    poses(s)[p.frame].position + poses(s)[p.frame].rotation @ p.position
+                )
             )
             kinetic += body.mass / 6 * velocity @ velocity / 2
             potential += body.mass / 6 * 9.81 * EVERY_JOINT.point(q, place)[2]
@@ -354,8 +363,8 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
         "space_arm",
         frames=[
             floating("hull"),
-            revolute("upper", "hull", "y", at=(0.2, 0, 0)),
-            spherical("lower", "upper", at=(0.5, 0, 0)),
+            revolute("upper", "hull", "y", position=(0.2, 0, 0)),
+            spherical("lower", "upper", position=(0.5, 0, 0)),
         ],
         bodies=[
             Body("hull", 5.0, inertia=TENSOR),
@@ -418,11 +427,11 @@ def test_a_free_body_has_the_kinetic_energy_of_its_center_of_mass(center):
 
 
 def test_bodies_on_frames_fixed_to_each_other_move_as_one():
-    frames = [revolute("bar", axis="y"), fixed("end", "bar", at=(0, 0, -2.0))]
+    frames = [revolute("bar", axis="y"), fixed("end", "bar", position=(0, 0, -2.0))]
     dumbbell = Multibody(
         "dumbbell", frames, [Body("bar", 1.0, center=(0, 0, 1.0)), Body("end", 3.0)]
     )
-    (mass,) = dumbbell.masses
+    (mass,) = dumbbell.spatial_inertias
     assert mass.mass == 4.0
     np.testing.assert_allclose(mass.center, [0, 0, -1.25], atol=1e-15)
     np.testing.assert_allclose(mass.inertia, np.diag([6.75, 6.75, 0]), atol=1e-14)
@@ -432,11 +441,11 @@ def test_bodies_on_frames_fixed_to_each_other_move_as_one():
 
 
 def test_what_stands_on_the_ground_is_no_mass_that_moves():
-    frames = [fixed("base", at=(0, 0, 1.0)), revolute("bar", "base", axis="y")]
+    frames = [fixed("base", position=(0, 0, 1.0)), revolute("bar", "base", axis="y")]
     own = Body("bar", 1.0, center=(0, 0, 1.0))
     for ground in ("base", "world"):
         model = Multibody("post", frames, [Body(ground, 50.0, inertia=(1, 1, 1)), own])
-        assert [part.frame for part in model.masses] == ["bar"]
+        assert [part.frame for part in model.spatial_inertias] == ["bar"]
         np.testing.assert_allclose(model.mass_matrix([0.3]), [[1.0]], atol=1e-15)
 
 
@@ -475,8 +484,8 @@ def test_an_inertia_as_parameters_is_its_tensor_row_by_row():
     model = Multibody(
         "m", [spherical("a")], [Body("a", 1.0, inertia=tensor)], parameters=("a_inertia",)
     )
-    assert model.numbers.value("a_inertia") == (0.5, 0.6, 0.7, 0.01, 0.02, 0.03)
-    other = model.numbers.model({"a_inertia": (0.8, 0.9, 1.0, 0.04, 0.05, 0.06)})
+    assert model.constants.value("a_inertia") == (0.5, 0.6, 0.7, 0.01, 0.02, 0.03)
+    other = model.constants.model_with({"a_inertia": (0.8, 0.9, 1.0, 0.04, 0.05, 0.06)})
     expected = [[0.8, 0.04, 0.05], [0.04, 0.9, 0.06], [0.05, 0.06, 1.0]]
     np.testing.assert_array_equal(other.bodies[0].inertia, expected)
 
@@ -487,7 +496,7 @@ def test_a_loop_closed_by_a_ball_joint_moves_as_the_crank_that_it_is():
         "slider_crank",
         frames=[
             revolute("crank", axis="y"),
-            revolute("rod", "crank", "y", at=(0.3, 0, 0)),
+            revolute("rod", "crank", "y", position=(0.3, 0, 0)),
             prismatic("piston", axis="x"),
         ],
         bodies=[
@@ -528,7 +537,7 @@ def test_a_string_reeled_in_pulls_its_load_up_and_a_bead_stays_on_its_plane():
             prismatic("x", axis="x"),
             prismatic("y", "x", axis="y"),
             prismatic("load", "y", axis="z"),
-            fixed("ramp", at=(0, 0, 1.0), rotation=tilt),
+            fixed("ramp", position=(0, 0, 1.0), rotation=tilt),
         ]
         + [
             prismatic(

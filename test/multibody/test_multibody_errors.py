@@ -25,7 +25,7 @@ from nh_control.multibody import (
 def arm(**changes):
     """A pendulum with a hand, with changes."""
     fields = dict(
-        frames=[revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))],
+        frames=[revolute("upper", axis="y"), fixed("hand", "upper", position=(0, 0, -1.0))],
         bodies=[Body("hand", 1.0)],
     )
     return Multibody("arm", **{**fields, **changes})
@@ -97,7 +97,7 @@ def test_wrong_models_are_refused(case):
     assert all(word in str(error.value) for word in ["arm", *words]), error.value
 
 
-ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))]
+ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", position=(0, 0, -1.0))]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))]
             [
                 revolute("upper", axis="y"),
                 revolute("spin", "upper"),
-                fixed("hand", "spin", at=(0, 0, -1.0)),
+                fixed("hand", "spin", position=(0, 0, -1.0)),
             ],
             r"arm: the velocities \['spin_dot'\] of the frame 'spin' move no mass",
         ),
@@ -119,7 +119,7 @@ ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", at=(0, 0, -1.0))]
             [
                 revolute("upper", axis="y"),
                 revolute("again", "upper", axis="y"),
-                fixed("hand", "again", at=(0, 0, -1.0)),
+                fixed("hand", "again", position=(0, 0, -1.0)),
             ],
             r"singular: the velocities \['upper_dot', 'again_dot'\]",
         ),
@@ -140,11 +140,11 @@ def test_coordinates_without_mass_are_named(frames, message):
         (lambda: Body("hand", 1.0, inertia=(1.0, 1.0, 2.1)), ["triangle inequality", "2.1"]),
         (lambda: Body("hand", 1.0, inertia=[[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]), ["symmetric"]),
         (lambda: Body("hand", 1.0, center=(0, 1)), ["center"]),
-        (lambda: Point("hand", (0, 1)), ["'hand'", "at"]),
+        (lambda: Point("hand", (0, 1)), ["'hand'", "position"]),
         (lambda: Spring("a", "b", np.inf), ["stiffness", "finite"]),
         (lambda: revolute("a", axis="w"), ["'a'", "axis", "'w'"]),
         (lambda: revolute("a", axis=(0, 0, 0)), ["'a'", "axis"]),
-        (lambda: fixed("a", at=(1, 2)), ["'a'", "at"]),
+        (lambda: fixed("a", position=(1, 2)), ["'a'", "position"]),
         (lambda: fixed("a", rotation=-np.eye(3)), ["'a'", "rotation"]),
         (lambda: Distance("d", "a", "b", 0.0), ["'d'", "length"]),
         (lambda: Coincident("d", "a", "b", along="xx"), ["'d'", "along"]),
@@ -168,7 +168,7 @@ def test_only_the_velocities_that_move_no_mass_together_are_named():
         *slides,
         revolute("upper", axis="y"),
         revolute("again", "upper", axis="y"),
-        fixed("hand", "again", at=(0, 0, -1.0)),
+        fixed("hand", "again", position=(0, 0, -1.0)),
     ]
     bodies = [Body(frame.name, 1.0) for frame in (*slides, frames[-1])]
     message = (

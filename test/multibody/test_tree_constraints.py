@@ -22,10 +22,10 @@ from nh_control.multibody import (
     Point,
     PointOnPlane,
     maximal_coordinates,
+    maximal_state,
     prismatic,
     revolute,
     spherical,
-    transfer,
 )
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
@@ -175,8 +175,8 @@ def four_bar(closed):
     """A crank, a coupler and a rocker on the ground, 1 m between the ground's joints."""
     frames = [
         revolute("crank", axis="y"),
-        revolute("coupler", "crank", "y", at=(0.3, 0, 0)),
-        revolute("rocker", axis="y", at=(1, 0, 0)),
+        revolute("coupler", "crank", "y", position=(0.3, 0, 0)),
+        revolute("rocker", axis="y", position=(1, 0, 0)),
     ]
     bodies = [
         Body("crank", 1.0, (0.15, 0, 0), (0.01, 0.02, 0.02)),
@@ -225,7 +225,7 @@ def test_maximal_coordinates_step_as_generated(space):
     model = random_tree([0, 1, 0], rng)
     model = replace(model, elements=(), inputs=())
     maximal = maximal_coordinates(model, space)
-    q, _ = transfer(model, rng.normal(size=3), np.zeros(3), maximal)
+    q, _ = maximal_state(model, rng.normal(size=3), np.zeros(3), maximal)
     assert_steps_as_generated(maximal, 0.002, q, rng)
 
 
@@ -270,7 +270,12 @@ def closed_chain(rng):
     a configuration where it is closed.
     """
     frames = [
-        make(f"b{i}", f"b{i - 1}" if i else "world", rng.normal(size=3), at=rng.normal(size=3) / 3)
+        make(
+            f"b{i}",
+            f"b{i - 1}" if i else "world",
+            rng.normal(size=3),
+            position=rng.normal(size=3) / 3,
+        )
         for i, make in enumerate([revolute, revolute, prismatic] * 3)
     ]
     bodies = [Body(frame.name, 1.0, rng.normal(size=3) / 5, (0.1, 0.12, 0.15)) for frame in frames]

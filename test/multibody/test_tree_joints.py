@@ -35,7 +35,10 @@ def test_short_functions_equal_general_ones(joint):
 
 def test_momentum_of_a_free_tree_is_kept_to_round_off():
     """A bias of a tenth of a unit in the last place would give 4e-13 here."""
-    frames = [floating("base", space="SO3xR3"), revolute("arm", "base", "x", at=(0.1, 0.2, 0.3))]
+    frames = [
+        floating("base", space="SO3xR3"),
+        revolute("arm", "base", "x", position=(0.1, 0.2, 0.3)),
+    ]
     bodies = [Body(name, 1.0, (0.1, 0.2, -0.1), (0.1, 0.12, 0.15)) for name in ("base", "arm")]
     dsys = midpoint(Multibody("free", frames, bodies, gravity=(0, 0, 0)).system, 0.01)
     x = dsys.state(dsys.system.space.origin, [1.0, -0.6, 0.8, 0.3, 0.9, -0.4, 0.7])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C c
 
 
 def parametrized(model: Multibody) -> Multibody:
-    return replace(model, parameters=tuple(model.numbers.places))
+    return replace(model, parameters=tuple(model.constants.locations))
 
 
 def assert_the_same_slopes(model, rng, forcing="symmetric"):
@@ -58,7 +58,7 @@ def test_derivatives_of_joints_of_several_coordinates_by_differences(kinds, forc
     dsys = midpoint(model.system, 0.05, forcing)
     assert isinstance(dsys._engine, TreeEngine)
     x, u = random_motion(dsys, rng)
-    linear, values = dsys.linearize(x, u, dsys.parameter_names), vars(model.numbers.parameters)
+    linear, values = dsys.linearize(x, u, dsys.parameter_names), vars(model.constants.parameters)
     parts = {name: rng.normal(size=np.size(value)) for name, value in values.items()}
 
     def stepped(by, longer):
@@ -89,9 +89,11 @@ def test_derivatives_by_numbers_are_the_same_after_those_without():
 
 def test_a_model_with_other_values_keeps_nothing_that_follows_from_the_first_ones():
     model = parametrized(random_tree([0, 1, 0], np.random.default_rng(8)))
-    q, values = model.space.origin, dict(vars(model.numbers.parameters))
+    q, values = model.space.origin, dict(vars(model.constants.parameters))
     before = model.mass_matrix(q)
-    heavier = model.numbers.model(values | {"b2_mass": 2 * values["b2_mass"]}).mass_matrix(q)
+    heavier = model.constants.model_with(values | {"b2_mass": 2 * values["b2_mass"]}).mass_matrix(
+        q
+    )
     assert np.trace(heavier) > 1.01 * np.trace(before)
     np.testing.assert_array_equal(model.mass_matrix(q), before)
 
@@ -104,13 +106,15 @@ def test_other_values_step_as_a_model_that_has_them():
         "b1_mass": 7.0,
         "b2_center": (0.1, 0.2, 0.3),
         "b3_inertia": (0.3, 0.4, 0.5, 0.01, 0.02, 0.03),
-        "b3_at": (1.0, 0.0, 0.5),
+        "b3_position": (1.0, 0.0, 0.5),
         "b5_damping": 2.0,
         "b5_rest": 1.0,
     }
     other = dsys.with_parameters(**changes)
     assert isinstance(other._engine, TreeEngine) and other._engine is dsys._engine
-    fresh = midpoint(parametrized(model).numbers.model(vars(other.system.parameters)).system, 0.02)
+    fresh = midpoint(
+        parametrized(model).constants.model_with(vars(other.system.parameters)).system, 0.02
+    )
     x, u = random_motion(fresh, rng)
     np.testing.assert_array_equal(other.step(x, u), fresh.step(x, u))
     assert other.energy(x) == fresh.energy(x) != dsys.energy(x)
@@ -125,7 +129,7 @@ def test_derivatives_of_a_large_tree_by_differences_of_steps_with_other_values()
     x, u = random_motion(dsys, rng)
     names = dsys.system.parameter_names
     linear = dsys.linearize(x, u, names)
-    fields = [name for name in model.numbers.places if "inertia" not in name]
+    fields = [name for name in model.constants.locations if "inertia" not in name]
     values = vars(dsys.system.parameters)
 
     def stepped(name, by):
@@ -154,4 +158,4 @@ def test_what_no_part_can_have_is_refused():
 def test_names_that_are_taken_are_counted():
     model = random_tree([0], np.random.default_rng(5))
     twice = replace(model, elements=[*model.elements, JointDamper("b0", 0.1)])
-    assert {"b0_damping", "b0_damping_2", "b0_stiffness_2"} <= set(twice.numbers.places)
+    assert {"b0_damping", "b0_damping_2", "b0_stiffness_2"} <= set(twice.constants.locations)

@@ -27,9 +27,9 @@ from nh_control.multibody import (
     Wrench,
     floating,
     maximal_coordinates,
+    maximal_state,
     revolute,
     spherical,
-    transfer,
 )
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
@@ -58,10 +58,10 @@ def assert_moves_as_generated(model, q, v, h=0.01, steps=30):
     return np.array(states)
 
 
-def top(rng, at=(0.0, 0.0, 0.0)):
+def top(rng, position=(0.0, 0.0, 0.0)):
     """A body on a ball joint, and how it moves: in joint coordinates."""
     body = Body("top", 1.0, rng.normal(size=3) / 5, ELLIPSOID)
-    model = Multibody("top", [spherical("top", at=at)], [body])
+    model = Multibody("top", [spherical("top", position=position)], [body])
     q = model.space.retract(model.space.origin, rng.normal(size=3))
     return model, q, rng.normal(size=3)
 
@@ -74,14 +74,14 @@ def test_a_ball_joint_at_the_origin_holds(space, seeds):
     for seed in seeds:
         model, q, v = top(np.random.default_rng(seed))
         maximal = maximal_coordinates(model, space)
-        assert_moves_as_generated(maximal, *transfer(model, q, v, maximal))
+        assert_moves_as_generated(maximal, *maximal_state(model, q, v, maximal))
 
 
 def test_a_body_turns_about_its_centre_at_the_origin():
     """Where the joint holds a weight, and all terms of its rows are zero but for what it holds."""
     model = Multibody("wheel", [spherical("wheel")], [Body("wheel", 1.0, inertia=ELLIPSOID)])
     maximal = maximal_coordinates(model, "SO3xR3")
-    start = transfer(model, model.space.origin, [1.0, 2.0, 3.0], maximal)
+    start = maximal_state(model, model.space.origin, [1.0, 2.0, 3.0], maximal)
     states = assert_moves_as_generated(maximal, *start)
     np.testing.assert_allclose(states[:, 4:7], 0, rtol=0, atol=1e-15)
 
@@ -89,9 +89,9 @@ def test_a_body_turns_about_its_centre_at_the_origin():
 def four_bar_cut_at_the_origin():
     """A crank, a coupler and a rocker, whose joint on the ground is the cut one."""
     frames = [
-        revolute("crank", axis="y", at=(-1.0, 0, 0)),
-        revolute("coupler", "crank", "y", at=(0.3, 0, 0)),
-        revolute("rocker", "coupler", "y", at=(0.9, 0, 0)),
+        revolute("crank", axis="y", position=(-1.0, 0, 0)),
+        revolute("coupler", "crank", "y", position=(0.3, 0, 0)),
+        revolute("rocker", "coupler", "y", position=(0.9, 0, 0)),
     ]
     bodies = [
         Body("crank", 1.0, (0.15, 0, 0), (0.01, 0.02, 0.02)),
@@ -121,7 +121,7 @@ def test_the_examples_in_maximal_coordinates_step_as_generated(name, space):
     """Those of [mueller2013 5] that hang on the world's origin, or are closed there."""
     case = example(name)
     maximal = maximal_coordinates(case.model, space)
-    start = transfer(case.model, case.q, case.v, maximal)
+    start = maximal_state(case.model, case.q, case.v, maximal)
     assert_moves_as_generated(maximal, *start, h=1e-3, steps=40)
 
 
@@ -130,10 +130,12 @@ def to_the_origin(model, end):
 
     def moved(part):
         at_world = isinstance(part, Point) and part.frame == "world"
-        return Point("world", np.array(part.at) - end) if at_world else part
+        return Point("world", np.array(part.position) - end) if at_world else part
 
     frames = [
-        replace(frame, at=tuple(np.array(frame.at) - end)) if frame.parent == "world" else frame
+        replace(frame, position=tuple(np.array(frame.position) - end))
+        if frame.parent == "world"
+        else frame
         for frame in model.frames
     ]
     held = [
@@ -160,7 +162,7 @@ def test_random_constraints_at_the_origin_step_as_generated(kinds, constraint, s
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_a_body_without_momentum_turns_about_its_centre(space):
+def test_a_body_without_momentum_turns_about_its_center(space):
     """m v and m w x c cancel in every row, and there is no weight."""
     center, w = np.array([0.1, 0.2, 0.05]), np.array([0.0, 0.0, 1.7])
     body = Body("body", 1.0, center, ELLIPSOID)

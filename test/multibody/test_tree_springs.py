@@ -153,7 +153,7 @@ def test_a_mass_on_a_damped_spring_without_rest_length_swings_through_its_anchor
 
 def test_a_tree_of_springs_keeps_its_energy_and_a_damper_takes_some():
     rng = np.random.default_rng(4)
-    frames = [spherical("a"), spherical("b", "a", at=(0.3, 0.0, 0.2))]
+    frames = [spherical("a"), spherical("b", "a", position=(0.3, 0.0, 0.2))]
     swing = Multibody("swing", frames, [body(name, rng) for name in "ab"])
     ends = Point("a", (0.1, 0.2, 0.0)), Point("b", (0.0, 0.4, 0.3))
     for damping, most in ((0.0, 1e-2), (2.0, np.inf)):

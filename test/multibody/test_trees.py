@@ -29,7 +29,7 @@ from nh_control.multibody import (
     revolute,
     spherical,
 )
-from nh_control.multibody.bodies import RigidMass
+from nh_control.multibody.bodies import SpatialInertia
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.multibody.tree_model import moves_mass
 from nh_control.numerics import compiled
@@ -109,7 +109,7 @@ def test_momentum_about_the_vertical_is_kept():
 
 
 def test_numbers_too_large_to_calculate_with_have_no_velocity():
-    frames = [floating("upper"), spherical("lower", "upper", at=(0.0, 0.0, -0.6))]
+    frames = [floating("upper"), spherical("lower", "upper", position=(0.0, 0.0, -0.6))]
     bodies = [Body(name, 1.0, (0.1, 0.0, -0.3), np.diag([0.1, 0.2, 0.15])) for name in
               ("upper", "lower")]  # fmt: skip
     dsys = midpoint(Multibody("chain", frames, bodies).system, 0.01)
@@ -168,8 +168,8 @@ def test_fast_tumbling_steps_that_newton_from_zero_does_not_find(seed):
     masses, rng = np.random.default_rng(0), np.random.default_rng(seed)
     frames = [
         floating("a"),
-        revolute("b", "a", "x", at=(0.2, 0, 0.1)),
-        revolute("c", "b", "y", at=(0, 0.3, 0)),
+        revolute("b", "a", "x", position=(0.2, 0, 0.1)),
+        revolute("c", "b", "y", position=(0, 0.3, 0)),
     ]
     model = Multibody("tumbling", frames, [body(f.name, masses) for f in frames])
     dsys = midpoint(model.system, 0.02)
@@ -199,6 +199,6 @@ def test_momenta_velocities_and_energies_are_the_generated_ones():
 @pytest.mark.parametrize(("inertia", "moves"), [(0.0, False), (0.1, True)])
 def test_a_point_that_turns_as_it_slides_is_no_inertia_of_both(inertia, moves):
     """Each motion alone has energy; together they may leave the point where it is."""
-    part = RigidMass("a", 2.0, np.array([0.3, 0.4, 0.0]), inertia * np.eye(3))
+    part = SpatialInertia("a", 2.0, np.array([0.3, 0.4, 0.0]), inertia * np.eye(3))
     assert moves_mass(planar("a"), part) is moves
     assert moves_mass(revolute("a"), part) and moves_mass(prismatic("a"), part)

@@ -261,7 +261,7 @@ def test_what_a_joint_does_not_say_is_as_the_format_has_it():
     )
     model = load_urdf(text)
     a, b = (model.tree.frames[name] for name in "ab")
-    assert a.joint.axis == b.joint.axis == (1, 0, 0) and a.at == (0, 0, 0)
+    assert a.joint.axis == b.joint.axis == (1, 0, 0) and a.position == (0, 0, 0)
     assert (b.mimic.coordinate, b.mimic.ratio, b.mimic.offset) == ("i", 1.0, 0.0)
     assert model.gravity == (0, 0, -9.81) and model.system.input_bounds.tolist() == [
         [-np.inf, np.inf]

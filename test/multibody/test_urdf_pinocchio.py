@@ -41,7 +41,7 @@ class Reference:
                 followed, ratio = (
                     (frame.mimic.coordinate, frame.mimic.ratio) if frame.mimic else (name, 1.0)
                 )
-                self.basis[i, model.tree.place(followed)[1]] = ratio
+                self.basis[i, model.tree.scalar_indices(followed)[1]] = ratio
 
     def _joints(self):
         for joint, name in zip(self.model.joints[1:], list(self.model.names)[1:]):
@@ -62,9 +62,9 @@ class Reference:
                 continue
             mimic = frame.mimic
             angle = (
-                mimic.ratio * q[self.ours.tree.place(mimic.coordinate)[0]] + mimic.offset
+                mimic.ratio * q[self.ours.tree.scalar_indices(mimic.coordinate)[0]] + mimic.offset
                 if mimic
-                else q[self.ours.tree.place(name)[0]]
+                else q[self.ours.tree.scalar_indices(name)[0]]
             )
             out[i : i + joint.nq] = angle if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
         return out
@@ -113,7 +113,7 @@ def compare(path: Path, base: str) -> None:
     space, rng = model.space, np.random.default_rng(9)
     damping = np.zeros(space.nw)
     for damper in model.elements:
-        damping[model.tree.place(damper.coordinate)[1]] += damper.damping
+        damping[model.tree.scalar_indices(damper.coordinate)[1]] += damper.damping
     for _ in range(5):
         q, v, u = (
             space.retract(space.origin, rng.uniform(-1.5, 1.5, space.nv)),
@@ -129,7 +129,7 @@ def compare(path: Path, base: str) -> None:
         )
         force = -damping * v
         for entry, value in zip(model.inputs, u):
-            force[model.tree.place(entry.coordinate)[1]] += value
+            force[model.tree.scalar_indices(entry.coordinate)[1]] += value
         expected = reference.acceleration(q, v, force)
         np.testing.assert_allclose(
             equations.acceleration(q, v, u), expected, rtol=0, atol=1e-10 * np.abs(expected).max()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nh_control.multibody import joint_reactions, transfer
+from nh_control.multibody import joint_reactions, maximal_state
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import mueller2013_beyond as beyond
@@ -84,11 +84,11 @@ def test_every_body_on_a_space_of_its_own():
 def test_the_loop_starts_with_all_joints_at_rest_relative_to_each_other():
     """Both bars turn about the ground's joints, and their ends move alike."""
     case, model = example("loop"), maximal("loop", "SE3")
-    q, v = transfer(case.model, case.q, case.v, model)
+    q, v = maximal_state(case.model, case.q, case.v, model)
     system = model.system
     slope = system.value(system.holonomic_slope(system.symbols[0]), q)
     np.testing.assert_allclose(slope @ v, 0, atol=1e-14)
-    weight = sum(part.mass for part in model.masses) * 9.81
+    weight = sum(part.mass for part in model.spatial_inertias) * 9.81
     rest = joint_reactions(model, q, np.zeros_like(v))
     assert rest["left"][0][2] + rest["base"][0][2] == pytest.approx(weight, rel=1e-12)
 

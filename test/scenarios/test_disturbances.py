@@ -316,9 +316,9 @@ def test_a_push_on_a_frame_has_the_power_of_its_origin_s_velocity_and_its_turnin
     arm = mb.Multibody(
         "arm",
         [
-            mb.revolute("upper", axis="z", at=(0.1, 0.0, 0.2)),
-            mb.prismatic("lower", "upper", axis="x", at=(0.0, 0.3, 0.0)),
-            mb.revolute("tool", "lower", axis="y", at=(0.5, 0.0, 0.0)),
+            mb.revolute("upper", axis="z", position=(0.1, 0.0, 0.2)),
+            mb.prismatic("lower", "upper", axis="x", position=(0.0, 0.3, 0.0)),
+            mb.revolute("tool", "lower", axis="y", position=(0.5, 0.0, 0.0)),
         ],
         [mb.Body(name, 1.0, inertia=(0.1, 0.1, 0.1)) for name in ("upper", "lower", "tool")],
     )
