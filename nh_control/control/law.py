@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.motion import MotionData, address, loops
-from nh_control.discrete.stepper import NativeSystem, StepperData
+from nh_control.discrete.native_abi import NativeSystem, StepperData
 from nh_control.discrete.system import DiscreteSystem
 
 

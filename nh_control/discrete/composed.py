@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nh_control.discrete.engine import Engine, Shapes, Workspace
+from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
+from nh_control.discrete.native_abi import Substeps
 from nh_control.discrete.simulation import native_simulation, python_simulation
-from nh_control.discrete.stepper import Substeps
+from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.numerics.expressions import Vector
@@ -48,9 +49,9 @@ class ComposedEngine:
         return {**self._part.shapes_at(p), **self._jacobians}
 
     @cached_property
-    def wide(self) -> ComposedEngine:
+    def parametric(self) -> ComposedEngine:
         """The engine that differentiates by the parameters, too."""
-        return ComposedEngine(self._part.wide, self._fractions)
+        return ComposedEngine(self._part.parametric, self._fractions)
 
     @cached_property
     def step(self) -> Callable[[Workspace], int]:
@@ -61,7 +62,9 @@ class ComposedEngine:
         native, at = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
         return lambda work: native(work.list, at, len(fractions)) and self._interpreted_step(work)
 
-    def retried(self, routine: Callable[[Workspace], int], status: int, work: Workspace) -> int:
+    def solve_by_continuation(
+        self, routine: Callable[[Workspace], int], status: int, work: Workspace
+    ) -> int:
         """The status itself: every substep has been tried from other starts."""
         return status
 
@@ -96,14 +99,14 @@ class ComposedEngine:
             return status
         h, lam, nu, total = work.p[-1], work.lam.copy(), work.nu.copy(), 0.0
         try:
-            for i, slope in reversed(list(enumerate(self._slopes(work, substeps)[:-1]))):
+            for i, derivative in reversed(list(enumerate(self._derivatives(work, substeps)[:-1]))):
                 work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
                 work.z[:], work.warm[:] = substeps[i].z, 1.0  # not to find another solution
                 work.lam[:], work.nu[:] = lam, 0.0 if i else nu
                 status = self._part.hessian(work)
                 if status != newton.CONVERGED:
                     break
-                total = total + slope.T @ work.hessian @ slope
+                total = total + derivative.T @ work.hessian @ derivative
                 lam = substeps[i].ab[:, : len(lam)].T @ lam
         finally:
             work.x[:], work.p[-1], work.warm[:] = substeps[0].x, h, 0.0
@@ -120,22 +123,22 @@ class ComposedEngine:
 
         status = self._each(self._part.linearize, work, keep)
         if status == newton.CONVERGED:
-            slopes = self._slopes(work, substeps)
-            work.ab[...] = slopes[-1][: len(work.ab)]
-            work.z[:], work.dz[...] = substeps[0].z, substeps[0].dz @ slopes[0]
+            derivatives = self._derivatives(work, substeps)
+            work.ab[...] = derivatives[-1][: len(work.ab)]
+            work.z[:], work.dz[...] = substeps[0].z, substeps[0].dz @ derivatives[0]
         return status, substeps
 
-    def _slopes(self, work: Workspace, substeps: Sequence[_Substep]) -> list[np.ndarray]:
+    def _derivatives(self, work: Workspace, substeps: Sequence[_Substep]) -> list[np.ndarray]:
         """W_0, W_1, ... up to the state after the last substep."""
         ndx, nw = work.ab.shape
         by_step = nw > ndx + len(work.u)
-        slope, all_of_them = np.eye(nw), []
+        derivative, derivatives = np.eye(nw), []
         for fraction, substep in zip(self._fractions, substeps):
             if by_step:
-                slope[-1, -1] = fraction
-            all_of_them.append(slope)
-            slope = np.vstack([substep.ab @ slope, np.eye(nw)[ndx:]])
-        return [*all_of_them, slope]
+                derivative[-1, -1] = fraction
+            derivatives.append(derivative)
+            derivative = np.vstack([substep.ab @ derivative, np.eye(nw)[ndx:]])
+        return [*derivatives, derivative]
 
     def _interpreted_step(self, work: Workspace) -> int:
         first = np.empty_like(work.z)
@@ -164,7 +167,7 @@ class ComposedEngine:
                     work.z[:] = self._guess(i, solved)
                 work.p[-1] = fraction * h
                 status = routine(work)
-                if status and (status := self._part.retried(routine, status, work)):
+                if status and (status := self._part.solve_by_continuation(routine, status, work)):
                     work.x[:] = start
                     break
                 solved.append(work.z.copy())

@@ -42,35 +42,35 @@ def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditionin
     cannot even be solved; logs a warning, with step and remedy, for the worst one above
     ILL_CONDITIONED.
     """
-    worst, at = Conditioning(1.0, 1.0, 1.0), 0
+    worst, worst_step = Conditioning(1.0, 1.0, 1.0), 0
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
         try:
-            found = dsys.conditioning(x, u)
+            conditioning = dsys.conditioning(x, u)
         except StepFailed as failure:
             raise failure.at(k) from None
-        if not _worse(found)[1] <= SINGULAR:
-            raise SingularStep(_report(dsys, found, k, "singular"), found, k)
-        if _worse(found)[1] > _worse(worst)[1]:
-            worst, at = found, k
+        if not _worse(conditioning)[1] <= SINGULAR:
+            raise SingularStep(_report(dsys, conditioning, k, "singular"), conditioning, k)
+        if _worse(conditioning)[1] > _worse(worst)[1]:
+            worst, worst_step = conditioning, k
     if _worse(worst)[1] > ILL_CONDITIONED:
-        log.warning(_report(dsys, worst, at, "ill-conditioned"))
+        log.warning(_report(dsys, worst, worst_step, "ill-conditioned"))
     return worst
 
 
-def _worse(found: Conditioning) -> tuple[str, float]:
+def _worse(conditioning: Conditioning) -> tuple[str, float]:
     """Which of the two matrices is worse, and its condition number; M where both are singular,
     since the other needs it.
     """
     return (
-        ("M", found.mass)
-        if found.mass >= min(found.constraint, SINGULAR)
-        else ("Dh M^-1 Dh^T", found.constraint)
+        ("M", conditioning.mass)
+        if conditioning.mass >= min(conditioning.constraint, SINGULAR)
+        else ("Dh M^-1 Dh^T", conditioning.constraint)
     )
 
 
-def _report(dsys: DiscreteSystem, found: Conditioning, k: int, how: str) -> str:
-    matrix, number = _worse(found)
+def _report(dsys: DiscreteSystem, conditioning: Conditioning, k: int, quality: str) -> str:
+    matrix, number = _worse(conditioning)
     return (
-        f"{dsys} at step {k} (t = {k * dsys.h:g} s): {matrix} is {how}, condition number "
+        f"{dsys} at step {k} (t = {k * dsys.h:g} s): {matrix} is {quality}, condition number "
         f"{number:.1e}: {REMEDIES[matrix]}"
     )

@@ -14,9 +14,11 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.native_abi import Substeps
 from nh_control.discrete.simulation import native_simulation, python_simulation
-from nh_control.discrete.stepper import Substeps
+from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions, Native
 
@@ -32,14 +34,8 @@ CONSTANTS = (
     *newton.STATUS,
 )
 
-WHOLE = np.ones(1)
-"""The fractions of h of a step that is none of several substeps."""
-
-STARTS = 1 / 2, 1 / 4, 1 / 8
-"""Parts of h whose solutions are tried as starts of a step that fails, in this order."""
-
-Shapes = dict[str, tuple[int, ...] | np.ndarray]
-"""Shapes of a workspace's arrays, or arrays themselves that all threads read."""
+SINGLE_SUBSTEP = np.ones(1)
+"""The fractions of h of a step without substeps: h itself."""
 
 
 def definitions(values: Mapping[str, object], shapes: Iterable[str]) -> str:
@@ -57,40 +53,6 @@ def native_text(*files: str) -> str:
     """The text of files of numerics/native."""
     folder = resources.files("nh_control.numerics").joinpath("native")
     return "".join(folder.joinpath(f).read_text() for f in files)
-
-
-class Workspace:
-    """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
-
-    x: np.ndarray
-    u: np.ndarray
-    p: np.ndarray
-    z: np.ndarray
-    x1: np.ndarray
-    warm: np.ndarray
-    sizes: np.ndarray
-    info: np.ndarray
-    r_z: np.ndarray
-    factors: np.ndarray
-    pivots: np.ndarray
-    dz: np.ndarray
-    ab: np.ndarray
-    g_z: np.ndarray
-    lam: np.ndarray
-    nu: np.ndarray
-    mu: np.ndarray
-    full: np.ndarray
-    g: np.ndarray
-    half: np.ndarray
-    hessian: np.ndarray
-    jacobians: np.ndarray
-
-    def __init__(self, shapes: Shapes):
-        for name, shape in shapes.items():
-            self.__dict__[name] = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
-        self.list = (ctypes.c_void_p * len(shapes))(
-            *(getattr(self, name).ctypes.data for name in shapes)
-        )
 
 
 def step_shapes(nx: int, nu: int, n_p: int, n: int, ndx: int, nw: int) -> Shapes:
@@ -111,9 +73,9 @@ class Engine:
     Jacobian it took, from the guess in z if `warm` is not zero, with the `sizes` of the last step
     without one; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
     lam, nu -> hessian, the second derivative of
-    `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. The `wide` engine has the parameters p
-    among the variables of both. A library that cannot be had is replaced by CasADi's virtual
-    machine and NumPy.
+    `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. The `parametric` engine has the
+    parameters p among the variables of both. A library that cannot be had is replaced by
+    CasADi's virtual machine and NumPy.
     """
 
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
@@ -126,7 +88,7 @@ class Engine:
         return self.shapes
 
     @cached_property
-    def wide(self) -> Engine:
+    def parametric(self) -> Engine:
         """The engine that differentiates by the parameters, too; its steps are this one's."""
         return Engine(self.equations, self)
 
@@ -144,12 +106,12 @@ class Engine:
         """
         if self.step_library is None:
             return python_simulation(self.step)
-        return native_simulation(self.step_library, WHOLE)
+        return native_simulation(self.step_library, SINGLE_SUBSTEP)
 
     @property
     def substeps(self) -> Substeps | None:
         """The step for native loops, None without a compiler."""
-        return Substeps.of(self.step_library, WHOLE)
+        return Substeps.of(self.step_library, SINGLE_SUBSTEP)
 
     @cached_property
     def linearize(self) -> Callable[[Workspace], int]:
@@ -167,33 +129,11 @@ class Engine:
             return self._interpreted_hessian
         return lambda work: native(linearize, step, work.list)
 
-    def retried(self, routine: Callable[[Workspace], int], status: int, work: Workspace) -> int:
-        """What a routine that failed with a status ends with from other starts: the solutions of
-        shorter steps, whose mean velocities are near those of the state; a step from zero, as all
-        begin, may not have led there. The kernel of trees has tried starts of its own before
-        (`native/step.c`).
-
-        Where none leads to a solution the last attempt is the first one again, so that `info` and
-        r_z tell of it.
-        """
-        if status == newton.OUTSIDE or not len(work.z):
-            return status
-        if any(self._solved_from(part, routine, work) for part in STARTS):
-            return newton.CONVERGED
-        return routine(work)
-
-    def _solved_from(
-        self, part: float, routine: Callable[[Workspace], int], work: Workspace
-    ) -> bool:
-        """Whether a routine succeeds from the solution of this part of the step."""
-        h = work.p[-1]
-        try:
-            work.p[-1], work.warm[:] = part * h, 0.0
-            status = self.step(work)
-            work.p[-1], work.warm[:] = h, 1.0
-            return (status or routine(work)) == newton.CONVERGED
-        finally:
-            work.p[-1], work.warm[:] = h, 0.0
+    def solve_by_continuation(
+        self, routine: Callable[[Workspace], int], status: int, work: Workspace
+    ) -> int:
+        """The status of a routine that failed, after further attempts, see `continuation`."""
+        return solve_by_continuation(self.step, routine, status, work)
 
     @property
     def n_z(self) -> int:

@@ -11,9 +11,9 @@ from typing import Any
 import casadi as ca
 
 from nh_control.discrete.method import Method
-from nh_control.mechanics.lagrangian import Slopes, SlopesAt
+from nh_control.mechanics.lagrangian import GradientSymbols, LagrangianDerivatives
 from nh_control.mechanics.lie_equations import factorized
-from nh_control.mechanics.states import below_half_a_turn, on_manifold, turns
+from nh_control.mechanics.states import below_half_a_turn, has_rotations, on_manifold
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 
@@ -30,12 +30,12 @@ class StepEquations:
     `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
     `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
     `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Both can be had with the
-    parameters among the variables, w = (dx, u, p). The slope of lam . y - mu . r by z alone is
+    parameters among the variables, w = (dx, u, p). The gradient of lam . y - mu . r by z alone is
     `adjoint(x, u, z, p, x1, lam, mu) -> y_z^T lam - r_z^T mu`. Raises ValueError where the
     residual has another shape than z.
 
-    The Lagrangian enters r and y through its slopes c = dL/da at points a(x, u, z, p) only, so
-    derivatives are put together by the chain rule,
+    The Lagrangian enters r and y through its gradients c = dL/da at points a(x, u, z, p) only,
+    so derivatives are put together by the chain rule,
     `dr/do = r_o + r_c L_ab b_o` with b = (a, p), from small expressions with c as a symbol, and
     from L_ab and the third derivative of L alone.
     """
@@ -50,7 +50,7 @@ class StepEquations:
         self.states = space = method.state_space(system)
         self.nx, self.ndx, self.n_z = space.nq, space.nv, method.n_z
         self.nu = system.nu + len(system.prescribed)
-        self._slopes_at = SlopesAt(system)
+        self._gradients = GradientSymbols(system)
         x, u, z = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu), ca.SX.sym("z", self.n_z)
         h = ca.SX.sym("h")
         p = ca.vertcat(system.parameter_symbols, h)
@@ -58,8 +58,8 @@ class StepEquations:
         r, g = self._expressions(x, u, z, h)
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
-        at, c = self._slopes_at.points, self._slopes_at.symbols
-        self._slopes = Slopes(system, at.shape[0])
+        at, c = self._gradients.points, self._gradients.symbols
+        self._derivatives = LagrangianDerivatives(system, at.shape[0])
         self._plain = x, u, z, p, c
         self._point = ca.Function("point", [x, u, z, p], [at])
         self._r = ca.Function("balance", [x, u, z, p, c], [r])
@@ -85,7 +85,7 @@ class StepEquations:
     def step(self) -> list[ca.Function]:
         """start, residual, jacobian, readout and terms."""
         x, u, z, p = at = self._symbols(4)
-        c = self._slopes.first(self._stacked(*at))
+        c = self._derivatives.first(self._stacked(*at))
         s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z), p)
         r1, names = ca.densify(self._r(*at, c)), ["x", "u", "z", "p"]
         start = [s, ca.densify(r), r_z]
@@ -106,15 +106,15 @@ class StepEquations:
         )
         y = self.states.local(x1, self._g(x, u, z, p, c)[0])
         phi = ca.dot(lam, y) - ca.dot(mu, self._r(x, u, z, p, c))
-        slopes = [ca.gradient(phi, z), ca.gradient(phi, c)]
+        derivatives = [ca.gradient(phi, z), ca.gradient(phi, c)]
         a_z = ca.jacobian(self._point(x, u, z, p), z)
-        parts = ca.Function("parts", [*self._plain, x1, lam, mu], [*slopes, a_z])
+        parts = ca.Function("parts", [*self._plain, x1, lam, mu], [*derivatives, a_z])
         *at, x1, lam, mu = self._symbols(7)
         b = self._stacked(*at)
-        phi_z, phi_c, a_z = parts(*at, self._slopes.first(b), x1, lam, mu)
-        slope = phi_z + a_z.T @ self._slopes.second_times(b, phi_c)
+        phi_z, phi_c, a_z = parts(*at, self._derivatives.first(b), x1, lam, mu)
+        gradient = phi_z + a_z.T @ self._derivatives.second_times(b, phi_c)
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
-        return ca.Function("adjoint", [*at, x1, lam, mu], [slope], names, ["slope"])
+        return ca.Function("adjoint", [*at, x1, lam, mu], [gradient], names, ["gradient"])
 
     def n_w(self, parameters: bool) -> int:
         """Number of variables w."""
@@ -125,9 +125,9 @@ class StepEquations:
         at = self._symbols(5)
         b = self._stacked(*at[:4])
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
-        r_o, r_c, y_o, y_c, b_o = parts(*at, self._slopes.first(b))
-        bend, nw = self._slopes.second_times(b, b_o), self.n_w(parameters)
-        r, y = r_o + r_c @ bend, y_o + y_c @ bend
+        r_o, r_c, y_o, y_c, b_o = parts(*at, self._derivatives.first(b))
+        second_derivative, nw = self._derivatives.second_times(b, b_o), self.n_w(parameters)
+        r, y = r_o + r_c @ second_derivative, y_o + y_c @ second_derivative
         outputs = [r[:, nw:], r[:, :nw], y[:, :nw], y[:, nw:]]
         names = ["r_z", "r_w", "y_w", "y_z"]
         return ca.Function("first", at, outputs, ["x", "u", "z", "p", "x1"], names)
@@ -140,15 +140,15 @@ class StepEquations:
         """
         x, u, z, p, x1, lam, mu = at = self._symbols(7)
         b = self._stacked(x, u, z, p)
-        c = self._slopes.first(b)
+        c = self._derivatives.first(b)
         weights, parts = self._second_parts(parameters)
         k = weights(x, u, z, p, x1, c, lam, mu)
-        t = self._slopes.second_times(b, k)
+        t = self._derivatives.second_times(b, k)
         oo, co, cc, b_o = parts(x, u, z, p, x1, c, lam, mu, t)
-        bend = self._slopes.second_times(b, b_o)
-        mixed = co.T @ bend
-        third = b_o.T @ self._slopes.third_times(b, k, b_o)
-        hessian = oo + mixed + mixed.T + third + bend.T @ cc @ bend
+        second_derivative = self._derivatives.second_times(b, b_o)
+        mixed = co.T @ second_derivative
+        third = b_o.T @ self._derivatives.third_times(b, k, b_o)
+        hessian = oo + mixed + mixed.T + third + second_derivative.T @ cc @ second_derivative
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
         return ca.Function("second", at, [hessian], names, ["hessian"])
 
@@ -156,10 +156,10 @@ class StepEquations:
         """The first n of x, u, z, p, x1, lam, mu."""
         sizes = {"x": self.nx, "u": self.nu, "z": self.n_z, "p": self.n_p}
         sizes |= {"x1": self.nx, "lam": self.ndx, "mu": self.n_z}
-        return [self._slopes.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
+        return [self._derivatives.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
 
     def _stacked(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
-        """Arguments of the Lagrangian's slopes: all points, and the system's parameters."""
+        """Arguments of the Lagrangian's derivatives: all points, and the system's parameters."""
         return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
     def _of_system(self, p: Graph) -> Iterator[Graph]:
@@ -168,47 +168,47 @@ class StepEquations:
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         n = self.system.space.nq
-        r = self.method.residual(x[:n], x[n:], u, z, h, self._slopes_at)
-        g = self.method.readout(x[:n], x[n:], u, z, h, self._slopes_at)
+        r = self.method.residual(x[:n], x[n:], u, z, h, self._gradients)
+        g = self.method.readout(x[:n], x[n:], u, z, h, self._gradients)
         return r, ca.vertcat(*g)
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
-        """Numbers that are positive where the velocity after a step turns nothing by half a turn
+        """Numbers that are positive where the velocity after a step rotates nothing by half a turn
         in another one. Of explicit methods alone: to them nothing else tells a step that blows up,
         while others still solve their equations.
         """
         system, nq = self.system, self.system.space.nq
-        if self.n_z or not turns(system.space):
+        if self.n_z or not has_rotations(system.space):
             return ca.SX(0, 1)
         mass, momentum, basis, drift = system.inertia(x1[:nq], x1[nq:])
         velocity = basis @ factorized(mass)(momentum) + drift
         return below_half_a_turn(system.space, velocity, h)
 
     def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
-        """Sizes of r's terms, r and r_z; with slopes that are called the sizes take c for an
+        """Sizes of r's terms, r and r_z; with derivatives that are called the sizes take c for an
         argument like x and u.
         """
         b = self._stacked(x, u, z, p)
-        c = self._slopes.first(b)
+        c = self._derivatives.first(b)
         r_w, r_c, a_w = self._parts(0, 1)(x, u, z, p, c)
         sizes = ca.fabs(ca.vertcat(x, u))
-        if self._slopes.called:
+        if self._derivatives.called:
             scale = ca.fabs(r_w) @ sizes + ca.fabs(r_c) @ ca.fabs(c)
         else:
-            scale = ca.fabs(r_w + r_c @ self._slopes.second_times(b, a_w)) @ sizes
+            scale = ca.fabs(r_w + r_c @ self._derivatives.second_times(b, a_w)) @ sizes
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
     def _terms(self, x: Graph, u: Graph, z: Graph, p: Graph, c: Graph) -> Graph:
-        """Sizes of r's terms at z, with c for an argument: slopes by z and c may cancel, as in
-        `v x p` of a body that falls.
+        """Sizes of r's terms at z, with c for an argument: derivatives by z and c may cancel, as
+        in `v x p` of a body that falls.
         """
         r_w, r_c, _ = self._parts(0, 1, 2)(x, u, z, p, c)
         return ca.densify(ca.fabs(r_w) @ ca.fabs(ca.vertcat(x, u, z)) + ca.fabs(r_c) @ ca.fabs(c))
 
     def _jacobian(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
         b = self._stacked(x, u, z, p)
-        r_z, r_c, a_z = self._parts(2)(x, u, z, p, self._slopes.first(b))
-        return r_z + r_c @ self._slopes.second_times(b, a_z)
+        r_z, r_c, a_z = self._parts(2)(x, u, z, p, self._derivatives.first(b))
+        return r_z + r_c @ self._derivatives.second_times(b, a_z)
 
     def _parts(self, *which: int) -> ca.Function:
         """r_v, r_c, a_v for some v of x, u, z."""
@@ -244,8 +244,8 @@ class StepEquations:
     def _first_parts(self, parameters: bool) -> list[ca.SX]:
         c = self._moved_symbols[5]
         (r, y, _), (o, b) = self._moved, self._variables(parameters)
-        slopes = (ca.jacobian(f, v) for f in (r, y) for v in (o, c))
-        return self._at_rest(*slopes, ca.jacobian(b, o))
+        derivatives = (ca.jacobian(f, v) for f in (r, y) for v in (o, c))
+        return self._at_rest(*derivatives, ca.jacobian(b, o))
 
     def _second_parts(self, parameters: bool) -> tuple[ca.Function, ca.Function]:
         x, u, z, p, x1, c, _ = self._moved_symbols

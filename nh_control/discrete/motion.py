@@ -16,7 +16,7 @@ from nh_control.mechanics.system import System
 from nh_control.numerics import compiled, newton
 
 if TYPE_CHECKING:
-    from nh_control.discrete.derived import Derived
+    from nh_control.discrete.compiled_functions import CompiledFunctions
 
 
 def loops() -> ctypes.PyDLL | None:
@@ -47,7 +47,7 @@ class Motion(threading.local):
     Every thread has arrays of its own. All raise LinAlgError where M is singular.
     """
 
-    def __init__(self, system: System, nx: int, code: Derived):
+    def __init__(self, system: System, nx: int, code: CompiledFunctions):
         self._system, self._nx, self._code = system, nx, code
         self._p = np.array(system.parameter_values, dtype=float)
 

@@ -14,24 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.compiled_functions import Arrays
 from nh_control.discrete.composed import ComposedEngine, check_composition
-from nh_control.discrete.derived import Arrays
-from nh_control.discrete.engine import Engine, Workspace
+from nh_control.discrete.engine import Engine
+from nh_control.discrete.failure import failure
+from nh_control.discrete.native_abi import NativeSystem, StepperData
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
 from nh_control.discrete.simulation import input_rows
-from nh_control.discrete.stepper import NativeSystem, StepperData
-from nh_control.discrete.system_states import SystemStates, checked_step
+from nh_control.discrete.state_map import StateMap, checked_step
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.discrete.unsolved import failure
-from nh_control.mechanics.states import too_fast
+from nh_control.discrete.workspace import Workspace
+from nh_control.mechanics.states import rotation_problem
 
 log = logging.getLogger(__name__)
 
 WATCHED = 1000
-"""How many states of a trajectory are asked for their turns: velocities cost as much as steps."""
+"""Number of states of a trajectory that are asked for their rotations: a velocity costs as much as
+a step.
+"""
 
 
-class DiscreteSystem(SystemStates):
+class DiscreteSystem(StateMap):
     """A mechanical system under an integrator with step `h` (s): `step`, exact `linearize` and
     `hessian`.
 
@@ -45,14 +48,14 @@ class DiscreteSystem(SystemStates):
 
         Raises ValueError for an unknown name or a value that asks for another structure.
         """
-        return self._twin(system=self.system.with_parameters(**changes))
+        return self._copy_with(system=self.system.with_parameters(**changes))
 
     def with_step(self, h: float) -> DiscreteSystem:
         """The same discrete system with another step h (s); what is compiled is shared.
 
         Raises ValueError for h <= 0 or not finite.
         """
-        return self._twin(h=checked_step(self.method, h))
+        return self._copy_with(h=checked_step(self.method, h))
 
     def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
         """The discrete system whose step is this one's by fractions of h in turn, negative ones
@@ -65,7 +68,7 @@ class DiscreteSystem(SystemStates):
         """
         check_composition(self, substeps)
         method = replace(self.method, name=name, substeps=tuple(map(float, substeps)))
-        return self._twin(method=method)
+        return self._copy_with(method=method)
 
     def step(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError
@@ -95,11 +98,11 @@ class DiscreteSystem(SystemStates):
         if parameters:
             columns = self._columns(parameters)
             by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns] / first
-        held = self._no_multipliers
+        multipliers = self._no_multipliers
         if m.stop > m.start:
-            held = work.z[m] / first, dz[m, :n] / first, dz[m, n:nw] / first
+            multipliers = work.z[m] / first, dz[m, :n] / first, dz[m, n:nw] / first
         return Linearization(
-            ab[:, :n], ab[:, n:nw], by_p, work.x1.copy(), self.h, *held, multipliers_by_p
+            ab[:, :n], ab[:, n:nw], by_p, work.x1.copy(), self.h, *multipliers, multipliers_by_p
         )
 
     def hessian(
@@ -151,8 +154,8 @@ class DiscreteSystem(SystemStates):
         composition those of the worst substep; a step that fails has them in its StepFailed.
         """
         jacobians = self._engine.jacobians(self._run(self._engine.linearize, x, u))
-        found = (Conditioning.of(r_z, self.method.multipliers) for r_z in jacobians)
-        return max(found, key=lambda one: one.jacobian)
+        substeps = (Conditioning.of(r_z, self.method.multipliers) for r_z in jacobians)
+        return max(substeps, key=lambda substep: substep.jacobian)
 
     def prepare(self) -> DiscreteSystem:
         """Compile or load everything at once, which the first calls would do otherwise, but the
@@ -179,7 +182,7 @@ class DiscreteSystem(SystemStates):
         All steps run in one native call, the same to the bit as one by one, which lets other
         threads run. Raises StepFailed with the number of the step, and ValueError for a wrong
         shape, a number of steps that is no multiple of `every` or a value that is not finite; logs
-        a warning where states turn something by half a turn or more in a step.
+        a warning where states rotate something by half a turn or more in a step.
         """
         inputs = input_rows(self, inputs, steps, every)
         table = np.empty((len(inputs) + 1, self.nx))
@@ -187,15 +190,15 @@ class DiscreteSystem(SystemStates):
         _, failure = self.steps_into(table, inputs, every)
         if failure is not None:
             raise failure
-        self._warn_of_turns(table, every)
+        self._warn_of_rotations(table, every)
         return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
 
-    def _warn_of_turns(self, table: np.ndarray, every: int) -> None:
+    def _warn_of_rotations(self, table: np.ndarray, every: int) -> None:
         """Say when half a turn in one step is first seen, in one of some WATCHED states."""
-        apart = 1 + len(table) // WATCHED
-        for row, angle in enumerate(self.turns(table[::apart])):
-            if told := too_fast(angle, self.h):
-                log.warning("%s: at step %d %s", self, row * apart * every, told)
+        stride = 1 + len(table) // WATCHED
+        for row, angle in enumerate(self.rotation_angles(table[::stride])):
+            if message := rotation_problem(angle, self.h):
+                log.warning("%s: at step %d %s", self, row * stride * every, message)
                 return
 
     def steps_into(
@@ -261,8 +264,8 @@ class DiscreteSystem(SystemStates):
         substeps, motion, s = self._engine.substeps, self._motion.data, self.system
         if substeps is None or motion is None:
             return None
-        held = len(s.prescribed)
-        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, held)
+        work, n_prescribed = self._arrays.work, len(s.prescribed)
+        stepper = StepperData.of(substeps, work, s.space.nq, n_prescribed)
         functions = (self._code.state.address(f) for f in ("local", "retract", "state"))
         return NativeSystem(stepper, motion, *(f or 0 for f in functions))
 
@@ -277,7 +280,7 @@ class DiscreteSystem(SystemStates):
         _assign(work.x, x, self, "state")
         _assign(work.u, u, self, "input")
         status = routine(work)
-        if status and (status := self._engine.retried(routine, status, work)):
+        if status and (status := self._engine.solve_by_continuation(routine, status, work)):
             raise failure(self, self._engine, status, work)
         return work
 
@@ -290,19 +293,21 @@ class DiscreteSystem(SystemStates):
 
     def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine | ComposedEngine, Arrays]:
         if parameters:
-            return self._engine.wide, self._wide_arrays
+            return self._engine.parametric, self._parametric_arrays
         return self._engine, self._arrays
 
-    def _twin(self, **changed: Any) -> DiscreteSystem:
-        twin = copy.copy(self)
-        for name in ("_arrays", "_wide_arrays", "_engine", "_motion"):
-            twin.__dict__.pop(name, None)
-        twin.__dict__.update(changed)
-        return twin
+    def _copy_with(self, **changed: Any) -> DiscreteSystem:
+        copied = copy.copy(self)
+        for name in ("_arrays", "_parametric_arrays", "_engine", "_motion"):
+            copied.__dict__.pop(name, None)
+        copied.__dict__.update(changed)
+        return copied
 
     @cached_property
-    def _wide_arrays(self) -> Arrays:
-        return Arrays(self._engine.wide.shapes_at(self.parameter_values), self.parameter_values)
+    def _parametric_arrays(self) -> Arrays:
+        return Arrays(
+            self._engine.parametric.shapes_at(self.parameter_values), self.parameter_values
+        )
 
     @cached_property
     def _ndx(self) -> int:

@@ -43,9 +43,9 @@ def solve_ivp(
     See `AdaptiveIntegrator`, which this makes and runs once: for many runs, make one and keep it.
     """
     integrator = AdaptiveIntegrator(equations, method, u if callable(u) else None, events)
-    held = () if callable(u) else u
+    inputs = () if callable(u) else u
     return integrator.solve(
-        t_span, x0, held, t_eval, dense_output, rtol, atol, first_step, max_step, p
+        t_span, x0, inputs, t_eval, dense_output, rtol, atol, first_step, max_step, p
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.integrators.adaptive_results import DenseOutput, Solution
-from nh_control.integrators.events import Event, Found, located, until_terminal
+from nh_control.integrators.events import Event, LocatedEvent, locate_events, until_terminal
 from nh_control.integrators.lie_problem import LieProblem
 from nh_control.numerics import adaptive
 from nh_control.numerics.adaptive import AdaptiveSteps, Arrays, weighted_error
@@ -59,7 +59,7 @@ class Request:
         """The request, with the problem named where a value does not fit (ValueError)."""
         where = problem.name
         span = _numbers(where, "t_span", t_span, 2)
-        x, held = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
+        x, inputs = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
         own = np.zeros(0) if problem.parameters is None else problem.parameters
         numbers = _numbers(where, "p", own if p is None else p, problem.n_p)
         absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
@@ -80,7 +80,7 @@ class Request:
             x, absolute = np.append(x, t0), np.append(absolute, 1.0)
         at = None if t_eval is None else _sorted_times(where, t_eval, t0, t1)
         return cls(
-            *(t0, t1, x, held, numbers, at, bool(dense_output)),
+            *(t0, t1, x, inputs, numbers, at, bool(dense_output)),
             *(float(rtol), absolute, first_step, max_step),
         )
 
@@ -110,8 +110,8 @@ class _Record:
 
     t: list[np.ndarray] = field(default_factory=list)
     x: list[np.ndarray] = field(default_factory=list)
-    ways: list[DenseOutput] = field(default_factory=list)
-    found: list[tuple[Found, np.ndarray]] = field(default_factory=list)
+    interpolants: list[DenseOutput] = field(default_factory=list)
+    located: list[tuple[LocatedEvent, np.ndarray]] = field(default_factory=list)
 
 
 class Run:
@@ -202,33 +202,37 @@ class Run:
         if not n:
             return False
         times, states = a.times[: n + 1].copy(), a.states[: n + 1].copy()
-        way = DenseOutput(
+        interpolant = DenseOutput(
             self._steps.points, states.shape[1], times, states[:-1], a.curves[:n].copy(), times[-1]
         )
-        found, stopped = self._found(way, a, n)
-        self._record.found += [(one, way(one.t)) for one in found]
-        last = found[-1].t if stopped else float(times[-1])
+        located, stopped = self._events_in(interpolant, a, n)
+        self._record.located += [(one, interpolant(one.t)) for one in located]
+        last = located[-1].t if stopped else float(times[-1])
         self._accepted += int(np.searchsorted(*_forward(times, last)))
-        self._keep_states(way, states, last, stopped)
+        self._keep_states(interpolant, states, last, stopped)
         if self._request.dense_output:
-            self._record.ways.append(way)
+            self._record.interpolants.append(interpolant)
         return stopped
 
     def _keep_states(
-        self, way: DenseOutput, states: np.ndarray, last: float, stopped: bool
+        self, interpolant: DenseOutput, states: np.ndarray, last: float, stopped: bool
     ) -> None:
         at, record = self._request.t_eval, self._record
         if at is None:
-            n = int(np.searchsorted(*_forward(way.times, last)))
-            record.t += [way.times[1:n], np.array([last])]
-            record.x += [states[1:n], way(last)[None] if stopped else states[n : n + 1]]
+            n = int(np.searchsorted(*_forward(interpolant.times, last)))
+            record.t += [interpolant.times[1:n], np.array([last])]
+            record.x += [states[1:n], interpolant(last)[None] if stopped else states[n : n + 1]]
             return
-        forward = 1.0 if way.times[-1] > way.times[0] else -1.0
-        wanted = at[(forward * at > forward * way.times[0]) & (forward * at <= forward * last)]
+        forward = 1.0 if interpolant.times[-1] > interpolant.times[0] else -1.0
+        wanted = at[
+            (forward * at > forward * interpolant.times[0]) & (forward * at <= forward * last)
+        ]
         record.t.append(wanted)
-        record.x.append(way(wanted).T)
+        record.x.append(interpolant(wanted).T)
 
-    def _found(self, way: DenseOutput, a: Arrays, n: int) -> tuple[list[Found], bool]:
+    def _events_in(
+        self, interpolant: DenseOutput, a: Arrays, n: int
+    ) -> tuple[list[LocatedEvent], bool]:
         """Events of the steps of a call until one that is terminal, and whether there is one."""
         if not self._events:
             return [], False
@@ -236,9 +240,9 @@ class Run:
         compiled = [k for k, e in enumerate(self._events) if not e.numeric]
         values = np.empty((n + 1, len(self._events)))
         values[:, compiled] = a.values[: n + 1]
-        states = [*way.starts, way(way.times[-1])] if numeric else []
+        states = [*interpolant.starts, interpolant(interpolant.times[-1])] if numeric else []
         for i, x in enumerate(states):
-            values[i, numeric] = [self._number(k, way.times[i], x) for k in numeric]
+            values[i, numeric] = [self._number(k, interpolant.times[i], x) for k in numeric]
 
         def evaluate(k: int, t: float, x: np.ndarray) -> float:
             if k in numeric:
@@ -246,8 +250,8 @@ class Run:
             column = self._call("nh_events", [t], x, a.u, a.p)[0]
             return float(column[compiled.index(k), 0])
 
-        found = located(way, values, self._events, evaluate)
-        return until_terminal(found, self._events, self._counts)
+        located = locate_events(interpolant, values, self._events, evaluate)
+        return until_terminal(located, self._events, self._counts)
 
     def _number(self, k: int, t: float, x: np.ndarray) -> float:
         return float(self._events[k].g(float(t), x[: self._problem.nx]))
@@ -258,10 +262,10 @@ class Run:
         t = np.concatenate([np.zeros(0), *record.t])
         x = np.concatenate([np.zeros((0, len(r.x0))), *record.x])
         times = [
-            [one.t for one, _ in record.found if one.k == k] for k in range(len(self._events))
+            [one.t for one, _ in record.located if one.k == k] for k in range(len(self._events))
         ]
         points = [
-            np.array([x[:nx] for one, x in record.found if one.k == k]).reshape(-1, nx)
+            np.array([x[:nx] for one, x in record.located if one.k == k]).reshape(-1, nx)
             for k in range(len(self._events))
         ]
         return Solution(
@@ -279,16 +283,19 @@ class Run:
 
     def _whole(self, a: Arrays, code: int) -> DenseOutput:
         """The curve of all steps; of none where the run stands still."""
-        ways, nx = self._record.ways, self._problem.nx
-        if not ways:
+        interpolants, nx = self._record.interpolants, self._problem.nx
+        if not interpolants:
             t, x = self._request.t0, a.x[None].copy()
             curves = np.zeros((1, a.curves.shape[1]))
             return DenseOutput(self._steps.points, nx, np.array([t, t]), x, curves, t)
-        times = np.concatenate([ways[0].times[:1], *(way.times[1:] for way in ways)])
-        starts, curves = (
-            np.concatenate([getattr(way, name) for way in ways]) for name in ("starts", "curves")
+        times = np.concatenate(
+            [interpolants[0].times[:1], *(one.times[1:] for one in interpolants)]
         )
-        end = self._record.found[-1][0].t if code == 1 else float(times[-1])
+        starts, curves = (
+            np.concatenate([getattr(one, name) for one in interpolants])
+            for name in ("starts", "curves")
+        )
+        end = self._record.located[-1][0].t if code == 1 else float(times[-1])
         return DenseOutput(self._steps.points, nx, times, starts, curves, end)
 
     def _message(self, status: int, a: Arrays) -> str:
@@ -296,7 +303,7 @@ class Run:
             return "the end of the time span is reached"
         t, _, size, _, rtol, error = a.control.tolist()
         if status == adaptive.STOPPED:
-            return f"a terminal event occurred at t = {self._record.found[-1][0].t:g}"
+            return f"a terminal event occurred at t = {self._record.located[-1][0].t:g}"
         why = (
             f"the error stays {error:.1e} times as large as rtol = {rtol:g} and atol ask for: a "
             "singularity, or tolerances that are too small"

@@ -11,21 +11,21 @@ from nh_control.geometry.groups import LieGroup
 from nh_control.numerics.expressions import Expression
 from nh_control.numerics.quadrature import gauss
 
-Slope = Callable[[ca.SX], ca.SX]
+Gradient = Callable[[ca.SX], ca.SX]
 
 
-def _euler_poincare(group: LieGroup, slope: Slope, mu: ca.SX, z: ca.SX) -> ca.SX:
-    return slope(transposed(lambda e: group.dexp(z, e), mu))
+def _euler_poincare(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
+    return gradient(transposed(lambda e: group.dexp(z, e), mu))
 
 
-def _midpoint(group: LieGroup, slope: Slope, mu: ca.SX, z: ca.SX) -> ca.SX:
-    return slope(transported(group, z / 2, mu))
+def _midpoint(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
+    return gradient(transported(group, z / 2, mu))
 
 
-def _mean_value(group: LieGroup, slope: Slope, mu: ca.SX, z: ca.SX) -> ca.SX:
-    way, mean = transported(group, z, mu) - mu, ca.SX(group.dim, 1)
+def _mean_value(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
+    change, mean = transported(group, z, mu) - mu, ca.SX(group.dim, 1)
     for c, b in zip(*gauss(POINTS)):
-        mean += float(b) * slope(mu + float(c) * way)
+        mean += float(b) * gradient(mu + float(c) * change)
     return mean
 
 
@@ -59,8 +59,8 @@ def lie_poisson_step(
     if group.coordinates != "exp":
         raise ValueError(f"lie_poisson_step: coordinates must be 'exp', got {group.coordinates!r}")
     mu, z, h = ca.SX.sym("mu", group.dim), ca.SX.sym("z", group.dim), ca.SX.sym("h")
-    slope = ca.Function("slope", [mu], [ca.gradient(ca.SX(hamiltonian(mu)), mu)])
-    p, residual = ca.vertcat(mu, h), z - h * RULES[rule](group, slope, mu, z)
+    gradient = ca.Function("gradient", [mu], [ca.gradient(ca.SX(hamiltonian(mu)), mu)])
+    p, residual = ca.vertcat(mu, h), z - h * RULES[rule](group, gradient, mu, z)
     solve = ca.rootfinder(
         "solve", "newton", {"x": z, "p": p, "g": residual}, {"abstol": TOLERANCE}
     )

@@ -21,7 +21,7 @@ SINGULAR = 1e-12
 
 class Coordinates:
     """A system in the numbers q (n) of its configuration with their rates w (n) for velocities,
-    `v = turn(q) w`; on R^n these are its own, SE(2) is (theta, x, y).
+    `v = velocity_matrix(q) w`; on R^n these are its own, SE(2) is (theta, x, y).
 
     `L(q, w) = w^T M(q) w / 2 + c(q)^T w - V(q)`, momenta `p = M w + c`, constraints `A(q) w = 0`,
     basis X(q) with A X = 0; `rho = X^T p` is the same number in all coordinates. Any momentum is
@@ -36,9 +36,9 @@ class Coordinates:
         self.system, self.n, self.m = system, system.space.nv, system.m
         self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
 
-    def about(self, q: ca.SX, way: ca.SX) -> tuple[Coordinates, ca.SX]:
-        """Coordinates for a step from the configuration q that goes the way (n), and its start in
-        them.
+    def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
+        """Coordinates for a step from the configuration q along the displacement (n), and its
+        start in them.
         """
         return self, q
 
@@ -46,34 +46,36 @@ class Coordinates:
         """The configuration (nq) with the coordinates q."""
         return q
 
-    def turn(self, q: ca.SX) -> ca.SX:
+    def velocity_matrix(self, q: ca.SX) -> ca.SX:
         """Velocities as the space stores them of unit rates, (n, n)."""
         return coordinate_frame(_factors(self.system.space), q).T
 
-    def unturn(self, q: ca.SX) -> ca.SX:
+    def rate_matrix(self, q: ca.SX) -> ca.SX:
         """Its inverse."""
-        return self.turn(q).T
+        return self.velocity_matrix(q).T
 
-    def slopes(self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
+    def derivatives(
+        self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX
+    ) -> tuple[ca.SX, ca.SX]:
         """Momentum dL/dw and force `dL/dq + f(q, w, u)`, (n) each."""
-        at, turn = self.position(q), self.turn(q)
-        v = turn @ w
+        at, velocity_matrix = self.position(q), self.velocity_matrix(q)
+        v = velocity_matrix @ w
         by_position, by_v = gradients(at, v)
-        force = turn.T @ self.system.generalized_force(at, v, u)
+        force = velocity_matrix.T @ self.system.generalized_force(at, v, u)
         pull = ca.SX.sym("pull", at.shape[0])
         moving = ca.jtimes(self.position(self._q), self._q, pull, True)
-        turning = ca.jtimes(self.turn(self._q) @ self._w, self._q, self._c, True)
+        basis_rate = ca.jtimes(self.velocity_matrix(self._q) @ self._w, self._q, self._c, True)
         moving = ca.substitute(moving, pull, ca.densify(by_position))
-        (bend,) = self._at(q, w, by_v, moving + turning)
-        return turn.T @ by_v, force + bend
+        (second_derivative,) = self._at(q, w, by_v, moving + basis_rate)
+        return velocity_matrix.T @ by_v, force + second_derivative
 
     def constraint(self, q: ca.SX) -> ca.SX:
         """A(q), (m, n)."""
-        return self.system.constraint_matrix(self.position(q)) @ self.turn(q)
+        return self.system.constraint_matrix(self.position(q)) @ self.velocity_matrix(q)
 
     def basis(self, q: ca.SX) -> ca.SX:
         """X(q), (n, n_rho)."""
-        return self.unturn(q) @ self.system.admissible_basis(self.position(q))
+        return self.rate_matrix(q) @ self.system.admissible_basis(self.position(q))
 
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
@@ -90,12 +92,12 @@ class Coordinates:
         v = self._velocity(at, p)
         other = _solve(s, a @ v)
         kept = -other if sigma is None else sigma - other
-        return self.unturn(q) @ (v - b @ other), self.turn(q).T @ (p + a.T @ kept)
+        return self.rate_matrix(q) @ (v - b @ other), self.velocity_matrix(q).T @ (p + a.T @ kept)
 
     def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """Rates of a momentum, `M^{-1} (p - c)`."""
-        turn = self.unturn(q)
-        return turn @ self._velocity(self.position(q), turn.T @ p)
+        rate_matrix = self.rate_matrix(q)
+        return rate_matrix @ self._velocity(self.position(q), rate_matrix.T @ p)
 
     def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
@@ -105,7 +107,7 @@ class Coordinates:
     def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """`A w` (m) of a momentum's rates."""
         at = self.position(q)
-        v = self._velocity(at, self.unturn(q).T @ p)
+        v = self._velocity(at, self.rate_matrix(q).T @ p)
         return self.system.constraint_matrix(at) @ v
 
     def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
@@ -114,22 +116,22 @@ class Coordinates:
         """
         here, start = self.about(q, ca.SX.zeros(self.n))
         w, _ = here.node(q, start, rho)
-        force = here.slopes(gradients, start, w, u)[1]
+        force = here.derivatives(gradients, start, w, u)[1]
         rate = ca.jtimes(here._momentum, here._q, here._w)
-        bend = ca.jtimes(here.constraint(here._q) @ here._w, here._q, here._w)
-        rate, bend = here._at(start, w, w, rate, bend)
+        second_derivative = ca.jtimes(here.constraint(here._q) @ here._w, here._q, here._w)
+        rate, second_derivative = here._at(start, w, w, rate, second_derivative)
         _, b, s = self._reaction(q)
-        return _solve(s, -bend - b.T @ here.unturn(start).T @ (force - rate))
+        return _solve(s, -second_derivative - b.T @ here.rate_matrix(start).T @ (force - rate))
 
     def rates(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(q', rho') of the continuous motion, `rho' = X^T (dL/dq + f) + (dX/dt)^T p`: multipliers
         drop out.
         """
         w, p = self.node(self.position(q), q, rho)
-        _, force = self.slopes(gradients, q, w, u)
-        turning = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
-        (bend,) = self._at(q, w, p, turning)
-        return w, self.basis(q).T @ force + bend
+        _, force = self.derivatives(gradients, q, w, u)
+        basis_rate = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
+        (second_derivative,) = self._at(q, w, p, basis_rate)
+        return w, self.basis(q).T @ force + second_derivative
 
     @cached_property
     def constant_mass(self) -> bool:
@@ -165,10 +167,10 @@ class Coordinates:
 
     def _velocity(self, at: ca.SX, p: ca.SX) -> ca.SX:
         """Velocity, as the space stores it, of a momentum dual to it."""
-        return ca.solve(self._inertia(at), p - self._stored_slopes(at)[0])
+        return ca.solve(self._inertia(at), p - self._velocity_derivatives(at)[0])
 
     def _inertia(self, at: ca.SX) -> ca.SX:
-        return ca.sparsify(self._stored_slopes(at)[1])
+        return ca.sparsify(self._velocity_derivatives(at)[1])
 
     def _some_momentum(self, at: ca.SX, rho: ca.SX) -> ca.SX:
         """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
@@ -182,17 +184,17 @@ class Coordinates:
         p[places] = rho
         return p
 
-    def _stored_slopes(self, at: ca.SX) -> list[ca.SX]:
+    def _velocity_derivatives(self, at: ca.SX) -> list[ca.SX]:
         """dL/dv at rest and d^2L/dv^2 of velocities as the space stores them."""
         v = ca.SX.sym("v", self.n)
-        hessian, slope = ca.hessian(self.system.lagrangian_at(at, v), v)
-        return ca.substitute([slope, hessian], [v], [ca.SX.zeros(self.n)])
+        hessian, gradient = ca.hessian(self.system.lagrangian_at(at, v), v)
+        return ca.substitute([gradient, hessian], [v], [ca.SX.zeros(self.n)])
 
     @cached_property
     def _momentum(self) -> ca.SX:
         """dL/dw at (q, w)."""
         at = self.position(self._q)
-        lagrangian = self.system.lagrangian_at(at, self.turn(self._q) @ self._w)
+        lagrangian = self.system.lagrangian_at(at, self.velocity_matrix(self._q) @ self._w)
         return ca.gradient(lagrangian, self._w)
 
     @cached_property
@@ -202,7 +204,7 @@ class Coordinates:
 
     def momentum_at_rest(self, q: ca.SX) -> ca.SX:
         """c(q), of a configuration without velocity."""
-        return self.turn(q).T @ self._stored_slopes(self.position(q))[0]
+        return self.velocity_matrix(q).T @ self._velocity_derivatives(self.position(q))[0]
 
     def _at(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
         """Expressions in the symbols (q, w, c) at values of them."""
@@ -212,7 +214,7 @@ class Coordinates:
 
 class Charts(Coordinates):
     """The coordinates d of a chart about a configuration c, `q = retract(c, d)`, of every step
-    another one: c is the step's middle, `q0 = retract(c, -way / 2)`.
+    another one: c is the step's middle, `q0 = retract(c, -displacement / 2)`.
 
     A method of R^n in these coordinates has its order on any Lie group, and is reversible where
     it is so on R^n, for the tangent maps are exact; it is not symplectic, because the chart moves
@@ -223,16 +225,18 @@ class Charts(Coordinates):
         super().__init__(system)
         self._chart = Chart(system.space, ca.SX(system.space.origin) if centre is None else centre)
 
-    def about(self, q: ca.SX, way: ca.SX) -> tuple[Coordinates, ca.SX]:
-        return Charts(self.system, self.system.space.retract(q, way / 2)), -way / 2
+    def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
+        return Charts(
+            self.system, self.system.space.retract(q, displacement / 2)
+        ), -displacement / 2
 
     def position(self, q: ca.SX) -> ca.SX:
         return self._chart.position(q)
 
-    def turn(self, q: ca.SX) -> ca.SX:
-        return ca.solve(self.unturn(q), ca.SX.eye(self.n))
+    def velocity_matrix(self, q: ca.SX) -> ca.SX:
+        return ca.solve(self.rate_matrix(q), ca.SX.eye(self.n))
 
-    def unturn(self, q: ca.SX) -> ca.SX:
+    def rate_matrix(self, q: ca.SX) -> ca.SX:
         return self._chart.inverse_tangent(q)
 
     @property

@@ -25,8 +25,9 @@ change and is 0/0 for none at all, is replaced where they are exact to round-off
 They always are along momenta, in which H is quadratic."""
 NODES, WEIGHTS = gauss(POINTS)
 LAST = [(2 * n + 1) * WEIGHTS * Legendre.basis(n)(2 * NODES - 1) for n in (4, 5)]
-"""Weights by which slopes at the points give their last two coefficients along the way, those of
-Legendre's polynomials."""
+"""Weights by which derivatives at the points give their last two coefficients along the change, in
+Legendre's polynomials.
+"""
 EPS = float(np.finfo(float).eps)
 
 DiscreteGradient = Callable[..., ca.SX]
@@ -35,8 +36,8 @@ DiscreteGradient = Callable[..., ca.SX]
 
 def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: int = 5) -> ca.SX:
     """`int_0^1 grad H((1 - s) zeta0 + s zeta1) ds` by Gauss points [celledoni2016 (11)]."""
-    way = zeta1 - zeta0
-    values = (float(b) * h.gradient(zeta0 + float(c) * way) for c, b in zip(*gauss(points)))
+    change = zeta1 - zeta0
+    values = (float(b) * h.gradient(zeta0 + float(c) * change) for c, b in zip(*gauss(points)))
     return sum(values, ca.SX(zeta0.shape[0], 1))
 
 
@@ -49,27 +50,27 @@ def midpoint_gradient(
     `|D|^2` adds lengths, angles and momenta: where H is not quadratic, the method is another one
     in other units.
     """
-    way = zeta1 - zeta0
+    change = zeta1 - zeta0
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
-    slopes = [ca.dot(h.gradient(zeta0 + float(c) * way), way) for c in NODES]
-    gain = ca.dot(g, way)
-    near = sum(float(b) * (slope - gain) for slope, b in zip(slopes, WEIGHTS))
+    derivatives = [ca.dot(h.gradient(zeta0 + float(c) * change), change) for c in NODES]
+    gain = ca.dot(g, change)
+    near = sum(float(b) * (derivative - gain) for derivative, b in zip(derivatives, WEIGHTS))
     before, after = h.energy(zeta0), h.energy(zeta1)
-    is_near = _is_near(slopes, ca.fabs(before) + ca.fabs(after))
+    is_near = _is_near(derivatives, ca.fabs(before) + ca.fabs(after))
     defect = ca.if_else(is_near, near, after - before - gain)
-    return g + defect / (ca.sumsqr(way) + LEAST) * way
+    return g + defect / (ca.sumsqr(change) + LEAST) * change
 
 
-def _is_near(slopes: list[ca.SX], energies: ca.SX) -> ca.SX:
-    """Whether the sum of the `slopes` of H along a way, at its points, is as good as a difference
-    of `energies`: `|s| (a / |s|)^3 <= eps |H|`.
+def _is_near(derivatives: list[ca.SX], energies: ca.SX) -> ca.SX:
+    """Whether the sum of the `derivatives` of H along a change, at its points, is as good as a
+    difference of `energies`: `|s| (a / |s|)^3 <= eps |H|`.
 
-    The last coefficients a of s fall like powers of the way's length by the distance to H's next
-    singularity in the complex plane; the twelfth, the error of six points, is about a's cube. The
-    test knows no units.
+    The last coefficients a of s fall like powers of the change's length by the distance to H's
+    next singularity in the complex plane; the twelfth, the error of six points, is about a's
+    cube. The test knows no units.
     """
-    size = sum(float(b) * ca.fabs(slope) for slope, b in zip(slopes, WEIGHTS))
-    last = sum(ca.fabs(ca.dot(ca.DM(weights), ca.vertcat(*slopes))) for weights in LAST)
+    size = sum(float(b) * ca.fabs(derivative) for derivative, b in zip(derivatives, WEIGHTS))
+    last = sum(ca.fabs(ca.dot(ca.DM(weights), ca.vertcat(*derivatives))) for weights in LAST)
     return last**3 <= EPS * size**2 * energies
 
 
@@ -84,12 +85,14 @@ def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
         if i not in h.curved:  # H is quadratic in this one
             entries.append(h.gradient((before + after) / 2)[i])
             continue
-        way = zeta1[i] - zeta0[i]
-        slopes = [h.gradient(before + float(c) * (after - before))[i] for c in NODES]
-        near = sum(float(b) * slope for slope, b in zip(slopes, WEIGHTS))
+        change = zeta1[i] - zeta0[i]
+        derivatives = [h.gradient(before + float(c) * (after - before))[i] for c in NODES]
+        near = sum(float(b) * derivative for derivative, b in zip(derivatives, WEIGHTS))
         first, last = h.energy(before), h.energy(after)
-        is_near = _is_near([slope * way for slope in slopes], ca.fabs(first) + ca.fabs(last))
-        entries.append(ca.if_else(is_near, near, (last - first) / ca.if_else(is_near, 1, way)))
+        is_near = _is_near(
+            [derivative * change for derivative in derivatives], ca.fabs(first) + ca.fabs(last)
+        )
+        entries.append(ca.if_else(is_near, near, (last - first) / ca.if_else(is_near, 1, change)))
     return ca.vertcat(*entries)
 
 

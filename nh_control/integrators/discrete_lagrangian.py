@@ -16,6 +16,6 @@ def discrete_momenta(gradients: Callable, h: ca.SX, segment: Segment) -> tuple[c
     D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of
     (2) in [johnson2014].
     """
-    slope_q, slope_v = gradients(segment.middle, segment.w / h)
-    slope = ca.vertcat(h * slope_q, slope_v)
-    return -segment.j0.T @ slope, segment.j1.T @ slope
+    gradient_q, gradient_v = gradients(segment.middle, segment.w / h)
+    gradient = ca.vertcat(h * gradient_q, gradient_v)
+    return -segment.j0.T @ gradient, segment.j1.T @ gradient

@@ -43,30 +43,31 @@ def energy_collocation(
     weights = [[w[k] * l(t[k]) / b_i for k in range(points)] for l, b_i in zip(lagrange(c), b)]
     structure = AlmostPoisson(system, system.admissible_basis)
 
-    def way(z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The rates K (size, stages), and the whole change of zeta."""
+    def stage_rates(z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """The rates K (size, stages), and the change of zeta."""
         rates = ca.reshape(z, size, stages)
         return rates, h * rates @ ca.DM(b)
 
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> ca.SX:
-        rates, whole = way(z, h)
-        centre, _ = middle_and_end(space, q, whole[:n])
+        rates, change = stage_rates(z, h)
+        centre, _ = middle_and_end(space, q, change[:n])
         at = structure.local(Chart(space, centre))
-        zeta0 = ca.vertcat(-whole[:n] / 2, rho)
-        slopes = ca.horzcat(*(at.gradient(zeta0 + h * rates @ ca.DM(row)) for row in quadrature))
+        zeta0 = ca.vertcat(-change[:n] / 2, rho)
+        nodes = (zeta0 + h * rates @ ca.DM(row) for row in quadrature)
+        h_gradients = ca.horzcat(*(at.gradient(zeta) for zeta in nodes))
         rows = []
         for i in range(stages):
             place = zeta0 + h * rates @ ca.DM(inner[i])
-            rows.append(rates[:, i] - at.rate(place, slopes @ ca.DM(weights[i]), u))
+            rows.append(rates[:, i] - at.rate(place, h_gradients @ ca.DM(weights[i]), u))
         return ca.vertcat(*rows)
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
-        whole = way(z, h)[1]
-        return middle_and_end(space, q, whole[:n])[1], rho + whole[n:]
+        change = stage_rates(z, h)[1]
+        return middle_and_end(space, q, change[:n])[1], rho + change[n:]
 
     name = f"energy_collocation_{2 * stages}" + (f"_{points}" if points != 6 else "")
     return DiscreteSystem(system, h, Method(name, stages * size, residual, readout))

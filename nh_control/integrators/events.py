@@ -80,44 +80,46 @@ def _expression(k: int, event: Event, t: ca.SX, x: ca.SX) -> ca.SX:
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedEvent:
     """Event number `k` at the time t."""
 
     t: float
     k: int
 
 
-def located(
-    way: DenseOutput,
+def locate_events(
+    interpolant: DenseOutput,
     values: np.ndarray,
     events: Sequence[Event],
     evaluate: Callable[[int, float, np.ndarray], float],
-) -> list[Found]:
+) -> list[LocatedEvent]:
     """Events on some steps in their order, from their values (steps + 1, n) at the nodes;
     `evaluate(k, t, x)` is the value of event k.
     """
     from scipy.optimize import brentq  # takes long to import
 
-    found = []
+    located = []
     directions = np.array([e.direction for e in events])
     steps, numbers = np.nonzero(crossings(values[:-1], values[1:], directions))
     for i, k in zip(steps.tolist(), numbers.tolist()):
-        a, b = float(way.times[i]), float(way.times[i + 1])
+        a, b = float(interpolant.times[i]), float(interpolant.times[i + 1])
         ends = {a: float(values[i, k]), b: float(values[i + 1, k])}
 
         def g(t: float, k: int = k, ends: dict[float, float] = ends) -> float:
-            return ends[t] if t in ends else evaluate(k, t, way(t))
+            return ends[t] if t in ends else evaluate(k, t, interpolant(t))
 
-        found.append(Found(float(brentq(g, a, b, xtol=ACCURACY, rtol=ACCURACY)), k))
-    return sorted(found, key=lambda one: one.t, reverse=bool(way.times[-1] < way.times[0]))
+        located.append(LocatedEvent(float(brentq(g, a, b, xtol=ACCURACY, rtol=ACCURACY)), k))
+    return sorted(
+        located, key=lambda one: one.t, reverse=bool(interpolant.times[-1] < interpolant.times[0])
+    )
 
 
 def until_terminal(
-    found: Sequence[Found], events: Sequence[Event], counts: np.ndarray
-) -> tuple[list[Found], bool]:
+    located: Sequence[LocatedEvent], events: Sequence[Event], counts: np.ndarray
+) -> tuple[list[LocatedEvent], bool]:
     """The events up to the first that stops the run, and whether one does; `counts` (n) go on."""
-    for i, one in enumerate(found):
+    for i, one in enumerate(located):
         counts[one.k] += 1
         if counts[one.k] >= events[one.k].limit:
-            return list(found[: i + 1]), True
-    return list(found), False
+            return list(located[: i + 1]), True
+    return list(located), False

@@ -119,7 +119,7 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
         local, q0 = space.about(q, h * w)
         before = after = ca.SX(space.n, 1)
         for a, b in quadrature:
-            p, force = local.slopes(gradients, q0 + a * h * w, w, u)
+            p, force = local.derivatives(gradients, q0 + a * h * w, w, u)
             before += b * (p - (1 - a) * h * force)
             after += b * (p + a * h * force)
         return local, q0, before, after
@@ -144,7 +144,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     rest = ca.SX.zeros(space.n)
 
     def force(q: ca.SX, u: ca.SX) -> ca.SX:
-        return space.slopes(space.system.gradients, q, rest, u)[1]
+        return space.derivatives(space.system.gradients, q, rest, u)[1]
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
@@ -169,7 +169,7 @@ def _starts(space: Coordinates) -> dict[str, _Start]:
 
     def paper(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         local, q0 = space.about(q, rest)
-        force = local.slopes(gradients, q0, local.node(q, q0, rho)[0], u)[1]
+        force = local.derivatives(gradients, q0, local.node(q, q0, rho)[0], u)[1]
         return local.split(q0, local.momentum_at_rest(q0) - h / 2 * force)[1]
 
     return {"consistent": consistent, "zero": zero, "paper": paper}

@@ -138,32 +138,32 @@ def _munthe_kaas(
     if not dense:
         return Trial(action.settle(x1), f1, errors, type(x)(0, 1))
     if pair.curve is not None:
-        columns = ca.horzcat(*stages.slopes) @ ca.sparsify(ca.DM(pair.curve))
+        columns = ca.horzcat(*stages.derivatives) @ ca.sparsify(ca.DM(pair.curve))
     else:
         columns = _hermite(h * f, u, action.dtau_inverse(u, h * f1))
     return Trial(action.settle(x1), f1, errors, ca.vec(columns))
 
 
 def _hermite(start: Graph, u: Graph, end: Graph) -> Graph:
-    """Coefficients (dim, 3) of the cubic from 0 to u with these slopes."""
+    """Coefficients (dim, 3) of the cubic from 0 to u with these derivatives."""
     return ca.horzcat(u, start - u, 2 * u - start - end)
 
 
 def _hermite_after(stages: CommutatorFreeStages, table: CommutatorFree, end: Graph) -> Graph:
     """Elements v_1 ... v_{r-1} and Hermite's cubic v(theta) of the curve
-    `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x` through both ends with the slopes of
-    the field there (at the end, for coordinates that are not "exp", up to order 3).
+    `tau(v(theta)) tau(theta v_{r-1}) ... tau(theta v_1) . x` through both ends with the
+    derivatives of the field there (at the end, for coordinates that are not "exp", up to order 3).
 
-    With w the slope of all but v at the end, `dtau_v(v') + Ad_{tau(v)} w = h f1`, and
+    With w the derivative of all but v at the end, `dtau_v(v') + Ad_{tau(v)} w = h f1`, and
     `dtau^{-1}_v Ad_{tau(v)} = dtau^{-1}_{-v}`.
     """
     action = stages.action
     *before, v = stages.exponents(table.end)
-    start, w = stages.slopes[0], 0 * v
+    start, w = stages.derivatives[0], 0 * v
     for element in before:
         start, w = start - element, element + _carried(action, element, w)
-    slope = action.dtau_inverse(v, end) - action.dtau_inverse(-v, w)
-    return ca.vertcat(*before, ca.vec(_hermite(start, v, slope)))
+    derivative = action.dtau_inverse(v, end) - action.dtau_inverse(-v, w)
+    return ca.vertcat(*before, ca.vec(_hermite(start, v, derivative)))
 
 
 def _carried(action: HomogeneousSpace, v: Graph, w: Graph) -> Graph:
@@ -194,7 +194,7 @@ def _dormand_prince_853() -> Pair:
 
 def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Coefficients (s, degree) for weights b and rows `more` (degree - 3, s): Hermite's cubic with
-    the slopes k_0 and that of the last stage of b, which is the end, and what is added to it.
+    the derivatives k_0 and that of the last stage of b, which is the end, and what is added to it.
     """
     total, start, end = np.zeros((3, more.shape[1]))
     total[: len(b)], start[0], end[len(b) - 1] = b, 1, 1

@@ -23,13 +23,13 @@ class MuntheKaasStages:
     action: HomogeneousSpace
     x: Graph
     fields: list[Graph]
-    slopes: list[Graph]
+    derivatives: list[Graph]
 
     def sum(self, weights: Sequence[float], stage: int) -> Graph:
         """u_i of a stage, or of an end for i = s, with its weights."""
-        u = weighted(weights, self.slopes)
+        u = weighted(weights, self.derivatives)
         for c, i, j in self.table.brackets[stage] if self.table.brackets else ():
-            u += c * self.action.bracket(self.slopes[i], self.slopes[j])
+            u += c * self.action.bracket(self.derivatives[i], self.derivatives[j])
         return u
 
     def end(self, weights: Sequence[float]) -> Graph:
@@ -45,33 +45,35 @@ def munthe_kaas_stages(
     for i in range(1, len(table.a)):
         u = stages.sum(table.a[i], i)
         stages.fields.append(field(action.act(u, x)))
-        slope = h * stages.fields[-1]
-        stages.slopes.append(slope if table.brackets else action.dtau_inverse(u, slope))
+        derivative = h * stages.fields[-1]
+        stages.derivatives.append(
+            derivative if table.brackets else action.dtau_inverse(u, derivative)
+        )
     return stages
 
 
 @dataclass(frozen=True)
 class CommutatorFreeStages:
-    """`x_i = tau(h sum_k w_k f_k) ... . x_base,  f_i = f(x_i)` [celledoni2021 2.2], and the slopes
-    h f_i.
+    """`x_i = tau(h sum_k w_k f_k) ... . x_base,  f_i = f(x_i)` [celledoni2021 2.2], and the
+    derivatives h f_i.
     """
 
     table: CommutatorFree
     action: HomogeneousSpace
     points: list[Graph]
-    slopes: list[Graph]
+    derivatives: list[Graph]
 
-    def moved(self, way: Exponentials) -> Graph:
-        """End of a way."""
-        point = self.points[way.base]
-        for row in way.rows:
-            point = self.action.act(weighted(row, self.slopes), point)
+    def moved(self, path: Exponentials) -> Graph:
+        """End of a path."""
+        point = self.points[path.base]
+        for row in path.rows:
+            point = self.action.act(weighted(row, self.derivatives), point)
         return point
 
-    def exponents(self, way: Exponentials) -> list[Graph]:
-        """Algebra elements of a way from the start of the step on."""
-        before = self.exponents(self.table.stages[way.base - 1]) if way.base else []
-        return [*before, *(weighted(row, self.slopes) for row in way.rows)]
+    def exponents(self, path: Exponentials) -> list[Graph]:
+        """Algebra elements of a path from the start of the step on."""
+        before = self.exponents(self.table.stages[path.base - 1]) if path.base else []
+        return [*before, *(weighted(row, self.derivatives) for row in path.rows)]
 
 
 def commutator_free_stages(
@@ -79,7 +81,7 @@ def commutator_free_stages(
 ) -> CommutatorFreeStages:
     """Stages of a step h from x (nx), where the field is f (dim)."""
     stages = CommutatorFreeStages(table, action, [x], [h * f])
-    for way in table.stages:
-        stages.points.append(stages.moved(way))
-        stages.slopes.append(h * field(stages.points[-1]))
+    for path in table.stages:
+        stages.points.append(stages.moved(path))
+        stages.derivatives.append(h * field(stages.points[-1]))
     return stages

@@ -18,8 +18,8 @@ class MuntheKaas:
     """An explicit Runge-Kutta method (a, b) of order `order` on `u' = dtau^{-1}_u(f(tau(u) . x))`
     [celledoni2021 (6)], with weights b_hat of order `embedded_order` for a second solution.
 
-    With `brackets` the slopes are `k_i = h f_i` alone, and stage i (the end for i = s) has
-    `u_i = sum_j a_ij k_j + sum c [k_j, k_l]` over the (c, j, l) of brackets[i].
+    With `brackets` the stage derivatives are `k_i = h f_i` alone, and stage i (the end for i = s)
+    has `u_i = sum_j a_ij k_j + sum c [k_j, k_l]` over the (c, j, l) of brackets[i].
     """
 
     name: str

@@ -41,12 +41,12 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
         v = parts(z[:n_v], s)
-        way = h * weighted(b, v)
-        local, q0 = space.about(q, way)
+        displacement = h * weighted(b, v)
+        local, q0 = space.about(q, displacement)
         p0 = local.node(q, q0, rho, z[n_k:] if m else None)[1]
         at = stages(local, a, gradients, q0, p0, u, v, z[n_v:n_k], h)
-        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + way, z[n_k:])
-        return local, at, q0 + way, p1
+        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_k:])
+        return local, at, q0 + displacement, p1
 
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients

@@ -66,11 +66,11 @@ def rdp(
     def momenta(q: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> tuple[ca.SX, ca.SX]:
         d = displacement(q, z, h)
         middle, v = space.retract(q, alpha * d), d / h
-        slope_r, p = gradients(middle, v)
+        gradient_r, p = gradients(middle, v)
         before, after = TANGENTS[tangent](group, d[s:])
         return (
-            ca.vertcat(p[:s] - (1 - alpha) * h * slope_r[:s], before.T @ p[s:]),
-            ca.vertcat(p[:s] + alpha * h * slope_r[:s], after.T @ p[s:]),
+            ca.vertcat(p[:s] - (1 - alpha) * h * gradient_r[:s], before.T @ p[s:]),
+            ca.vertcat(p[:s] + alpha * h * gradient_r[:s], after.T @ p[s:]),
         )
 
     def half_kick(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:

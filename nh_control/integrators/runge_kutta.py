@@ -40,11 +40,11 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
-        slopes: list[tuple[ca.SX, ca.SX]] = []
+        derivatives: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
-            at = _moved(q, rho, h, a[i], slopes)
-            slopes.append(space.rates(system.gradients, *at, u))
-        return _moved(q, rho, h, b, slopes)
+            at = _moved(q, rho, h, a[i], derivatives)
+            derivatives.append(space.rates(system.gradients, *at, u))
+        return _moved(q, rho, h, b, derivatives)
 
     return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout))
 
@@ -83,11 +83,11 @@ def _moved(
     rho: ca.SX,
     h: ca.SX,
     weights: Sequence[float],
-    slopes: Sequence[tuple[ca.SX, ca.SX]],
+    derivatives: Sequence[tuple[ca.SX, ca.SX]],
 ) -> tuple[ca.SX, ca.SX]:
-    if not slopes:
+    if not derivatives:
         return q, rho
-    by_q, by_rho = zip(*slopes)
+    by_q, by_rho = zip(*derivatives)
     return q + h * weighted(weights, by_q), rho + h * weighted(weights, by_rho)
 
 

@@ -38,8 +38,8 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
         after, before = z[:n], space.node(q, q, rho)[0] if known else z[n:n_v]
         local, q0 = space.about(q, h / 2 * (before + after))
         middle = q0 + h / 2 * before
-        p0, force0 = local.slopes(gradients, middle, before, u)
-        p1, force1 = local.slopes(gradients, middle, after, u)
+        p0, force0 = local.derivatives(gradients, middle, before, u)
+        p1, force1 = local.derivatives(gradients, middle, after, u)
         kick = h / 2 * (force0 + force1) + local.reaction(middle, z[n_v:])
         lifted = ca.SX(0, 1) if known else p0 - local.node(q, q0, rho)[1]
         return local, middle + h / 2 * after, p1, p1 - p0 - kick, lifted

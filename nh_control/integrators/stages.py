@@ -85,9 +85,9 @@ def stages(
     """
     s, m, v = len(a), space.m, list(velocities)
     at = [q + h * weighted(row, v) for row in a]
-    slopes = [space.slopes(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
+    derivatives = [space.derivatives(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
     reactions = [space.reaction(at[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
-    return Stages(at, v, [p for p, _ in slopes], [f for _, f in slopes], reactions, p0)
+    return Stages(at, v, [p for p, _ in derivatives], [f for _, f in derivatives], reactions, p0)
 
 
 def parts(stacked: ca.SX, s: int) -> list[ca.SX]:

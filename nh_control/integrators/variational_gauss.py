@@ -40,14 +40,14 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     space, n, action = system.space, system.space.nv, _Action(system, stages)
 
     def residual(q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
-        start, _, inner = action.end_slopes(q, u, z, h, gradients)
+        start, _, inner = action.end_derivatives(q, u, z, h, gradients)
         return ca.vertcat(p + start, inner / h)
 
     def readout(
         q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
         _, q1 = middle_and_end(space, q, h * z[:n])
-        return q1, action.end_slopes(q, u, z, h, gradients)[1]
+        return q1, action.end_derivatives(q, u, z, h, gradients)[1]
 
     name = f"variational_gauss_{2 * stages}"
     return DiscreteSystem(system, h, Method(name, n * stages, residual, readout))
@@ -62,7 +62,7 @@ class _Action:
         self._system, self._space, self._bumps = system, system.space, stages - 1
         self._nodes = [_Node.of(float(t), float(b), stages) for t, b in zip(*gauss(stages))]
 
-    def end_slopes(
+    def end_derivatives(
         self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
         """D1 Ld + F- and D2 Ld + F+: from `w = local(c, q1)` and `-w = local(c, q0)`, which say
@@ -70,37 +70,37 @@ class _Action:
         """
         w = h * z[: self._space.nv] / 2
         ahead, behind = (self._space.local_jacobians(q, d) for d in (w, -w))
-        by_w, by_turn, by_a = self._slopes(q, u, z, h, gradients)
-        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_turn)
+        by_w, by_rotation, by_a = self._derivatives(q, u, z, h, gradients)
+        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_rotation)
         return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
 
-    def _slopes(
+    def _derivatives(
         self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Derivatives by w, by a turn of c, and by all a."""
+        """Derivatives by w, by a rotation of c, and by all a."""
         n = self._space.nv
         w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, self._bumps)
         chart = Chart(self._space, middle_and_end(self._space, q, 2 * w)[0])
-        by_w, by_turn, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, self._bumps)
+        by_w, by_rotation, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, self._bumps)
         for t, weight, bump, bump_rate in self._nodes:
             d, rate = (2 * t - 1) * w + a @ bump, (2 * w + a @ bump_rate) / h
-            by_d, by_rate, turn = self._node_slopes(chart, d, rate, u, gradients)
+            by_d, by_rate, rotation = self._node_derivatives(chart, d, rate, u, gradients)
             by_w += h * weight * ((2 * t - 1) * by_d + 2 / h * by_rate)
             by_a += h * weight * (by_d @ bump.T + by_rate / h @ bump_rate.T)
-            by_turn += h * weight * turn
-        return by_w, by_turn, ca.vec(by_a)
+            by_rotation += h * weight * rotation
+        return by_w, by_rotation, ca.vec(by_a)
 
-    def _node_slopes(
+    def _node_derivatives(
         self, chart: Chart, d: ca.SX, rate: ca.SX, u: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Derivatives of L at one point of the curve, by d, d' and a turn of c."""
+        """Derivatives of L at one point of the curve, by d, d' and a rotation of c."""
         system, space = self._system, self._space
         q, v = chart.position(d), chart.velocity(d, rate)
-        slope, p = gradients(q, v)
-        force = tangents(space, q, lambda q: q).T @ slope + system.generalized_force(q, v, u)
+        gradient_q, p = gradients(q, v)
+        force = tangents(space, q, lambda q: q).T @ gradient_q + system.generalized_force(q, v, u)
         pull, d_ = chart.covector(d, force), ca.SX.sym("d", space.nv)
-        bend = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
-        by_d = pull + ca.substitute(bend, d_, d)
+        second_derivative = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
+        by_d = pull + ca.substitute(second_derivative, d_, d)
         before, _ = space.local_jacobians(chart.centre, d)
         return by_d, chart.covector(d, p), -before.T @ pull
 

@@ -21,7 +21,7 @@ class AlmostPoisson:
     along trivialized variations, so that everything holds on Lie groups with velocities in the
     body frame, whose bracket is in P. The Lagrangian may have terms linear in v.
 
-    Written for `System.lagrangian_at` and its mass matrix, not for the slopes of the Lagrangian
+    Written for `System.lagrangian_at` and its mass matrix, not for the Lagrangian's gradient
     alone. With a `spacing` dX is a central difference along every variation
     [celledoni2016 Remark 3.5].
     """
@@ -48,7 +48,7 @@ class AlmostPoisson:
 
     def gradient(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(dH/dq, dH/drho), (nv) and (n_rho)."""
-        both, n = self._at(q, rho, "slope", "y"), self.system.space.nv
+        both, n = self._at(q, rho, "gradient_q", "y"), self.system.space.nv
         return both[:n], both[n:]
 
     def bracket(self, q: ca.SX, rho: ca.SX) -> ca.SX:
@@ -68,15 +68,15 @@ class AlmostPoisson:
         y = self._velocity(q, x, mass, rho - x.T @ p0)
         velocity = x @ y
         p = mass @ velocity + p0
-        w = self._basis_slopes(q, p)
-        slope = tangents(space, q, lambda q: system.lagrangian_at(q, v)).T
-        turned = x.T @ w
+        w = self._basis_derivatives(q, p)
+        gradient_q = tangents(space, q, lambda q: system.lagrangian_at(q, v)).T
+        momentum_change = x.T @ w
         expressions = {
             "y": y,
             "momentum": p,
             "energy": ca.dot(rho, y) - ca.substitute(lagrangian, v, velocity),
-            "slope": -ca.substitute(slope, v, velocity) - w @ y,
-            "bracket": turned - turned.T + x.T @ bracket_form(space, p) @ x,
+            "gradient_q": -ca.substitute(gradient_q, v, velocity) - w @ y,
+            "bracket": momentum_change - momentum_change.T + x.T @ bracket_form(space, p) @ x,
         }
         return (q, rho), expressions
 
@@ -95,16 +95,16 @@ class AlmostPoisson:
         p, a = ca.SX(x.shape[0], 1), self.system.constraint_matrix(q)
         p[places] = ca.solve(own.T, rho)
         solved = ca.solve(mass, ca.horzcat(p, a.T))
-        free, held = solved[:, 0], solved[:, 1:]
-        v = free - held @ ca.solve(a @ held, a @ free)
+        unconstrained, reaction = solved[:, 0], solved[:, 1:]
+        v = unconstrained - reaction @ ca.solve(a @ reaction, a @ unconstrained)
         return ca.solve(own, v[places])
 
-    def _basis_slopes(self, q: ca.SX, p: ca.SX) -> ca.SX:
+    def _basis_derivatives(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """W, (nv, n_rho)."""
         space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
         if self._spacing is None:
-            slopes = tangents(space, q, lambda q: self.basis(q).T @ frozen).T
-            return ca.substitute(slopes, frozen, p)
+            derivatives = tangents(space, q, lambda q: self.basis(q).T @ frozen).T
+            return ca.substitute(derivatives, frozen, p)
         rows = []
         for step in ca.horzsplit(self._spacing * ca.SX.eye(space.nv)):
             ahead, behind = (self.basis(space.retract(q, d)) for d in (step, -step))
@@ -133,8 +133,8 @@ class LocalStructure:
 
     def gradient(self, zeta: ca.SX) -> ca.SX:
         """dH/dzeta, (nv + n_rho)."""
-        slope, y = self.structure.gradient(*self._place(zeta))
-        return ca.vertcat(self.chart.covector(zeta[: self._n], slope), y)
+        gradient_q, y = self.structure.gradient(*self._place(zeta))
+        return ca.vertcat(self.chart.covector(zeta[: self._n], gradient_q), y)
 
     def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
         """`Pi(zeta) gradient + (0, X^T f(q, v, u))`, `v = X gradient_rho`, so that

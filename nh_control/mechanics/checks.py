@@ -45,7 +45,7 @@ ON_TIME = (
 class Vouching(Protocol):
     """A model that knows that the expressions of its system are in order."""
 
-    def vouches_for(self, system: System) -> bool:
+    def is_known_regular(self, system: System) -> bool:
         """Whether a system has what this model wrote and no constraints, and its mass matrix is
         regular.
         """
@@ -57,7 +57,7 @@ def check(system: System) -> None:
     system.nominal_configuration  # noqa: B018  (refuses a wrong one)
     _require_prescribed_last(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
-    if isinstance(system.model, Vouching) and system.model.vouches_for(system):
+    if isinstance(system.model, Vouching) and system.model.is_known_regular(system):
         return
     written = {
         what: _expression(system, what) for what in WRITTEN if getattr(system, what) is not None
@@ -172,13 +172,13 @@ def _require_positive(system: System, mass: ca.SX) -> None:
     if positive and scaled_spectrum(reduced)[0][0] > SINGULAR:
         return
     lowest = np.linalg.eigvalsh(reduced)[0] if np.isfinite(reduced).all() else np.nan
-    found = (
+    kind = (
         f"not positive definite, its smallest eigenvalue is {lowest:.3g},"
         if lowest < -SINGULAR * np.abs(reduced).max()
         else "singular or not finite"
     )
     raise ValueError(
-        f"{system.name}: the mass matrix on the admissible velocities is {found} at q = "
+        f"{system.name}: the mass matrix on the admissible velocities is {kind} at q = "
         f"{at.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
         "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
         "give another configuration, `nominal`, where it has one"

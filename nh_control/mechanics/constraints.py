@@ -175,8 +175,8 @@ def _minimum(
         stats = solver.stats()
         settled = np.abs(step).max(initial=0.0) <= SETTLED
         if settled and stats["success"]:
-            hessian, slope = curvature(step, q, solution["lam_g"])
-            descent = _descent(np.asarray(hessian), np.asarray(slope))
+            hessian, jacobian = curvature(step, q, solution["lam_g"])
+            descent = _descent(np.asarray(hessian), np.asarray(jacobian))
             if descent is None:
                 return q
             step = descent
@@ -194,11 +194,11 @@ def _minimum(
     )
 
 
-def _descent(hessian: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
+def _descent(hessian: np.ndarray, jacobian: np.ndarray) -> np.ndarray | None:
     """A small step along the constraints in the direction of most negative curvature; None at a
     minimum.
     """
-    tangent = null_space(slope) if len(slope) else np.eye(len(hessian))
+    tangent = null_space(jacobian) if len(jacobian) else np.eye(len(hessian))
     values, directions = np.linalg.eigh(tangent.T @ hessian @ tangent)
     if not len(values) or values[0] >= -FLAT * np.abs(hessian).max():
         return None

@@ -17,8 +17,8 @@ class ContinuousSystem:
     `l(q, y) = L(q, frame(q) y)` and y (nv) the components of the velocity.
 
     `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity
-    constraints and the slopes of the holonomic ones. With J(e) the derivative of `local(q, .)` at
-    `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in
+    constraints and the Jacobian of the holonomic ones. With J(e) the derivative of `local(q, .)`
+    at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in
     CasADi's virtual machine. Raises ValueError for a system with prescribed coordinates, whose
     accelerations would have to be given. `terms(q, v, u)` is the CasADi function of all that the
     equations are made of.
@@ -37,21 +37,21 @@ class ContinuousSystem:
         moved = space.retract(q, e)
         velocity = space.frame(moved) @ y
         lagrangian = system.lagrangian_at(moved, velocity)
-        momentum, slope = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
+        momentum, gradient_q = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
         jacobian = space.local_jacobians(q, e)[1]
         bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)
         force = (
             space.frame(q).T @ system.generalized_force(q, v, u)
-            + slope
+            + gradient_q
             + ca.gradient(ca.dot(momentum, bracket), n)
             - ca.jtimes(momentum, e, y)
         )
         rolling = system.constraint_matrix(moved) @ space.frame(moved)
-        constraint = ca.vertcat(rolling, system.holonomic_slope(moved))
+        constraint = ca.vertcat(rolling, system.holonomic_jacobian(moved))
         drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic, 1))
         outputs = {
             "mass": ca.jacobian(momentum, y),
-            "slope": slope,
+            "gradient_q": gradient_q,
             "force": force,
             "constraint": constraint,
             "constraint_rate": ca.jtimes(constraint @ y - drift, e, y),
@@ -69,7 +69,7 @@ class ContinuousSystem:
     def potential_force(self, q: ArrayLike) -> np.ndarray:
         """Generalized force `l_q` (nv) at rest: of gravity and springs."""
         return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))[
-            "slope"
+            "gradient_q"
         ][:, 0]
 
     def acceleration(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:

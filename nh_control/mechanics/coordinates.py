@@ -36,7 +36,7 @@ def in_coordinates(system: System) -> System:
             return None
         return lambda q, *p: change(coordinate_frame(factors, q), as_expression(function(q, *p)))
 
-    def turned(force: Callable[..., Returned]) -> Callable[..., Returned]:
+    def of_rates(force: Callable[..., Returned]) -> Callable[..., Returned]:
         return lambda q, rates, *up: (
             coordinate_frame(factors, q) @ as_expression(force(q, body(q, rates), *up))
         )
@@ -47,7 +47,7 @@ def in_coordinates(system: System) -> System:
         name=f"{system.name}_coordinates",
         space=Rn(*names),
         lagrangian=lambda q, rates, *p: system.lagrangian(q, body(q, rates), *p),
-        force=None if system.force is None else turned(system.force),
+        force=None if system.force is None else of_rates(system.force),
         velocity_constraint=along(system.velocity_constraint, lambda e, a: a @ e.T),
         distribution=along(system.distribution, lambda e, x: e @ x),
         symmetry=None,
@@ -60,8 +60,8 @@ def coordinate_frame(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
     for factor in factors:
         if isinstance(factor, SE2):
             c, s = ca.cos(q[at]), ca.sin(q[at])
-            turn = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
-            blocks.append(ca.diagcat(1, turn))
+            rotation = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
+            blocks.append(ca.diagcat(1, rotation))
         else:
             blocks.append(ca.SX.eye(factor.nv))
         at += factor.nq

@@ -43,15 +43,15 @@ class Elimination:
             return system.dependent
         choice = [i for i in self._flat if i < self._free]
         at = system.nominal_configuration
-        there = system.value(self._matrix(system.symbols[0])[:, choice], at)
-        if not np.isfinite(there).all() or np.linalg.matrix_rank(there) < system.m:
+        matrix = system.value(self._matrix(system.symbols[0])[:, choice], at)
+        if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < system.m:
             raise ValueError(
                 f"{system.name}: the {system.m} velocity constraints do not fix {system.m} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
                 f"{at.tolist()}: drop dependent ones, choose others by `dependent`, or give "
                 "another configuration, `nominal`, where they do"
             )
-        _, _, pivots = qr(there, pivoting=True)
+        _, _, pivots = qr(matrix, pivoting=True)
         return tuple(sorted(choice[int(i)] for i in pivots[: system.m]))
 
     @cached_property

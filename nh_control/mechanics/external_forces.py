@@ -110,8 +110,10 @@ def on_body(
         rotation = pose(q, p)[1]
 
         def work(moved: Graph) -> Graph:
-            position, turned = pose(moved, p)
-            return ca.dot(w[:3], position) + ca.dot(w[3:], _turn(turned @ rotation.T))
+            position, moved_rotation = pose(moved, p)
+            return ca.dot(w[:3], position) + ca.dot(
+                w[3:], _rotation_vector(moved_rotation @ rotation.T)
+            )
 
         return _dual(space, q, work)
 
@@ -152,16 +154,16 @@ def on_coordinates(
     They are named as tangent vectors are, and on spheres, where the force is one on the direction
     in space, as the configuration. `units` names what is neither "N" nor "N m", or known better.
     """
-    found, i = [], 0
+    targets, i = [], 0
     for factor in _factors(space):
         names = factor.tangent_names if factor.nv == factor.nw else factor.names
         for j, name in enumerate(names):
             known = "N or N m" if isinstance(factor, Rn) else _unit(factor, j)
             if name not in prescribed:
                 unit = (units or {}).get(name, known)
-                found.append(_on_velocity(name, unit, i + j, space.nw))
+                targets.append(_on_velocity(name, unit, i + j, space.nw))
         i += factor.nw
-    return tuple(found)
+    return tuple(targets)
 
 
 def _on_velocity(name: str, unit: str, i: int, nw: int) -> ForceTarget:
@@ -192,15 +194,15 @@ def _dual(space: Space, q: Graph, work: Callable[[Graph], Graph]) -> Graph:
         part, change = q[i : i + factor.nq], e[j : j + factor.nw]
         moved.append(factor.retract(part, change) if factor.nv == factor.nw else part + change)
         i, j = i + factor.nq, j + factor.nw
-    slope = ca.gradient(work(ca.vertcat(*moved)), e)
-    return ca.substitute(slope, e, ca.SX.zeros(space.nw))
+    gradient = ca.gradient(work(ca.vertcat(*moved)), e)
+    return ca.substitute(gradient, e, ca.SX.zeros(space.nw))
 
 
 def _factors(space: Space) -> tuple[Space, ...]:
     return space.factors if isinstance(space, Product) else (space,)
 
 
-def _turn(rotation: Graph) -> Graph:
+def _rotation_vector(rotation: Graph) -> Graph:
     """Rotation vector (3) of a small rotation, to first order."""
     r = rotation
     return ca.vertcat(r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]) / 2

@@ -1,5 +1,5 @@
-"""The slopes of the Lagrangian as a step's equations use them: symbols while the equations are
-written, functions when they are put together.
+"""The derivatives of the Lagrangian in the equations of a step: symbols while a method writes
+them, functions when they are put together.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from nh_control.numerics.expressions import Graph
 SEEDS = 4
 """Directions that one call of a derivative takes at once."""
 LARGE = 150_000
-"""Instructions of the Lagrangian's slopes, once for every argument, beyond which its Hessian is
+"""Instructions of the Lagrangian's gradient, once for every argument, beyond which its Hessian is
 evaluated direction by direction instead of being written out. The written one is faster (measured
 on planar chains: 47 against 57 us a step of 32 links), but its compilation grows with the square
 of the size."""
 
 
-class SlopesAt:
+class GradientSymbols:
     """`(dL/dq, dL/dv)` at (q, v) for a method that is being written: a symbol for every new point,
     which is noted in `points`.
     """
@@ -53,7 +53,7 @@ class SlopesAt:
         return ca.vertcat(ca.SX(0, 1), *self._symbols)
 
 
-class Slopes:
+class LagrangianDerivatives:
     """First to third derivative of the Lagrangian, summed over the n points that are stacked in a,
     as functions of b = (a, p), p the system's parameters.
 
@@ -70,8 +70,8 @@ class Slopes:
         self._b = ca.vertcat(self._a, system.parameter_symbols)
         points = ((self._a[i : i + nq], self._a[i + nq : i + step]) for i in range(0, n, step))
         self._value = sum((system.lagrangian_at(*at) for at in points), ca.SX(0))
-        slopes = ca.gradient(self._value, self._a)
-        self.first = ca.Function("slopes", [self._b], [slopes], {"cse": True})
+        derivatives = ca.gradient(self._value, self._a)
+        self.first = ca.Function("derivatives", [self._b], [derivatives], {"cse": True})
         self.called = self.first.n_instructions() * n > LARGE
         self.kind: Any = ca.MX if self.called else ca.SX
 
@@ -87,16 +87,16 @@ class Slopes:
             return self._times(of.along_twice, ca.vertcat(b, k), directions)
         return of.third(b, k) @ directions
 
-    def _along(self, directions: Graph) -> _Derivatives:
+    def _along(self, directions: Graph) -> _DirectionalDerivatives:
         return self._by_points if directions.shape[0] == self._a.shape[0] else self._by_all
 
     @cached_property
-    def _by_points(self) -> _Derivatives:
-        return _Derivatives(self._value, self._a, self._b, self._a)
+    def _by_points(self) -> _DirectionalDerivatives:
+        return _DirectionalDerivatives(self._value, self._a, self._b, self._a)
 
     @cached_property
-    def _by_all(self) -> _Derivatives:
-        return _Derivatives(self._value, self._a, self._b, self._b)
+    def _by_all(self) -> _DirectionalDerivatives:
+        return _DirectionalDerivatives(self._value, self._a, self._b, self._b)
 
     @staticmethod
     def _times(product: ca.Function, at: Graph, directions: Graph) -> Graph:
@@ -116,8 +116,8 @@ class Slopes:
         return result
 
 
-class _Derivatives:
-    """Derivatives of a value's slopes by a, at b, along a variable v."""
+class _DirectionalDerivatives:
+    """Derivatives of a value's gradient by a, at b, along a variable v."""
 
     def __init__(self, value: ca.SX, a: ca.SX, b: ca.SX, v: ca.SX):
         self._value, self._a, self._b, self._v = value, a, b, v
@@ -127,28 +127,28 @@ class _Derivatives:
     @cached_property
     def hessian(self) -> ca.Function:
         """L_av."""
-        slopes = ca.hessian(self._value, self._v)[0][: self._a.shape[0], :]
-        return ca.Function("hessian", [self._b], [slopes])
+        derivatives = ca.hessian(self._value, self._v)[0][: self._a.shape[0], :]
+        return ca.Function("hessian", [self._b], [derivatives])
 
     @cached_property
     def third(self) -> ca.Function:
         """L_avv k."""
-        slope = ca.jtimes(self._value, self._a, self._k)
-        return ca.Function("third", [self._b, self._k], [ca.hessian(slope, self._v)[0]])
+        gradient = ca.jtimes(self._value, self._a, self._k)
+        return ca.Function("third", [self._b, self._k], [ca.hessian(gradient, self._v)[0]])
 
     @cached_property
     def along(self) -> ca.Function:
         """L_av seeds."""
-        slopes = ca.jtimes(ca.gradient(self._value, self._a), self._v, self._seeds)
-        return ca.Function("along", [self._b, self._seeds], [slopes], {"cse": True})
+        derivatives = ca.jtimes(ca.gradient(self._value, self._a), self._v, self._seeds)
+        return ca.Function("along", [self._b, self._seeds], [derivatives], {"cse": True})
 
     @cached_property
     def along_twice(self) -> ca.Function:
         """L_avv k seeds."""
-        slope = ca.gradient(ca.jtimes(self._value, self._a, self._k), self._v)
+        gradient = ca.gradient(ca.jtimes(self._value, self._a, self._k), self._v)
         at = ca.vertcat(self._b, self._k)
-        slopes = ca.jtimes(slope, self._v, self._seeds)
-        return ca.Function("along_twice", [at, self._seeds], [slopes], {"cse": True})
+        derivatives = ca.jtimes(gradient, self._v, self._seeds)
+        return ca.Function("along_twice", [at, self._seeds], [derivatives], {"cse": True})
 
 
 def inertia(system: System) -> ca.Function:
@@ -156,15 +156,15 @@ def inertia(system: System) -> ca.Function:
     `M = X^T L_vv X` that is evaluated like the other second derivatives.
     """
     nq, nw, n = system.space.nq, system.space.nw, system.n_rho
-    slopes, p_ = Slopes(system, nq + nw), system.parameter_symbols
+    derivatives, p_ = LagrangianDerivatives(system, nq + nw), system.parameter_symbols
     x_, mass_ = ca.SX.sym("x", system.state_space.nq), ca.SX.sym("mass", n, n)
     q, rest = x_[:nq], ca.SX.zeros(nw)
     basis = system.admissible_basis(q)
     along = ca.vertcat(ca.SX(nq, n), basis)
     directions = ca.Function("directions", [x_, p_], [ca.vertcat(q, rest, p_), basis, along])
     system_of = ca.Function("system_of", [x_, p_, mass_], system.inertia(q, x_[nq:], mass_))
-    x, p = slopes.kind.sym("x", x_.shape[0]), slopes.kind.sym("p", p_.shape[0])
+    x, p = derivatives.kind.sym("x", x_.shape[0]), derivatives.kind.sym("p", p_.shape[0])
     at, basis, along = directions(x, p)
-    mass = basis.T @ slopes.second_times(at, along)[nq:, :]
+    mass = basis.T @ derivatives.second_times(at, along)[nq:, :]
     names = ["mass", "momentum", "basis", "prescribed"]
     return ca.Function("inertia", [x, p], system_of(x, p, ca.densify(mass)), ["x", "p"], names)

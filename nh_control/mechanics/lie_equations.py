@@ -112,20 +112,20 @@ class _Field:
             y = ca.vertcat(own, ca.SX(system.n_holonomic, 1))
         self._x, self._v = x[:, : system.n_rho], x @ y + c
         self._s = self._v[self._kept] if self._kept else y[: system.n_rho]
-        self._slope, self._p = system.gradients(q, self._v)
+        self._gradient_q, self._p = system.gradients(q, self._v)
         self._force = system.generalized_force(q, self._v, u)
         self._q_rate = self._moving(self._v)
         constant = ca.SX.sym("p", system.space.nw)
-        turning = ca.jtimes(self._basis.T @ constant, q, self._q_rate)
-        self._turning = ca.substitute(turning, constant, self._p)
+        basis_rate = ca.jtimes(self._basis.T @ constant, q, self._q_rate)
+        self._basis_rate = ca.substitute(basis_rate, constant, self._p)
 
     def algebra(self) -> ca.SX:
         """f, factor by factor as `state_action` lists them."""
-        slope = self._slope
+        gradient_q = self._gradient_q
         if self._system.n_holonomic:
             h = self._system.holonomic(self._q)
-            slope += ca.jtimes(h, self._q, self._multipliers(), True)
-        rate = self._rate(slope)
+            gradient_q += ca.jtimes(h, self._q, self._multipliers(), True)
+        rate = self._rate(gradient_q)
         if not self._kept:
             return ca.vertcat(self._v, rate)
         pushed, parts = self._basis.T @ self._p, []
@@ -134,22 +134,22 @@ class _Field:
             v, at = self._v[w], [place[i] for i in w if i in place]
             if isinstance(factor, S2):
                 unit = self._q[q]
-                turned = rate[at] - ca.dot(unit, pushed[at]) * v
-                parts += [ca.cross(unit, v), ca.cross(unit, turned)]
+                tangent_rate = rate[at] - ca.dot(unit, pushed[at]) * v
+                parts += [ca.cross(unit, v), ca.cross(unit, tangent_rate)]
             else:
                 parts += [v, rate[at]]
         return ca.vertcat(*parts)
 
-    def _rate(self, slope: ca.SX) -> ca.SX:
-        """rho' for dL/dq = slope; of unit vectors but for its normal part."""
+    def _rate(self, gradient_q: ca.SX) -> ca.SX:
+        """rho' for dL/dq = gradient_q; of unit vectors but for its normal part."""
         pulled = []
         for factor, q, w in self._factors:
-            action, part = _pose(factor), slope[q]
+            action, part = _pose(factor), gradient_q[q]
             if action:
-                turning = action.group.ad_star(self._v[w], self._p[w])
-                part = action.generator(self._q[q]).T @ part + turning
+                coadjoint = action.group.ad_star(self._v[w], self._p[w])
+                part = action.generator(self._q[q]).T @ part + coadjoint
             pulled.append(part)
-        return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._turning
+        return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._basis_rate
 
     def _multipliers(self) -> ca.SX:
         """lam (n_holonomic) for which `Dh v` has no rate, or that of `baumgarte`: with
@@ -157,8 +157,8 @@ class _Field:
         """
         system, q = self._system, self._q
         v, s = ca.SX.sym("v", system.space.nw), ca.SX.sym("s", self._s.shape[0])
-        bent = ca.jtimes(self._basis @ s + self._particular, q, self._q_rate)
-        w = ca.substitute(bent, s, self._s) + self._basis @ self._normal()
+        drift_rate = ca.jtimes(self._basis @ s + self._particular, q, self._q_rate)
+        w = ca.substitute(drift_rate, s, self._s) + self._basis @ self._normal()
         at, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
         momentum, sliding = (
             system.gradients(q, v)[1],
@@ -170,7 +170,7 @@ class _Field:
             alpha, beta = self._baumgarte
             g += 2 * alpha * ca.substitute(sliding, v, self._v) + beta**2 * system.holonomic(q)
         frame = system.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
-        force = frame.T @ (self._rate(self._slope) - self._turning) - self._x.T @ p_rate
+        force = frame.T @ (self._rate(self._gradient_q) - self._basis_rate) - self._x.T @ p_rate
         return -self._solve(ca.vertcat(force, -g))[system.n_rho :]
 
     def _normal(self) -> ca.SX:

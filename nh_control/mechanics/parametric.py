@@ -27,13 +27,13 @@ def values(parameters: Any) -> np.ndarray:
 
 def by_field(parameters: Any, numbers: np.ndarray) -> dict[str, Any]:
     """Values of the dataclass's fields by name, from numbers (n) in the order of `names`."""
-    found, at = {}, 0
+    by_name, start = {}, 0
     for name, value in _fields(parameters):
         size = len(value) if isinstance(value, tuple) else 1
-        part = tuple(numbers[at : at + size].tolist())
-        found[name] = part if isinstance(value, tuple) else part[0]
-        at += size
-    return found
+        part = tuple(numbers[start : start + size].tolist())
+        by_name[name] = part if isinstance(value, tuple) else part[0]
+        start += size
+    return by_name
 
 
 def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
@@ -41,14 +41,14 @@ def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
     symbols = ca.vertcat(ca.SX(0, 1), *(ca.SX.sym(name) for name in names(parameters)))
     if parameters is None:
         return symbols, None
-    twin, at = copy.copy(parameters), 0
+    copied, start = copy.copy(parameters), 0
     for name, value in _fields(parameters):
         size = len(value) if isinstance(value, tuple) else 1
-        part = symbols[at : at + size]
+        part = symbols[start : start + size]
         kept = tuple(part[i] for i in range(size)) if isinstance(value, tuple) else part
-        object.__setattr__(twin, name, kept)
-        at += size
-    return symbols, twin
+        object.__setattr__(copied, name, kept)
+        start += size
+    return symbols, copied
 
 
 def changed(owner: str, parameters: Any, changes: dict[str, Any]) -> Any:

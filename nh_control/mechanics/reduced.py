@@ -60,16 +60,16 @@ class ReducedEquations:
         costs Python half a microsecond; for one thread. Raises ValueError for a wrong shape.
         """
         function = self._functions.direct("rates")
-        state, held = function.inputs
-        if np.shape(u) != held.shape:
+        w_buffer, u_buffer = function.inputs
+        if np.shape(u) != u_buffer.shape:
             raise ValueError(
-                f"{self.system.name}: u must have shape {held.shape}, got {np.shape(u)}"
+                f"{self.system.name}: u must have shape {u_buffer.shape}, got {np.shape(u)}"
             )
-        held[:] = u
+        u_buffer[:] = u
         column = function.outputs[0][:, 0]
 
         def rates(_: float, w: np.ndarray) -> np.ndarray:
-            state[:] = w
+            w_buffer[:] = w
             function.run()
             return column.copy()
 
@@ -84,14 +84,14 @@ def _minimal(
     e = ca.SX.sym("e", n)
     moved, basis = space.retract(q, e), system.admissible_tangents(q)
     y = basis @ s + system.elimination.particular(q, ca.SX(0, 1))
-    there = system.admissible_tangents(moved) @ s
-    there += system.elimination.particular(moved, ca.SX(0, 1))
-    turning = ca.substitute(ca.jtimes(there, e, y), e, ca.SX.zeros(n))
+    moved_velocity = system.admissible_tangents(moved) @ s
+    moved_velocity += system.elimination.particular(moved, ca.SX(0, 1))
+    basis_rate = ca.substitute(ca.jtimes(moved_velocity, e, y), e, ca.SX.zeros(n))
     velocity = space.frame(q) @ y
     t = _sparse(terms(q=q, v=velocity, u=u))
     mass, holonomic = t["mass"], t["constraint"][system.m :, :]
-    force = basis.T @ (t["force"] - mass @ turning)
-    rows, gamma = holonomic @ basis, t["constraint_rate"][system.m :, :] + holonomic @ turning
+    force = basis.T @ (t["force"] - mass @ basis_rate)
+    rows, gamma = holonomic @ basis, t["constraint_rate"][system.m :, :] + holonomic @ basis_rate
     return velocity, _solve(basis.T @ mass @ basis, rows, force, -gamma)
 
 

@@ -67,34 +67,36 @@ def rows(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
 
 
 def require_short(owner: object, space: Space, v: np.ndarray, h: float) -> None:
-    """Raise ValueError for a velocity (nw), or one of a table (N, nw), that turns something by
+    """Raise ValueError for a velocity (nw), or one of a table (N, nw), that rotates something by
     half a turn or more in a step h (s).
     """
-    if told := too_fast(np.max(turns_of_rows(space, np.atleast_2d(v), h), initial=0.0), h):
-        raise ValueError(f"{owner}: {told}")
+    if problem := rotation_problem(
+        np.max(rotation_angles(space, np.atleast_2d(v), h), initial=0.0), h
+    ):
+        raise ValueError(f"{owner}: {problem}")
 
 
-def turns(space: Space) -> bool:
-    """Whether something in the space turns: a rotation, a pose or a direction."""
-    return any(True for _ in _turning(space))
+def has_rotations(space: Space) -> bool:
+    """Whether something in the space rotates: a rotation, a pose or a direction."""
+    return any(True for _ in _rotations(space))
 
 
-def turn(space: Space, v: np.ndarray, h: float) -> float:
-    """The largest angle (rad) by which a velocity (nw) turns a rotation, a pose or a direction in
-    a step h (s), 0 without any.
+def rotation_angle(space: Space, v: np.ndarray, h: float) -> float:
+    """The largest angle (rad) by which a velocity (nw) rotates a body or a direction in a step
+    h (s), 0 without any.
     """
-    return max((h * math.hypot(*v[at : at + 3]) for _, _, at in _turning(space)), default=0.0)
+    return max((h * math.hypot(*v[at : at + 3]) for _, _, at in _rotations(space)), default=0.0)
 
 
-def turns_of_rows(space: Space, table: np.ndarray, h: float) -> np.ndarray:
-    """The angles (N) of `turn` for all velocities of a table (N, nw)."""
-    angles = [h * np.hypot.reduce(table[:, at : at + 3], axis=1) for _, _, at in _turning(space)]
+def rotation_angles(space: Space, table: np.ndarray, h: float) -> np.ndarray:
+    """The angles (N) of `rotation_angle` for all velocities of a table (N, nw)."""
+    angles = [h * np.hypot.reduce(table[:, at : at + 3], axis=1) for _, _, at in _rotations(space)]
     return np.max([np.zeros(len(table)), *angles], axis=0)
 
 
-def too_fast(angle: float, h: float) -> str:
-    """A word about an angle (rad) in a step h (s) of half a turn or more, "" about a smaller
-    one.
+def rotation_problem(angle: float, h: float) -> str:
+    """An error message for an angle (rad) of half a turn or more in a step h (s), "" for a
+    smaller one.
     """
     if angle < np.pi:
         return ""
@@ -108,20 +110,20 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
     """One number for every rotation and direction of q (nq), positive where it is one, to twice
     ROUNDED.
     """
-    lengths = (ca.sumsqr(q[at : at + n]) for at, n, _ in _turning(space))
+    lengths = (ca.sumsqr(q[at : at + n]) for at, n, _ in _rotations(space))
     rows = [(2 * ROUNDED) ** 2 - (length - 1) ** 2 for length in lengths]
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 
 def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
-    """One number for every rotation, pose and direction, positive where a velocity (nw) turns it
+    """One number for every rotation, pose and direction, positive where a velocity (nw) rotates it
     by less than half a turn in a step h (s): `pi^2 - h^2 |omega|^2`.
     """
-    rates = (v[at : at + 3] for _, _, at in _turning(space))
+    rates = (v[at : at + 3] for _, _, at in _rotations(space))
     return ca.vertcat(ca.SX(0, 1), *(math.pi**2 - h**2 * ca.sumsqr(w) for w in rates))
 
 
-def _turning(space: Space) -> Iterator[tuple[int, int, int]]:
+def _rotations(space: Space) -> Iterator[tuple[int, int, int]]:
     """Where the n numbers of unit length of every rotation, pose and direction begin in a
     configuration, n, and where its rates of rotation begin in a velocity.
     """

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Space
-from nh_control.mechanics import declared_numbers, parametric, stored_states
+from nh_control.mechanics import input_bounds, parametric, stored_states
 from nh_control.mechanics.checks import check
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.symmetry import Symmetry
@@ -105,32 +105,32 @@ class System:
 
         Raises ValueError for an unknown name or a value that asks for another structure.
         """
-        twin = self._twin(("input_bounds", "parameter_values", "numeric"))
+        copied = self._copy_without(("input_bounds", "parameter_values", "numeric"))
         new = parametric.changed(self.name, self.parameters, changes)
-        object.__setattr__(twin, "parameters", new)
-        return twin
+        object.__setattr__(copied, "parameters", new)
+        return copied
 
     @cached_property
     def numeric(self) -> System:
         """The same system with its parameters' values in the place of their symbols."""
-        twin = self._twin(("elimination", "state_space"))
-        twin.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
-        twin.__dict__["parameter_values"] = np.zeros(0)
-        return twin
+        copied = self._copy_without(("elimination", "state_space"))
+        copied.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
+        copied.__dict__["parameter_values"] = np.zeros(0)
+        return copied
 
     @cached_property
     def input_bounds(self) -> np.ndarray:
         """Lower and upper bound of every input, (nu + prescribed, 2); infinite ones without
         limits.
         """
-        return declared_numbers.input_bounds(self)
+        return input_bounds.input_bounds(self)
 
     @cached_property
     def nominal_configuration(self) -> np.ndarray:
         """A configuration (nq) of the space at which the system is judged: `nominal`, or else the
         space's origin.
         """
-        return declared_numbers.nominal_configuration(self)
+        return input_bounds.nominal_configuration(self)
 
     @cached_property
     def m(self) -> int:
@@ -223,19 +223,19 @@ class System:
             return self.admissible_basis(q)
         return self.elimination.tangents(q)
 
-    def holonomic_slope(self, q: ca.SX) -> ca.SX:
+    def holonomic_jacobian(self, q: ca.SX) -> ca.SX:
         """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
         the last ones.
         """
         e = ca.SX.sym("e", self.space.nv)
         if not self.n_holonomic:
             return ca.SX(0, self.space.nv)
-        slope = ca.jacobian(self.holonomic(self.space.retract(q, e)), e)
-        return ca.substitute(slope, e, ca.SX.zeros(self.space.nv))
+        jacobian = ca.jacobian(self.holonomic(self.space.retract(q, e)), e)
+        return ca.substitute(jacobian, e, ca.SX.zeros(self.space.nv))
 
     def holonomic_matrix(self, q: ca.SX) -> ca.SX:
         """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""
-        return self.holonomic_slope(q) @ self.admissible_tangents(q)
+        return self.holonomic_jacobian(q) @ self.admissible_tangents(q)
 
     def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
         """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (n_rho), by one reverse
@@ -272,8 +272,8 @@ class System:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
         q_, v_, _ = self.symbols
         at = ca.vertcat(q_, v_)
-        slope = ca.substitute(ca.gradient(self.lagrangian_at(q_, v_), at), at, ca.vertcat(q, v))
-        return slope[: self.space.nq], slope[self.space.nq :]
+        gradient = ca.substitute(ca.gradient(self.lagrangian_at(q_, v_), at), at, ca.vertcat(q, v))
+        return gradient[: self.space.nq], gradient[self.space.nq :]
 
     def momentum(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
@@ -302,10 +302,10 @@ class System:
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
         k = self.n_holonomic
         if k:
-            slope = self.holonomic_slope(q)
-            free = slope @ self.admissible_tangents(q)
+            jacobian = self.holonomic_jacobian(q)
+            free = jacobian @ self.admissible_tangents(q)
             m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
-            b = ca.vertcat(b, -slope @ particular)
+            b = ca.vertcat(b, -jacobian @ particular)
             x = ca.horzcat(x, ca.SX(self.space.nw, k))
         return m, b, x, c
 
@@ -324,13 +324,13 @@ class System:
     def _symbolic_parameters(self) -> tuple[ca.SX, Any]:
         return parametric.symbolic(self.parameters)
 
-    def _twin(self, forgotten: tuple[str, ...]) -> System:
+    def _copy_without(self, forgotten: tuple[str, ...]) -> System:
         """A copy that shares the symbols, without what follows from the parameters' values."""
         self._symbolic_parameters  # noqa: B018  (made before it is shared)
-        twin = copy.copy(self)
+        copied = copy.copy(self)
         for name in forgotten:
-            twin.__dict__.pop(name, None)
-        return twin
+            copied.__dict__.pop(name, None)
+        return copied
 
     @cached_property
     def symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:

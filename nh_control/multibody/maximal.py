@@ -230,7 +230,7 @@ def _check_independent(model: Multibody, q: np.ndarray) -> None:
     """Rows of constraints, one after the other, less what those before say, in the mass metric."""
     system = model.system
     known: list[np.ndarray] = []
-    slope = system.value(system.holonomic_slope(system.symbols[0]), q)
+    slope = system.value(system.holonomic_jacobian(system.symbols[0]), q)
     free = slope[:, : len(slope.T) - len(system.prescribed)]
     root = np.linalg.cholesky(model.mass_matrix(q)[: free.shape[1], : free.shape[1]])
     rows = np.linalg.solve(root, free.T).T

@@ -127,7 +127,7 @@ class Multibody:
         """Masses, centers, inertias, placements, dampers and springs by name."""
         return ModelConstants(self)
 
-    def vouches_for(self, system: System) -> bool:
+    def is_known_regular(self, system: System) -> bool:
         """Whether a system is this model's own, without constraints, and its mass matrix regular
         as every joint moves mass of its own frame.
         """

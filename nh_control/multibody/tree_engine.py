@@ -13,13 +13,12 @@ import numpy as np
 
 from nh_control.discrete.engine import (
     Engine,
-    Shapes,
-    Workspace,
     definitions,
     native_text,
     step_shapes,
 )
 from nh_control.discrete.method import Method
+from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
 from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
@@ -67,8 +66,8 @@ class TreeEngine(Engine):
     Steps equal those of the generated equations to round-off. Second derivatives, over the
     kernel's first ones, are these equations' own, made when they are asked for and evaluated by
     CasADi's virtual machine: they begin at once, and cost little more than compiled ones
-    (test/benchmark/tree_hessians.py). The `wide` engine has the parameters among the variables
-    of its derivatives.
+    (test/benchmark/tree_hessians.py). The `parametric` engine has the parameters among the
+    variables of its derivatives.
     """
 
     _by_parameters = False
@@ -128,13 +127,13 @@ class TreeEngine(Engine):
         return self._n_z
 
     @cached_property
-    def wide(self) -> Engine:
+    def parametric(self) -> Engine:
         """The engine that differentiates by the parameters and h, too; of constraints, wrenches,
         and springs and dampers between points, which move with the placements of frames, the
         generated one.
         """
         if self._m or self._data.pushes or any(self._data.bonds):
-            return self._generated.wide
+            return self._generated.parametric
         return ParametricTreeEngine(*self._of, lambda: self._generated)
 
     @property
@@ -244,7 +243,7 @@ class ParametricTreeEngine(TreeEngine):
 
     @property
     def _second(self) -> Engine:
-        return self._generated.wide
+        return self._generated.parametric
 
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.mechanics.parameters import declarations
-from nh_control.mechanics.states import too_fast, turns
+from nh_control.mechanics.states import has_rotations, rotation_problem
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.fault_effects import FaultEffect
@@ -54,8 +54,8 @@ def summarize(result: Result) -> dict:
         "manifold_residual_max": None
         if result.manifold_residual is None
         else float(result.manifold_residual.max()),
-        "turn_per_step_max_rad": float(e.model.turns(trajectory.states).max())
-        if turns(e.model.system.space)
+        "turn_per_step_max_rad": float(e.model.rotation_angles(trajectory.states).max())
+        if has_rotations(e.model.system.space)
         else None,
         "energy_J": {
             "initial": float(loop.energy[0]),
@@ -173,8 +173,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:
         yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
-    if (turn := s["turn_per_step_max_rad"]) and too_fast(turn, s["step_s"]):
-        yield TURNED, too_fast(turn, s["step_s"])
+    if (turn := s["turn_per_step_max_rad"]) and rotation_problem(turn, s["step_s"]):
+        yield TURNED, rotation_problem(turn, s["step_s"])
     energy = s["energy_J"]
     yield (
         "energy",

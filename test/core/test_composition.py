@@ -152,7 +152,7 @@ def test_a_base_of_order_four_becomes_one_of_order_six():
 def one_by_one(dsys: DiscreteSystem, x, u) -> np.ndarray:
     """The substeps as steps of their own, negative ones with a step that users cannot ask for."""
     for fraction in dsys.method.substeps:
-        part = dsys._twin(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
+        part = dsys._copy_with(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
         x = part.step(x, u)
     return x
 
@@ -319,7 +319,7 @@ def test_substeps_are_tried_from_other_starts_and_the_same_call_says_the_same(
     )
     x, u = random_point(sleigh, np.random.default_rng(17))
     with monkeypatch.context() as once:
-        once.setattr(Engine, "retried", lambda engine, routine, status, work: status)
+        once.setattr(Engine, "solve_by_continuation", lambda engine, routine, status, work: status)
         failed(sleigh, x, u)
     x1 = sleigh.step(x, u)
     np.testing.assert_array_equal(sleigh.step(x, u), x1)
@@ -337,7 +337,7 @@ def test_conditioning_is_the_worst_of_the_substeps():
     x, u = np.array([0.5, 0.2]), np.array([0.1])
     parts, y = [], x
     for fraction in dsys.method.substeps:
-        part = dsys._twin(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
+        part = dsys._copy_with(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
         parts.append(part.conditioning(y, u).jacobian)
         y = part.step(y, u)
     assert dsys.conditioning(x, u).jacobian == max(parts)

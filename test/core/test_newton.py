@@ -311,7 +311,7 @@ def test_a_step_that_fails_from_zero_is_tried_from_the_solution_of_half_of_it(mo
     dsys = METHODS["rdp-cay-exact-0.5"](discrete("sleigh", "rdp-cay-exact-0.5", 0.1).system, 2.5)
     points = hard_points(dsys)
     with monkeypatch.context() as one_start:
-        one_start.setattr(Engine, "retried", once)
+        one_start.setattr(Engine, "solve_by_continuation", once)
         failed = [i for i, (x, u) in enumerate(points) if outcome(dsys, x, u)[0] is not None]
     assert failed
     for x, u in (points[i] for i in failed):
@@ -331,7 +331,7 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
     """
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
     points = hard_points(native)
-    monkeypatch.setattr(Engine, "retried", once)
+    monkeypatch.setattr(Engine, "solve_by_continuation", once)
     expected = [outcome(native, x, u) for x, u in points]
     assert 5 < sum(reason is None for reason, _ in expected) < 40
     with without_compiler():

@@ -13,7 +13,7 @@ from nh_control.numerics import compiled
 def places(dsys):
     """Where this thread's numbers of steps, of derivatives by parameters and of velocities lie."""
     found = set()
-    for arrays in (dsys._arrays, dsys._wide_arrays):
+    for arrays in (dsys._arrays, dsys._parametric_arrays):
         values = vars(arrays.work).values()
         found |= {a.ctypes.data for a in values if isinstance(a, np.ndarray) and a.size}
     return found | {dsys._motion._room.ctypes.data}
@@ -42,7 +42,10 @@ def test_copies_with_other_numbers_have_arrays_of_their_own():
     expected = dsys.step(x, u)
     other = dsys.with_step(0.2)
     assert not np.array_equal(other.step(x, u), expected)
-    assert other._arrays is not dsys._arrays and other._wide_arrays is not dsys._wide_arrays
+    assert (
+        other._arrays is not dsys._arrays
+        and other._parametric_arrays is not dsys._parametric_arrays
+    )
     np.testing.assert_array_equal(dsys.step(x, u), expected)
     assert dsys._motion is not dsys.with_parameters(m=2.0)._motion
 

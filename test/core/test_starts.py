@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cases import METHODS, discrete, random_point
 
-from nh_control.discrete import engine
+from nh_control.discrete import continuation
 from nh_control.discrete.results import StepFailed
 
 
@@ -39,9 +39,9 @@ def test_solutions_of_shorter_and_shorter_steps_are_starts(sleigh, fast, monkeyp
     from those of a quarter and an eighth; none is lost, and none depends on what was tried before.
     """
     expected = {i: sleigh.step(*fast[i]) for i in range(40)}
-    monkeypatch.setattr(engine, "STARTS", ())
+    monkeypatch.setattr(continuation, "FRACTIONS", ())
     from_zero = solved(sleigh, fast)
-    monkeypatch.setattr(engine, "STARTS", (1 / 2,))
+    monkeypatch.setattr(continuation, "FRACTIONS", (1 / 2,))
     from_half = solved(sleigh, fast)
     assert len(from_zero) == 34 and len(from_half) == 37 and from_zero < from_half
     for i in from_half:
@@ -49,7 +49,7 @@ def test_solutions_of_shorter_and_shorter_steps_are_starts(sleigh, fast, monkeyp
 
 
 def test_a_step_from_another_start_is_a_step(sleigh, fast, monkeypatch):
-    monkeypatch.setattr(engine, "STARTS", ())
+    monkeypatch.setattr(continuation, "FRACTIONS", ())
     failed = sorted(set(range(40)) - solved(sleigh, fast))
     monkeypatch.undo()
     for x, u in (fast[i] for i in failed):

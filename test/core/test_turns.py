@@ -13,7 +13,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.mechanics.states import turn
+from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.ros.loop.turn_monitor import TurnMonitor
@@ -50,10 +50,12 @@ def start(wheel, rate):
 
 def test_the_turns_of_states_are_those_of_their_velocities(wheel):
     states = np.array([start(wheel, rate) for rate in (0.0, 5.0, -30.0)])
-    np.testing.assert_allclose(wheel.turns(states), [0.0, 0.5, 3.0], atol=1e-14)
-    np.testing.assert_allclose(wheel.with_step(0.01).turns(states), [0.0, 0.05, 0.3], atol=1e-14)
+    np.testing.assert_allclose(wheel.rotation_angles(states), [0.0, 0.5, 3.0], atol=1e-14)
+    np.testing.assert_allclose(
+        wheel.with_step(0.01).rotation_angles(states), [0.0, 0.05, 0.3], atol=1e-14
+    )
     flat = midpoint(System("cart", Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
-    np.testing.assert_array_equal(flat.turns(flat.state([0.0], [1e6])), [0.0])
+    np.testing.assert_array_equal(flat.rotation_angles(flat.state([0.0], [1e6])), [0.0])
 
 
 def test_every_rotation_and_direction_counts_by_its_own_rates():
@@ -61,12 +63,12 @@ def test_every_rotation_and_direction_counts_by_its_own_rates():
     for at, angle in ((1, 0.2), (3, 0.0), (4, 0.2), (7, 0.2), (10, 0.0)):
         v = np.zeros(space.nw)
         v[at] = 2.0
-        assert turn(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
+        assert rotation_angle(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
 
 
 def test_where_nothing_turns_the_angle_is_zero():
-    assert turn(Rn("x", "y"), np.array([3.0, 4.0]), H) == 0.0
-    assert turn(Product(Rn("z"), SO3("r")), np.array([9.0, 0.0, 3.0, 4.0]), H) == 5.0 * H
+    assert rotation_angle(Rn("x", "y"), np.array([3.0, 4.0]), H) == 0.0
+    assert rotation_angle(Product(Rn("z"), SO3("r")), np.array([9.0, 0.0, 3.0, 4.0]), H) == 5.0 * H
 
 
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])
@@ -74,7 +76,7 @@ def test_a_trajectory_tells_the_first_kept_state_that_spins_too_fast(wheel, capl
     """From 27.5 rad/s by 0.5 rad/s a step: after 8 steps 31.5 rad/s, the first beyond pi / h."""
     with caplog.at_level(logging.WARNING):
         run = wheel.simulate(start(wheel, 27.5), [10.0], steps=20, every=every)
-    assert wheel.turns(run.states)[told // every] == pytest.approx(2.75 + 0.05 * told)
+    assert wheel.rotation_angles(run.states)[told // every] == pytest.approx(2.75 + 0.05 * told)
     (record,) = caplog.records
     assert f"wheel by midpoint, h = 0.1 s: at step {told} " in record.message
     assert f"turns by {2.75 + 0.05 * told:.3g} rad in one step" in record.message
@@ -97,7 +99,10 @@ def test_an_explicit_step_that_blows_up_says_so(method, interpreted):
     with pytest.raises(StepFailed, match="half a turn or more in a step.*reduce h") as caught:
         for _ in range(3):
             x = dsys.step(x)
-    assert caught.value.reason == newton.REASONS[newton.HALF_TURN] and dsys.turns([x])[0] < np.pi
+    assert (
+        caught.value.reason == newton.REASONS[newton.HALF_TURN]
+        and dsys.rotation_angles([x])[0] < np.pi
+    )
     fine = dsys.with_step(H / 100)
     end = fine.simulate(fine.state(UNTURNED, [15.0, 20.0, 16.0]), 100).states[-1]
     assert np.linalg.norm(end[4:]) == pytest.approx(np.hypot(15, np.hypot(40, 48)), rel=0.2)

@@ -17,14 +17,14 @@ struct motion {
 };
 
 /* A step x1 = f(x, u) by n fractions of it, on the arrays of a workspace, x, u and x1 among them;
- * `held` coordinates are prescribed. */
+ * `n_prescribed` coordinates are prescribed. */
 struct stepper {
     int (*substeps)(double *const *arrays, const double *fractions, int n);
     double *const *arrays;
     const double *fractions;
     long long n;
     double *x, *u, *x1;
-    long long nx, nu, nq, held;
+    long long nx, nu, nq, n_prescribed;
 };
 
 /* u = feedforward - K local(target, x) - K_d d within limits, for the steps of a reference and,
@@ -232,7 +232,7 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
                   double *d, double *u)
 {
     const struct law *c = l->law;
-    const long long nu = l->model->nu, held = l->model->held, forces = nu - held;
+    const long long nu = l->model->nu, held = l->model->n_prescribed, forces = nu - held;
     if (k >= c->length && !c->hold) {
         for (long long i = 0; i < nu; ++i) u[i] = i < forces ? 0.0 : x[l->model->nq - nu + i];
         return DONE;
@@ -251,7 +251,7 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
 static int advance(const struct loop *l, long long k, const double *u, const double *w)
 {
     const struct stepper *p = l->plant;
-    const long long held = p->held, forces = p->nu - held, own = forces - l->n_external;
+    const long long held = p->n_prescribed, forces = p->nu - held, own = forces - l->n_external;
     double start[held + 1];
     copy(start, l->x + p->nq - held, held);
     copy(p->x, l->x, p->nx);

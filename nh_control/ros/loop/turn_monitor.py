@@ -17,12 +17,14 @@ class TurnMonitor:
 
     def __init__(self, space: Space, period_s: float):
         self._space, self._period_s = space, period_s
-        self._turns, self._largest = states.turns(space), 0.0
+        self._turns, self._largest = states.has_rotations(space), 0.0
 
     def observe(self, v: np.ndarray) -> None:
         """Take the velocity (nw) after a step."""
         if self._turns:
-            self._largest = max(self._largest, states.turn(self._space, v, self._period_s))
+            self._largest = max(
+                self._largest, states.rotation_angle(self._space, v, self._period_s)
+            )
 
     def report(self) -> tuple[dict[str, float], str]:
         """The largest turn since the last report, and a warning about one of half a turn or more,
@@ -31,4 +33,4 @@ class TurnMonitor:
         if not self._turns:
             return {}, ""
         largest, self._largest = self._largest, 0.0
-        return {"turn_per_step_rad": largest}, states.too_fast(largest, self._period_s)
+        return {"turn_per_step_rad": largest}, states.rotation_problem(largest, self._period_s)

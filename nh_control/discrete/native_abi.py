@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nh_control.discrete.motion import MotionData, address
-
-if TYPE_CHECKING:
-    from nh_control.discrete.engine import Workspace
+from nh_control.discrete.workspace import Workspace
 
 
 class Substeps(NamedTuple):
@@ -35,19 +33,19 @@ class StepperData(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("substeps", "arrays", "fractions")),
         ("n", ctypes.c_longlong),
         *((name, ctypes.c_void_p) for name in ("x", "u", "x1")),
-        *((name, ctypes.c_longlong) for name in ("nx", "nu", "nq", "held")),
+        *((name, ctypes.c_longlong) for name in ("nx", "nu", "nq", "n_prescribed")),
     ]
 
     @classmethod
-    def of(cls, substeps: Substeps, work: Workspace, nq: int, held: int) -> StepperData:
-        """For a system with nq coordinates, the last `held` of which are prescribed."""
+    def of(cls, substeps: Substeps, work: Workspace, nq: int, n_prescribed: int) -> StepperData:
+        """For a system with nq coordinates, the last `n_prescribed` of which are prescribed."""
         data = cls(
             substeps.routine,
             ctypes.addressof(work.list),
             address(substeps.fractions),
             len(substeps.fractions),
             *(address(array) for array in (work.x, work.u, work.x1)),
-            *(len(work.x), len(work.u), nq, held),
+            *(len(work.x), len(work.u), nq, n_prescribed),
         )
         data.kept = substeps, work
         return data

@@ -10,9 +10,10 @@ from typing import Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.engine import Engine, Shapes, Workspace
+from nh_control.discrete.engine import Engine
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import Method
+from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
@@ -47,7 +48,7 @@ class StateEngine(Protocol):
         """Energy (J) of a state with its velocity."""
 
 
-class Derived:
+class CompiledFunctions:
     """Functions that are made when they are needed, for every step and all values of the
     parameters.
     """
@@ -103,8 +104,8 @@ class Derived:
         x, x1, dx = (ca.SX.sym(n, k) for n, k in zip(("x", "x1", "dx"), _sizes(states)))
         u, h = ca.SX.sym("u", s.nu), ca.SX.sym("h")
         q, q1, v = x[: s.space.nq], x1[: s.space.nq], ca.SX.sym("v", s.space.nw)
-        middle, way = self._way(q, q1)
-        residual = s.constraint_matrix(middle) @ way - h * s.drift(middle)
+        middle, displacement = self._mean_motion(q, q1)
+        residual = s.constraint_matrix(middle) @ displacement - h * s.drift(middle)
         outputs = {
             "state": ([q, v, u, h], ca.vertcat(q, self._momentum(q, v, u, h))),
             "energy": ([q, v], s.energy(q, v)),
@@ -124,7 +125,7 @@ class Derived:
             return ca.vertcat(rho, ca.SX(len(method.memory), 1))
         return ca.vertcat(rho, method.start(q, rho, u, h))
 
-    def _way(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
+    def _mean_motion(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Where a step takes its constraints, and the mean velocity there times the step."""
         space = self._step_space
         if space is None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.discrete.composed import ComposedEngine
-from nh_control.discrete.engine import Engine, Workspace
+from nh_control.discrete.engine import Engine
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.discrete.system_states import SystemStates
+from nh_control.discrete.state_map import StateMap
+from nh_control.discrete.workspace import Workspace
 from nh_control.mechanics import states
 from nh_control.numerics import newton
 
 
 def failure(
-    dsys: SystemStates, engine: Engine | ComposedEngine, status: int, work: Workspace
+    dsys: StateMap, engine: Engine | ComposedEngine, status: int, work: Workspace
 ) -> StepFailed | ValueError:
     """Why a step of a discrete system ended with a status: its input is none, or none could be
     found.

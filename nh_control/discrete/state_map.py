@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.compiled_functions import Arrays, CompiledFunctions
 from nh_control.discrete.composed import ComposedEngine
-from nh_control.discrete.derived import Arrays, Derived
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
 from nh_control.discrete.motion import Motion
@@ -20,7 +20,7 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import all_finite
 
 
-class SystemStates:
+class StateMap:
     """What a `DiscreteSystem` knows of its states without a step.
 
     A state x (nx) is (q, rho), configuration and discrete momenta at the same node; small changes
@@ -37,7 +37,7 @@ class SystemStates:
     ):
         self.system, self.method, self.h = system, method, checked_step(method, h)
         self.state_space = method.state_space(system)
-        self._code = Derived(system, method, step_space, alpha)
+        self._code = CompiledFunctions(system, method, step_space, alpha)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
@@ -146,15 +146,15 @@ class SystemStates:
             return self._code.states.velocity(self._arrays.work, x)
         return self._motion.velocity(x)
 
-    def turns(self, x: ArrayLike) -> np.ndarray:
-        """Largest angles (N, rad) by which the velocities of states (N, nx) turn a rotation, a
-        pose or a direction in a step, zeros for a space without any: a step can tell less than
+    def rotation_angles(self, x: ArrayLike) -> np.ndarray:
+        """Largest angles (N, rad) by which the velocities of states (N, nx) rotate a body or
+        a direction in a step, zeros for a space without any: a step can tell less than
         half a turn.
         """
         rows, space = self._rows(x), self.system.space
-        if not states.turns(space):  # their velocities cost something
+        if not states.has_rotations(space):  # their velocities cost something
             return np.zeros(len(rows))
-        return states.turns_of_rows(space, self.velocity(rows), self.h)
+        return states.rotation_angles(space, self.velocity(rows), self.h)
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its

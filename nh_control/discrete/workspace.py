@@ -1,0 +1,44 @@
+"""The arrays in which a step is computed."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+Shapes = dict[str, tuple[int, ...] | np.ndarray]
+"""Shapes of a workspace's arrays, or arrays themselves that all threads read."""
+
+
+class Workspace:
+    """One thread's arrays by name, and `list`, the addresses of all of them in their order."""
+
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    z: np.ndarray
+    x1: np.ndarray
+    warm: np.ndarray
+    sizes: np.ndarray
+    info: np.ndarray
+    r_z: np.ndarray
+    factors: np.ndarray
+    pivots: np.ndarray
+    dz: np.ndarray
+    ab: np.ndarray
+    g_z: np.ndarray
+    lam: np.ndarray
+    nu: np.ndarray
+    mu: np.ndarray
+    full: np.ndarray
+    g: np.ndarray
+    half: np.ndarray
+    hessian: np.ndarray
+    jacobians: np.ndarray
+
+    def __init__(self, shapes: Shapes):
+        for name, shape in shapes.items():
+            self.__dict__[name] = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
+        self.list = (ctypes.c_void_p * len(shapes))(
+            *(getattr(self, name).ctypes.data for name in shapes)
+        )
