@@ -7,8 +7,8 @@ linearizations, LQR, ROS 2 nodes.
 - a mechanism of rigid bodies: Multibody, load_urdf
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
-- control: lqr, LqrTracker, equilibrium, project
-- optimal control: optimize, collocate, quadratic
+- control: lqr, LqrTracker, equilibrium, project_trajectory
+- optimal control: optimize, collocate, quadratic_cost
 - estimation: KalmanFilter
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control import systems as systems
     from nh_control.control import lqr as lqr
     from nh_control.control.collocation import collocate as collocate
-    from nh_control.control.costs import quadratic as quadratic
+    from nh_control.control.costs import quadratic_cost as quadratic_cost
     from nh_control.control.equilibrium import equilibrium as equilibrium
     from nh_control.control.estimation import KalmanFilter as KalmanFilter
     from nh_control.control.optimize import optimize as optimize
-    from nh_control.control.projection import project as project
+    from nh_control.control.projection import project_trajectory as project_trajectory
     from nh_control.control.rollout import rollout as rollout
     from nh_control.control.tracking import LqrTracker as LqrTracker
     from nh_control.discrete.results import StepFailed as StepFailed
@@ -83,8 +83,8 @@ _HOMES = {
     "LqrTracker": "control.tracking",
     "rollout": "control.rollout",
     "equilibrium": "control.equilibrium",
-    "project": "control.projection",
-    "quadratic": "control.costs",
+    "project_trajectory": "control.projection",
+    "quadratic_cost": "control.costs",
     "optimize": "control.optimize",
     "collocate": "control.collocation",
     "KalmanFilter": "control.estimation",

@@ -16,7 +16,7 @@ import yaml
 
 from nh_control import scenarios
 from nh_control.mechanics.parameters import declarations, parameter
-from nh_control.scenarios import finding
+from nh_control.scenarios import discovery
 
 ROOT = Path(__file__).parents[1]
 LAUNCH_FILES = {
@@ -43,8 +43,8 @@ def launch_packages():
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        there = finding.installed()  # looked for once
-        patch.setattr(finding, "installed", lambda: there)
+        there = discovery.installed()  # looked for once
+        patch.setattr(discovery, "installed", lambda: there)
         for name, module in launch_stand_in.modules().items():
             patch.setitem(sys.modules, name, module)
         yield

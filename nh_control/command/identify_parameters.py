@@ -15,7 +15,7 @@ from nh_control.command.replay_run import add_recording, measured, readable, sto
 from nh_control.command.usage import UsageError
 
 if TYPE_CHECKING:
-    from nh_control.control.identification import Identification, Segment
+    from nh_control.control.identification import Identification, MotionSegment
     from nh_control.control.input_history import Inputs
     from nh_control.discrete.system import DiscreteSystem
     from nh_control.runs.measurements import Measurements
@@ -66,7 +66,7 @@ def _identify(args: Namespace) -> int:
 
 def _pieces(
     args: Namespace,
-) -> tuple[DiscreteSystem, Sequence[Segment] | Callable[[float], Sequence[Segment]]]:
+) -> tuple[DiscreteSystem, Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]]]:
     """The model that knows no better, and what was recorded."""
     run = stored_run(args)
     if run is not None:
@@ -77,7 +77,7 @@ def _pieces(
     return model, partial(of_robot, model, states, args.segment)
 
 
-def _of_run(args: Namespace, run: Run) -> list[Segment]:
+def _of_run(args: Namespace, run: Run) -> list[MotionSegment]:
     from nh_control.control.identification import segments
     from nh_control.control.input_history import NANOSECONDS
     from nh_control.runs import recording, stored
@@ -94,7 +94,7 @@ def _of_run(args: Namespace, run: Run) -> list[Segment]:
 
 def of_robot(
     model: DiscreteSystem, states: Measurements, length_s: float, actuation_s: float
-) -> list[Segment]:
+) -> list[MotionSegment]:
     """Pieces from the first command to the last: what happens without is not known. Raises
     ValueError where there are none.
     """

@@ -2,7 +2,7 @@
 
 from nh_control.control import lqr
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
-from nh_control.control.projection import project
+from nh_control.control.projection import project_trajectory
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
 
 __all__ = [
@@ -13,5 +13,5 @@ __all__ = [
     "NoEquilibrium",
     "equilibrium",
     "lqr",
-    "project",
+    "project_trajectory",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control.law import LoopData, native_steps
+from nh_control.control.feedback_law import LoopData, native_steps
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
 from nh_control.discrete.motion import address
 from nh_control.discrete.plant import advance, convert, same_steps, with_external
@@ -24,7 +24,7 @@ CHUNK = 200
 
 
 @dataclass(frozen=True)
-class Record:
+class LoopRecord:
     """What is kept of a loop: at every `every`-th node the model's states (rows + 1, nx) and
     errors (rows + 1, ndx), the inputs (rows, nu) from there on, and which of them were saturated
     in a step until the next one, (rows, nu).
@@ -42,7 +42,7 @@ class Record:
     before: np.ndarray
 
     @classmethod
-    def whole(cls, plant: DiscreteSystem, model: DiscreteSystem, steps: int) -> Record:
+    def empty(cls, plant: DiscreteSystem, model: DiscreteSystem, steps: int) -> LoopRecord:
         """Room for all there is."""
         return cls(
             1,
@@ -55,7 +55,7 @@ class Record:
         )
 
 
-class Loop:
+class ClosedLoopRunner:
     """The closed loop of a plant at its state x0 and a controller, `substeps` of whose steps make
     one of the controller's model, with external forces (N, plant.nu - model.nu); without
     `feedback` under the reference's inputs alone. `k` is the number of steps taken.
@@ -68,7 +68,7 @@ class Loop:
         plant: DiscreteSystem,
         controller: Controller,
         x0: np.ndarray,
-        record: Record,
+        record: LoopRecord,
         external: np.ndarray,
         substeps: int = 1,
         feedback: bool = True,

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.costs import Cost, Limits, bounds
+from nh_control.control.costs import Cost, Limits, limit_bounds
 from nh_control.control.optimize import Iteration, Optimum
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed
@@ -52,7 +52,7 @@ def collocate(
         for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
     )
     w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
-    of_states, of_inputs = np.split(bounds(dsys, limits or {})[0], [dsys.nx])
+    of_states, of_inputs = np.split(limit_bounds(dsys, limits or {})[0], [dsys.nx])
     constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
     solver = ca.nlpsol(
         "dmoc",

@@ -60,7 +60,7 @@ class Cost:
         )
 
 
-def quadratic(
+def quadratic_cost(
     dsys: DiscreteSystem,
     desired: Trajectory,
     Q: ArrayLike,
@@ -101,7 +101,7 @@ Limits: TypeAlias = Mapping[str, tuple[float, float]]
 """Lower and upper bounds of states and inputs by name; infinite where there is none."""
 
 
-def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
+def limit_bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
     """Bounds (nx + nu, 2) of (x, u), infinite where `limits` names none, and the distance (nx +
     nu) between them, 1 where it is infinite.
 
@@ -121,16 +121,16 @@ def bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray
     return both, np.where(np.isfinite(span), span, 1.0)
 
 
-def excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
+def limit_excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
     """By how much a trajectory exceeds the limits at worst, as a fraction of their distance;
     negative inside. The first state is given, and does not count.
     """
-    both, span = bounds(dsys, limits)
+    both, span = limit_bounds(dsys, limits)
     values = np.hstack([trajectory.states[1:], trajectory.inputs])
     return float((np.maximum(both[:, 0] - values, values - both[:, 1]) / span).max())
 
 
-def barrier(
+def barrier_cost(
     dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float, steps: int
 ) -> Cost:
     """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance
@@ -141,7 +141,7 @@ def barrier(
     (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals,
     2006, (6)). The last node limits states only.
     """
-    both, span = bounds(dsys, limits)
+    both, span = limit_bounds(dsys, limits)
 
     def walls(values: ca.SX, w: ca.SX, first: int) -> ca.SX:
         total = ca.SX(0)

@@ -29,21 +29,21 @@ class NoEquilibrium(ValueError):
 
 
 def equilibrium(
-    dsys: DiscreteSystem, x_guess: ArrayLike, u_guess: ArrayLike, hold: Sequence[str] = ()
+    dsys: DiscreteSystem, x_guess: ArrayLike, u_guess: ArrayLike, fixed: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with
     exact derivatives, steps halved until the motion decreases.
 
     Where there are many equilibria each change (dx, du) is the least one that solves
     `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates and inputs named in
-    `hold` keep their guess. Input limits are not considered. Raises NoEquilibrium, StepFailed
+    `fixed` keep their guess. Input limits are not considered. Raises NoEquilibrium, StepFailed
     where no step is possible from the guess, and ValueError for a name that is neither.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
-    unknown = [name for name in hold if name not in names]
+    unknown = [name for name in fixed if name not in names]
     if unknown:
-        raise ValueError(f"{dsys}: cannot hold {unknown}, choose of {list(names)}")
-    free = [i for i, name in enumerate(names) if name not in hold]
+        raise ValueError(f"{dsys}: cannot fix {unknown}, choose of {list(names)}")
+    free = [i for i, name in enumerate(names) if name not in fixed]
     x, u = np.array(x_guess, dtype=float), np.array(u_guess, dtype=float)
     motion = dsys.local(x, dsys.step(x, u))
     for _ in range(MAX_ITERATIONS):
@@ -63,7 +63,7 @@ def equilibrium(
     raise NoEquilibrium(
         f"{dsys}: no equilibrium found near the guess: a step still moves {names[worst]} by "
         f"{motion[worst]:.1e}; "
-        f"hold less{f' than {list(hold)}' if hold else ''}, or start closer",
+        f"fix less{f' than {list(fixed)}' if fixed else ''}, or start closer",
         x,
         u,
         motion,

@@ -13,7 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.paths import ORDER, Path
-from nh_control.control.payload_flatness import flat_reference, least_rotation, payload_parameters
+from nh_control.control.payload_flatness import (
+    flat_reference,
+    payload_parameters,
+    shortest_rotation,
+)
 from nh_control.control.tracking import Command, input_limits
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
@@ -43,7 +47,7 @@ class GeometricGains(Parameters):
     k_O: float = parameter(3.0, "N m s", "body rates")
 
 
-class WantedThrusts(NamedTuple):
+class DesiredThrusts(NamedTuple):
     """Of every quadrotor, a column each, z up: thrust (3, n) in N, and for the attitude along it
     its quaternion (4, n), body rates (3, n) and their derivatives (3, n); and the link direction
     (3, n) of the formation, from the payload to the quadrotor.
@@ -109,7 +113,7 @@ def _control_law(
     y, attitudes, links = split_configuration(q, p.n)
     y_dot, omegas, rates = split_velocity(v, p.n)
     spins = [ca.cross(link, rate) for link, rate in zip(links, rates)]
-    wanted = wanted_thrusts(p, formation, gains, jet, (y, y_dot, links, spins))
+    wanted = desired_thrusts(p, formation, gains, jet, (y, y_dot, links, spins))
     u = quadrotor_inputs(p, gains, wanted, attitudes, omegas)
     return Functions(
         "quadrotor_payload_geometric",
@@ -117,13 +121,13 @@ def _control_law(
     )
 
 
-def wanted_thrusts(
+def desired_thrusts(
     p: QuadrotorPayloadParameters,
     formation: Formation,
     gains: GeometricGains,
     jet: ca.SX,
     motion: tuple[ca.SX, ca.SX, Sequence[ca.SX], Sequence[ca.SX]],
-) -> WantedThrusts:
+) -> DesiredThrusts:
     """The thrust vectors that take the payload along a path with this jet (21), from its motion:
     position y (3), velocity (3), link directions and inertial angular velocities (n of 3 each).
 
@@ -133,13 +137,13 @@ def wanted_thrusts(
     path = [flip(jet[3 * k : 3 * k + 3]) for k in range(ORDER + 1)]
     directions = [-flip(link) for link in links]
     state = ca.vertcat(*path, flip(y), flip(y_dot), *directions, *map(flip, spins))
-    return WantedThrusts(*_force_law(p, formation, gains)(state))
+    return DesiredThrusts(*_force_law(p, formation, gains)(state))
 
 
 def quadrotor_inputs(
     p: QuadrotorPayloadParameters,
     gains: GeometricGains,
-    wanted: WantedThrusts,
+    wanted: DesiredThrusts,
     attitudes: Sequence[ca.SX],
     omegas: Sequence[ca.SX],
 ) -> ca.SX:
@@ -179,7 +183,7 @@ def _moment(
 def _force_law(
     p: QuadrotorPayloadParameters, formation: Formation, gains: GeometricGains
 ) -> ca.Function:
-    """The parts of `WantedThrusts` as functions of a `_Motion`'s s: forces u_i of `_link_force`,
+    """The parts of `DesiredThrusts` as functions of a `_Motion`'s s: forces u_i of `_link_force`,
     for links `q_d,i = Qd r_i`, with Qd of `_desired_frame` for the wanted force on the payload
     `F = m_y (-k_y e_y - k_yd e_y' + y_d'' - g e3)`, and the attitudes along them.
 
@@ -206,7 +210,7 @@ def _force_law(
         links.append(-flip(q_d))
         forces.append(u)
         spin_rates.append(ca.cross(motion.q[i], a - u / p.quadrotor_mass) / l)
-    attitudes = [least_rotation(normalize(flip(u))) for u in forces]
+    attitudes = [shortest_rotation(normalize(flip(u))) for u in forces]
     omegas = [
         2 * quaternion.multiply(quaternion.conjugate(R), rate(R, spin_rates))[1:]
         for R in attitudes

@@ -84,7 +84,7 @@ class Guidance:
                 f"the gentlest: {reason}"
             ) from None
 
-    def along(
+    def through_points(
         self, k: int, times_s: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None = None
     ) -> Trajectory:
         """Reference that leaves the present one at step k and has the payload at `positions` (n,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from nh_control.control.input_history import NANOSECONDS, Inputs, predict, steps_of
+from nh_control.control.input_history import NANOSECONDS, Inputs, predict, split_into_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
@@ -34,12 +34,12 @@ SHIFT = 0.05
 """Part of a step by which inputs are shifted to see what they would do later."""
 
 
-class NotDetermined(ValueError):
+class NotIdentifiable(ValueError):
     """The measurements do not determine a parameter; the message says which, and the remedy."""
 
 
 @dataclass(frozen=True)
-class Segment:
+class MotionSegment:
     """A piece of a motion: configurations q (n, nq) measured in turn, the n - 1 sequences of
     `inputs` that acted between them, and a guess of the velocity (nw) at the first.
     """
@@ -79,7 +79,7 @@ def segments(
     q: np.ndarray,
     inputs: Sequence[Inputs],
     length_s: float = SEGMENT_S,
-) -> list[Segment]:
+) -> list[MotionSegment]:
     """Pieces of about `length_s` of configurations q (n, nq) measured at times (n), with the
     inputs (n - 1) between them. Raises ValueError where none has three.
     """
@@ -93,7 +93,7 @@ def segments(
         first, last = rows[0], rows[-1]
         elapsed_s = (times_ns[first + 1] - times_ns[first]) / NANOSECONDS
         velocity = dsys.system.space.velocity(q[first], q[first + 1]) / elapsed_s
-        found.append(Segment(q[rows], inputs[first:last], velocity))
+        found.append(MotionSegment(q[rows], inputs[first:last], velocity))
     if not found:
         raise ValueError(f"no piece of {length_s:g} s has three measurements; use longer ones")
     return found
@@ -102,7 +102,7 @@ def segments(
 def identify(
     dsys: DiscreteSystem,
     names: Sequence[str],
-    pieces: Sequence[Segment] | Callable[[float], Sequence[Segment]],
+    pieces: Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]],
 ) -> Identification:
     """Parameters p and initial states x_s of all pieces that minimize the sum of
     `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, noise alike in all.
@@ -115,7 +115,7 @@ def identify(
     tell.
 
     Where it is not known when inputs act, `pieces` is a function of their delay in s, which is
-    estimated as well: what a delay of 1 ms does looks like other masses. Raises NotDetermined,
+    estimated as well: what a delay of 1 ms does looks like other masses. Raises NotIdentifiable,
     ValueError for an unknown parameter or too few measurements, and StepFailed where the model
     cannot follow from the parameters that it has.
     """
@@ -172,7 +172,7 @@ class _Fit:
         self,
         dsys: DiscreteSystem,
         names: tuple[str, ...],
-        pieces: Sequence[Segment] | Callable[[float], Sequence[Segment]],
+        pieces: Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]],
     ):
         known = dsys.system.parameter_names
         if not names or (unknown := [name for name in names if name not in known]):
@@ -190,7 +190,7 @@ class _Fit:
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self.n_states = 0
 
-    def _at_delay(self, delay_s: float) -> Sequence[Segment]:
+    def _at_delay(self, delay_s: float) -> Sequence[MotionSegment]:
         return self._pieces(delay_s) if callable(self._pieces) else self._pieces
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -241,20 +241,20 @@ class _Fit:
         return self._last[1], self._last[2]
 
     def require_determined(self, J: np.ndarray) -> None:
-        """Raise NotDetermined for parameters without an effect, or only one together."""
+        """Raise NotIdentifiable for parameters without an effect, or only one together."""
         sizes = np.linalg.norm(J, axis=0)
         least = max(RANK * sizes.max(), NO_EFFECT * np.sqrt(len(J)))
         names = (*self.names, DELAY) if self.is_delayed else self.names
         without = [name for name, size in zip(names, sizes) if size <= least]
         if without:
-            raise NotDetermined(
+            raise NotIdentifiable(
                 f"{self._dsys}: {', '.join(without)} had no effect on this motion; leave out, or "
                 "record a motion in which it has"
             )
         _, values, directions = np.linalg.svd(J / sizes, full_matrices=False)
         if values[-1] <= RANK:
             together = [n for n, part in zip(names, np.abs(directions[-1])) if part > 0.1]
-            raise NotDetermined(
+            raise NotIdentifiable(
                 f"{self._dsys}: this motion determines only a combination of "
                 f"{', '.join(together)}; leave one of them out"
             )
@@ -262,7 +262,7 @@ class _Fit:
 
 def _settled(
     dsys: DiscreteSystem,
-    variants: Sequence[Segment],
+    variants: Sequence[MotionSegment],
     x: np.ndarray,
     names: tuple[str, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -284,7 +284,7 @@ def _settled(
     return x, r, J_p - J_x @ np.linalg.lstsq(J_x, J_p, rcond=None)[0], int(rank)
 
 
-def _residuals(dsys: DiscreteSystem, piece: Segment, x: np.ndarray) -> np.ndarray:
+def _residuals(dsys: DiscreteSystem, piece: MotionSegment, x: np.ndarray) -> np.ndarray:
     """Residuals (n nv) from an initial state x (nx)."""
     rows = []
     for q, inputs in zip(piece.q, [(), *piece.inputs]):
@@ -298,7 +298,7 @@ def _residual(dsys: DiscreteSystem, x: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _shot(
-    dsys: DiscreteSystem, piece: Segment, x: np.ndarray, names: tuple[str, ...]
+    dsys: DiscreteSystem, piece: MotionSegment, x: np.ndarray, names: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Residuals (n nv) from an initial state x (nx), and their derivatives by it (n nv, ndx) and
     by the parameters (n nv, k).
@@ -308,7 +308,7 @@ def _shot(
     rows, by_x, by_p = [], [], []
     for q, inputs in zip(piece.q, [(), *piece.inputs]):
         for u, duration_s in inputs:
-            for step in steps_of(dsys, duration_s):
+            for step in split_into_steps(dsys, duration_s):
                 lin = step.linearize(x, u, names)
                 x, X, S = lin.x1, lin.A @ X, lin.A @ S + lin.P
         rows.append(_residual(dsys, x, q))
@@ -327,7 +327,7 @@ def _require_certain(outcome: Identification) -> None:
             )
             if is_wide
         ]
-        raise NotDetermined(
+        raise NotIdentifiable(
             f"noise hides {', '.join(told)}; leave out, or record a longer or livelier motion"
         )
 

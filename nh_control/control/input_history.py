@@ -54,7 +54,7 @@ class InputHistory:
             yield u, (end_ns - at) / NANOSECONDS
 
 
-def steps_of(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:
+def split_into_steps(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:
     """The system with the steps that make up a duration: whole ones and a shorter last one."""
     whole = int(duration_s / dsys.h + SHORTEST)
     for _ in range(whole):
@@ -66,6 +66,6 @@ def steps_of(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem
 def predict(dsys: DiscreteSystem, x: np.ndarray, inputs: Inputs) -> np.ndarray:
     """State (nx) after the inputs have acted on a state x (nx); raises StepFailed."""
     for u, duration_s in inputs:
-        for step in steps_of(dsys, duration_s):
+        for step in split_into_steps(dsys, duration_s):
             x = step.step(x, u)
     return x

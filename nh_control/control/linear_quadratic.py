@@ -11,7 +11,7 @@ Tangent: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Variations z (N + 1, ndx) of the states and v (N, nu) of the inputs."""
 
 
-def linear_quadratic(
+def solve_linear_quadratic(
     A: np.ndarray,
     B: np.ndarray,
     gradients: np.ndarray,

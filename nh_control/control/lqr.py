@@ -14,7 +14,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.stationary import StationaryGain, decoupling, stationary, transformed
+from nh_control.control.stationary import (
+    StationaryGain,
+    change_coordinates,
+    decoupling_transform,
+    stationary,
+)
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
@@ -126,41 +131,44 @@ def infinite_horizon(
     Q: ArrayLike,
     R: ArrayLike,
     drift: float = 1e-8,
-    without: Sequence[str] = (),
+    excluded: Sequence[str] = (),
 ) -> StationaryGain:
     """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q (ndx, ndx)
     and R (nu, nu).
 
-    The tangent coordinates named in `without`, which nothing influences or nobody wants to hold (a
-    conserved momentum, the angles of wheels), are not steered: they go their own way, and the
-    others are held in the best way that is known of it. Raises NotStabilizable naming the
-    directions out of reach, and ValueError for an unknown name, or if a step moves the others by
-    more than `drift` in local coordinates.
+    The tangent coordinates named in `excluded` are not stabilized: no input influences them (a
+    conserved momentum), or their value does not matter (the angles of wheels). The gain for the
+    other coordinates still uses them as a known signal. Raises NotStabilizable with the directions
+    that no input reaches, and ValueError for an unknown name, or if a step moves the other
+    coordinates by more than `drift`.
     """
     Q, R, _ = checked_weights(dsys, Q, R)
-    kept = kept_coordinates(dsys, without)
+    kept = kept_coordinates(dsys, excluded)
     lin = dsys.linearize(x, u)
     moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)[kept]).max()
     if moved > drift:
         raise ValueError(
             f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
         )
-    names, T = [dsys.state_space.tangent_names[i] for i in kept], decoupling(lin.A, lin.B, kept)
-    A, B = transformed(lin.A, lin.B, T)
+    names, T = (
+        [dsys.state_space.tangent_names[i] for i in kept],
+        decoupling_transform(lin.A, lin.B, kept),
+    )
+    A, B = change_coordinates(lin.A, lin.B, T)
     reach = B[kept] @ B[kept].T
     _require_stabilizable(dsys, A[np.ix_(kept, kept)], reach, names, stationary=True)
     return stationary(lin.A, lin.B, Q, R, kept, T)
 
 
-def kept_coordinates(dsys: DiscreteSystem, without: Sequence[str]) -> list[int]:
-    """Indices of the tangent coordinates of states that are not named in `without`; raises
+def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]:
+    """Indices of the tangent coordinates of states that are not named in `excluded`; raises
     ValueError for an unknown name.
     """
     names = dsys.state_space.tangent_names
-    unknown = [name for name in without if name not in names]
-    if unknown or isinstance(without, str):
-        raise ValueError(f"{dsys}: cannot leave out {without!r}, choose of {list(names)}")
-    return [i for i, name in enumerate(names) if name not in without]
+    unknown = [name for name in excluded if name not in names]
+    if unknown or isinstance(excluded, str):
+        raise ValueError(f"{dsys}: cannot exclude {excluded!r}, choose of {list(names)}")
+    return [i for i, name in enumerate(names) if name not in excluded]
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:
@@ -254,7 +262,7 @@ def _leaving_out(directions: np.ndarray, names: Sequence[str]) -> str:
     for w in directions:
         chosen.append(int(np.argmax(np.where(np.isin(range(len(w)), chosen), 0.0, np.abs(w)))))
     left_out = tuple(names[i] for i in sorted(chosen))
-    return f", or leave coordinates out of the problem, `without={left_out}`"
+    return f", or leave coordinates out of the problem, `excluded={left_out}`"
 
 
 def _combination(w: np.ndarray, names: Sequence[str]) -> str:

@@ -22,12 +22,12 @@ from nh_control.control.costs import (
     Cost,
     Expansion,
     Limits,
-    barrier,
+    barrier_cost,
     compile_cost,
-    excess,
+    limit_excess,
 )
-from nh_control.control.linear_quadratic import Tangent, linear_quadratic
-from nh_control.control.projection import follow
+from nh_control.control.linear_quadratic import Tangent, solve_linear_quadratic
+from nh_control.control.projection import follow_with_gains
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -149,7 +149,7 @@ def optimize(
         max_iterations,
         monitor or (lambda iteration: None),
     )
-    start = follow(dsys, guess, lqr.finite_horizon(dsys, guess, Q, R, gap=np.inf).K)
+    start = follow_with_gains(dsys, guess, lqr.finite_horizon(dsys, guess, Q, R, gap=np.inf).K)
     if not limits:
         return descent.run(compile_cost(dsys, cost), start)
     return _within_limits(descent, cost, start, limits, barrier_weights)
@@ -163,7 +163,9 @@ def _within_limits(
     """
     dsys, relaxed = descent.dsys, RELAXED / weights[0]
     history: tuple[Iteration, ...] = ()
-    compiled = compile_cost(dsys, cost + barrier(dsys, limits, weights[0], RELAXED, len(start)))
+    compiled = compile_cost(
+        dsys, cost + barrier_cost(dsys, limits, weights[0], RELAXED, len(start))
+    )
 
     def outcome(converged: bool, reason: str) -> Optimum:
         return Optimum(
@@ -173,12 +175,12 @@ def _within_limits(
     for weight in weights:
         outside = np.inf
         while outside > 0:
-            wall = barrier(dsys, limits, weight, relaxed * weight, len(start))
+            wall = barrier_cost(dsys, limits, weight, relaxed * weight, len(start))
             result = descent.run(
                 replace(compiled, parameters=(cost + wall).parameters), start, len(history)
             )
             start, history = result.trajectory, history + result.history
-            outside = excess(dsys, limits, start)
+            outside = limit_excess(dsys, limits, start)
             if outside > 0 and relaxed < STEEPEST_RELAXED:
                 return outcome(
                     False,
@@ -271,7 +273,7 @@ class _Descent:
             hessians, end = np.broadcast_to(block_diag(self.Q, self.R), hessians.shape), self.Q
         elif kind == "newton":
             hessians = hessians + self._curvature(trajectory, A, B, K, model)
-        return linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)
+        return solve_linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)
 
     def _curvature(
         self, trajectory: Trajectory, A: np.ndarray, B: np.ndarray, K: np.ndarray, model: Expansion
@@ -315,7 +317,7 @@ class _Descent:
                 ]
             )
             try:
-                trial = follow(
+                trial = follow_with_gains(
                     self.dsys,
                     replace(trajectory, states=states, inputs=trajectory.inputs + length * v),
                     K,

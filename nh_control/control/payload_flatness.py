@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.control.paths import ORDER, Path
-from nh_control.control.projection import project
+from nh_control.control.projection import project_trajectory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
@@ -44,7 +44,7 @@ def norm(a: ca.SX) -> ca.SX:
     return ca.sqrt(ca.sumsqr(a))
 
 
-def least_rotation(b: ca.SX) -> ca.SX:
+def shortest_rotation(b: ca.SX) -> ca.SX:
     """Unit quaternion of the least rotation that takes z to the unit vector b; singular at b =
     -z.
     """
@@ -79,7 +79,7 @@ def _flat_map(n: int) -> Functions:
         link = normalize(link_force)
         link_rate = rate(link)
         thrust = p.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
-        attitude = least_rotation(normalize(thrust))
+        attitude = shortest_rotation(normalize(thrust))
         omega = 2 * quaternion.multiply(quaternion.conjugate(attitude), rate(attitude))[1:]
         torque = inertia * rate(omega) + ca.cross(omega, inertia * omega)
         for column, value in zip(
@@ -175,7 +175,7 @@ def flat_reference(
     desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name)
     nv = dsys.system.space.nv
     Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
-    return project(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
+    return project_trajectory(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))
 
 
 def _require_tight(dsys: DiscreteSystem, times: Vector, path: Path) -> None:

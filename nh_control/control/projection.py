@@ -13,7 +13,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 
-def project(
+def project_trajectory(
     dsys: DiscreteSystem,
     desired: Trajectory,
     Q: ArrayLike,
@@ -28,10 +28,12 @@ def project(
     Saccon, [johnson2014] reference 23). Raises StepFailed with the step where the closed loop
     leaves the neighborhood in which it works.
     """
-    return follow(dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, gap=np.inf).K)
+    return follow_with_gains(
+        dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, gap=np.inf).K
+    )
 
 
-def follow(dsys: DiscreteSystem, desired: Trajectory, K: np.ndarray) -> Trajectory:
+def follow_with_gains(dsys: DiscreteSystem, desired: Trajectory, K: np.ndarray) -> Trajectory:
     """Closed-loop trajectory from the first desired state under the gains K (N, nu, ndx); raises
     StepFailed with the step.
     """

@@ -49,7 +49,7 @@ class ReferenceLeg:
             raise ValueError("this leg has no guidance, which would plan the next one")
         guidance = copy(self.guidance)
         return ReferenceLeg(
-            start, self.tracker.along(goal(guidance, start - self.start)), guidance
+            start, self.tracker.with_reference(goal(guidance, start - self.start)), guidance
         )
 
 
@@ -103,10 +103,10 @@ class ReferenceSequence:
         leg = self.leg(k)
         return leg.tracker.target(k - leg.start)
 
-    def follows(self, k: int) -> bool:
+    def is_following(self, k: int) -> bool:
         """Whether a reference is followed at step k, and has not ended in motion before."""
         leg = self.leg(k)
-        return leg.tracker.follows(k - leg.start)
+        return leg.tracker.is_following(k - leg.start)
 
     def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
         """Command for step k at state x (nx); raises ValueError where it is not finite."""

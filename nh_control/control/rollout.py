@@ -14,7 +14,7 @@ from threading import Event
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.closed_loop import CHUNK, Loop, Record
+from nh_control.control.closed_loop import CHUNK, ClosedLoopRunner, LoopRecord
 from nh_control.control.run_data import ExternalForces, RunSystems, number_of_runs
 from nh_control.control.tracking import Controller, LqrTracker
 from nh_control.discrete.results import StepFailed
@@ -44,7 +44,7 @@ class Rollouts:
     failures: dict[int, Exception] = field(default_factory=dict)
 
     @classmethod
-    def room(cls, dsys: DiscreteSystem, shape: tuple[int, int], every: int, n: int) -> Rollouts:
+    def empty(cls, dsys: DiscreteSystem, shape: tuple[int, int], every: int, n: int) -> Rollouts:
         """NaN for (runs, rows) of `every` steps each, with n errors."""
         runs, rows = shape
         return cls(
@@ -147,7 +147,7 @@ def rollout(
         _require_nothing_for_loops(dsys, disturbances, noise, substeps)
         rows = _rows(dsys, inputs, steps, every)
         runs = number_of_runs(dsys, {**given, "inputs": len(rows) if rows.ndim == 3 else None})
-        out = Rollouts.room(dsys, (runs, rows.shape[-2]), every, 0)
+        out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0)
         one = partial(_open_loop, systems, rows, out)
     dsys.native()  # compiled before there are threads
     starts = np.broadcast_to(starts, (runs, dsys.nx))
@@ -210,7 +210,7 @@ def _room_of_closed_loops(
             f"{plant}: {substeps} substeps must make one step of the controller's model, {model}"
         )
     model.native()
-    return Rollouts.room(model, (runs, steps // every), every, model.ndx)
+    return Rollouts.empty(model, (runs, steps // every), every, model.ndx)
 
 
 def _open_loop(
@@ -257,8 +257,8 @@ def _closed_loop(
         plant = systems(run)
         unwanted = np.empty((0, plant.nx))
         kept = out.states[run], out.errors[run], out.inputs[run], out.saturated[run]
-        record = Record(out.every, *kept, unwanted, unwanted)
-        loop = Loop(plant, controller, x0, record, forces(run), substeps)
+        record = LoopRecord(out.every, *kept, unwanted, unwanted)
+        loop = ClosedLoopRunner(plant, controller, x0, record, forces(run), substeps)
         try:
             loop.run(lambda k: stopped.is_set())
         finally:

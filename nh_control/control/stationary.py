@@ -21,7 +21,7 @@ class StationaryGain:
     poles: np.ndarray
 
 
-def decoupling(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
+def decoupling_transform(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
     """T (n, n) of coordinates `dy = T dx` that are those of dx but for combinations w dx which
     nothing changes, `w A = w, w B = 0`: as many coordinates that are not `kept` (indices) make
     place for them; the identity where they are not enough.
@@ -36,7 +36,9 @@ def decoupling(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
     return T
 
 
-def transformed(A: np.ndarray, B: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def change_coordinates(
+    A: np.ndarray, B: np.ndarray, T: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """`T A T^{-1}` and `T B`."""
     return T @ np.linalg.solve(T.T, A.T).T, T @ B
 
@@ -58,7 +60,7 @@ def stationary(
     """
     others = [i for i in range(len(A)) if i not in kept]
     k, kl, l = np.ix_(kept, kept), np.ix_(kept, others), np.ix_(others, others)
-    A, B = transformed(A, B, T)
+    A, B = change_coordinates(A, B, T)
     Q = np.linalg.solve(T.T, np.linalg.solve(T.T, Q).T)
     K, P = np.zeros((B.shape[1], len(A))), np.zeros(A.shape)
     P_k = solve_discrete_are(A[k], B[kept], Q[k], R)

@@ -17,8 +17,8 @@ from scipy.linalg import block_diag
 from nh_control.control import lqr
 from nh_control.control.damping import damping_or_idle
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
-from nh_control.control.law import Law, times
-from nh_control.control.stationary import decoupling, stationary
+from nh_control.control.feedback_law import FeedbackLaw, matrix_vector_product
+from nh_control.control.stationary import decoupling_transform, stationary
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -101,7 +101,7 @@ class LqrTracker:
     """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
 
     With `hold` the reference must end at rest; its terminal cost is then that of the stationary
-    LQR problem there, in which the coordinates named in `without` are not held (see
+    LQR problem there, in which the coordinates named in `excluded` are not held (see
     `lqr.infinite_horizon`), and past the end its last gain holds the last state. Where the last
     state rests under other inputs than the last ones, as in what `collocate` finds, a step at rest
     is appended. Without `hold`, motion is damped past the end (`damping_input`); `steps` refuses
@@ -124,7 +124,7 @@ class LqrTracker:
         limits: ArrayLike | None = None,
         disturbance_gain: float = 0.0,
         hold: bool = False,
-        without: Sequence[str] = (),
+        excluded: Sequence[str] = (),
     ):
         if not dsys.nu:
             raise ValueError(
@@ -134,21 +134,21 @@ class LqrTracker:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("hold determines the terminal cost: leave out Qf")
-        kept = lqr.kept_coordinates(dsys, without)
+        kept = lqr.kept_coordinates(dsys, excluded)
         if hold:
             reference = _with_rest(dsys, reference, kept)
         self.dsys, self.reference, self.hold = dsys, reference, hold
         self.disturbance_gain = disturbance_gain
         self.limits = input_limits(dsys, limits)
         self._bounds = tuple(self.limits.T)
-        self._weights, self._without = (Q, R, Qf), tuple(without)
+        self._weights, self._excluded = (Q, R, Qf), tuple(excluded)
         constrained = dsys.system.n_holonomic > 0
         self._impulses = (
             [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         )
         end = (
             lqr.infinite_horizon(
-                dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE, without
+                dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE, excluded
             )
             if hold
             else None
@@ -162,9 +162,9 @@ class LqrTracker:
             )
 
     @cached_property
-    def law(self) -> Law:
+    def law(self) -> FeedbackLaw:
         """The same feedback as arrays."""
-        return Law(
+        return FeedbackLaw(
             self.reference.states,
             self.reference.inputs,
             self.gains.K,
@@ -175,7 +175,7 @@ class LqrTracker:
             self.disturbance_gain,
         )
 
-    def along(self, reference: Trajectory) -> LqrTracker:
+    def with_reference(self, reference: Trajectory) -> LqrTracker:
         """The same tracker along another reference."""
         return LqrTracker(
             self.dsys,
@@ -184,10 +184,10 @@ class LqrTracker:
             self.limits,
             self.disturbance_gain,
             self.hold,
-            self._without,
+            self._excluded,
         )
 
-    def weighted(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
+    def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
         """The same tracker with other diagonal weights of local coordinates and inputs, by their
         indices: rows and columns of Q, R (and Qf) are scaled by the square root of new over old.
         """
@@ -201,11 +201,11 @@ class LqrTracker:
             self.limits,
             self.disturbance_gain,
             self.hold,
-            self._without,
+            self._excluded,
         )
 
     @property
-    def diagonals(self) -> tuple[np.ndarray, np.ndarray]:
+    def diagonal_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """Diagonal weights of the local coordinates (ndx) and the inputs (nu)."""
         return np.diag(self._weights[0]).copy(), np.diag(self._weights[1]).copy()
 
@@ -217,7 +217,7 @@ class LqrTracker:
         """Reference state at step k (the last one past the end)."""
         return self.reference.states[min(k, len(self.reference))]
 
-    def follows(self, k: int) -> bool:
+    def is_following(self, k: int) -> bool:
         """Whether step k is on the reference, or past an end that is held."""
         return self.hold or k < len(self.reference)
 
@@ -230,14 +230,14 @@ class LqrTracker:
         disturbance estimate (None starts it at zero).
         """
         error = self.dsys.local(self.target(k), x := self._comparable(k, x))
-        if not self.follows(k):
+        if not self.is_following(k):
             u, memory = damping_or_idle(self.dsys, x), None
         else:
             k = min(k, len(self.reference) - 1)
-            u = self.reference.inputs[k] - times(self.gains.K[k], error)
+            u = self.reference.inputs[k] - matrix_vector_product(self.gains.K[k], error)
             if self._disturbance_gains is not None:
                 memory = self._estimate(k, x, memory)
-                u = u - times(self._disturbance_gains[k], memory.disturbance)
+                u = u - matrix_vector_product(self._disturbance_gains[k], memory.disturbance)
         clipped = u.clip(*self._bounds)
         if memory is not None:
             memory = self._predict(x, clipped, memory)
@@ -282,7 +282,7 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
     if np.abs(dsys.local(x, dsys.step(x, u))[kept]).max() <= lqr.FEASIBLE:
         return reference
     try:
-        u = equilibrium(dsys, x, u, hold=dsys.state_space.tangent_names)[1]
+        u = equilibrium(dsys, x, u, fixed=dsys.state_space.tangent_names)[1]
     except NoEquilibrium as nearest:
         u = nearest.u
         if np.abs(nearest.motion).max() > lqr.FEASIBLE:
@@ -344,7 +344,7 @@ def _disturbance_gains(
     pad = ((0, d), (0, d))
     Q_d, terminal = np.pad(Q, pad), np.pad(Qf, pad)
     if kept is not None:
-        T = block_diag(decoupling(A[-1], B[-1], kept), np.eye(d))
+        T = block_diag(decoupling_transform(A[-1], B[-1], kept), np.eye(d))
         terminal = stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
     gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
     return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

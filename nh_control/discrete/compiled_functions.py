@@ -129,7 +129,7 @@ class CompiledFunctions:
         """Where a step takes its constraints, and the mean velocity there times the step."""
         space = self._step_space
         if space is None:
-            step = self._system.space.segment(q, self._system.space.local(q, q1))
+            step = self._system.space.step_geometry(q, self._system.space.local(q, q1))
             return step.middle, step.w
         d = space.local(q, q1)
         return space.retract(q, self._alpha * d), d

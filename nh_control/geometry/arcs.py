@@ -9,20 +9,21 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.geometry.groups import LieGroup, Vectors
+from nh_control.geometry.even_functions import arctan_over
+from nh_control.geometry.groups import LieGroup, VectorGroup
 from nh_control.geometry.homogeneous import GroupAction, pose_action, simple_factors
 from nh_control.geometry.rotations import S2, geodesic_tangent, normalize
-from nh_control.geometry.smooth import arctan_over
 from nh_control.geometry.spaces import Space
 
 
 class Arc(ABC):
-    """The step from q0 along `exp(t d)` to its `end` at t = 1, with the place `point` at t = theta
-    and the velocity `w` there, theta 0, 1/2 or 1.
+    """A step from q0 along `exp(t d)`: its `end` at t = 1, its `point` at t = theta, and the
+    velocity `w` at that point, for theta 0, 1/2 or 1.
 
-    A function of (point, w) with the derivatives k by the place and m by the velocity has, as a
-    function of the two ends, minus the derivative `before(k, m)` along trivialized variations of
-    q0 and the derivative `after(p0, k, m)`, p0 = before(k, m), along those of the end.
+    Let F(point, w) be a function with the trivialized gradients k = dF/d(point) and m = dF/dw.
+    As a function of both ends of the step, F has the gradient `-p0`, `p0 = start_momentum(k, m)`,
+    along trivialized variations of q0, and the gradient `p1 = end_momentum(p0, k, m)` along those
+    of the end.
     """
 
     end: ca.SX
@@ -30,42 +31,42 @@ class Arc(ABC):
     w: ca.SX
 
     @abstractmethod
-    def slope(self, by_numbers: ca.SX) -> ca.SX:
+    def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
         """k (nw) of a derivative by the stored numbers of the place (nq)."""
 
     @abstractmethod
-    def before(self, k: ca.SX, m: ca.SX) -> ca.SX:
+    def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
         """The momentum at q0, (nv)."""
 
     @abstractmethod
-    def after(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
+    def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
         """The momentum at the end, (nv)."""
 
 
 class Subgroup(Arc):
     """On a Lie group, all in the body frame, `end = q0 exp(d)`, w = d:
-    `before = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k`,
-    `after = Ad*_{exp(d)} (p0 + Ad*_{exp(-theta d)} k)`.
+    `start_momentum = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k`,
+    `end_momentum = Ad*_{exp(d)} (p0 + Ad*_{exp(-theta d)} k)`.
     """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
         self._action, self._group, self._theta = pose_action(space), group_of(space), theta
-        self.end, self.point = (moved(space, q0, t * d) for t in (1, theta))
+        self.end, self.point = (apply_exp(space, q0, t * d) for t in (1, theta))
         self.w = d
 
-    def slope(self, by_numbers: ca.SX) -> ca.SX:
+    def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
         return self._action.generator(self.point).T @ by_numbers
 
-    def before(self, k: ca.SX, m: ca.SX) -> ca.SX:
+    def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
         back = -self._theta * self.w
-        pulled = transposed(lambda e: self._group.dexp(back, e), k)
+        pulled = apply_transpose(lambda e: self._group.dexp(back, e), k)
         total = m + self._theta * pulled
-        there = transposed(lambda e: self._group.dtau_inverse(self.w, e), total)
-        return there - transported(self._group, back, k)
+        there = apply_transpose(lambda e: self._group.dtau_inverse(self.w, e), total)
+        return there - coadjoint_transport(self._group, back, k)
 
-    def after(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
-        total = p0 + transported(self._group, -self._theta * self.w, k)
-        return transported(self._group, self.w, total)
+    def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
+        total = p0 + coadjoint_transport(self._group, -self._theta * self.w, k)
+        return coadjoint_transport(self._group, self.w, total)
 
 
 class GreatCircle(Arc):
@@ -75,7 +76,7 @@ class GreatCircle(Arc):
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
         turn = ca.cross(q0, space.frame(q0) @ d)
-        self.end, self.point = (moved(space, q0, t * turn) for t in (1, theta))
+        self.end, self.point = (apply_exp(space, q0, t * turn) for t in (1, theta))
         self.w = ca.cross(turn, self.point)
         self._slopes = self._by_ends(q0, theta)
         self._frames = space.frame(q0), space.frame(self.end)
@@ -92,18 +93,20 @@ class GreatCircle(Arc):
         slopes = [ca.jacobian(ca.vertcat(*place), end) for end in (a, b)]
         return ca.substitute(slopes, [a, b], [q0, self.end])
 
-    def slope(self, by_numbers: ca.SX) -> ca.SX:
+    def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
         return by_numbers
 
-    def before(self, k: ca.SX, m: ca.SX) -> ca.SX:
+    def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
         return -(self._slopes[0] @ self._frames[0]).T @ ca.vertcat(k, m)
 
-    def after(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
+    def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
         return (self._slopes[1] @ self._frames[1]).T @ ca.vertcat(k, m)
 
 
 class Arcs(Arc):
-    """On any space, factor by factor. Raises ValueError for a space that `if_unknown` names."""
+    """The arc on a product space, one arc for each factor. Raises ValueError for a space with a
+    factor that `unknown_factor` names.
+    """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
         self._parts: list[tuple[Arc, list[int], list[int], list[int]]] = []
@@ -117,48 +120,48 @@ class Arcs(Arc):
             for name in ("end", "point", "w")
         )
 
-    def slope(self, by_numbers: ca.SX) -> ca.SX:
-        return ca.vertcat(*(arc.slope(by_numbers[q]) for arc, q, *_ in self._parts))
+    def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
+        return ca.vertcat(*(arc.trivialized_gradient(by_numbers[q]) for arc, q, *_ in self._parts))
 
-    def before(self, k: ca.SX, m: ca.SX) -> ca.SX:
-        return ca.vertcat(*(arc.before(k[w], m[w]) for arc, _, _, w in self._parts))
+    def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
+        return ca.vertcat(*(arc.start_momentum(k[w], m[w]) for arc, _, _, w in self._parts))
 
-    def after(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
-        return ca.vertcat(*(arc.after(p0[v], k[w], m[w]) for arc, _, v, w in self._parts))
+    def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
+        return ca.vertcat(*(arc.end_momentum(p0[v], k[w], m[w]) for arc, _, v, w in self._parts))
 
 
-def moved(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
+def apply_exp(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
     """`exp(f) . q` (nq) by the action on a simple space, f as in `pose_action`."""
     action = pose_action(space)
-    return action.settle(action.act(f, q))
+    return action.normalize(action.act(f, q))
 
 
 def group_of(space: Space) -> LieGroup:
     """The group that a simple space is."""
     action = pose_action(space)
-    return action.group if isinstance(action, GroupAction) else Vectors(space.nv)
+    return action.group if isinstance(action, GroupAction) else VectorGroup(space.nv)
 
 
-def transported(group: LieGroup, d: ca.SX, p: ca.SX) -> ca.SX:
+def coadjoint_transport(group: LieGroup, d: ca.SX, p: ca.SX) -> ca.SX:
     """`Ad*_{exp(d)} p` (dim): the body momentum at `g exp(d)` of what is p at g and has the same
     momentum in the frame at rest.
     """
-    return group.coadjoint(group.settle(group.tau(-d)), p)
+    return group.coadjoint(group.normalize(group.tau(-d)), p)
 
 
-def carried(space: Space, d: ca.SX, p: ca.SX) -> ca.SX:
-    """`Ad*_{exp(d)} p` (nv) on a space without spheres, see `transported`."""
+def transport_momentum(space: Space, d: ca.SX, p: ca.SX) -> ca.SX:
+    """`Ad*_{exp(d)} p` (nv) on a space without spheres, see `coadjoint_transport`."""
     parts = [(group_of(factor), [*w]) for factor, _, w in simple_factors(space)]
-    return ca.vertcat(*(transported(group, d[w], p[w]) for group, w in parts))
+    return ca.vertcat(*(coadjoint_transport(group, d[w], p[w]) for group, w in parts))
 
 
-def transposed(linear: Callable[[ca.SX], ca.SX], p: ca.SX) -> ca.SX:
+def apply_transpose(linear: Callable[[ca.SX], ca.SX], p: ca.SX) -> ca.SX:
     """`L^T p` of a linear map L from R^n to R^n."""
     e = ca.SX.sym("e", p.shape[0])
     return ca.jtimes(linear(e), e, p, True)
 
 
-def if_unknown(space: Space) -> str:
+def unknown_factor(space: Space) -> str:
     """Names a factor of the space on which no group is known to act, "" if there is none."""
     for factor, _, _ in simple_factors(space):
         try:

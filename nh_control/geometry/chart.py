@@ -13,18 +13,18 @@ from nh_control.geometry.spaces import Space
 
 
 class Chart:
-    """Coordinates about `centre` (nq) on a space without spheres."""
+    """Coordinates about `center` (nq) on a space without spheres."""
 
-    def __init__(self, space: Space, centre: ca.SX):
-        self.space, self.centre = space, centre
+    def __init__(self, space: Space, center: ca.SX):
+        self.space, self.center = space, center
 
     def position(self, d: ca.SX) -> ca.SX:
         """q(d), (nq)."""
-        return self.space.retract(self.centre, d)
+        return self.space.retract(self.center, d)
 
     def inverse_tangent(self, d: ca.SX) -> ca.SX:
         """T(d), (nv, nv): a motion with velocity v has `d' = T(d) v`; the identity at d = 0."""
-        return self.space.local_jacobians(self.centre, d)[1]
+        return self.space.local_jacobians(self.center, d)[1]
 
     def velocity(self, d: ca.SX, rate: ca.SX) -> ca.SX:
         """Velocity v (nv) of a motion with the rate d' (nv)."""
@@ -37,7 +37,7 @@ class Chart:
         return ca.solve(self.inverse_tangent(d).T, slope)
 
 
-def tangents(space: Space, q: ca.SX, expression: Callable[[ca.SX], ca.SX]) -> ca.SX:
+def trivialized_jacobian(space: Space, q: ca.SX, expression: Callable[[ca.SX], ca.SX]) -> ca.SX:
     """Derivative of `expression(q)` (k) along the trivialized variations of q (nq), (k, nv)."""
     e = ca.SX.sym("e", space.nv)
     slope = ca.jacobian(expression(space.retract(q, e)), e)

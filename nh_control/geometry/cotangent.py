@@ -9,7 +9,7 @@ import casadi as ca
 from nh_control.geometry.groups import Blocks, LieGroup
 
 
-class Cotangent(LieGroup):
+class CotangentGroup(LieGroup):
     """G x g* with `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)` [celledoni2021 (11)], whose
     multiplications from the left act on T*G in right trivialization.
 
@@ -89,9 +89,9 @@ class Cotangent(LieGroup):
         f1 = self.group.dexp(x, v[: self.group.dim])
         return ca.vertcat(f1, rate + self.group.ad_star(f1, mu))
 
-    def settle(self, g: ca.SX) -> ca.SX:
+    def normalize(self, g: ca.SX) -> ca.SX:
         n = self.group.n
-        return ca.vertcat(self.group.settle(g[:n]), g[n:])
+        return ca.vertcat(self.group.normalize(g[:n]), g[n:])
 
     def _momentum(self, x: ca.SX, y: ca.SX) -> ca.SX:
         return y if self.coordinates == "second" else self._momentum_of_exp(x, y)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import casadi as ca
 
 from nh_control.geometry import quaternion, se2
-from nh_control.geometry.smooth import (
+from nh_control.geometry.even_functions import (
     sine_defect,
     sine_defect_slope,
     tangent_coefficient,
@@ -89,12 +89,12 @@ class LieGroup(ABC):
             return self.dtau_inverse(u, self.adjoint(self.tau(u), v))
         return self.dtau_inverse(-u, v)
 
-    def settle(self, g: ca.SX) -> ca.SX:
+    def normalize(self, g: ca.SX) -> ca.SX:
         """g without what round-off has added to it."""
         return g
 
 
-class Vectors(LieGroup):
+class VectorGroup(LieGroup):
     """R^n with addition."""
 
     def __init__(self, n: int, coordinates: str = "exp"):
@@ -134,7 +134,7 @@ class Vectors(LieGroup):
         return v
 
 
-class Rotations(LieGroup):
+class SO3Group(LieGroup):
     """SO(3) as unit quaternions (w, x, y, z), rotation vectors as coordinates; the second kind is
     `exp(v1 e1) exp(v2 e2) exp(v3 e3)`, for |v2| < pi/2.
     """
@@ -178,11 +178,11 @@ class Rotations(LieGroup):
         square, turned = ca.sumsqr(u), ca.cross(u, v)
         return v + versine(square) * turned + sine_defect(square) * ca.cross(u, turned)
 
-    def settle(self, g: ca.SX) -> ca.SX:
+    def normalize(self, g: ca.SX) -> ca.SX:
         return g / ca.sqrt(ca.sumsqr(g))
 
 
-class PlanarMotions(LieGroup):
+class SE2Group(LieGroup):
     """SE(2), poses (theta, x, y), theta unwrapped; the second kind is `ccsk` of `geometry.se2`."""
 
     dim, n = 3, 3
@@ -225,7 +225,7 @@ class PlanarMotions(LieGroup):
         return v + versine(square) * moved + sine_defect(square) * (se2.ad(u) @ moved)
 
 
-class Motions(LieGroup):
+class SE3Group(LieGroup):
     """SE(3), a unit quaternion and a position; algebra elements (w, a) of rotation and
     translation.
 
@@ -304,7 +304,7 @@ class Motions(LieGroup):
             rho * sine_defect_slope(square),
         )
 
-    def settle(self, g: ca.SX) -> ca.SX:
+    def normalize(self, g: ca.SX) -> ca.SX:
         return ca.vertcat(g[:4] / ca.sqrt(ca.sumsqr(g[:4])), g[4:])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import casadi as ca
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.groups import Blocks, LieGroup, Motions, PlanarMotions, Rotations
+from nh_control.geometry.groups import Blocks, LieGroup, SE2Group, SE3Group, SO3Group
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
@@ -60,7 +60,7 @@ class HomogeneousSpace(ABC):
         slope = ca.jacobian(self.act(v, x), v)
         return ca.simplify(ca.substitute(slope, v, ca.SX.zeros(self.dim)))
 
-    def settle(self, x: ca.SX) -> ca.SX:
+    def normalize(self, x: ca.SX) -> ca.SX:
         """x without what round-off has added to it: unit vectors have length one again."""
         return x
 
@@ -79,7 +79,7 @@ BERNOULLI = (1, -1 / 2, 1 / 12, 0, -1 / 720, 0, 1 / 30240, 0, -1 / 1209600, 0, 1
 """B_k / k!."""
 
 
-class Translations(HomogeneousSpace):
+class TranslationAction(HomogeneousSpace):
     """R^n that is added to."""
 
     def __init__(self, *names: str):
@@ -122,7 +122,7 @@ class GroupAction(HomogeneousSpace):
         return self.group.dtau_inverse(u, v)
 
 
-class FromLeft(GroupAction):
+class LeftMultiplication(GroupAction):
     """A group on itself, `g x`: f is the velocity in the frame at rest, x' x^{-1}."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
@@ -140,11 +140,11 @@ class FromLeft(GroupAction):
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return self.group.multiply(g, x)
 
-    def settle(self, x: ca.SX) -> ca.SX:
-        return self.group.settle(x)
+    def normalize(self, x: ca.SX) -> ca.SX:
+        return self.group.normalize(x)
 
 
-class FromRight(FromLeft):
+class RightMultiplication(LeftMultiplication):
     """A group on itself, `x g`: f is the body velocity, x^{-1} x'."""
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
@@ -157,20 +157,20 @@ class FromRight(FromLeft):
         return self.group.dtau_inverse_left(u, v)
 
 
-class Directions(GroupAction):
+class SphereAction(GroupAction):
     """SO(3) on unit vectors q of R^3: `R q`, so `q' = f x q`."""
 
     def __init__(self, names: Sequence[str] = ("x", "y", "z"), coordinates: str = "exp"):
-        super().__init__(Rotations(coordinates), names)
+        super().__init__(SO3Group(coordinates), names)
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return quaternion.rotate(g, x)
 
-    def settle(self, x: ca.SX) -> ca.SX:
+    def normalize(self, x: ca.SX) -> ca.SX:
         return x / ca.sqrt(ca.sumsqr(x))
 
 
-class TangentDirections(GroupAction):
+class TangentSphereAction(GroupAction):
     """SE(3) on pairs (q, w) of a unit vector and a vector normal to it, TS^2 and T*S^2:
     `(A, a) . (q, w) = (A q, A w + a x A q)` [celledoni2021 5.1].
 
@@ -182,7 +182,7 @@ class TangentDirections(GroupAction):
         names: Sequence[str] = ("x", "y", "z", "w_x", "w_y", "w_z"),
         coordinates: str = "exp",
     ):
-        super().__init__(Motions(coordinates), names)
+        super().__init__(SE3Group(coordinates), names)
 
     @property
     def blocks(self) -> Blocks:
@@ -192,12 +192,12 @@ class TangentDirections(GroupAction):
         q, w = (quaternion.rotate(g[:4], part) for part in (x[:3], x[3:]))
         return ca.vertcat(q, w + ca.cross(g[4:], q))
 
-    def settle(self, x: ca.SX) -> ca.SX:
+    def normalize(self, x: ca.SX) -> ca.SX:
         q = x[:3] / ca.sqrt(ca.sumsqr(x[:3]))
         return ca.vertcat(q, x[3:] - ca.dot(q, x[3:]) * q)
 
 
-class Coadjoint(GroupAction):
+class CoadjointAction(GroupAction):
     """A group on the dual of its algebra, `Ad*_{g^{-1}} mu`, so `mu' = -ad*_f mu`: steps stay on
     the coadjoint orbit [celledoni2021 3.3].
     """
@@ -264,10 +264,10 @@ class ProductAction(HomogeneousSpace):
             column += f.dim
         return blocks
 
-    def settle(self, x: ca.SX) -> ca.SX:
+    def normalize(self, x: ca.SX) -> ca.SX:
         x1 = ca.SX(self.nx, 1)
         for f, at in zip(self.factors, self.places):
-            x1[at] = f.settle(x[at])
+            x1[at] = f.normalize(x[at])
         return x1
 
 
@@ -293,11 +293,11 @@ def phase_action(
         at = [stored[i] for i in w if i in stored]
         momenta = [named[i] for i in at]
         if isinstance(factor, S2):
-            both = TangentDirections((*factor.names, *momenta), coordinates)
+            both = TangentSphereAction((*factor.names, *momenta), coordinates)
             actions.append((both, [*q, *at]))
         else:
             actions.append((pose_action(factor, coordinates), list(q)))
-            actions.append((Translations(*momenta), at))
+            actions.append((TranslationAction(*momenta), at))
     return ProductAction(*(a for a, _ in actions), places=[at for _, at in actions])
 
 
@@ -307,12 +307,12 @@ def pose_action(space: Space, coordinates: str = "exp") -> HomogeneousSpace:
     space that is not known here.
     """
     if isinstance(space, Rn):
-        return Translations(*space.names)
+        return TranslationAction(*space.names)
     if isinstance(space, S2):
-        return Directions(space.names, coordinates)
-    for kind, group in ((SO3, Rotations), (SE2, PlanarMotions), (SE3, Motions)):
+        return SphereAction(space.names, coordinates)
+    for kind, group in ((SO3, SO3Group), (SE2, SE2Group), (SE3, SE3Group)):
         if isinstance(space, kind):
-            return FromRight(group(coordinates), space.names)
+            return RightMultiplication(group(coordinates), space.names)
     raise ValueError(f"no group is known to act on a {type(space).__name__}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.geometry.smooth import arctan_over, cosine, sinc, tangent_coefficient
+from nh_control.geometry.even_functions import arctan_over, cosine, sinc, tangent_coefficient
 
 
 def multiply(p: ca.SX, q: ca.SX) -> ca.SX:

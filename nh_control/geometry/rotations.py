@@ -34,9 +34,15 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry import quaternion
+from nh_control.geometry.even_functions import (
+    arctan_over,
+    sinc,
+    sine_defect,
+    tangent_coefficient,
+    versine,
+)
 from nh_control.geometry.retraction import Retraction
-from nh_control.geometry.smooth import arctan_over, sinc, sine_defect, tangent_coefficient, versine
-from nh_control.geometry.spaces import Segment, Space
+from nh_control.geometry.spaces import Space, StepGeometry
 
 T = TypeVar("T")
 
@@ -96,11 +102,11 @@ class SO3(Space):
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         return -self.retraction.dtau_inverse(d), self.retraction.dtau_inverse(-d)
 
-    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+    def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
         q1 = self._retract(q0, d)
         middle, m0, m1 = _quaternion_middle(q0, q1)
         j0, j1 = self.local_jacobians(q0, d)
-        return Segment(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
+        return StepGeometry(q1, middle, d, ca.vertcat(m0, j0), ca.vertcat(m1, j1))
 
 
 def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -173,14 +179,14 @@ class S2(Space):
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         return self._local_jacobians(q0, d)
 
-    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+    def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
         chord = self._chord(q0, self.frame(q0) @ d)
         q1 = normalize(q0 + chord)
         total = q0 + q1
         middle = normalize(total)
         b0, b1 = self.frame(q0), self.frame(q1)
         spread = _projector(middle) / ca.sqrt(ca.sumsqr(total))
-        return Segment(
+        return StepGeometry(
             q1, middle, chord, ca.vertcat(spread @ b0, -b0), ca.vertcat(spread @ b1, b1)
         )
 
@@ -263,12 +269,12 @@ class SE3(Space):
         w = self.retraction.inverse(quaternion.multiply(quaternion.conjugate(g0[:4]), g1[:4]))
         return ca.vertcat(w, self._stretch(w) @ quaternion.rotate_back(g0[:4], g1[4:] - g0[4:]))
 
-    def segment(self, g0: ca.SX, d: ca.SX) -> Segment:
+    def step_geometry(self, g0: ca.SX, d: ca.SX) -> StepGeometry:
         g1 = self._retract(g0, d)
         middle, *spread = _quaternion_middle(g0[:4], g1[:4])
         j0, j1 = self.local_jacobians(g0, d)
         m0, m1 = (ca.diagcat(s, quaternion.matrix(g[:4]) / 2) for s, g in zip(spread, (g0, g1)))
-        return Segment(
+        return StepGeometry(
             g1,
             ca.vertcat(middle, (g0[4:] + g1[4:]) / 2),
             d,

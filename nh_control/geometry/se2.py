@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from nh_control.geometry.even_functions import sinc, tangent_coefficient, versine
 from nh_control.geometry.retraction import Retraction
-from nh_control.geometry.smooth import sinc, tangent_coefficient, versine
 
 
 def rotate(theta: ca.SX, t: ca.SX) -> ca.SX:

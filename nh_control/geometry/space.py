@@ -16,7 +16,7 @@ from nh_control.numerics.expressions import Vector
 
 
 @dataclass(frozen=True)
-class Segment:
+class StepGeometry:
     """One step d from q0: its end `q1` (nq), its middle (nq), the mean velocity times the step `w`
     (nw) at the middle, and the derivatives (nq + nw, nv) of (middle, w) along trivialized
     variations of q0 and of q1."""
@@ -95,13 +95,13 @@ class Space(ABC):
         at, here = ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
         return ca.substitute(slopes[0], at, here), ca.substitute(slopes[1], at, here)
 
-    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+    def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
         """Geometry of the step d from q0; unless a space knows better `w = d`."""
         j0, j1 = self.local_jacobians(q0, d)
         e = ca.SX.sym("e", self.nv)
         moved = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
         m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
-        return Segment(
+        return StepGeometry(
             self._retract(q0, d), self._middle(q0, d), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1)
         )
 

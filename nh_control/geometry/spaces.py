@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry import se2
-from nh_control.geometry.space import Segment as Segment
 from nh_control.geometry.space import Space as Space
+from nh_control.geometry.space import StepGeometry as StepGeometry
 
 
 class Rn(Space):
@@ -43,9 +43,11 @@ class Rn(Space):
         eye = ca.SX.eye(self.nv)
         return -eye, eye
 
-    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
+    def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
         eye = ca.SX.eye(self.nv)
-        return Segment(q0 + d, q0 + d / 2, d, ca.vertcat(eye / 2, -eye), ca.vertcat(eye / 2, eye))
+        return StepGeometry(
+            q0 + d, q0 + d / 2, d, ca.vertcat(eye / 2, -eye), ca.vertcat(eye / 2, eye)
+        )
 
 
 class SE2(Space):
@@ -137,11 +139,11 @@ class Product(Space):
         blocks = [f.local_jacobians(qf, df) for f, qf, df in self._split(q0, d)]
         return ca.diagcat(*(b[0] for b in blocks)), ca.diagcat(*(b[1] for b in blocks))
 
-    def segment(self, q0: ca.SX, d: ca.SX) -> Segment:
-        parts = [f.segment(qf, df) for f, qf, df in self._split(q0, d)]
+    def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
+        parts = [f.step_geometry(qf, df) for f, qf, df in self._split(q0, d)]
         j0 = _stack([(f.nq, p.j0) for f, p in zip(self.factors, parts)])
         j1 = _stack([(f.nq, p.j1) for f, p in zip(self.factors, parts)])
-        return Segment(
+        return StepGeometry(
             ca.vertcat(*(p.q1 for p in parts)),
             ca.vertcat(*(p.middle for p in parts)),
             ca.vertcat(*(p.w for p in parts)),
@@ -160,7 +162,7 @@ class Product(Space):
         return ca.vertcat(*out)
 
 
-class Phase(Space):
+class PhaseSpace(Space):
     """States (q, p) of a space: configurations with momenta stored as the space stores velocities;
     local coordinates (dq, dp), each nv.
 

@@ -174,7 +174,7 @@ class AdaptiveIntegrator:
     @cached_property
     def _functions(self) -> Functions:
         """`nh_start(x, f, u, p, h)`, the field and the rate of x at `tau(h f) . x`,
-        `nh_settle(x)` and the events.
+        `nh_normalize(x)` and the events.
         """
         action, (x, u, p) = self.problem.action, self._symbols
         f, h = ca.SX.sym("f", action.dim), ca.SX.sym("h")
@@ -183,7 +183,7 @@ class AdaptiveIntegrator:
         rate = ca.densify(action.generator(moved) @ there)
         functions = [
             ca.Function("nh_start", [x, f, u, p, h], [there, rate]),
-            ca.Function("nh_settle", [x], [ca.densify(action.settle(x))]),
+            ca.Function("nh_normalize", [x], [ca.densify(action.normalize(x))]),
             self._symbolic_events,
         ]
         return Functions(f"{self.problem.name}_start", functions)

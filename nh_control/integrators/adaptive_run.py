@@ -158,7 +158,7 @@ class Run:
         return arrays
 
     def _settled(self, x0: np.ndarray) -> np.ndarray:
-        x = self._call("nh_settle", x0)[0][:, 0]
+        x = self._call("nh_normalize", x0)[0][:, 0]
         if not np.abs(x - x0).max(initial=0.0) <= OFF:
             raise ValueError(
                 f"{self._problem.name}: x0 is not on the manifold (unit vectors must have length "

@@ -18,7 +18,7 @@ class CalledAction(HomogeneousSpace):
         self._act = _called("act", [v, x], action.act(v, x))
         self._bracket = _called("bracket", [u, v], action.bracket(u, v))
         self._dtau_inverse = _called("dtau_inverse", [u, v], action.dtau_inverse(u, v))
-        self._settle = _called("settle", [x], action.settle(x))
+        self._normalize = _called("normalize", [x], action.normalize(x))
 
     def act(self, v: Graph, x: Graph) -> Graph:
         return self._act(v, x)
@@ -29,8 +29,8 @@ class CalledAction(HomogeneousSpace):
     def dtau_inverse(self, u: Graph, v: Graph) -> Graph:
         return self._dtau_inverse(u, v)
 
-    def settle(self, x: Graph) -> Graph:
-        return self._settle(x)
+    def normalize(self, x: Graph) -> Graph:
+        return self._normalize(x)
 
 
 def _called(name: str, inputs: list[ca.SX], value: ca.SX) -> ca.Function:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.geometry.arcs import transported, transposed
+from nh_control.geometry.arcs import apply_transpose, coadjoint_transport
 from nh_control.geometry.groups import LieGroup
 from nh_control.numerics.expressions import Expression
 from nh_control.numerics.quadrature import gauss
@@ -15,15 +15,15 @@ Gradient = Callable[[ca.SX], ca.SX]
 
 
 def _euler_poincare(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
-    return gradient(transposed(lambda e: group.dexp(z, e), mu))
+    return gradient(apply_transpose(lambda e: group.dexp(z, e), mu))
 
 
 def _midpoint(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
-    return gradient(transported(group, z / 2, mu))
+    return gradient(coadjoint_transport(group, z / 2, mu))
 
 
 def _mean_value(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.SX:
-    change, mean = transported(group, z, mu) - mu, ca.SX(group.dim, 1)
+    change, mean = coadjoint_transport(group, z, mu) - mu, ca.SX(group.dim, 1)
     for c, b in zip(*gauss(POINTS)):
         mean += float(b) * gradient(mu + float(c) * change)
     return mean
@@ -50,7 +50,7 @@ def lie_poisson_step(
     left-invariant systems (discrete Euler-Poincare equations; Marsden, Pekarsky, Shkoller 1999).
     "midpoint": `z = h dH(Ad*_{exp(z/2)} mu)`. "mean_value": `z = h int_0^1 dH((1 - s) mu + s mu1)
     ds`, keeps H [both Engo and Faltinsen 2001]. All are symmetric and of second order. Heavy top
-    and rigid bodies in a fluid are on se(3)*, `Motions`. The CasADi function solves for z by
+    and rigid bodies in a fluid are on se(3)*, `SE3Group`. The CasADi function solves for z by
     Newton's method and can be differentiated and mapped. Raises ValueError for an unknown rule and
     for coordinates of the group other than "exp".
     """
@@ -65,7 +65,7 @@ def lie_poisson_step(
         "solve", "newton", {"x": z, "p": p, "g": residual}, {"abstol": TOLERANCE}
     )
     corrected = z - ca.solve(ca.jacobian(residual, z), residual)
-    carry = ca.Function("carry", [z, mu, h], [transported(group, corrected, mu)])
+    carry = ca.Function("carry", [z, mu, h], [coadjoint_transport(group, corrected, mu)])
     mu_, h_ = ca.MX.sym("mu", group.dim), ca.MX.sym("h")
     z_ = solve(ca.MX.zeros(group.dim), ca.vertcat(mu_, h_))
     return ca.Function("step", [mu_, h_], [carry(z_, mu_, h_)], ["mu", "h"], ["mu1"])

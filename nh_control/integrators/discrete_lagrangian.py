@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from nh_control.geometry.spaces import Segment
+from nh_control.geometry.spaces import StepGeometry
 
 
-def discrete_momenta(gradients: Callable, h: ca.SX, segment: Segment) -> tuple[ca.SX, ca.SX]:
+def discrete_momenta(gradients: Callable, h: ca.SX, segment: StepGeometry) -> tuple[ca.SX, ca.SX]:
     """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv)
     each.
 

@@ -36,7 +36,7 @@ def _munthe_kaas(
 ) -> tuple[ca.SX, ca.SX | None]:
     stages = munthe_kaas_stages(table, action, field, x, h, field(x))
     weights = [table.b, *([table.b_hat] if table.b_hat else [])]
-    x1, *embedded = (action.settle(action.act(stages.end(b), x)) for b in weights)
+    x1, *embedded = (action.normalize(action.act(stages.end(b), x)) for b in weights)
     return x1, embedded[0] if embedded else None
 
 
@@ -44,8 +44,8 @@ def _commutator_free(
     table: CommutatorFree, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
     stages = commutator_free_stages(table, action, field, x, h, field(x))
-    hat = None if table.embedded is None else action.settle(stages.moved(table.embedded))
-    return action.settle(stages.moved(table.end)), hat
+    hat = None if table.embedded is None else action.normalize(stages.moved(table.embedded))
+    return action.normalize(stages.moved(table.end)), hat
 
 
 def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") -> DiscreteSystem:

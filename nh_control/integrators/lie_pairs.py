@@ -90,7 +90,7 @@ def trial(
     f1 = field(x1)
     error = stages.moved(pair.table.embedded or pair.table.end) - x1
     curve = _hermite_after(stages, pair.table, h * f1) if dense else type(x)(0, 1)
-    return Trial(action.settle(x1), f1, error.T, curve)
+    return Trial(action.normalize(x1), f1, error.T, curve)
 
 
 def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: Graph) -> Graph:
@@ -101,7 +101,7 @@ def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: G
     columns: Graph = ca.reshape(dense, action.dim, first + pair.degree)
     for i in range(first):
         x = action.act(theta * columns[:, i], x)
-    return action.settle(
+    return action.normalize(
         action.act(columns[:, first:] @ ca.vertcat(*basis(theta, pair.degree)), x)
     )
 
@@ -136,12 +136,12 @@ def _munthe_kaas(
     hats = [b for b in (table.b_hat, pair.second) if b]
     errors = ca.horzcat(*(action.act(stages.end(b), x) - x1 for b in hats)).T
     if not dense:
-        return Trial(action.settle(x1), f1, errors, type(x)(0, 1))
+        return Trial(action.normalize(x1), f1, errors, type(x)(0, 1))
     if pair.curve is not None:
         columns = ca.horzcat(*stages.derivatives) @ ca.sparsify(ca.DM(pair.curve))
     else:
         columns = _hermite(h * f, u, action.dtau_inverse(u, h * f1))
-    return Trial(action.settle(x1), f1, errors, ca.vec(columns))
+    return Trial(action.normalize(x1), f1, errors, ca.vec(columns))
 
 
 def _hermite(start: Graph, u: Graph, end: Graph) -> Graph:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.arcs import Arcs, carried, if_unknown
+from nh_control.geometry.arcs import Arcs, transport_momentum, unknown_factor
 from nh_control.integrators.registry import (
     Integrator,
     Refusal,
@@ -44,7 +44,10 @@ def lie_midpoint(system: System, h: float) -> DiscreteSystem:
     """
 
     def mean(p0: ca.SX, p1: ca.SX, eta: ca.SX) -> ca.SX:
-        there, back = carried(system.space, eta / 2, p0), carried(system.space, -eta / 2, p1)
+        there, back = (
+            transport_momentum(system.space, eta / 2, p0),
+            transport_momentum(system.space, -eta / 2, p1),
+        )
         return (there + back) / 2
 
     return _transporting(system, h, "lie_midpoint", 1, mean, refuses)
@@ -85,10 +88,10 @@ def _transporting(
         """p1, all impulses carried back to the start first."""
         for c, b in rule:
             at = Arcs(space, q, h * v, c)
-            slope = at.slope(gradients(at.point, v)[0])
+            slope = at.trivialized_gradient(gradients(at.point, v)[0])
             impulse = b * h * (slope + system.generalized_force(at.point, v, u))
-            p += carried(space, -c * h * v, impulse)
-        return carried(space, h * v, p)
+            p += transport_momentum(space, -c * h * v, impulse)
+        return transport_momentum(space, h * v, p)
 
     def residual(q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
         middle = Arcs(space, q, h * v, 0.5)
@@ -116,7 +119,7 @@ def _if_mass_turns(system: System) -> str:
     return ""
 
 
-refuses = first_of(if_constrained, if_combined, lambda system: if_unknown(system.space))
+refuses = first_of(if_constrained, if_combined, lambda system: unknown_factor(system.space))
 """Refuses constraints, prescribed coordinates and spaces that are no Lie groups."""
 
 _refuses_mean_value = first_of(refuses, _if_mass_turns)

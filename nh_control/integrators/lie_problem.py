@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, Translations
+from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, TranslationAction
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import lost
@@ -81,7 +81,7 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
         f = _vector(field(t, x), action.dim, "the field f(t, x)")
     timed = bool(ca.depends_on(f, t))
     if timed:
-        action, x = ProductAction(action, Translations("t")), ca.vertcat(x, t)
+        action, x = ProductAction(action, TranslationAction("t")), ca.vertcat(x, t)
         f = ca.vertcat(f, 1)
     function = ca.Function("field", [x, held, p], [ca.densify(f)], {"cse": True})
     return LieProblem(name, action, function, values, timed)

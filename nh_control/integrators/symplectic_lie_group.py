@@ -9,7 +9,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.arcs import Arcs, if_unknown
+from nh_control.geometry.arcs import Arcs, unknown_factor
 from nh_control.integrators.registry import Integrator, first_of, if_constrained
 from nh_control.mechanics.system import System
 
@@ -55,7 +55,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
         v = step.w / h
         by_numbers, m = gradients(step.point, v)
         force = system.generalized_force(step.point, v, u[: system.nu])
-        return step, h * (step.slope(by_numbers) + force), m
+        return step, h * (step.trivialized_gradient(by_numbers) + force), m
 
     def start(q: ca.SX, rho: ca.SX, z: ca.SX) -> ca.SX:
         """Momentum after the constraints' impulse."""
@@ -66,7 +66,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> ca.SX:
         step, k, m = ends(q, u, z, h, gradients)
-        balance = start(q, rho, z) - step.before(k, m)[:moving]
+        balance = start(q, rho, z) - step.start_momentum(k, m)[:moving]
         return ca.vertcat(balance, system.holonomic(step.end))
 
     def readout(
@@ -74,7 +74,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     ) -> tuple[ca.SX, ca.SX]:
         step, k, m = ends(q, u, z, h, gradients)
         p0 = ca.vertcat(start(q, rho, z), ca.SX(len(system.prescribed), 1))
-        p1 = step.after(p0, k, m)[:moving]
+        p1 = step.end_momentum(p0, k, m)[:moving]
         return step.end, system.store(step.end, p1, system.prescribed_part(step.w) / h)
 
     n_z = moving + system.n_holonomic
@@ -82,7 +82,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     return DiscreteSystem(system, h, method)
 
 
-refuses = first_of(if_constrained, lambda system: if_unknown(system.space))
+refuses = first_of(if_constrained, lambda system: unknown_factor(system.space))
 """Refuses velocity constraints, and spaces on which no group is known to act."""
 
 INTEGRATORS = tuple(

@@ -6,7 +6,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.spaces import Segment
+from nh_control.geometry.spaces import StepGeometry
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.system import System
@@ -49,11 +49,11 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     moving = space.nv - len(system.prescribed)
     n_z = moving + system.n_holonomic
 
-    def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> Segment:
+    def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
         target = system.prescribed_part(u) - system.prescribed_part(q)
-        return space.segment(q, ca.vertcat(h * z[:moving], target))
+        return space.step_geometry(q, ca.vertcat(h * z[:moving], target))
 
-    def kick(step: Segment, u: ca.SX, h: ca.SX) -> ca.SX:
+    def kick(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
     def residual(

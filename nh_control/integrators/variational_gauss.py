@@ -10,7 +10,7 @@ from numpy.polynomial import Polynomial
 
 from nh_control.discrete.method import Gradients, Method
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart, middle_and_end, tangents
+from nh_control.geometry.chart import Chart, middle_and_end, trivialized_jacobian
 from nh_control.integrators.discrete_gradients import if_asymmetric
 from nh_control.integrators.registry import Integrator, first_of, if_combined, if_constrained
 from nh_control.mechanics.system import System
@@ -97,11 +97,13 @@ class _Action:
         system, space = self._system, self._space
         q, v = chart.position(d), chart.velocity(d, rate)
         gradient_q, p = gradients(q, v)
-        force = tangents(space, q, lambda q: q).T @ gradient_q + system.generalized_force(q, v, u)
+        force = trivialized_jacobian(
+            space, q, lambda q: q
+        ).T @ gradient_q + system.generalized_force(q, v, u)
         pull, d_ = chart.covector(d, force), ca.SX.sym("d", space.nv)
         second_derivative = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
         by_d = pull + ca.substitute(second_derivative, d_, d)
-        before, _ = space.local_jacobians(chart.centre, d)
+        before, _ = space.local_jacobians(chart.center, d)
         return by_d, chart.covector(d, p), -before.T @ pull
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from nh_control.geometry.chart import Chart, bracket_form, tangents
+from nh_control.geometry.chart import Chart, bracket_form, trivialized_jacobian
 from nh_control.mechanics.distribution import Basis
 from nh_control.mechanics.system import System
 
@@ -69,7 +69,7 @@ class AlmostPoisson:
         velocity = x @ y
         p = mass @ velocity + p0
         w = self._basis_derivatives(q, p)
-        gradient_q = tangents(space, q, lambda q: system.lagrangian_at(q, v)).T
+        gradient_q = trivialized_jacobian(space, q, lambda q: system.lagrangian_at(q, v)).T
         momentum_change = x.T @ w
         expressions = {
             "y": y,
@@ -103,7 +103,7 @@ class AlmostPoisson:
         """W, (nv, n_rho)."""
         space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
         if self._spacing is None:
-            derivatives = tangents(space, q, lambda q: self.basis(q).T @ frozen).T
+            derivatives = trivialized_jacobian(space, q, lambda q: self.basis(q).T @ frozen).T
             return ca.substitute(derivatives, frozen, p)
         rows = []
         for step in ca.horzsplit(self._spacing * ca.SX.eye(space.nv)):
@@ -123,7 +123,7 @@ class LocalStructure:
     def curved(self) -> list[int]:
         """Places of the coordinates d in which H may be anything but quadratic."""
         d = ca.SX.sym("d", self._n)
-        rho = ca.SX.sym("rho", self.structure.basis(self.chart.centre).shape[1])
+        rho = ca.SX.sym("rho", self.structure.basis(self.chart.center).shape[1])
         depends = ca.which_depends(self.energy(ca.vertcat(d, rho)), d, 1, False)
         return [i for i in range(self._n) if depends[i]]
 

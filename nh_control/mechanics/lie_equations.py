@@ -13,7 +13,7 @@ from nh_control.geometry.homogeneous import (
     GroupAction,
     HomogeneousSpace,
     ProductAction,
-    Translations,
+    TranslationAction,
     phase_action,
     pose_action,
     simple_factors,
@@ -75,7 +75,7 @@ def state_action(system: System, coordinates: str = "exp") -> ProductAction:
         actions.append(pose_action(factor, coordinates))
         places.append(q)
     rho = range(space.nq, space.nq + len(names))
-    return ProductAction(*actions, Translations(*names), places=[*places, rho])
+    return ProductAction(*actions, TranslationAction(*names), places=[*places, rho])
 
 
 def refuses(system: System) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nh_control.geometry.spaces import Phase, Product, Rn, Space
+from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
 
 if TYPE_CHECKING:
     from nh_control.mechanics.system import System
@@ -29,7 +29,7 @@ def state_space(system: System) -> Space:
         [_momentum_name(system, name.removesuffix("_dot")) for name in names]
         for names in (space.velocity_names, space.tangent_names)
     )
-    return Phase(space, stored, local, out.dropped, out.dependent)
+    return PhaseSpace(space, stored, local, out.dropped, out.dependent)
 
 
 def _momentum_name(system: System, name: str) -> str:

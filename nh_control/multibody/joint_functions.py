@@ -9,7 +9,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from nh_control.geometry.spaces import Segment
+from nh_control.geometry.spaces import StepGeometry
 from nh_control.multibody.frames import Joint
 
 Changes = tuple[ca.SX, ca.SX]
@@ -53,8 +53,8 @@ class JointFunctions:
         yield self._function("reach", [self._step.q1, ends[0]])
 
     @cached_property
-    def _step(self) -> Segment:
-        return self._space.segment(self._q, self._h * self._z)
+    def _step(self) -> StepGeometry:
+        return self._space.step_geometry(self._q, self._h * self._z)
 
     @cached_property
     def _states(self) -> ca.SX:

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
-from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, Translations
+from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, TranslationAction
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
 from nh_control.numerics.compiled import Functions
@@ -44,7 +44,7 @@ ORDERS = {
 class Untouched(ProductAction):
     """A product that leaves points as the step gave them: what the methods themselves keep."""
 
-    def settle(self, x: ca.SX) -> ca.SX:
+    def normalize(self, x: ca.SX) -> ca.SX:
         return x
 
 
@@ -82,7 +82,7 @@ class Problem:
         at = [x, ca.SX.sym("u", 0), p]
         return Problem(
             self.name,
-            Translations(*self.action.names),
+            TranslationAction(*self.action.names),
             ca.Function("field", at, [ca.densify(rate)], ["x", "u", "p"], ["f"], {"cse": True}),
             self.numbers,
             self.x0,

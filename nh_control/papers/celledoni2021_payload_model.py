@@ -8,9 +8,9 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from nh_control.control.geometric import GeometricGains, quadrotor_inputs, wanted_thrusts
+from nh_control.control.geometric import GeometricGains, desired_thrusts, quadrotor_inputs
 from nh_control.control.paths import ORDER
-from nh_control.geometry.homogeneous import ProductAction, TangentDirections, Translations
+from nh_control.geometry.homogeneous import ProductAction, TangentSphereAction, TranslationAction
 from nh_control.mechanics import parametric
 from nh_control.numerics.compiled import Functions
 from nh_control.papers.celledoni2021_flow import METHODS, Problem, Steps, Untouched
@@ -61,14 +61,14 @@ def without_attitudes() -> Problem:
     under R^6 x SE(3)^2 x R, with the geometric controller and time as a state.
     """
     action = ProductAction(
-        Translations(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z"))),
-        TangentDirections(),
-        TangentDirections(),
-        Translations("time"),
+        TranslationAction(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z"))),
+        TangentSphereAction(),
+        TangentSphereAction(),
+        TranslationAction("time"),
     )
     x = ca.SX.sym("x", action.nx)
     y, v, q, w, t = x[:3], x[3:6], [x[6:9], x[12:15]], [x[9:12], x[15:18]], x[18]
-    thrusts = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (y, v, q, w)).forces
+    thrusts = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (y, v, q, w)).forces
     v_dot, w_dots = accelerations(PARAMETERS, q, w, [thrusts[:, 0], thrusts[:, 1]])
     turned = [part for a in zip(w, map(ca.cross, q, w_dots)) for part in a]
     x0 = np.concatenate([START_Y, np.zeros(3), np.ravel(np.hstack([LINKS, 0 * LINKS])), [0.0]])
@@ -80,10 +80,10 @@ def with_attitudes() -> Problem:
     time: thrusts along the bodies' z, attitudes controlled by moments.
     """
     system, field = quadrotor_payload_field(PARAMETERS)
-    action = ProductAction(*system.factors, Translations("time"))
+    action = ProductAction(*system.factors, TranslationAction("time"))
     x = ca.SX.sym("x", action.nx)
     s, t = split(x, 2), x[-1]
-    thrusts = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (s.y, s.v, s.links, s.spins))
+    thrusts = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (s.y, s.v, s.links, s.spins))
     u = quadrotor_inputs(PARAMETERS, GAINS, thrusts, s.attitudes, s.omegas)
     f = ca.vertcat(field(x[:-1], u, parametric.values(PARAMETERS)), 1)
     upright = np.tile([1.0, 0, 0, 0, 0, 0, 0], 2)
@@ -144,7 +144,7 @@ def controlled(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
     """Thrusts in N and directions of the controller along a run, (N, 2, 3) each."""
     x = ca.SX.sym("x", 19)
     parts = x[1:4], x[4:7], [x[7:10], x[13:16]], [x[10:13], x[16:19]]
-    found = wanted_thrusts(PARAMETERS, FORMATION, GAINS, _jet(x[0]), parts)
+    found = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(x[0]), parts)
     law = ca.Function("law", [x], [found.forces, found.links])
     compiled = Functions("celledoni2021_payload_law", [law])
     pairs = np.concatenate([motion.q, motion.w], axis=2).reshape(-1, 12)

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.control import LqrTracker, lqr
-from nh_control.control.costs import quadratic
+from nh_control.control.costs import quadratic_cost
 from nh_control.control.optimize import Monitor, Optimum, bar, optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -66,7 +66,7 @@ def swing_up(method: str, monitor: Monitor | None = None, prepared: int = 0) -> 
     leaves out.
     """
     dsys = model()
-    cost = quadratic(dsys, infeasible_reference(), Q, R)
+    cost = quadratic_cost(dsys, infeasible_reference(), Q, R)
 
     def descend(guess: Trajectory, kind: str, most: int) -> Optimum:
         return optimize(

@@ -21,7 +21,7 @@ from nh_control.scenarios.fault import (
     POSITIONS,
     VELOCITIES,
     Fault,
-    Moment,
+    FaultContext,
 )
 from nh_control.scenarios.names import UnknownName
 
@@ -138,7 +138,7 @@ class Line:
         effect = self.faults[i].effect
         if not effect.active(k, self.h):
             return came[0]
-        made = effect.through(Moment(k, self.h, self.signal, came, before, self.seeds[i]))
+        made = effect.apply(FaultContext(k, self.h, self.signal, came, before, self.seeds[i]))
         if made is not None:
             made = self.signal.mixed(came[0], made, self._masks[i])
         if made is None or not np.isfinite(made).all():

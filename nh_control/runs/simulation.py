@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.control import Controller
-from nh_control.control.closed_loop import Loop, Record
+from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -54,8 +54,8 @@ def closed_loop(
     external = np.zeros((steps, n)) if disturbance is None else np.asarray(disturbance, float)
     if external.shape != (steps, n):
         raise ValueError(f"disturbance must have shape {(steps, n)}, got {external.shape}")
-    record, failure = Record.whole(plant, model, steps), None
-    loop = Loop(plant, tracker, x0, record, external, substeps, feedback)
+    record, failure = LoopRecord.empty(plant, model, steps), None
+    loop = ClosedLoopRunner(plant, tracker, x0, record, external, substeps, feedback)
     try:
         loop.run(watch)
     except StepFailed as stopped:

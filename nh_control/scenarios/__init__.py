@@ -10,13 +10,13 @@ from nh_control.mechanics.external_forces import (
     on_point,
 )
 from nh_control.mechanics.parameters import Parameters, parameter
-from nh_control.scenarios import finding
+from nh_control.scenarios import discovery
 from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
 from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
 from nh_control.scenarios.differential_drive import DIFFERENTIAL_DRIVE
+from nh_control.scenarios.discovery import AmbiguousName
 from nh_control.scenarios.disturbance import Constant, Disturbance, Gust, Noise, Sine
-from nh_control.scenarios.finding import AmbiguousName
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.marionette import MARIONETTE
@@ -66,7 +66,7 @@ def names() -> tuple[str, ...]:
     """Names of all scenarios: those of this package, then those that installed packages declare as
     entry points of the group `nh_control.scenarios`.
     """
-    return tuple(dict.fromkeys((*_SCENARIOS, *finding.installed())))
+    return tuple(dict.fromkeys((*_SCENARIOS, *discovery.installed())))
 
 
 def built_in() -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def get(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
             f"the scenario {name!r} takes no robot; use the scenario 'urdf' for the file "
             f"{urdf!r} on a {base} base"
         )
-    return finding.find(name, _SCENARIOS)
+    return discovery.find(name, _SCENARIOS)
 
 
 __all__ = [

@@ -16,8 +16,8 @@ from nh_control.scenarios.driving import (
     Course,
     figure_eight,
     perturbed,
-    smooth,
-    steered,
+    smoothstep,
+    trajectory_with_velocity,
 )
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.perturbation import PlanarPerturbation
@@ -33,12 +33,14 @@ LANE_M, CHANGE_M, SPEED = 3.5, 45.0, 12.0
 
 COURSES = {
     "parking": Course(
-        lambda s: (s, ASIDE_M * smooth((s - FORTH_M) / (GAP_M - FORTH_M))),
-        lambda t: GAP_M * (1 - smooth(t / BACK_S)) + FORTH_M * smooth((t - BACK_S) / FORTH_S),
+        lambda s: (s, ASIDE_M * smoothstep((s - FORTH_M) / (GAP_M - FORTH_M))),
+        lambda t: (
+            GAP_M * (1 - smoothstep(t / BACK_S)) + FORTH_M * smoothstep((t - BACK_S) / FORTH_S)
+        ),
         BACK_S + FORTH_S,
     ),
     "lane_change": Course(
-        lambda s: (s, LANE_M * smooth((s - SPEED) / CHANGE_M)),
+        lambda s: (s, LANE_M * smoothstep((s - SPEED) / CHANGE_M)),
         lambda t: SPEED * t,
         (CHANGE_M + 2 * SPEED) / SPEED,
     ),
@@ -46,21 +48,23 @@ COURSES = {
 }
 
 
-def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion whose rear axle runs along a course, with the front wheels turned as its
     curvature asks, `tan(delta) = l curvature`.
     """
     p = dsys.system.parameters
 
     def at(t: float, q: np.ndarray) -> np.ndarray:
-        pace = course.pace(t)
-        steering = p.l * pace.curving / (1 + (p.l * pace.curvature) ** 2)
+        rates = course.rates(t)
+        steering = p.l * rates.curvature_rate / (1 + (p.l * rates.curvature) ** 2)
         return np.array(
-            [pace.speed / p.r, steering, np.tan(q[1]) / p.l * pace.speed, pace.speed, 0.0]
+            [rates.speed / p.r, steering, np.tan(q[1]) / p.l * rates.speed, rates.speed, 0.0]
         )
 
-    delta = np.arctan(p.l * course.pace(0.0).curvature)
-    return steered(dsys, np.array([0.0, delta, *course.start]), at, course.duration)
+    delta = np.arctan(p.l * course.rates(0.0).curvature)
+    return trajectory_with_velocity(
+        dsys, np.array([0.0, delta, *course.start]), at, course.duration
+    )
 
 
 _Q = np.diag([0.0, 1.0, 10.0, 5.0, 5.0, 0.05, 2e-6])
@@ -71,7 +75,7 @@ CAR = Scenario(
     parameters=CarParameters(),
     make_system=car,
     integrators=INTEGRATORS,
-    references={name: partial(along, course) for name, course in COURSES.items()},
+    references={name: partial(course_trajectory, course) for name, course in COURSES.items()},
     weights=(_Q, np.diag([1e-6, 1e-3]), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.3, heading=0.05, momentum=0.1),
     perturb=perturbed,

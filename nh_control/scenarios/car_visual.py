@@ -33,8 +33,8 @@ def poses(parameters: CarParameters, q: np.ndarray) -> dict[str, Pose]:
     found = {"body": body}
     for side, at in (("left", half), ("right", -half)):
         turn = np.arctan2(l * np.sin(delta), l * np.cos(delta) - at * np.sin(delta))
-        found[f"rear_{side}"] = body.turned(roll, (0.0, at, r), AXLE)
-        found[f"front_{side}"] = body.turned(turn, (l, at, r))
+        found[f"rear_{side}"] = body.rotated(roll, (0.0, at, r), AXLE)
+        found[f"front_{side}"] = body.rotated(turn, (l, at, r))
     return found
 
 

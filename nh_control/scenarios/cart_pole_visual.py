@@ -15,14 +15,14 @@ TRACK_M, TRACK_HEIGHT = 2.4, 1.5
 def poses(parameters: CartPoleParameters, q: np.ndarray) -> dict[str, Pose]:
     """The track, the cart, the pole and its end, and where the force acts, with z along it."""
     track = Pose(np.array([0.0, 0.0, TRACK_HEIGHT * parameters.l]), np.eye(3))
-    cart = track.turned(0.0, (q[0], 0.0, 0.0))
-    pole = cart.turned(q[1], (0.0, 0.0, 0.0), SWING_AXIS)
+    cart = track.rotated(0.0, (q[0], 0.0, 0.0))
+    pole = cart.rotated(q[1], (0.0, 0.0, 0.0), SWING_AXIS)
     return {
         "track": track,
         "cart": cart,
         "pole": pole,
-        "pole_end": pole.turned(0.0, (0.0, 0.0, -parameters.l)),
-        "push": cart.turned(np.pi / 2, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+        "pole_end": pole.rotated(0.0, (0.0, 0.0, -parameters.l)),
+        "push": cart.rotated(np.pi / 2, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
     }
 
 

@@ -14,10 +14,10 @@ from nh_control.scenarios.chaplygin_sleigh_visual import visual_model
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
-    driven,
     figure_eight,
     perturbed,
     slalom,
+    trajectory_along_course,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Scenario
@@ -38,11 +38,11 @@ def velocity(parameters: ChaplyginSleighParameters, forward: float, turn: float)
     return np.array([turn, forward, parameters.a * turn])
 
 
-def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion whose skate runs along a course."""
     a, (theta, x, y) = dsys.system.parameters.a, course.start
     center = np.array([theta, x + a * np.cos(theta), y + a * np.sin(theta)])
-    return driven(dsys, course, velocity, center)
+    return trajectory_along_course(dsys, course, velocity, center)
 
 
 def turn_round(dsys: DiscreteSystem) -> Trajectory:
@@ -62,7 +62,7 @@ CHAPLYGIN_SLEIGH = Scenario(
     make_system=chaplygin_sleigh,
     integrators=INTEGRATORS,
     references={
-        **{name: partial(along, course) for name, course in COURSES.items()},
+        **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "turn_round": turn_round,
     },
     weights=(_Q, 0.1 * np.eye(2), 10 * _Q),

@@ -11,7 +11,7 @@ from nh_control.systems import ChaplyginSleighParameters
 def poses(parameters: ChaplyginSleighParameters, q: np.ndarray) -> dict[str, Pose]:
     """The body, below its center of mass, and the skate at configuration (theta, x, y)."""
     body = Pose.planar(*q)
-    return {"body": body, "skate": body.turned(0.0, (-parameters.a, 0.0, 0.0))}
+    return {"body": body, "skate": body.rotated(0.0, (-parameters.a, 0.0, 0.0))}
 
 
 def visual_model(parameters: ChaplyginSleighParameters) -> VisualModel:

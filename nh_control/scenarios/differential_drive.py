@@ -14,11 +14,11 @@ from nh_control.scenarios.differential_drive_visual import visual_model
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
-    driven,
     figure_eight,
     perturbed,
     slalom,
-    steered,
+    trajectory_along_course,
+    trajectory_with_velocity,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
@@ -39,16 +39,16 @@ def velocity(parameters: DifferentialDriveParameters, forward: float, turn: floa
     return np.array([*wheels, turn, forward, 0.0])
 
 
-def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
-    return driven(dsys, course, velocity, np.array([0.0, 0.0, *course.start]))
+    return trajectory_along_course(dsys, course, velocity, np.array([0.0, 0.0, *course.start]))
 
 
 def delivery(dsys: DiscreteSystem) -> Trajectory:
     """Straight on, a turn on the spot, and the same way back, each from rest to rest."""
 
     def rate(t: float, leg: int) -> float:
-        """Of `smooth` over the leg."""
+        """Of `smoothstep` over the leg."""
         s = min(max(t / LEG_S - leg, 0.0), 1.0)
         return 140 * s**3 * (1 - s) ** 3 / LEG_S
 
@@ -56,7 +56,7 @@ def delivery(dsys: DiscreteSystem) -> Trajectory:
         forward = WAY * (rate(t, 0) + rate(t, 2))
         return velocity(dsys.system.parameters, forward, TURN * rate(t, 1))
 
-    return steered(dsys, np.zeros(5), at, 3 * LEG_S)
+    return trajectory_with_velocity(dsys, np.zeros(5), at, 3 * LEG_S)
 
 
 _Q = np.diag([0.0, 0.0, 5.0, 20.0, 20.0, 5.0, 0.02])
@@ -68,7 +68,7 @@ DIFFERENTIAL_DRIVE = Scenario(
     make_system=differential_drive,
     integrators=INTEGRATORS,
     references={
-        **{name: partial(along, course) for name, course in COURSES.items()},
+        **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "delivery": delivery,
     },
     weights=(_Q, np.eye(2), 10 * _Q),

@@ -27,8 +27,8 @@ def poses(parameters: DifferentialDriveParameters, q: np.ndarray) -> dict[str, P
     body = Pose.planar(theta, x, y)
     return {
         "body": body,
-        "left_wheel": body.turned(left, (0.0, parameters.b, parameters.r), AXLE),
-        "right_wheel": body.turned(right, (0.0, -parameters.b, parameters.r), AXLE),
+        "left_wheel": body.rotated(left, (0.0, parameters.b, parameters.r), AXLE),
+        "right_wheel": body.rotated(right, (0.0, -parameters.b, parameters.r), AXLE),
     }
 
 

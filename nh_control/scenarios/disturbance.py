@@ -85,10 +85,10 @@ class Noise(Signal):
     seed: int = parameter(0, "", "of the noise, which targets never share", at_least=0)
 
     def factors(self, h: float, seed: Sequence[int]) -> Factors:
-        return _ColouredNoise(math.exp(-h / self.correlation), len(self.force), [self.seed, *seed])
+        return _ColoredNoise(math.exp(-h / self.correlation), len(self.force), [self.seed, *seed])
 
 
-class _ColouredNoise:
+class _ColoredNoise:
     """The noise at any step; in order it costs a draw, a step back starts anew."""
 
     def __init__(self, a: float, n: int, seed: Sequence[int]):

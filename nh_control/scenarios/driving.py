@@ -30,15 +30,15 @@ time.
 
 
 @dataclass(frozen=True)
-class Pace:
+class CourseRates:
     """How a course is run at one time: along its curve at `speed` (m/s, backwards if negative),
-    turning by `turn` (rad/s), with the `curvature` (1/m) that changes by `curving` (1/m/s).
+    turning by `turn` (rad/s), with the `curvature` (1/m) that changes by `curvature_rate` (1/m/s).
     """
 
     speed: float
     turn: float
     curvature: float
-    curving: float
+    curvature_rate: float
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Course:
     s: Callable[[ca.SX], ca.SX]
     duration: float
 
-    def pace(self, t: float) -> Pace:
+    def rates(self, t: float) -> CourseRates:
         """Speed and turning at time t."""
-        return Pace(*map(float, self._rates(t)))
+        return CourseRates(*map(float, self._rates(t)))
 
     @property
     def start(self) -> np.ndarray:
@@ -74,8 +74,10 @@ class Course:
         curvature = cross / norm**3
         rate = ca.jacobian(self.s(t), t)
         along = [norm, cross / norm**2, curvature, ca.jacobian(curvature, s)]
-        speed, turn, curvature, curving = ca.substitute(along, [s], [self.s(t)])
-        return ca.Function("rates", [t], [speed * rate, turn * rate, curvature, curving * rate])
+        speed, turn, curvature, curvature_rate = ca.substitute(along, [s], [self.s(t)])
+        return ca.Function(
+            "rates", [t], [speed * rate, turn * rate, curvature, curvature_rate * rate]
+        )
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
@@ -84,7 +86,7 @@ class Course:
         return t, s, point, ca.jacobian(point, s)
 
 
-def smooth(s: ca.SX) -> ca.SX:
+def smoothstep(s: ca.SX) -> ca.SX:
     """From 0 to 1 with three derivatives that vanish at both ends, constant outside of [0, 1]."""
     s = ca.fmin(ca.fmax(s, 0), 1)
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
@@ -96,7 +98,7 @@ def figure_eight(length: float, width: float, duration: float) -> Course:
     """
     return Course(
         lambda s: (length / 2 * ca.sin(s), width / 2 * ca.sin(2 * s)),
-        lambda t: 2 * np.pi * smooth(t / duration),
+        lambda t: 2 * np.pi * smoothstep(t / duration),
         duration,
     )
 
@@ -110,7 +112,7 @@ def slalom(speed: float, amplitude: float, wavelength: float, waves: int) -> Cou
     )
 
 
-def steered(
+def trajectory_with_velocity(
     dsys: DiscreteSystem,
     q: np.ndarray,
     velocity: Callable[[float, np.ndarray], np.ndarray],
@@ -138,7 +140,7 @@ def steered(
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
 
 
-def driven(
+def trajectory_along_course(
     dsys: DiscreteSystem,
     course: Course,
     velocity: Callable[[Any, float, float], np.ndarray],
@@ -149,10 +151,10 @@ def driven(
     """
 
     def at(t: float, _: np.ndarray) -> np.ndarray:
-        pace = course.pace(t)
-        return velocity(dsys.system.parameters, pace.speed, pace.turn)
+        rates = course.rates(t)
+        return velocity(dsys.system.parameters, rates.speed, rates.turn)
 
-    return steered(dsys, q, at, course.duration)
+    return trajectory_with_velocity(dsys, q, at, course.duration)
 
 
 def perturbed(
@@ -160,7 +162,7 @@ def perturbed(
 ) -> np.ndarray:
     """State x (nx) with the body moved and turned and every momentum scaled."""
     theta = model.state_space.tangent_names.index("theta")
-    direction, signs = perturbation.drawn(1 + model.system.n_rho)
+    direction, signs = perturbation.draw_direction_and_signs(1 + model.system.n_rho)
     dx = np.zeros(model.ndx)
     dx[theta] = signs[0] * perturbation.heading
     dx[theta + 1 : theta + 3] = perturbation.position * direction

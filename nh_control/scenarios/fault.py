@@ -24,7 +24,7 @@ COMMANDS = "commands"
 """Target: all inputs."""
 
 
-class Signal(Protocol):
+class SignalSpace(Protocol):
     """A space of values x with `y = retract(x, d)` and `d = local(x, y)`, and the value of no
     effort after the value `before`.
     """
@@ -41,14 +41,14 @@ class Signal(Protocol):
 
 
 @dataclass(frozen=True)
-class Moment:
+class FaultContext:
     """What a fault knows at a step: the `signal`'s values that came in, the present one first,
     the value that went out `before`, and a part of the seed that no other fault has.
     """
 
     step: int
     h: float
-    signal: Signal
+    signal: SignalSpace
     past: tuple[np.ndarray, ...]
     before: np.ndarray
     seed: tuple[int, ...]
@@ -86,12 +86,12 @@ class Effect(Parameters, ABC):
         return 0.0
 
     @abstractmethod
-    def through(self, at: Moment) -> np.ndarray | None:
+    def apply(self, context: FaultContext) -> np.ndarray | None:
         """What goes out, None where it is lost."""
 
 
 @dataclass(frozen=True)
-class Drawn(Effect):
+class RandomEffect(Effect):
     """A fault that chance has a part in."""
 
     seed: int = parameter(0, "", "of the draws, which faults never share", at_least=0)
@@ -102,14 +102,14 @@ class Drawn(Effect):
 
 
 @dataclass(frozen=True)
-class Noise(Drawn):
+class Noise(RandomEffect):
     """White noise, drawn anew in every step. `y = retract(x, size n_k)`, n_k standard normal."""
 
     size: float = parameter(1.0, "", "standard deviation, in the target's units", at_least=0.0)
 
-    def through(self, at: Moment) -> np.ndarray:
-        numbers = self.draw(at.step, at.seed).standard_normal(at.signal.n)
-        return at.signal.retract(at.value, self.size * numbers)
+    def apply(self, context: FaultContext) -> np.ndarray:
+        numbers = self.draw(context.step, context.seed).standard_normal(context.signal.n)
+        return context.signal.retract(context.value, self.size * numbers)
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Bias(Effect):
 
     size: float = parameter(1.0, "", "error, in the target's units", above=-math.inf)
 
-    def through(self, at: Moment) -> np.ndarray:
-        return at.signal.retract(at.value, np.full(at.signal.n, self.size))
+    def apply(self, context: FaultContext) -> np.ndarray:
+        return context.signal.retract(context.value, np.full(context.signal.n, self.size))
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,9 @@ class Quantization(Effect):
 
     size: float = parameter(1.0, "", "resolution, in the target's units")
 
-    def through(self, at: Moment) -> np.ndarray:
-        way = at.signal.local(at.before, at.value)
-        return at.signal.retract(at.before, self.size * np.round(way / self.size))
+    def apply(self, context: FaultContext) -> np.ndarray:
+        way = context.signal.local(context.before, context.value)
+        return context.signal.retract(context.before, self.size * np.round(way / self.size))
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,15 @@ class Delay(Effect):
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
         return self.size
 
-    def through(self, at: Moment) -> np.ndarray:
-        steps = self.age(at.step, at.h, at.seed) / at.h
-        whole = min(int(steps), len(at.past) - 2)
-        late, later = at.past[whole], at.past[whole + 1]
-        return at.signal.retract(late, (steps - whole) * at.signal.local(late, later))
+    def apply(self, context: FaultContext) -> np.ndarray:
+        steps = self.age(context.step, context.h, context.seed) / context.h
+        whole = min(int(steps), len(context.past) - 2)
+        late, later = context.past[whole], context.past[whole + 1]
+        return context.signal.retract(late, (steps - whole) * context.signal.local(late, later))
 
 
 @dataclass(frozen=True)
-class Jitter(Drawn):
+class Jitter(RandomEffect):
     """A delay that is drawn anew in every step, uniformly up to `size`; nothing that is older than
     what came before is used.
     """
@@ -164,7 +164,7 @@ class Jitter(Drawn):
     default: ClassVar[str] = MEASUREMENTS
     size: float = parameter(1.0, "s", "how late at most", at_least=0.0)
 
-    memory, through = Delay.memory, Delay.through
+    memory, apply = Delay.memory, Delay.apply
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
         """`min over i of (drawn_k-i + i h)`: the newest of all that have arrived."""
@@ -173,7 +173,7 @@ class Jitter(Drawn):
 
 
 @dataclass(frozen=True)
-class Dropout(Drawn):
+class Dropout(RandomEffect):
     """Messages that are lost with the probability `size`, but for the first: no measurement, so no
     new command; or no command, so the actuators go on with the one before.
     """
@@ -187,9 +187,9 @@ class Dropout(Drawn):
         if self.size > 1:
             raise ValueError(f"Dropout.size must be a probability <= 1, got {self.size}")
 
-    def through(self, at: Moment) -> np.ndarray | None:
-        lost = at.step > 0 and self.draw(at.step, at.seed).random() < self.size
-        return None if lost else at.value
+    def apply(self, context: FaultContext) -> np.ndarray | None:
+        lost = context.step > 0 and self.draw(context.step, context.seed).random() < self.size
+        return None if lost else context.value
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class Lag(Effect):
     default: ClassVar[str] = COMMANDS
     size: float = parameter(1.0, "s", "time constant")
 
-    def through(self, at: Moment) -> np.ndarray:
-        way = at.signal.local(at.before, at.value)
-        return at.signal.retract(at.before, -math.expm1(-at.h / self.size) * way)
+    def apply(self, context: FaultContext) -> np.ndarray:
+        way = context.signal.local(context.before, context.value)
+        return context.signal.retract(context.before, -math.expm1(-context.h / self.size) * way)
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ class Saturation(Effect):
     of_inputs_only: ClassVar[bool] = True
     size: float = parameter(1.0, "", "largest effort, in the input's units", at_least=0.0)
 
-    def through(self, at: Moment) -> np.ndarray:
-        return np.clip(at.value, -self.size, self.size)
+    def apply(self, context: FaultContext) -> np.ndarray:
+        return np.clip(context.value, -self.size, self.size)
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ class DeadBand(Effect):
     of_inputs_only: ClassVar[bool] = True
     size: float = parameter(1.0, "", "smallest effort, in the input's units", at_least=0.0)
 
-    def through(self, at: Moment) -> np.ndarray:
-        return np.where(np.abs(at.value) < self.size, 0.0, at.value)
+    def apply(self, context: FaultContext) -> np.ndarray:
+        return np.where(np.abs(context.value) < self.size, 0.0, context.value)
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ class Stuck(Effect):
 
     default: ClassVar[str] = COMMANDS
 
-    def through(self, at: Moment) -> np.ndarray:
-        return at.before
+    def apply(self, context: FaultContext) -> np.ndarray:
+        return context.before
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ class Lost(Effect):
     default: ClassVar[str] = COMMANDS
     of_inputs_only: ClassVar[bool] = True
 
-    def through(self, at: Moment) -> np.ndarray:
-        return at.signal.rest(at.before)
+    def apply(self, context: FaultContext) -> np.ndarray:
+        return context.signal.rest(context.before)
 
 
 KINDS: Mapping[str, type[Effect]] = {

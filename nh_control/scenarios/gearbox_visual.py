@@ -26,14 +26,14 @@ def poses(parameters: GearboxParameters, q: np.ndarray) -> dict[str, Pose]:
     that their springs hold to, at configuration (x_1, x_2, theta).
     """
     middle = Pose(np.zeros(3), np.eye(3))
-    pendulum = middle.turned(q[2], (0.0, 0.0, 0.3), (-np.array(SWING_AXIS)).tolist())
+    pendulum = middle.rotated(q[2], (0.0, 0.0, 0.3), (-np.array(SWING_AXIS)).tolist())
     return {
         "pendulum": pendulum,
-        "bob": pendulum.turned(0.0, (0.0, 0.0, 1.0)),
-        "first": middle.turned(0.0, (q[0], ASIDE, 0.15)),
-        "second": middle.turned(0.0, (q[1], -ASIDE, 0.15)),
-        "first_wall": middle.turned(0.0, (-WALL, ASIDE, 0.15)),
-        "second_wall": middle.turned(0.0, (-WALL, -ASIDE, 0.15)),
+        "bob": pendulum.rotated(0.0, (0.0, 0.0, 1.0)),
+        "first": middle.rotated(0.0, (q[0], ASIDE, 0.15)),
+        "second": middle.rotated(0.0, (q[1], -ASIDE, 0.15)),
+        "first_wall": middle.rotated(0.0, (-WALL, ASIDE, 0.15)),
+        "second_wall": middle.rotated(0.0, (-WALL, -ASIDE, 0.15)),
     }
 
 

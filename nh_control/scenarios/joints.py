@@ -9,16 +9,16 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.perturbation import (
-    Seeded,
+    SeededPerturbation,
     error_seed,
     initial_error,
     momentum_error,
-    moved,
+    perturb_state,
 )
 
 
 @dataclass(frozen=True)
-class TurningPerturbation(Seeded):
+class TurningPerturbation(SeededPerturbation):
     """The initial error of joints that turn."""
 
     angle: float = initial_error("rad", "turn of every joint")
@@ -27,7 +27,7 @@ class TurningPerturbation(Seeded):
 
 
 @dataclass(frozen=True)
-class JointPerturbation(Seeded):
+class JointPerturbation(SeededPerturbation):
     """The initial error of joints that slide or turn."""
 
     position: float = initial_error("m", "displacement of everything that slides")
@@ -48,7 +48,7 @@ def perturbed(
     position = getattr(perturbation, "position", 0.0)
     names = model.system.space.tangent_names
     change = np.array([position if name in sliding else perturbation.angle for name in names])
-    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
+    return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:

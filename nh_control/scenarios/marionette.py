@@ -60,17 +60,19 @@ def perturbed(
     not allow.
     """
     p, system = perturbation, model.system
-    direction, signs = p.drawn(1 + system.n_rho)
-    moved = {
+    direction, signs = p.draw_direction_and_signs(1 + system.n_rho)
+    changes = {
         "torso_tx": p.position * direction[0],
         "torso_ty": p.position * direction[1],
         "torso_rz": signs[0] * p.heading,
     }
     state, q = np.array(x, dtype=float), model.configuration(x)
-    for name, change in moved.items():
+    for name, change in changes.items():
         q[system.space.names.index(name)] += change
     state[: len(q)] = (
-        satisfy_constraints(system, q, (*moved, *system.prescribed)) if any(moved.values()) else q
+        satisfy_constraints(system, q, (*changes, *system.prescribed))
+        if any(changes.values())
+        else q
     )
     state[len(q) :][: system.n_rho] *= 1 + p.momentum * signs[1:]
     return state

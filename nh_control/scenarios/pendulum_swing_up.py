@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from nh_control.control.costs import quadratic
+from nh_control.control.costs import quadratic_cost
 from nh_control.control.optimize import optimize
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -40,7 +40,7 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
     states = np.zeros((steps + 1, 2))
     states[round(JUMP_S / dsys.h) :, 0] = np.pi
     jump = Trajectory(dsys.h, states, np.zeros((steps, 1)))
-    cost = quadratic(dsys, jump, dsys.h * Q, dsys.h * R)
+    cost = quadratic_cost(dsys, jump, dsys.h * Q, dsys.h * R)
     result = optimize(dsys, cost, jump, dsys.h * Q, dsys.h * R)
     if not result.converged:
         raise ValueError(f"{dsys}: no swing-up found ({result.reason}); choose another step")

@@ -24,8 +24,8 @@ def poses(parameters: PendulumParameters, q: np.ndarray) -> dict[str, Pose]:
     end.
     """
     pivot = Pose(np.array([0.0, 0.0, 1.2 * parameters.l]), np.eye(3))
-    swung = pivot.turned(q[0], (0.0, 0.0, 0.0), SWING_AXIS)
-    return {"pivot": pivot, "rod": swung, "end": swung.turned(0.0, (0.0, 0.0, -parameters.l))}
+    swung = pivot.rotated(q[0], (0.0, 0.0, 0.0), SWING_AXIS)
+    return {"pivot": pivot, "rod": swung, "end": swung.rotated(0.0, (0.0, 0.0, -parameters.l))}
 
 
 def visual_model(parameters: PendulumParameters) -> VisualModel:

@@ -30,12 +30,12 @@ def error_seed() -> Any:
     )
 
 
-class Seeded(Parameters):
+class SeededPerturbation(Parameters):
     """Base of perturbations with a `seed`."""
 
     seed: int
 
-    def drawn(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw_direction_and_signs(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Horizontal direction (2) of an error in position and n signs: to the left and positive,
         or drawn from the seed.
         """
@@ -55,7 +55,7 @@ class Seeded(Parameters):
 
 
 @dataclass(frozen=True)
-class Displacement(Seeded):
+class Displacement(SeededPerturbation):
     """The initial error of a scenario that declares none of its own."""
 
     displacement: float = initial_error(
@@ -66,7 +66,7 @@ class Displacement(Seeded):
 
 
 @dataclass(frozen=True)
-class PlanarPerturbation(Seeded):
+class PlanarPerturbation(SeededPerturbation):
     """The initial error of a body in the plane."""
 
     position: float = initial_error("m", "distance from the reference's position, to the left")
@@ -80,10 +80,10 @@ def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) 
     every momentum scaled.
     """
     change = np.full(model.system.space.nv, perturbation.displacement)
-    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
+    return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
-def moved(
+def perturb_state(
     model: DiscreteSystem, x: np.ndarray, change: np.ndarray, momentum: float, signs: np.ndarray
 ) -> np.ndarray:
     """State x (nx) with its configuration changed by `change` (nv) and every momentum by its

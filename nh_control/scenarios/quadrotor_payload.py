@@ -24,7 +24,12 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
-from nh_control.scenarios.perturbation import Seeded, error_seed, initial_error, momentum_error
+from nh_control.scenarios.perturbation import (
+    SeededPerturbation,
+    error_seed,
+    initial_error,
+    momentum_error,
+)
 from nh_control.scenarios.quadrotor_payload_visual import WORLD, visual_model
 from nh_control.scenarios.scenario import (
     BodyState,
@@ -85,7 +90,7 @@ def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
 
 
 @dataclass(frozen=True)
-class PayloadPerturbation(Seeded):
+class PayloadPerturbation(SeededPerturbation):
     """The initial error of a payload and the quadrotors that carry it."""
 
     position: float = initial_error("m", "distance of everything from the reference's position")

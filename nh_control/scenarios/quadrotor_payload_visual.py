@@ -29,7 +29,7 @@ def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Po
     found = {"payload": Pose(y, np.eye(3))}
     for i, (l, link, attitude) in enumerate(zip(parameters.lengths, links, attitudes)):
         quad = found[f"quad{i + 1}"] = Pose(y + l * link, quat2mat(attitude))
-        found[f"quad{i + 1}_arms"] = quad.turned(np.pi / 4, (0.0, 0.0, 0.0))
+        found[f"quad{i + 1}_arms"] = quad.rotated(np.pi / 4, (0.0, 0.0, 0.0))
     return found
 
 

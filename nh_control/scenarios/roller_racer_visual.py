@@ -21,13 +21,13 @@ def poses(parameters: RollerRacerParameters, q: np.ndarray) -> dict[str, Pose]:
     at configuration (phi, theta, x, y); the wheels' rolling is no coordinate.
     """
     p, seat = parameters, Pose.planar(*q[1:])
-    bar = seat.turned(q[0], (p.d1, 0.0, 0.0))
+    bar = seat.rotated(q[0], (p.d1, 0.0, 0.0))
     side, radius = 0.4 * p.d1, _radius(p)
     return {
         "seat": seat,
         "bar": bar,
         **{
-            f"{name}_{hand}": frame.turned(0.0, (ahead, at, radius))
+            f"{name}_{hand}": frame.rotated(0.0, (ahead, at, radius))
             for name, frame, ahead in (("rear", seat, 0.0), ("front", bar, p.d2))
             for hand, at in (("left", side), ("right", -side))
         },

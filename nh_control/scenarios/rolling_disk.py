@@ -13,10 +13,10 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
-    driven,
     figure_eight,
     perturbed,
     slalom,
+    trajectory_along_course,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.rolling_disk_visual import visual_model
@@ -36,9 +36,9 @@ def velocity(parameters: RollingDiskParameters, forward: float, turn: float) -> 
     return np.array([forward / parameters.r, turn, forward, 0.0])
 
 
-def along(course: Course, dsys: DiscreteSystem) -> Trajectory:
+def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """The motion along a course."""
-    return driven(dsys, course, velocity, np.array([0.0, *course.start]))
+    return trajectory_along_course(dsys, course, velocity, np.array([0.0, *course.start]))
 
 
 def circle(dsys: DiscreteSystem) -> Trajectory:
@@ -58,7 +58,7 @@ ROLLING_DISK = Scenario(
     make_system=rolling_disk,
     integrators=INTEGRATORS,
     references={
-        **{name: partial(along, course) for name, course in COURSES.items()},
+        **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "circle": circle,
     },
     weights=(_Q, np.diag([1.0, 10.0]), 10 * _Q),

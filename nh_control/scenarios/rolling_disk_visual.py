@@ -13,7 +13,7 @@ def poses(parameters: RollingDiskParameters, q: np.ndarray) -> dict[str, Pose]:
     contact = Pose.planar(*q[1:])
     return {
         "contact": contact,
-        "disk": contact.turned(q[0], (0.0, 0.0, parameters.r), (0.0, 1.0, 0.0)),
+        "disk": contact.rotated(q[0], (0.0, 0.0, parameters.r), (0.0, 1.0, 0.0)),
     }
 
 

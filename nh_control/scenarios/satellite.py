@@ -16,7 +16,7 @@ from nh_control.geometry import quaternion
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_body
 from nh_control.mechanics.system import System
-from nh_control.scenarios.perturbation import Seeded, error_seed, initial_error
+from nh_control.scenarios.perturbation import SeededPerturbation, error_seed, initial_error
 from nh_control.scenarios.satellite_visual import WORLD, visual_model
 from nh_control.scenarios.scenario import BodyState, Joint, MonitoredOutput, Scenario
 from nh_control.systems.satellite import SatelliteParameters, axles, satellite
@@ -118,7 +118,7 @@ def weights(p: SatelliteParameters) -> tuple[np.ndarray, np.ndarray, None]:
 
 
 @dataclass(frozen=True)
-class SatellitePerturbation(Seeded):
+class SatellitePerturbation(SeededPerturbation):
     """The initial error of a satellite."""
 
     attitude: float = initial_error("rad", "turn about the axis (1, 1, 1), or one that is drawn")
@@ -210,5 +210,5 @@ SATELLITE = Scenario(
     visual=visual_model,
     step_s=0.02,
     hold=True,
-    without=(*(f"p_rotation_{c}" for c in "xyz"), *WHEELS),
+    excluded=(*(f"p_rotation_{c}" for c in "xyz"), *WHEELS),
 )

@@ -20,8 +20,8 @@ def poses(parameters: SatelliteParameters, q: np.ndarray) -> dict[str, Pose]:
     for i, axle in enumerate(np.asarray(axles(parameters)).T):
         across = np.array([-axle[1], axle[0], 0.0])
         tilt = np.arctan2(np.hypot(*axle[:2]), axle[2])
-        wheel = body.turned(tilt, tuple(OUT_M * axle), tuple(across))
-        found[f"wheel{i + 1}"] = wheel.turned(q[4 + i], (0.0, 0.0, 0.0))
+        wheel = body.rotated(tilt, tuple(OUT_M * axle), tuple(across))
+        found[f"wheel{i + 1}"] = wheel.rotated(q[4 + i], (0.0, 0.0, 0.0))
     return found
 
 

@@ -128,7 +128,7 @@ class Scenario:
     guidance                `guidance(model, reference)` replans one of the `references` in flight
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
-    without                 the tangent coordinates that are not held, see `lqr.infinite_horizon`
+    excluded                 the tangent coordinates that are not held, see `lqr.infinite_horizon`
     limits                  beyond which a robot is not under control any more
     source                  the nodes' parameters that make it again, where its name does not do
     file                    where it is declared, "" for those of this package
@@ -154,7 +154,7 @@ class Scenario:
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
-    without: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     limits: SafetyLimits = SafetyLimits()
     source: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
@@ -280,7 +280,7 @@ class Scenario:
             None if Qf is None else np.pad(Qf, memory),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
             hold=self.hold,
-            without=self.without,
+            excluded=self.excluded,
         )
 
     def tracked(self, space: Space) -> np.ndarray:

@@ -14,9 +14,9 @@ def poses(parameters: SnakeboardParameters, q: np.ndarray) -> dict[str, Pose]:
     board = Pose.planar(theta, x, y)
     return {
         "board": board,
-        "rotor": board.turned(psi, (0.0, 0.0, 0.0)),
-        "rear_truck": board.turned(phi, (-parameters.l, 0.0, 0.0)),
-        "front_truck": board.turned(-phi, (parameters.l, 0.0, 0.0)),
+        "rotor": board.rotated(psi, (0.0, 0.0, 0.0)),
+        "rear_truck": board.rotated(phi, (-parameters.l, 0.0, 0.0)),
+        "front_truck": board.rotated(-phi, (parameters.l, 0.0, 0.0)),
     }
 
 

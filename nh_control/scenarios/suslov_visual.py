@@ -12,7 +12,7 @@ from nh_control.systems import SuslovParameters
 def poses(parameters: SuslovParameters, q: np.ndarray) -> dict[str, Pose]:
     """The body about its fixed point, and the end of its third axis, at a unit quaternion."""
     body = Pose(np.zeros(3), quat2mat(q))
-    return {"body": body, "axis": body.turned(0.0, (0.0, 0.0, 1.0))}
+    return {"body": body, "axis": body.rotated(0.0, (0.0, 0.0, 1.0))}
 
 
 def visual_model(parameters: SuslovParameters) -> VisualModel:

@@ -22,7 +22,7 @@ from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, Multibody, load_urdf
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
-from nh_control.scenarios.perturbation import moved
+from nh_control.scenarios.perturbation import perturb_state
 from nh_control.scenarios.scenario import BodyState, Joint, Scenario
 from nh_control.scenarios.urdf_visual import visual_model
 
@@ -99,7 +99,7 @@ def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbat
         )
     if not isinstance(space, Rn):
         change[2], change[4] = perturbation.angle, perturbation.position
-    return moved(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
+    return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
 def _system(model: Multibody, parameters: UrdfParameters) -> System:

@@ -1,5 +1,5 @@
 """What a robot of a URDF file looks like where its meshes are not loaded: a skeleton of rods
-between its joints and centres of mass.
+between its joints and centers of mass.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ THINNEST = 0.01
 
 
 def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
-    """Rods from frames to the joints and centres of mass on them, orange balls at the joints,
-    brown ones at the centres of mass, scaled by the longest rod.
+    """Rods from frames to the joints and centers of mass on them, orange balls at the joints,
+    brown ones at the centers of mass, scaled by the longest rod.
     """
     joints = [(f.parent, f"{f.name} rod", np.array(f.position)) for f in model.frames]
     masses = [(b.frame, f"{b.frame} mass", np.array(b.center)) for b in model.bodies]

@@ -36,7 +36,7 @@ def box(frame: str, sides: Sequence[float], center: Sequence[float] = NONE) -> B
 
 
 def box_top() -> Multibody:
-    """A box of 21.6 kg, its centre 0.5 m from the pivot, without gravity [mueller2013 5.1]."""
+    """A box of 21.6 kg, its center 0.5 m from the pivot, without gravity [mueller2013 5.1]."""
     return Multibody(
         "box_top",
         frames=[spherical("box")],
@@ -57,7 +57,7 @@ def double_pendulum() -> Multibody:
 
 def floating_pair() -> Multibody:
     """Two links joined end to end, floating without gravity; the frame of the first is at its
-    centre, that of the other at the joint [mueller2013 5.3].
+    center, that of the other at the joint [mueller2013 5.3].
     """
     half = (LINK[0] / 2, 0.0, 0.0)
     return Multibody(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from nh_control.geometry.homogeneous import ProductAction, TangentDirections
+from nh_control.geometry.homogeneous import ProductAction, TangentSphereAction
 from nh_control.mechanics import parametric
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
 
@@ -71,7 +71,7 @@ def _action(n: int, second: str) -> ProductAction:
         [f"link{i + 1}_{c}" for c in ("x", "y", "z", *(f"{second}_{c}" for c in "xyz"))]
         for i in range(n)
     ]
-    return ProductAction(*map(TangentDirections, pairs))
+    return ProductAction(*map(TangentSphereAction, pairs))
 
 
 def _field(

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import casadi as ca
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.groups import Rotations
+from nh_control.geometry.groups import SO3Group
 from nh_control.geometry.homogeneous import (
-    FromLeft,
     HomogeneousSpace,
+    LeftMultiplication,
     ProductAction,
-    TangentDirections,
-    Translations,
+    TangentSphereAction,
+    TranslationAction,
 )
 from nh_control.mechanics import parametric
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
@@ -101,12 +101,12 @@ def accelerations(
 def _action(n: int) -> ProductAction:
     quads = [f"quad{i + 1}_" for i in range(n)]
     factors: list[HomogeneousSpace] = [
-        Translations(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z")))
+        TranslationAction(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z")))
     ]
     for quad in quads:
-        factors.append(FromLeft(Rotations(), [f"{quad}q{c}" for c in "wxyz"]))
-        factors.append(Translations(*(f"{quad}omega_{c}" for c in "xyz")))
+        factors.append(LeftMultiplication(SO3Group(), [f"{quad}q{c}" for c in "wxyz"]))
+        factors.append(TranslationAction(*(f"{quad}omega_{c}" for c in "xyz")))
     for i in range(n):
         names = [f"link{i + 1}_{c}" for c in ("x", "y", "z", "w_x", "w_y", "w_z")]
-        factors.append(TangentDirections(names))
+        factors.append(TangentSphereAction(names))
     return ProductAction(*factors)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import casadi as ca
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.cotangent import Cotangent
-from nh_control.geometry.groups import Motions, Rotations
+from nh_control.geometry.cotangent import CotangentGroup
+from nh_control.geometry.groups import SE3Group, SO3Group
 from nh_control.geometry.homogeneous import (
-    Coadjoint,
-    FromLeft,
+    CoadjointAction,
     HomogeneousSpace,
+    LeftMultiplication,
     ProductAction,
-    Translations,
+    TranslationAction,
 )
 from nh_control.mechanics import parametric
 from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters
@@ -36,7 +36,7 @@ def rigid_body_momentum(
     """
     numbers, p = parametric.symbolic(parameters)
     mu = ca.SX.sym("mu", 3)
-    return Coadjoint(Rotations(), [f"mu_{c}" for c in "xyz"]), _field(
+    return CoadjointAction(SO3Group(), [f"mu_{c}" for c in "xyz"]), _field(
         mu, numbers, -mu / _inertia(p)
     )
 
@@ -52,7 +52,9 @@ def rigid_body_attitude(
     x = ca.SX.sym("x", 7)
     omega = _spin(x, p)
     f = ca.vertcat(omega, ca.cross(x[4:], omega))
-    return FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM)), _field(x, numbers, f)
+    return LeftMultiplication(CotangentGroup(SO3Group()), (*ATTITUDE, *MOMENTUM)), _field(
+        x, numbers, f
+    )
 
 
 def heavy_top_cotangent(
@@ -65,7 +67,7 @@ def heavy_top_cotangent(
     numbers, p = parametric.symbolic(parameters)
     x = ca.SX.sym("x", 7)
     pull = p.M * p.g * p.l * quaternion.rotate(x[:4], ca.vertcat(*p.chi))
-    return FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM)), _field(
+    return LeftMultiplication(CotangentGroup(SO3Group()), (*ATTITUDE, *MOMENTUM)), _field(
         x, numbers, _top(x, pull, p)
     )
 
@@ -82,7 +84,7 @@ def heavy_top_coadjoint(
     x = ca.SX.sym("x", 6)
     f = -ca.vertcat(x[:3] / _inertia(p), p.M * p.g * p.l * ca.vertcat(*p.chi))
     names = [f"{name}_{c}" for name in ("Pi", "Gamma") for c in "xyz"]
-    return Coadjoint(Motions(), names), _field(x, numbers, f)
+    return CoadjointAction(SE3Group(), names), _field(x, numbers, f)
 
 
 def heavy_top_quadratic(
@@ -98,8 +100,8 @@ def heavy_top_quadratic(
     rate = momentum - quaternion.rotate_back(attitude, ca.SX(UP))
     pull = -quaternion.rotate(attitude, momentum)
     f = ca.vertcat(_top(x, pull, p), ca.SX(3, 1), rate)
-    top = FromLeft(Cotangent(Rotations()), (*ATTITUDE, *MOMENTUM))
-    rest = Translations(*(f"{name}_{c}" for name in "pq" for c in "xyz"))
+    top = LeftMultiplication(CotangentGroup(SO3Group()), (*ATTITUDE, *MOMENTUM))
+    rest = TranslationAction(*(f"{name}_{c}" for name in "pq" for c in "xyz"))
     return ProductAction(top, rest), _field(x, numbers, f)
 
 

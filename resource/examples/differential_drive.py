@@ -90,7 +90,7 @@ def slalom(model):
 
 def perturbed(model, x, error: PlanarPerturbation):
     """The state x with the robot moved and turned, and the momenta scaled."""
-    direction, signs = error.drawn(3)
+    direction, signs = error.draw_direction_and_signs(3)
     dx = np.zeros(model.ndx)
     dx[2:5] = signs[0] * error.heading, *(error.position * direction)
     dx[5:] = error.momentum * signs[1:] * x[5:]
@@ -102,8 +102,8 @@ def poses(parameters: DriveParameters, q: np.ndarray) -> dict[str, Pose]:
     body, b = Pose.planar(*q[2:]), parameters.track / 2
     return {
         "body": body,
-        "left": body.turned(q[0], (0.0, b, parameters.radius), (0.0, 1.0, 0.0)),
-        "right": body.turned(q[1], (0.0, -b, parameters.radius), (0.0, 1.0, 0.0)),
+        "left": body.rotated(q[0], (0.0, b, parameters.radius), (0.0, 1.0, 0.0)),
+        "right": body.rotated(q[1], (0.0, -b, parameters.radius), (0.0, 1.0, 0.0)),
     }
 
 

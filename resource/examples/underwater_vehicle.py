@@ -28,7 +28,7 @@ from nh_control.scenarios import (
     on_body,
     parameter,
 )
-from nh_control.scenarios.perturbation import Seeded
+from nh_control.scenarios.perturbation import SeededPerturbation
 from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, VisualModel
 
 WORLD = "sea"
@@ -96,7 +96,7 @@ def steps(model):
 
 
 @dataclass(frozen=True)
-class UnderwaterVehiclePerturbation(Seeded):
+class UnderwaterVehiclePerturbation(SeededPerturbation):
     """How the start differs from the reference's: options `--perturb-position`, and so on."""
 
     position: float = initial_error("m", "distance, along y or in a direction that is drawn")
@@ -110,8 +110,8 @@ def perturbed(model, x, error: UnderwaterVehiclePerturbation):
     if error.seed >= 0:
         direction = np.random.default_rng(error.seed).normal(size=3)
         direction /= np.linalg.norm(direction)
-    moved = model.retract(x, [0.0, 0.0, 0.0, *(error.position * direction), *np.zeros(6)])
-    return model.retract(moved, [0.0, 0.0, error.heading, *np.zeros(9)])
+    shifted = model.retract(x, [0.0, 0.0, 0.0, *(error.position * direction), *np.zeros(6)])
+    return model.retract(shifted, [0.0, 0.0, error.heading, *np.zeros(9)])
 
 
 def to_bodies(_, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:

@@ -102,18 +102,20 @@ def adaptive_points(reference: Reference, one: AdaptiveIntegrator) -> list[WorkP
 
 @cache
 def projection(system) -> Functions:
-    """`settle(q, v)` of configurations and velocities."""
+    """`normalize(q, v)` of configurations and velocities."""
     action = LieEquations(system).action
     x = ca.SX.sym("x", action.nx)
-    return Functions(f"{system.name}_settle", [ca.Function("settle", [x], [action.settle(x)])])
+    return Functions(
+        f"{system.name}_normalize", [ca.Function("normalize", [x], [action.normalize(x)])]
+    )
 
 
 def projected_points(reference: Reference, solver: str) -> list[WorkPoint]:
     motion = reference.motion
     rates = reference.equations.rates(motion.u[0])
     start = reference.equations.start(motion.q, motion.v)
-    settle = projection(motion.system).direct("settle")
-    (given,), (settled,) = settle.inputs, settle.outputs
+    normalize = projection(motion.system).direct("normalize")
+    (given,), (settled,) = normalize.inputs, normalize.outputs
     if len(given) != len(start):
         raise ValueError(f"{motion.system.name}: no projection for its reduced equations")
 
@@ -123,7 +125,7 @@ def projected_points(reference: Reference, solver: str) -> list[WorkPoint]:
         while one.status == "running":
             one.step()
             given[:] = one.y
-            settle.run()
+            normalize.run()
             one.y = settled[:, 0].copy()
         return one.y
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sizes import SHORT, sized
 
-from nh_control.control.costs import quadratic
+from nh_control.control.costs import quadratic_cost
 from nh_control.control.optimize import optimize
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.papers import johnson2014
@@ -27,7 +27,7 @@ PAPER_MS = {"steepest": 28.5, "newton": 55.8}
 def test_time_of_an_iteration(method):
     dsys = johnson2014.model()
     hanging = Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
-    cost = quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
+    cost = quadratic_cost(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
 
     def run():
         start = time.thread_time()

@@ -107,7 +107,7 @@ def test_a_run_that_fails_ends_with_the_last_state_and_says_at_which_step(monkey
             self._record.states[self.k] = self._record.plant_states[self.k] = [self.k, 0.0]
         raise StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
 
-    monkeypatch.setattr(simulation.Loop, "run", run)
+    monkeypatch.setattr(simulation.ClosedLoopRunner, "run", run)
     loop = made().run()
     assert loop.failure.step == 4 and len(loop.trajectory) == len(loop.saturated) == 4
     assert loop.trajectory.states[:, 0].tolist()[1:] == [1, 2, 3, 4]

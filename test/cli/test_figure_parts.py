@@ -437,7 +437,7 @@ def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
 
     def poses(p, q):
         body = Pose.planar(*q[2:])
-        return {"body": body, "end": body.turned(0.0, (-0.5, 0.0, 0.0))}
+        return {"body": body, "end": body.rotated(0.0, (-0.5, 0.0, 0.0))}
 
     def visual(p):
         box = Shape("box", (0.3, 0.2, 0.1), (0.0, 1.0, 0.0), "body", opacity=0.5)

@@ -59,10 +59,10 @@ def test_joints_alone_have_all_figures_but_a_path(tmp_path, sketched):
 
 
 def hanging(parameters, q):
-    pivot = Pose(np.array([0.0, 0.0, 2.0]), np.eye(3)).turned(
+    pivot = Pose(np.array([0.0, 0.0, 2.0]), np.eye(3)).rotated(
         q[0], (0.0, 0.0, 0.0), (0.0, -1.0, 0.0)
     )
-    return {"rod": pivot, "end": pivot.turned(0.0, (0.0, 0.0, -1.0))}
+    return {"rod": pivot, "end": pivot.rotated(0.0, (0.0, 0.0, -1.0))}
 
 
 def visual_model(parameters):

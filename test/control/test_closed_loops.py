@@ -10,7 +10,7 @@ import pytest
 import nh_control as nh
 from nh_control.control import LqrTracker, closed_loop
 from nh_control.control.damping import DAMPING_S
-from nh_control.control.law import times
+from nh_control.control.feedback_law import matrix_vector_product
 from nh_control.discrete.plant import advance
 from nh_control.integrators import INTEGRATORS
 from nh_control.runs import simulation
@@ -101,10 +101,12 @@ def made(name):
 
 def both(monkeypatch, run):
     """What native code and Python give, and how many steps the first took from Python."""
-    steps, from_python = [], closed_loop.Loop._step
+    steps, from_python = [], closed_loop.ClosedLoopRunner._step
     with monkeypatch.context() as patched:
         patched.setattr(
-            closed_loop.Loop, "_step", lambda loop: (steps.append(loop.k), from_python(loop))
+            closed_loop.ClosedLoopRunner,
+            "_step",
+            lambda loop: (steps.append(loop.k), from_python(loop)),
         )
         native = run()
     with monkeypatch.context() as patched:
@@ -137,13 +139,13 @@ def test_native_loops_are_those_of_python_to_the_bit(monkeypatch, name, feedback
 def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
     """With the memory of what was estimated and predicted, in turns of three and one."""
     experiment = made("another mass, a gust, two substeps, disturbance estimate")
-    whole, natively = experiment.run(), closed_loop.Loop._natively
+    whole, natively = experiment.run(), closed_loop.ClosedLoopRunner._natively
 
     def in_turns(loop):
         steps, turns = natively(loop), iter(range(10**6))
         return lambda end: next(turns) % 2 == 0 and steps(min(end, loop.k + 3))
 
-    monkeypatch.setattr(closed_loop.Loop, "_natively", in_turns)
+    monkeypatch.setattr(closed_loop.ClosedLoopRunner, "_natively", in_turns)
     assert_same(experiment.run(), whole)
 
 
@@ -242,8 +244,10 @@ def test_sums_do_not_depend_on_a_library():
     expected = [0.0, 0.0, 0.0]
     for j in range(40):
         expected = [e + row[j] * x[j] for e, row in zip(expected, a)]
-    np.testing.assert_array_equal(times(a, x), expected)
-    np.testing.assert_array_equal(times(np.zeros((2, 0)), np.zeros(0)), np.zeros(2))
+    np.testing.assert_array_equal(matrix_vector_product(a, x), expected)
+    np.testing.assert_array_equal(
+        matrix_vector_product(np.zeros((2, 0)), np.zeros(0)), np.zeros(2)
+    )
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nh_control as nh
-from nh_control.control.input_history import InputHistory, predict, steps_of
+from nh_control.control.input_history import InputHistory, predict, split_into_steps
 from nh_control.systems import pendulum
 
 MS = 1_000_000
@@ -62,7 +62,7 @@ def test_as_many_inputs_are_kept_as_is_said_all_if_none_is_said():
 )
 def test_a_duration_is_whole_steps_and_a_part(duration_s, whole, rest):
     dsys = nh.midpoint(pendulum(), 0.1)
-    found = [step.h for step in steps_of(dsys, duration_s)]
+    found = [step.h for step in split_into_steps(dsys, duration_s)]
     assert found[:whole] == [0.1] * whole
     np.testing.assert_allclose(found[whole:], [rest] * (rest > 0), rtol=1e-9)
 

@@ -148,7 +148,7 @@ def test_what_is_conserved_is_that_of_the_held_end(interpreted):
             np.eye(model.nu),
             disturbance_gain=GAIN,
             hold=True,
-            without=scenario.without,
+            excluded=scenario.excluded,
         ).gains.P[-1]
         for reference in (moving, still)
     ]

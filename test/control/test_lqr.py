@@ -219,7 +219,7 @@ def test_the_end_counts_as_all_other_states_unless_it_is_told(upright):
 def test_coordinates_to_leave_out_are_one_for_each_direction_in_their_order():
     directions = np.array([[0.1, 0.2, 0.9, 0.8], [0.7, 0.1, 0.8, 0.1]])
     text = lqr._leaving_out(directions, ("a", "b", "c", "d"))
-    assert text.endswith("`without=('a', 'c')`")  # c is taken by the first
+    assert text.endswith("`excluded=('a', 'c')`")  # c is taken by the first
 
 
 class Linear:
@@ -263,8 +263,8 @@ PUSHED = [[1.0], [0.5], [0.0]]
         ((0.0, -1.1e-8, 0.0), {}, False),
         ((0.9e-4, 0.0, 0.0), {"drift": 1e-4}, True),
         ((1.1e-4, 0.0, 0.0), {"drift": 1e-4}, False),
-        ((0.0, 0.0, 5.0), {"without": ("c",)}, True),  # of what is left out anything goes
-        ((0.0, 1e-3, 0.0), {"without": ("c",)}, False),
+        ((0.0, 0.0, 5.0), {"excluded": ("c",)}, True),  # of what is left out anything goes
+        ((0.0, 1e-3, 0.0), {"excluded": ("c",)}, False),
     ],
 )
 def test_an_equilibrium_moves_by_no_more_than_the_drift_in_what_is_held(moved, options, stays):
@@ -289,7 +289,7 @@ def test_what_no_input_reaches_must_decay(pole, decays, sign):
         return
     with pytest.raises(lqr.NotStabilizable, match=r"no input influences: c \(eigenvalue"):
         lqr.infinite_horizon(dsys, *given)
-    lqr.infinite_horizon(dsys, *given, without=("c",))
+    lqr.infinite_horizon(dsys, *given, excluded=("c",))
 
 
 @pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])

@@ -40,7 +40,7 @@ class Follower:
     def __init__(self, reference):
         self.reference = reference
 
-    def along(self, reference):
+    def with_reference(self, reference):
         """The same along another reference."""
         return Follower(reference)
 

@@ -132,7 +132,7 @@ def test_trees_of_bodies_run_natively_too(monkeypatch):
     tracker = nh.LqrTracker(dsys, reference, np.eye(4), [[0.1]], disturbance_gain=0.3, hold=True)
     starts = rest + 0.2 * np.random.default_rng(0).normal(size=(RUNS, 4))
     with monkeypatch.context() as patched:
-        patched.setattr(loops.Loop, "_step", None)
+        patched.setattr(loops.ClosedLoopRunner, "_step", None)
         native = nh.rollout(dsys, starts, tracker, steps=STEPS)
     monkeypatch.setattr(loops, "native_steps", lambda: None)
     assert_equal(native, nh.rollout(dsys, starts, tracker, steps=STEPS))
@@ -283,8 +283,8 @@ def test_a_run_that_is_interrupted_ends_within_its_next_steps(cart, tracker, sta
         asked.append(k)
         return len(asked) == 4
 
-    room = loops.Record.whole(cart, cart, steps)
-    loop = loops.Loop(cart, tracker, starts[0], room, np.zeros((steps, 0)))
+    room = loops.LoopRecord.empty(cart, cart, steps)
+    loop = loops.ClosedLoopRunner(cart, tracker, starts[0], room, np.zeros((steps, 0)))
     loop.run(watch)
     assert loop.k == asked[-1] <= 3 * loops.CHUNK
 

@@ -117,7 +117,7 @@ def test_inputs_of_every_run_have_their_shape_and_are_finite():
 def test_what_is_kept_has_its_times_and_what_failed_its_end():
     """Seven of ten steps, of which every third node is kept: two whole rows."""
     dsys = Named(name="carts", nx=2, nu=1, h=0.1, state_names=("a", "b"), inputs=("push",))
-    runs = Rollouts.room(dsys, (3, 4), 3, 2)
+    runs = Rollouts.empty(dsys, (3, 4), 3, 2)
     assert len(runs) == 3 and np.isnan(runs.states).all() and not runs.saturated.any()
     np.testing.assert_allclose(runs.times, [0.0, 0.3, 0.6, 0.9, 1.2])
     for values in (runs.states, runs.inputs):

@@ -94,13 +94,13 @@ def test_what_is_held_stays_and_the_rest_is_found():
     """A pendulum's torque for an angle, its angle for a torque, and neither of both."""
     dsys = nh.midpoint(pendulum(), 0.05)
     weight = 9.8 * np.sin(0.3)
-    x, u = equilibrium(dsys, [0.3, 0.0], [0.0], hold=("theta",))
+    x, u = equilibrium(dsys, [0.3, 0.0], [0.0], fixed=("theta",))
     np.testing.assert_allclose([*x, *u], [0.3, 0.0, weight], atol=1e-9)
-    x, u = equilibrium(dsys, [0.2, 0.5], [weight], hold=("torque",))
+    x, u = equilibrium(dsys, [0.2, 0.5], [weight], fixed=("torque",))
     np.testing.assert_allclose([*x, *u], [0.3, 0.0, weight], atol=1e-9)
     for angle in (-0.3, 0.3):  # what moves most moves backwards in one of them
-        with pytest.raises(NoEquilibrium, match=r"hold less than \['theta', 'torque'\]") as found:
-            equilibrium(dsys, [angle, 0.0], [0.0], hold=("theta", "torque"))
+        with pytest.raises(NoEquilibrium, match=r"fix less than \['theta', 'torque'\]") as found:
+            equilibrium(dsys, [angle, 0.0], [0.0], fixed=("theta", "torque"))
         nearest = found.value
         np.testing.assert_array_equal([nearest.x[0], *nearest.u], [angle, 0.0])
         np.testing.assert_array_equal(
@@ -109,8 +109,8 @@ def test_what_is_held_stays_and_the_rest_is_found():
         worst = int(np.argmax(np.abs(nearest.motion)))
         name = dsys.state_space.tangent_names[worst]
         assert f"still moves {name} by {nearest.motion[worst]:.1e}" in str(nearest)
-    with pytest.raises(ValueError, match=r"cannot hold \['phi'\], choose of \['theta', 'p_theta"):
-        equilibrium(dsys, [0.3, 0.0], [0.0], hold=("theta", "phi"))
+    with pytest.raises(ValueError, match=r"cannot fix \['phi'\], choose of \['theta', 'p_theta"):
+        equilibrium(dsys, [0.3, 0.0], [0.0], fixed=("theta", "phi"))
 
 
 def test_an_innovation_is_as_large_as_its_largest_number_in_deviations():

@@ -51,15 +51,15 @@ def test_trackers_made_of_one_keep_what_it_was_told(gain):
         limits=[[-0.5, 0.25], [-1.0, 1.0]],
         disturbance_gain=gain,
         hold=True,
-        without=("second", "p_second"),
+        excluded=("second", "p_second"),
     )
     weights = np.diag([3.0, 0.0, 2.0, 0.0]), np.eye(2)
     tracker = LqrTracker(model, still, *weights, **options)
     other = np.diag([5.0, 0.0, 2.0, 0.0]), np.diag([1.0, 7.0])
     for made, reference, (Q, R) in (
-        (tracker.along(moved), moved, weights),
-        (tracker.weighted({0: 5.0}, {1: 7.0}), still, other),
-        (tracker.along(moved).weighted({0: 5.0}, {1: 7.0}), moved, other),
+        (tracker.with_reference(moved), moved, weights),
+        (tracker.with_weights({0: 5.0}, {1: 7.0}), still, other),
+        (tracker.with_reference(moved).with_weights({0: 5.0}, {1: 7.0}), moved, other),
     ):
         expected = LqrTracker(model, reference, Q, R, **options)
         assert (made.hold, made.disturbance_gain) == (True, gain)
@@ -75,7 +75,7 @@ def test_trackers_made_of_one_keep_what_it_was_told(gain):
         assert not made.gains.K[:, 1].any() and made.gains.K[:, 0].any()
     finite = LqrTracker(model, still, *weights, Qf=np.diag([9.0, 0.0, 1.0, 0.0]))
     expected = LqrTracker(model, moved, *weights, Qf=np.diag([9.0, 0.0, 1.0, 0.0]))
-    np.testing.assert_allclose(finite.along(moved).gains.K, expected.gains.K)
+    np.testing.assert_allclose(finite.with_reference(moved).gains.K, expected.gains.K)
 
 
 def test_a_weight_of_nothing_gets_the_new_one_beside_what_couples_it(model):
@@ -83,7 +83,7 @@ def test_a_weight_of_nothing_gets_the_new_one_beside_what_couples_it(model):
     end = np.array([[4.0, 0.0], [0.0, 6.0]])
     tracker = LqrTracker(model, rest(), np.diag([0.0, 2.0]), R, end)
     expected = LqrTracker(model, rest(), np.diag([5.0, 2.0]), R, np.diag([9.0, 6.0]))
-    np.testing.assert_allclose(tracker.weighted({0: 5.0}, {}).gains.P, expected.gains.P)
+    np.testing.assert_allclose(tracker.with_weights({0: 5.0}, {}).gains.P, expected.gains.P)
 
 
 def test_limits_are_the_system_s_unless_they_are_given():

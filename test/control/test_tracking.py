@@ -246,13 +246,13 @@ def test_other_weights_are_those_of_a_tracker_made_with_them(model, trackers):
     Q[0, 0] += 2.0
     Qf[0, 0] *= Q[0, 0] / SNAKEBOARD.weights[0][0, 0]
     tracker = trackers["parking"][False]
-    other = tracker.weighted({2: Q[2, 2], 0: Q[0, 0]}, {1: R[1, 1]})
+    other = tracker.with_weights({2: Q[2, 2], 0: Q[0, 0]}, {1: R[1, 1]})
     expected = LqrTracker(model, tracker.reference, Q, R, Qf)
     np.testing.assert_allclose(other.gains.K, expected.gains.K, rtol=1e-9, atol=1e-9)
     assert not np.allclose(tracker.gains.K, expected.gains.K, rtol=1e-3)
-    np.testing.assert_allclose(np.concatenate(other.diagonals), [*np.diag(Q), *np.diag(R)])
-    zero = tracker.weighted({2: 0.0}, {}).weighted({2: Q[2, 2]}, {})
-    assert np.allclose(zero.diagonals[0][2], Q[2, 2])
+    np.testing.assert_allclose(np.concatenate(other.diagonal_weights), [*np.diag(Q), *np.diag(R)])
+    zero = tracker.with_weights({2: 0.0}, {}).with_weights({2: Q[2, 2]}, {})
+    assert np.allclose(zero.diagonal_weights[0][2], Q[2, 2])
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
-from nh_control.geometry.chart import tangents
+from nh_control.geometry.chart import trivialized_jacobian
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Rn, Space
 from nh_control.integrators import INTEGRATORS
@@ -196,7 +196,7 @@ def constraint(name: str, q) -> np.ndarray:
 def embedding(space: Space) -> ca.Function:
     """Rates of the stored numbers of unit velocities, (nq, nv)."""
     q = ca.SX.sym("q", space.nq)
-    return ca.Function("embedding", [q], [tangents(space, q, lambda q: q)])
+    return ca.Function("embedding", [q], [trivialized_jacobian(space, q, lambda q: q)])
 
 
 @cache

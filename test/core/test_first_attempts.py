@@ -10,7 +10,7 @@ import nh_control as nh
 from nh_control.control import lqr
 from nh_control.control.collocation import collocate, resample
 from nh_control.control.costs import Cost
-from nh_control.control.stationary import decoupling, stationary
+from nh_control.control.stationary import decoupling_transform, stationary
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.numerics.expressions import as_expression
 from nh_control.scenarios import Scenario
@@ -139,18 +139,18 @@ def test_parameters_of_a_scenario_are_a_dataclass_or_none():
 def test_directions_out_of_reach_can_be_left_out_as_the_error_says(interpreted):
     dsys, Q = nh.midpoint(free(), H), np.diag([1.0, 2.0, 3.0, 4.0])
     given = dsys, np.zeros(4), [0.0], Q, [[0.1]]
-    with pytest.raises(lqr.NotStabilizable, match=r"p_y .*without=\('p_y',\)"):
+    with pytest.raises(lqr.NotStabilizable, match=r"p_y .*excluded=\('p_y',\)"):
         lqr.infinite_horizon(*given)
-    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: y .*without=\('y',\)"):
-        lqr.infinite_horizon(*given, without=("p_y",))
-    gain = lqr.infinite_horizon(*given, without=("y", "p_y"))
+    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: y .*excluded=\('y',\)"):
+        lqr.infinite_horizon(*given, excluded=("p_y",))
+    gain = lqr.infinite_horizon(*given, excluded=("y", "p_y"))
     line = lqr.infinite_horizon(slider(), np.zeros(2), [0.0], np.diag([1.0, 3.0]), [[0.1]])
     np.testing.assert_allclose(gain.K, [[line.K[0, 0], 0, line.K[0, 1], 0]], atol=1e-12)
     np.testing.assert_allclose(gain.P[np.ix_([0, 2], [0, 2])], line.P, atol=1e-12)
     np.testing.assert_allclose(sorted(gain.poles), sorted(line.poles))
     for wrong in (("z",), "y"):
-        with pytest.raises(ValueError, match="cannot leave out .* choose of"):
-            lqr.infinite_horizon(*given, without=wrong)
+        with pytest.raises(ValueError, match="cannot exclude .* choose of"):
+            lqr.infinite_horizon(*given, excluded=wrong)
 
 
 def test_what_is_left_out_is_known_to_the_rest():
@@ -160,7 +160,7 @@ def test_what_is_left_out_is_known_to_the_rest():
     A = np.array([[1.0, 0.1, 0.02], [0.0, 0.9, 0.3], [0.0, 0.0, 0.95]])
     B, Q, R = np.array([[0.0], [1.0], [0.0]]), np.diag([1.0, 0.5, 0.2]), np.eye(1)
     Q[0, 2] = Q[2, 0] = 0.3
-    found = stationary(A, B, Q, R, [0, 1], decoupling(A, B, [0, 1]))
+    found = stationary(A, B, Q, R, [0, 1], decoupling_transform(A, B, [0, 1]))
     steps = 400
     long = lqr.riccati(np.tile(A, (steps, 1, 1)), np.tile(B, (steps, 1, 1)), Q, R, Q)
     np.testing.assert_allclose(found.K, long.K[0], atol=1e-10)
@@ -171,7 +171,7 @@ def test_a_conserved_quantity_among_the_coordinates_is_found():
     """The third coordinate is pushed by the first, and their sum with it is conserved."""
     A = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.0], [0.1, -0.1, 1.0]])
     B = np.array([[1.0], [0.0], [-1.0]])
-    T = decoupling(A, B, [0, 1])
+    T = decoupling_transform(A, B, [0, 1])
     np.testing.assert_allclose(T, [[1, 0, 0], [0, 1, 0], [1, 0, 1]], atol=1e-12)
     found = stationary(A, B, np.eye(3), np.eye(1), [0, 1], T)
     closed = np.linalg.eigvals(A - B @ found.K)

@@ -67,7 +67,7 @@ def test_derivatives_of_the_tangent_vector_by_either_end(way):
 
 def test_a_step_has_its_end_its_middle_and_their_derivatives(way):
     space, q0, q1, d = way
-    segment = function(space, lambda q, d: list(vars(space.segment(q, d)).values()))
+    segment = function(space, lambda q, d: list(vars(space.step_geometry(q, d)).values()))
     end, middle, _, by_start, by_end = segment(q0, d)
     np.testing.assert_allclose(end[:, 0], q1, atol=1e-14)
     n = WIDTH[type(space)]

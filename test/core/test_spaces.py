@@ -12,9 +12,9 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from scipy.special import bernoulli, comb, factorial
 
-from nh_control.geometry import se2, smooth
+from nh_control.geometry import even_functions, se2
 from nh_control.geometry.rotations import S2, SE3, SO3
-from nh_control.geometry.spaces import SE2, Phase, Product, Rn
+from nh_control.geometry.spaces import SE2, PhaseSpace, Product, Rn
 from nh_control.mechanics.coordinates import coordinate_frame
 
 SPACES = {
@@ -26,7 +26,7 @@ SPACES = {
         SE2(("t2", "x2", "y2"), ("w2", "f2", "s2"), "sccsk"),
     ),
 }
-SWITCH = float(np.sqrt(smooth.SERIES_BELOW))
+SWITCH = float(np.sqrt(even_functions.SERIES_BELOW))
 NEARLY_FULL_TURN = 2 * np.pi - 0.01
 TURNING = Product(Rn("z"), SO3("r"), S2("n"))
 GROUPS = list(se2.RETRACTIONS.values())
@@ -156,8 +156,8 @@ def test_the_middle_of_a_step_is_that_of_the_way_back(name):
     space, rng = SPACES[name], np.random.default_rng(8)
     q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1.5, 1.5, space.nv)
     q1 = space.retract(q0, d)
-    middle = apply(lambda *a: space.segment(*a).middle, q0, d)
-    back = apply(lambda *a: space.segment(*a).middle, q1, space.local(q1, q0))
+    middle = apply(lambda *a: space.step_geometry(*a).middle, q0, d)
+    back = apply(lambda *a: space.step_geometry(*a).middle, q1, space.local(q1, q0))
     assert np.abs(middle - back).max() <= 1e-13
     assert min(np.abs(middle - q0).max(), np.abs(middle - q1).max()) > 0.1
 
@@ -166,7 +166,10 @@ def test_the_middle_of_a_step_is_that_of_the_way_back(name):
 def test_local_inverts_retract_on_states_whose_momenta_turn_with_them(name):
     """Momenta of directions are vectors in space, which a step carries along."""
     base = S2() if name == "S2" else Product(Rn("a"), S2("d_"), SE2())
-    space, rng = Phase(base, base.velocity_names, base.tangent_names), np.random.default_rng(9)
+    space, rng = (
+        PhaseSpace(base, base.velocity_names, base.tangent_names),
+        np.random.default_rng(9),
+    )
     x = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     d = rng.uniform(-1, 1, space.nv)
     x1 = space.retract(x, d)
@@ -292,16 +295,16 @@ def series(coefficient, square, order):
 
 BERNOULLI = bernoulli(60)
 SMOOTH = {
-    "sinc": (smooth.sinc, lambda k: (-1) ** k / factorial(2 * k + 1)),
-    "versine": (smooth.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
-    "sine_defect": (smooth.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
-    "cosine": (smooth.cosine, lambda k: (-1) ** k / factorial(2 * k)),
+    "sinc": (even_functions.sinc, lambda k: (-1) ** k / factorial(2 * k + 1)),
+    "versine": (even_functions.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
+    "sine_defect": (even_functions.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
+    "cosine": (even_functions.cosine, lambda k: (-1) ** k / factorial(2 * k)),
     "tangent_coefficient": (
-        smooth.tangent_coefficient,
+        even_functions.tangent_coefficient,
         lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2),
     ),
     "arctan_over": (
-        lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)),
+        lambda s: even_functions.arctan_over(s, ca.sqrt(1 - s)),
         lambda k: comb(2 * k, k) / 4**k / (2 * k + 1),
     ),
 }
@@ -322,7 +325,7 @@ def test_smooth_functions_with_their_derivatives(name, order):
     for _ in range(order):
         expression = ca.gradient(expression, square)
     evaluate = ca.Function("f", [square], [expression])
-    switch = 0.07**2 if name == "arctan_over" else smooth.SERIES_BELOW
+    switch = 0.07**2 if name == "arctan_over" else even_functions.SERIES_BELOW
     for at in (0.0, 1e-300, 1e-9, 1e-3, switch * (1 - 1e-12), switch, 2 * switch, 0.3):
         expected = series(coefficient, at, order)
         assert (

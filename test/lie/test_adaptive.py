@@ -15,14 +15,14 @@ import threads
 from interpreting import made_once_each_way, without_compiler
 
 import nh_control as nh
-from nh_control.geometry.groups import Motions, PlanarMotions, Rotations
+from nh_control.geometry.groups import SE2Group, SE3Group, SO3Group
 from nh_control.geometry.homogeneous import (
-    Directions,
-    FromLeft,
-    FromRight,
+    LeftMultiplication,
     ProductAction,
-    TangentDirections,
-    Translations,
+    RightMultiplication,
+    SphereAction,
+    TangentSphereAction,
+    TranslationAction,
 )
 from nh_control.integrators import lie_pairs, lie_tableaux
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
@@ -32,7 +32,7 @@ from nh_control.numerics import compiled
 from nh_control.systems.rigid_body import heavy_top
 
 SCIPY = {"rkmk54": "RK45", "rkmk853": "DOP853"}
-LINE = Translations("x", "v")
+LINE = TranslationAction("x", "v")
 SECONDS = 2.0
 RATES = np.array([0.5, 2.0, -1.0])
 
@@ -199,7 +199,7 @@ def test_a_million_steps_stay_on_the_manifold():
     assert abs(np.linalg.norm(run.y[:4], axis=0) - 1).max() < 5e-16
 
 
-SWEEP = Directions(), lambda t, q: [ca.sin(2 * t), 0.4, q[0]]
+SWEEP = SphereAction(), lambda t, q: [ca.sin(2 * t), 0.4, q[0]]
 
 
 @pytest.mark.parametrize("method, end", [("rkmk853", 3.0), ("cf43", 0.3), ("cf43", -0.2)])
@@ -278,7 +278,7 @@ def test_a_tableau_of_the_user():
 def test_a_field_of_time_on_the_sphere(interpreted):
     """q' = f(t) x q about one axis: by hand the angle is the integral of f."""
     run = nh.solve_ivp(
-        (Directions(), lambda t, q: [0, 0, ca.cos(t)]), (0, 3.0), [1.0, 0, 0], rtol=1e-10
+        (SphereAction(), lambda t, q: [0, 0, ca.cos(t)]), (0, 3.0), [1.0, 0, 0], rtol=1e-10
     )
     angle = np.sin(run.t)
     assert np.allclose(run.y, [np.cos(angle), np.sin(angle), 0 * angle], rtol=0, atol=1e-9)
@@ -299,8 +299,8 @@ def test_a_function_of_inputs_and_parameters():
     """One compilation for all values; those of a system can be given, too."""
     q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
     field = ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
-    one = AdaptiveIntegrator((Directions(), field))
-    driven = AdaptiveIntegrator((Directions(), field), u=lambda t, x: 3 * t**2)
+    one = AdaptiveIntegrator((SphereAction(), field))
+    driven = AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: 3 * t**2)
     for rate, more in ((1.0, 0.0), (0.5, -2.0)):
         for run, angle in (
             (one.solve((0, 1), [1.0, 0, 0], u=[0.4], p=[rate, more]), 0.4 * rate + more),
@@ -318,9 +318,9 @@ def test_a_function_of_inputs_and_parameters():
     ):
         AdaptiveIntegrator((LINE, field))
     with pytest.raises(ValueError, match=r"expected a function f\(x, u, p\) from 4 numbers"):
-        AdaptiveIntegrator((FromLeft(Rotations(), "abcd"), field))
+        AdaptiveIntegrator((LeftMultiplication(SO3Group(), "abcd"), field))
     with pytest.raises(ValueError, match=r"u\(t, x\) must have shape \(1,\), got \(2, 1\)"):
-        AdaptiveIntegrator((Directions(), field), u=lambda t, x: [t, t])
+        AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: [t, t])
     with pytest.raises(ValueError, match=r"f\(t, x\) has no inputs, but u\(t, x\) is given"):
         nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0])
 
@@ -329,14 +329,14 @@ def test_a_function_of_inputs_and_parameters():
 
 ACTIONS = {
     "translations": (LINE, [1, 1]),
-    "directions": (Directions(), [3]),
-    "tangent directions": (TangentDirections(), [3, 3]),
-    "poses": (FromRight(Motions(), tuple("abcdefg")), [4, 3]),
-    "planar": (FromLeft(PlanarMotions(), tuple("abc")), [1, 2]),
+    "directions": (SphereAction(), [3]),
+    "tangent directions": (TangentSphereAction(), [3, 3]),
+    "poses": (RightMultiplication(SE3Group(), tuple("abcdefg")), [4, 3]),
+    "planar": (LeftMultiplication(SE2Group(), tuple("abc")), [1, 2]),
     "product": (
         ProductAction(
-            FromRight(Rotations(), tuple("abcd")),
-            Translations(*"efg"),
+            RightMultiplication(SO3Group(), tuple("abcd")),
+            TranslationAction(*"efg"),
             places=[range(3, 7), range(3)],
         ),
         [4, 1, 1, 1],
@@ -407,7 +407,9 @@ def test_times_that_are_asked_for_may_leave_out_the_ends(interpreted):
 
 
 def test_a_singularity_ends_the_run_with_what_was_reached():
-    run = nh.solve_ivp((Translations("y"), lambda t, y: y**2), (0, 2), [1.0], dense_output=True)
+    run = nh.solve_ivp(
+        (TranslationAction("y"), lambda t, y: y**2), (0, 2), [1.0], dense_output=True
+    )
     assert run.status == -1 and not run.success
     assert "steps became too small at t = 1" in run.message and "singularity" in run.message
     assert abs(run.t[-1] - 1) < 1e-4 and run.y.shape == (1, len(run.t))
@@ -415,7 +417,7 @@ def test_a_singularity_ends_the_run_with_what_was_reached():
 
 
 def test_a_field_that_is_not_finite_ends_the_run():
-    run = nh.solve_ivp((Translations("y"), lambda t, y: -ca.log(1 - t)), (0, 2), [0.0])
+    run = nh.solve_ivp((TranslationAction("y"), lambda t, y: -ca.log(1 - t)), (0, 2), [0.0])
     assert run.status == -1 and "not finite" in run.message
     assert abs(run.t[-1] - 1) < 1e-3
 
@@ -452,7 +454,7 @@ def test_values_that_do_not_fit_are_refused(change, words):
     "off, fits", [(0.9e-6, True), (-0.9e-6, True), (1.1e-6, False), (-1.1e-6, False)]
 )
 def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits, interpreted):
-    one = AdaptiveIntegrator((Directions(), lambda t, q: [0, 0, 1]))
+    one = AdaptiveIntegrator((SphereAction(), lambda t, q: [0, 0, 1]))
     if fits:
         ((x, y, z),) = one.solve((0, 0), [0.0, 0.0, 1 + off]).y.T
         assert (x, y, z) == (0.0, 0.0, 1.0)

@@ -11,12 +11,12 @@ import pytest
 import scipy.integrate
 
 import nh_control as nh
-from nh_control.geometry.homogeneous import Directions, Translations
+from nh_control.geometry.homogeneous import SphereAction, TranslationAction
 from nh_control.integrators.adaptive import AdaptiveIntegrator
 from nh_control.integrators.events import declared_events
 from nh_control.systems.rigid_body import heavy_top
 
-LINE = Translations("x", "v")
+LINE = TranslationAction("x", "v")
 TIMES = np.linspace(0, 20, 81)
 
 
@@ -74,7 +74,7 @@ def test_the_first_terminal_of_several_in_one_step_ends_the_run(numeric, interpr
         marked(lambda t, y, at=at: y[0] - at, terminal=at >= 0.5, numeric=numeric) for at in levels
     ]
     run = nh.solve_ivp(
-        (Translations("x"), lambda t, y: [ca.SX(1)]),
+        (TranslationAction("x"), lambda t, y: [ca.SX(1)]),
         (0, 10),
         [0.0],
         events=events,
@@ -119,14 +119,14 @@ def test_an_event_before_a_singularity_comes_first():
     for numeric in (False, True):
         late.numeric = numeric
         run = nh.solve_ivp(
-            (Translations("y"), lambda t, y: y**2), (0, 2), [1.0], events=late, rtol=1e-10
+            (TranslationAction("y"), lambda t, y: y**2), (0, 2), [1.0], events=late, rtol=1e-10
         )
         assert run.status == 1 and abs(run.t[-1] - 0.99) < 1e-8 and run.success
 
 
 def test_events_that_cannot_be_used_are_refused(interpreted):
     def solve(event):
-        nh.solve_ivp((Directions(), lambda t, q: [0, 0, 1]), (0, 1), [1.0, 0, 0], events=event)
+        nh.solve_ivp((SphereAction(), lambda t, q: [0, 0, 1]), (0, 1), [1.0, 0, 0], events=event)
 
     with pytest.raises(ValueError, match="event 0: .* gives NaN on CasADi expressions.*numeric"):
         solve(lambda t, q: q[1] + math.sin(q[0]))
@@ -202,7 +202,7 @@ def test_how_an_event_is_declared():
 def test_functions_of_numbers_and_of_expressions_are_found_side_by_side(interpreted):
     levels = [(0.7, True), (0.3, False), (0.5, True), (0.2, False)]
     events = [marked(lambda t, y, at=at: y[0] - at, numeric=numeric) for at, numeric in levels]
-    line = (Translations("x"), lambda t, y: [ca.SX(1)])
+    line = (TranslationAction("x"), lambda t, y: [ca.SX(1)])
     run = nh.solve_ivp(line, (0, 1), [0.0], events=events, first_step=1.0)
     np.testing.assert_allclose([times[0] for times in run.t_events], [at for at, _ in levels])
     assert [len(times) for times in run.t_events] == [1, 1, 1, 1]

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lie_differences import jacobian
 
-from nh_control.geometry.cotangent import Cotangent
-from nh_control.geometry.groups import Motions, PlanarMotions, Rotations, Vectors
+from nh_control.geometry.cotangent import CotangentGroup
+from nh_control.geometry.groups import SE2Group, SE3Group, SO3Group, VectorGroup
 from nh_control.geometry.homogeneous import (
-    Coadjoint,
-    Directions,
-    FromLeft,
-    FromRight,
+    CoadjointAction,
     HomogeneousSpace,
+    LeftMultiplication,
     ProductAction,
-    TangentDirections,
-    Translations,
+    RightMultiplication,
+    SphereAction,
+    TangentSphereAction,
+    TranslationAction,
     phase_action,
     pose_action,
 )
@@ -32,24 +32,30 @@ from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
 KINDS = ("exp", "cay", "second")
 GROUPS = {
-    "vectors": Vectors(3),
-    **{f"{c.__name__}-{k}": c(k) for c in (Rotations, PlanarMotions, Motions) for k in KINDS},
+    "vectors": VectorGroup(3),
+    **{f"{c.__name__}-{k}": c(k) for c in (SO3Group, SE2Group, SE3Group) for k in KINDS},
     **{
-        f"Cotangent-{g.__name__}-{k}": Cotangent(g(), k)
-        for g in (Rotations, PlanarMotions, Motions)
+        f"CotangentGroup-{g.__name__}-{k}": CotangentGroup(g(), k)
+        for g in (SO3Group, SE2Group, SE3Group)
         for k in ("exp", "second")
     },
 }
 ALL = Product(Rn("a", "b"), SO3("s_"), S2("l_"), SE2(), SE3("b_"))
 ACTIONS = {
-    **{f"left {name}": FromLeft(g, [f"g{i}" for i in range(g.n)]) for name, g in GROUPS.items()},
-    **{f"right {name}": FromRight(g, [f"g{i}" for i in range(g.n)]) for name, g in GROUPS.items()},
     **{
-        f"coadjoint {name}": Coadjoint(g, [f"m{i}" for i in range(g.dim)])
+        f"left {name}": LeftMultiplication(g, [f"g{i}" for i in range(g.n)])
         for name, g in GROUPS.items()
     },
-    **{f"directions {k}": Directions(coordinates=k) for k in KINDS},
-    **{f"tangent directions {k}": TangentDirections(coordinates=k) for k in KINDS},
+    **{
+        f"right {name}": RightMultiplication(g, [f"g{i}" for i in range(g.n)])
+        for name, g in GROUPS.items()
+    },
+    **{
+        f"coadjoint {name}": CoadjointAction(g, [f"m{i}" for i in range(g.dim)])
+        for name, g in GROUPS.items()
+    },
+    **{f"directions {k}": SphereAction(coordinates=k) for k in KINDS},
+    **{f"tangent directions {k}": TangentSphereAction(coordinates=k) for k in KINDS},
     **{f"phase {k}": phase_action(ALL, coordinates=k) for k in KINDS},
 }
 NEGATIVE = [name for name in ACTIONS if "second" not in name]
@@ -75,7 +81,7 @@ def unit(x):
 def element(group, rng):
     """A seeded group element (n)."""
     g = rng.normal(size=group.n)
-    at = {Rotations: 4, Motions: 4}.get(type(getattr(group, "group", group)))
+    at = {SO3Group: 4, SE3Group: 4}.get(type(getattr(group, "group", group)))
     g[:at] = unit(g[:at]) if at else g[:at]
     return g
 
@@ -87,10 +93,10 @@ def point(action, rng):
         for factor, at in zip(action.factors, action.places):
             x[at] = point(factor, rng)
         return x
-    if isinstance(action, FromLeft):
+    if isinstance(action, LeftMultiplication):
         return element(action.group, rng)
     x = rng.normal(size=action.nx)
-    if isinstance(action, (Directions, TangentDirections)):
+    if isinstance(action, (SphereAction, TangentSphereAction)):
         x[:3] = unit(x[:3])
         x[3:] -= x[:3] @ x[3:] * x[:3] if len(x) > 3 else 0
     return x
@@ -117,7 +123,7 @@ def group_functions(name):
         "coadjoint": ([g, mu], group.coadjoint(g, mu)),
         "dexp": ([u, v], group.dexp(u, v)),
         "dtau_inverse": ([u, v], group.dtau_inverse(u, v)),
-        "settle": ([g], group.settle(g)),
+        "normalize": ([g], group.normalize(g)),
     }
     return {key: numeric(*value) for key, value in outputs.items()}
 
@@ -131,7 +137,7 @@ def action_functions(name):
         "generator": ([x, v], action.generator(x) @ v),
         "bracket": ([u, v], action.bracket(u, v)),
         "dtau_inverse": ([u, v], action.dtau_inverse(u, v)),
-        "settle": ([x], action.settle(x)),
+        "normalize": ([x], action.normalize(x)),
         "series": ([u, v], action.dexp_inverse_series(u, v, 11)),
     }
     return {key: numeric(*value) for key, value in outputs.items()}
@@ -175,7 +181,7 @@ def test_groups_and_their_representations(name, seed):
     close(times(times(g, k), m), times(g, times(k, m)))
     identity = f["tau"](np.zeros(group.dim))
     close(times(identity, g), g), close(times(g, identity), g)
-    close(f["settle"](g), g)
+    close(f["normalize"](g), g)
     close(f["adjoint"](times(g, k), v), f["adjoint"](g, f["adjoint"](k, v)))
     close(f["coadjoint"](times(g, k), mu), f["coadjoint"](g, f["coadjoint"](k, mu)))
     close([f["coadjoint"](g, mu) @ f["adjoint"](g, v)], [mu @ v])
@@ -220,7 +226,7 @@ def test_the_cotangent_group_of_rotations_is_that_of_motions(seed):
     """so(3) and its dual together have the brackets of se(3), so their closed forms agree."""
     rng = np.random.default_rng(seed)
     u, v = (vector(6, rng) for _ in range(2))
-    ours, motions = group_functions("Cotangent-Rotations-exp"), group_functions("Motions-exp")
+    ours, motions = group_functions("CotangentGroup-SO3Group-exp"), group_functions("SE3Group-exp")
     for what in ("dtau_inverse", "bracket", "dexp"):
         close(ours[what](u, v), motions[what](u, v))
     close(ours["tau"](u), motions["tau"](u))
@@ -241,7 +247,7 @@ def test_actions_are_actions(name, seed):
     close(f["act"](np.zeros(action.dim), x), x)
     close(slope(lambda e: f["act"](e * v, x)), f["generator"](x, v), 1e-11)
     moved = f["act"](u, x)
-    close(f["settle"](moved), moved)
+    close(f["normalize"](moved), moved)
     if name in NEGATIVE:
         close(f["act"](-u, moved), x)
 
@@ -286,7 +292,7 @@ def test_the_series_is_that_of_dexp_inverse(name):
 
 def test_the_series_has_five_terms_unless_told():
     """What is left out of the first is `B_6 / 6! ad_u^6`."""
-    action, rng = Directions(), np.random.default_rng(5)
+    action, rng = SphereAction(), np.random.default_rng(5)
     u, v = vector(3, rng), vector(3, rng)
     errors = [
         value(action.dtau_inverse(s * u, v) - action.dexp_inverse_series(s * u, v))
@@ -303,15 +309,15 @@ def test_products_of_group_elements_act_one_after_the_other():
         g, k = (ca.SX(element(action.group, rng)) for _ in range(2))
         x = ca.SX(point(action, rng))
         both = action.apply(action.group.multiply(g, k), x)
-        first, second = (g, k) if isinstance(action, FromRight) else (k, g)
+        first, second = (g, k) if isinstance(action, RightMultiplication) else (k, g)
         in_turn = action.apply(second, action.apply(first, x))
         close(value(in_turn), value(both))
 
 
 def test_what_round_off_adds_is_taken_off():
     action, rng = ACTIONS["phase exp"], np.random.default_rng(4)
-    x, settle = point(action, rng), action_functions("phase exp")["settle"]
-    found = settle(x + 1e-9 * rng.normal(size=len(x)))
+    x, normalize = point(action, rng), action_functions("phase exp")["normalize"]
+    found = normalize(x + 1e-9 * rng.normal(size=len(x)))
     close(found, x, 1e-7)
     at = {name: i for i, name in enumerate(action.names)}
     for names in (("s_qw", "s_qx", "s_qy", "s_qz"), ("l_x", "l_y", "l_z")):
@@ -351,15 +357,15 @@ def test_an_action_of_ones_own_needs_two_functions():
 
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="unknown coordinates 'cayley'"):
-        Rotations("cayley")
-    with pytest.raises(ValueError, match="FromLeft: Rotations needs 4 names"):
-        FromLeft(Rotations(), ("a", "b"))
-    with pytest.raises(ValueError, match="FromRight: Rotations needs 4 names, got"):
-        FromRight(Rotations(), tuple("abcde"))
+        SO3Group("cayley")
+    with pytest.raises(ValueError, match="LeftMultiplication: SO3Group needs 4 names"):
+        LeftMultiplication(SO3Group(), ("a", "b"))
+    with pytest.raises(ValueError, match="RightMultiplication: SO3Group needs 4 names, got"):
+        RightMultiplication(SO3Group(), tuple("abcde"))
     with pytest.raises(ValueError, match="places must be the numbers 0 ... 2"):
-        ProductAction(Translations("a", "b"), Translations("c"), places=[[0, 1], [1]])
+        ProductAction(TranslationAction("a", "b"), TranslationAction("c"), places=[[0, 1], [1]])
     with pytest.raises(ValueError, match="needs a group with coordinates 'exp', got 'cay'"):
-        Cotangent(Motions("cay"))
+        CotangentGroup(SE3Group("cay"))
 
     class Elsewhere(Rn.__base__):  # a space that no group is known for
         names = velocity_names = ("a",)
@@ -383,8 +389,8 @@ def test_unit_vectors_move_in_the_coordinates_of_the_group():
     alone, pair, of_space = (
         action("cay")
         for action in (
-            lambda c: Directions(coordinates=c),
-            lambda c: TangentDirections(coordinates=c),
+            lambda c: SphereAction(coordinates=c),
+            lambda c: TangentSphereAction(coordinates=c),
             lambda c: phase_action(S2(), coordinates=c),
         )
     )
@@ -393,4 +399,4 @@ def test_unit_vectors_move_in_the_coordinates_of_the_group():
     for action in (pair, of_space):
         close(value(action.act(motion, x))[:3], cayley(u) @ q)
     close(value(of_space.act(motion, x)), value(pair.act(motion, x)))
-    assert np.abs(value(Directions().act(ca.SX(u), ca.SX(q))) - cayley(u) @ q).max() > 1e-2
+    assert np.abs(value(SphereAction().act(ca.SX(u), ca.SX(q))) - cayley(u) @ q).max() > 1e-2

@@ -11,7 +11,7 @@ import pytest
 import symplectic_cases as cases
 from lie_motion import rotate
 
-from nh_control.geometry.groups import Motions, Rotations
+from nh_control.geometry.groups import SE3Group, SO3Group
 from nh_control.integrators import INTEGRATORS, lie_mean_value, lie_midpoint, mean_value, midpoint
 from nh_control.integrators.coadjoint_orbits import RULES, lie_poisson_step
 from nh_control.systems import cart_pole, pendulum
@@ -180,7 +180,7 @@ def quartic(mu):
     return ca.dot(mu**2, ca.DM([1.0, 0.5, 0.4])) / 2 + mu[0] ** 3 * mu[1] / 5 + mu[2]
 
 
-HAMILTONIANS = {"top": (Motions(), top_energy), "quartic": (Rotations(), quartic)}
+HAMILTONIANS = {"top": (SE3Group(), top_energy), "quartic": (SO3Group(), quartic)}
 STARTS = {"top": np.array([0.2, 1.1, -0.4, 0.48, -0.6, 0.64]), "quartic": np.array([0.5, 1, -0.7])}
 
 
@@ -230,7 +230,7 @@ def test_the_mean_value_on_se3_is_that_of_the_top_on_so3(interpreted):
     """Reduction commutes with the step: (Pi, Gamma) of the step on T*SO(3)."""
     dsys = cases.discrete("heavy_top", "lie_mean_value", 0.05)
     x, _ = lie_cases.random_point(dsys, np.random.default_rng(6))
-    x1, step = dsys.step(x), lie_poisson_step(Motions(), top_energy, "mean_value")
+    x1, step = dsys.step(x), lie_poisson_step(SE3Group(), top_energy, "mean_value")
     mu1 = step(np.concatenate([x[4:], gamma(x)]), 0.05).full()[:, 0]
     np.testing.assert_allclose(mu1, [*x1[4:], *gamma(x1)], rtol=0, atol=ROUND_OFF)
 
@@ -242,7 +242,7 @@ def test_second_order_on_the_dual(rule):
     start[:4] /= np.linalg.norm(start[:4])
     end = lie_cases.motion("heavy_top").solve(start, [0.0, 0.5])[-1]
     exact, mu = (np.concatenate([y[4:], gamma(y)]) for y in (end, start))
-    step, errors = lie_poisson_step(Motions(), top_energy, rule), []
+    step, errors = lie_poisson_step(SE3Group(), top_energy, rule), []
     for n in (20, 40, 80, 160):
         path = step.mapaccum(n)(mu, np.full((1, n), 0.5 / n)).full()
         errors.append(np.abs(path[:, -1] - exact))
@@ -252,9 +252,9 @@ def test_second_order_on_the_dual(rule):
 
 def test_wrong_rules_and_coordinates_are_named():
     with pytest.raises(ValueError, match=r"unknown rule 'rk4', choose one of \['euler_poincare'"):
-        lie_poisson_step(Rotations(), quartic, "rk4")
+        lie_poisson_step(SO3Group(), quartic, "rk4")
     with pytest.raises(ValueError, match="coordinates must be 'exp', got 'cay'"):
-        lie_poisson_step(Rotations("cay"), quartic)
+        lie_poisson_step(SO3Group("cay"), quartic)
 
 
 def test_the_mean_value_keeps_energies_that_are_no_polynomials():
@@ -263,7 +263,7 @@ def test_the_mean_value_keeps_energies_that_are_no_polynomials():
     def energy(mu):
         return ca.exp(mu[0]) + ca.sin(2 * mu[1]) + mu[2] ** 2 / 4
 
-    step = lie_poisson_step(Rotations(), energy, "mean_value")
+    step = lie_poisson_step(SO3Group(), energy, "mean_value")
     mu = np.array([0.9, -0.6, 0.7])
     first = float(energy(mu))
     for _ in range(5):

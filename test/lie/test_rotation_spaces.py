@@ -22,9 +22,9 @@ from lie_differences import jacobian
 from scipy.linalg import expm
 from transforms3d import axangles, quaternions
 
-from nh_control.geometry import quaternion, smooth
+from nh_control.geometry import even_functions, quaternion
 from nh_control.geometry.rotations import S2, SE3, SO3
-from nh_control.geometry.spaces import SE2, Phase, Product, Rn
+from nh_control.geometry.spaces import SE2, PhaseSpace, Product, Rn
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ SPACES = {
     **{f"SE2-{r}": SE2(retraction=r) for r in ("exp", "cay", "ccsk", "sccsk")},
     "Rn": Rn("a", "b"),
     "Product": PRODUCT,
-    "Phase": Phase(
+    "Phase": PhaseSpace(
         PRODUCT, [f"p{i}" for i in range(PRODUCT.nw)], [f"dp{i}" for i in range(PRODUCT.nv)]
     ),
 }
@@ -69,7 +69,7 @@ def split(space, values, size):
     """Configuration (or its tangent) and momentum part of a state, the latter empty for other
     spaces.
     """
-    if isinstance(space, Phase):
+    if isinstance(space, PhaseSpace):
         n = getattr(space.base, size)
         return space.base, values[:n], values[n:]
     return space, values, values[:0]
@@ -94,7 +94,7 @@ def points(space):
     """Strategy for configurations, or states, of a space; directions lie on the equator and at the
     poles more often than chance has it.
     """
-    if isinstance(space, Phase):
+    if isinstance(space, PhaseSpace):
         momenta = st.tuples(points(space.base), vectors(space.base.nv, 5.0))
         return momenta.map(lambda qp: np.concatenate([qp[0], frame(space.base, qp[0]) @ qp[1]]))
     if isinstance(space, Product):
@@ -137,7 +137,7 @@ def tangents(space, regime):
     """Strategy for tangent vectors whose rotations have angles of the regime; translations and
     momenta are as long as the angle, at most 2.
     """
-    if isinstance(space, Phase):
+    if isinstance(space, PhaseSpace):
         return st.tuples(tangents(space.base, regime), vectors(space.base.nv, 2.0)).map(
             np.concatenate
         )
@@ -169,7 +169,7 @@ def condition(space, q, d):
         worst = max(worst, worst_here * lever)
     return (
         worst * (1 + np.abs(q).max() + np.abs(d[base.nv :]).max(initial=0.0))
-        if isinstance(space, Phase)
+        if isinstance(space, PhaseSpace)
         else worst
     )
 
@@ -201,14 +201,14 @@ def transport(space, q0, q1, w):
 @cache
 def _geometry(space):
     q, d = ca.SX.sym("q", space.nq), ca.SX.sym("d", space.nv)
-    s = space.segment(q, d)
+    s = space.step_geometry(q, d)
     return ca.Function(
         "geometry", [q, d], [s.q1, s.middle, s.w, s.j0, s.j1, *space.local_jacobians(q, d)]
     )
 
 
 def geometry(space, q, d):
-    """q1, middle, w, j0, j1 of `segment` and the two `local_jacobians` at numbers."""
+    """q1, middle, w, j0, j1 of `step_geometry` and the two `local_jacobians` at numbers."""
     q1, middle, w, *matrices = (np.asarray(o) for o in _geometry(space)(q, d))
     return q1[:, 0], middle[:, 0], w[:, 0], *matrices
 
@@ -239,7 +239,7 @@ def random_point(space, rng):
     """A seeded point, on spheres away from the seam of the frame, across which local coordinates
     (not what is stored) jump.
     """
-    if isinstance(space, Phase):
+    if isinstance(space, PhaseSpace):
         q = random_point(space.base, rng)
         return np.concatenate([q, frame(space.base, q) @ rng.normal(size=space.base.nv)])
     parts = []
@@ -610,8 +610,8 @@ def _smooth_maps(space):
     q, q1, d = ca.SX.sym("q", space.nq), ca.SX.sym("q1", space.nq), ca.SX.sym("d", space.nv)
     yield "retract", q, q1, d, space._retract(q, d), d
     yield "local", q, q1, d, space._local(q, q1), q1
-    if not isinstance(space, Phase):
-        s = space.segment(q, d)
+    if not isinstance(space, PhaseSpace):
+        s = space.step_geometry(q, d)
         parts = (s.q1, s.middle, s.w, s.j0, s.j1, *space.local_jacobians(q, d))
         yield "segment", q, q1, d, ca.vertcat(*(ca.vec(ca.densify(p)) for p in parts)), d
 
@@ -683,13 +683,18 @@ _arcsine_over = _series(
 )
 
 EVEN = {  # function, exact value, largest a^2, power of a by which its users multiply it
-    "sinc": (smooth.sinc, _sinc, 9.0, 0),
-    "versine": (smooth.versine, _versine, 9.0, 0),
-    "cosine": (smooth.cosine, lambda s: 1 - s * _versine(s), 9.0, 0),
-    "arctan_over": (lambda s: smooth.arctan_over(s, ca.sqrt(1 - s)), _arcsine_over, 0.2, 0),
-    "sine_defect": (smooth.sine_defect, _sine_defect, 9.0, 2),
+    "sinc": (even_functions.sinc, _sinc, 9.0, 0),
+    "versine": (even_functions.versine, _versine, 9.0, 0),
+    "cosine": (even_functions.cosine, lambda s: 1 - s * _versine(s), 9.0, 0),
+    "arctan_over": (
+        lambda s: even_functions.arctan_over(s, ca.sqrt(1 - s)),
+        _arcsine_over,
+        0.2,
+        0,
+    ),
+    "sine_defect": (even_functions.sine_defect, _sine_defect, 9.0, 2),
     "tangent_coefficient": (
-        smooth.tangent_coefficient,
+        even_functions.tangent_coefficient,
         lambda s: (1 - (1 - s / 4 * _versine(s / 4)) / _sinc(s / 4)) / s,
         9.0,
         2,
@@ -707,7 +712,9 @@ def test_even_functions(name):
     first = ca.jacobian(f(s), s)
     evaluate = ca.Function("f", [s], [f(s), first, ca.jacobian(first, s)])
     switches = [
-        t * (1 + side) for t in (smooth.SERIES_BELOW, 0.07**2) for side in (-1e-12, 0.0, 1e-12)
+        t * (1 + side)
+        for t in (even_functions.SERIES_BELOW, 0.07**2)
+        for side in (-1e-12, 0.0, 1e-12)
     ]
     for square in map(float, [*np.geomspace(1e-12, top, 40), *switches]):
         value, slope, curvature = (float(o) for o in evaluate(square))

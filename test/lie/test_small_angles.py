@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from nh_control.geometry import quaternion, se2, smooth
-from nh_control.geometry.cotangent import Cotangent
-from nh_control.geometry.groups import Motions, PlanarMotions, Rotations
+from nh_control.geometry import even_functions, quaternion, se2
+from nh_control.geometry.cotangent import CotangentGroup
+from nh_control.geometry.groups import SE2Group, SE3Group, SO3Group
 
 TOLERANCE = 1e-13
 mp.dps = 80
@@ -54,7 +54,7 @@ SCALARS |= {
 @pytest.mark.parametrize("name", SCALARS)
 def test_even_functions_and_their_slopes(name):
     a = ca.SX.sym("a")
-    value = getattr(smooth, name)(a**2)
+    value = getattr(even_functions, name)(a**2)
     evaluate, exact = ca.Function("f", [a], [value, ca.jacobian(value, a)]), SCALARS[name]
     with mp.workdps(120):
         for angle in ANGLES:
@@ -114,14 +114,14 @@ def second_of_the_plane(v):
 
 
 SPATIAL = {"exp": exp, "cay": cay}
-PLACES = {Rotations: (0, 1, 2), PlanarMotions: (2, 3, 4), Motions: range(6)}
+PLACES = {SO3Group: (0, 1, 2), SE2Group: (2, 3, 4), SE3Group: range(6)}
 """Where the algebra elements of a group stand among those of SE(3)."""
 GROUPS = {
     **{f"{c.__name__}-{k}": (c(k), c, SPATIAL[k]) for c in PLACES for k in SPATIAL},
-    "Rotations-second": (Rotations("second"), Rotations, second_of_rotations),
-    "PlanarMotions-second": (PlanarMotions("second"), PlanarMotions, second_of_the_plane),
-    "Motions-second": (Motions("second"), Motions, second_of_motions),
-    "Cotangent-Rotations-exp": (Cotangent(Rotations()), Motions, exp),
+    "SO3Group-second": (SO3Group("second"), SO3Group, second_of_rotations),
+    "SE2Group-second": (SE2Group("second"), SE2Group, second_of_the_plane),
+    "SE3Group-second": (SE3Group("second"), SE3Group, second_of_motions),
+    "CotangentGroup-SO3Group-exp": (CotangentGroup(SO3Group()), SE3Group, exp),
 }
 
 
@@ -176,7 +176,7 @@ def at_angle(kind, n, angle):
     second kind's are off their singularity for all angles.
     """
     u = direction(n, 1)
-    if kind is PlanarMotions:
+    if kind is SE2Group:
         u[0] = 1.0
         return u * [angle, 1, 1]
     u[:3] = np.array([0.6, 0.48, -0.64]) * angle
@@ -194,7 +194,7 @@ def functions(name):
 
 def matrix_of(group, kind, g):
     """Rotation and translation of a group element in a column, (12)."""
-    if kind is PlanarMotions:
+    if kind is SE2Group:
         c, s = ca.cos(g[0]), ca.sin(g[0])
         rotation = ca.vertcat(ca.horzcat(c, -s, 0), ca.horzcat(s, c, 0), ca.horzcat(0, 0, 1))
         return ca.vertcat(ca.vec(rotation), g[1:], 0)
@@ -231,7 +231,7 @@ def check(name, angles):
             agree(found[i + 3], central(reference, start, along, OUTER), (name, angle, i, "slope"))
 
 
-@pytest.mark.parametrize("name", ("Rotations-exp", "PlanarMotions-exp", "Motions-exp"))
+@pytest.mark.parametrize("name", ("SO3Group-exp", "SE2Group-exp", "SE3Group-exp"))
 def test_closed_forms(name):
     """tau, dtau^{-1} and dexp, and their derivatives by the coordinates."""
     check(name, FEW)
@@ -249,8 +249,8 @@ def test_closed_forms_at_many_angles(name):
 )
 def test_the_cotangent_group_of_motions(angle):
     """`dexp = phi(ad)`, phi(z) = (e^z - 1) / z, from the exponential of [ad, 1; 0, 0]."""
-    group = Cotangent(Motions())
-    u, v = np.append(at_angle(Motions, 6, angle), direction(6, 4)), direction(12, 5)
+    group = CotangentGroup(SE3Group())
+    u, v = np.append(at_angle(SE3Group, 6, angle), direction(6, 4)), direction(12, 5)
     ad = ca.SX.sym("u", 12), ca.SX.sym("v", 12)
     bracket = ca.jacobian(group.bracket(*ad), ad[1])
     matrix = np.asarray(ca.Function("ad", [ad[0]], [ca.densify(bracket)])(u))
@@ -275,7 +275,7 @@ def test_logarithms(name):
     back = space.log(space.exp(u))
     f = ca.Function("f", [u], [back, ca.jacobian(back, u)])
     for angle in ANGLES:
-        at = at_angle(PlanarMotions if name == "se2" else Rotations, 3, angle)
+        at = at_angle(SE2Group if name == "se2" else SO3Group, 3, angle)
         found, slope = (np.asarray(o) for o in f(at))
         np.testing.assert_allclose(found[:, 0], at, rtol=0, atol=TOLERANCE)
         np.testing.assert_allclose(slope, np.eye(3), rtol=0, atol=TOLERANCE, err_msg=str(angle))

@@ -11,7 +11,7 @@ from optimal_cases import pushed_ball, wandering
 
 from nh_control.control import collocation, lqr
 from nh_control.control.collocation import collocate, resample
-from nh_control.control.costs import Cost, quadratic
+from nh_control.control.costs import Cost, quadratic_cost
 from nh_control.control.optimize import optimize
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, rdp
@@ -23,7 +23,7 @@ def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
     dsys, hanging = johnson2014.model(), Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
     result = collocate(
         dsys,
-        quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R),
+        quadratic_cost(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R),
         hanging,
     )
     projected = johnson2014.swing_up("newton")
@@ -50,7 +50,7 @@ def test_it_agrees_with_the_projection_operator_on_manifolds(make, interpreted):
         wandering(dsys, 15, np.random.default_rng(5)),
     )
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
-    cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
+    cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
     projected, collocated = (
         optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu)),
         collocate(dsys, cost, guess),
@@ -66,7 +66,7 @@ def test_bounds_are_those_that_the_barrier_tends_to():
     desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
     rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
     cost, limits = (
-        quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
+        quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
         {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)},
     )
     bounded, walled = (
@@ -85,7 +85,9 @@ def test_limits_hold_at_the_last_state_too():
     dsys = midpoint(pendulum(), 0.1)
     rest = Trajectory(dsys.h, np.zeros((6, 2)), np.zeros((5, 1)))
     raised = Trajectory(dsys.h, np.tile([1.0, 0.0], (6, 1)), np.zeros((5, 1)))
-    only_the_end = quadratic(dsys, raised, np.zeros((2, 2)), 0.01 * np.eye(1), 100 * np.eye(2))
+    only_the_end = quadratic_cost(
+        dsys, raised, np.zeros((2, 2)), 0.01 * np.eye(1), 100 * np.eye(2)
+    )
     found = collocate(dsys, only_the_end, rest, limits={"theta": (-np.inf, 0.3)})
     assert found.converged
     assert found.trajectory.states[-1, 0] == pytest.approx(0.3, abs=1e-6)
@@ -219,7 +221,7 @@ def test_an_interruption_of_ipopt_is_not_lost(reason, monkeypatch):
 
     monkeypatch.setattr(collocation.ca, "nlpsol", watched)
     dsys, hanging = johnson2014.model(), Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
-    cost = quadratic(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
+    cost = quadratic_cost(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
     signal.signal(signal.SIGINT, interrupt)
     try:
         with pytest.raises(reason):

@@ -11,7 +11,7 @@ import pytest
 from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
-from nh_control.control.costs import Cost, barrier, compile_cost, quadratic
+from nh_control.control.costs import Cost, barrier_cost, compile_cost, quadratic_cost
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.systems import pendulum, snakeboard
@@ -41,11 +41,11 @@ def dsys(request, interpreted):
 def cost(request, dsys):
     rng = np.random.default_rng(1)
     q, r = rng.normal(size=(dsys.ndx, dsys.ndx)), rng.normal(size=(dsys.nu, dsys.nu))
-    tracking = quadratic(
+    tracking = quadratic_cost(
         dsys, wandering(dsys, STEPS, rng), q @ q.T, r @ r.T + np.eye(dsys.nu), 2 * q @ q.T
     )
     inside, outside = (
-        barrier(
+        barrier_cost(
             dsys,
             {dsys.state_names[-1]: (a, a + 7), **{name: (a, np.inf) for name in dsys.inputs}},
             0.5,
@@ -101,7 +101,7 @@ def test_quadratic_cost_is_its_formula(dsys):
         )
         value += (dx @ Q @ dx + du @ R @ du) / 2
     dx = dsys.local(desired.states[-1], trajectory.states[-1])
-    total = compile_cost(dsys, quadratic(dsys, desired, Q, R, Qf))
+    total = compile_cost(dsys, quadratic_cost(dsys, desired, Q, R, Qf))
     assert total(trajectory.states, trajectory.inputs) == pytest.approx(
         value + dx @ Qf @ dx / 2, rel=1e-13
     )
@@ -109,7 +109,7 @@ def test_quadratic_cost_is_its_formula(dsys):
 
 def test_barrier_is_the_logarithm_inside_and_finite_outside():
     dsys = midpoint(pendulum(), 0.1)
-    walls = compile_cost(dsys, barrier(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
+    walls = compile_cost(dsys, barrier_cost(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
 
     def at(torque):
         return walls(np.zeros((2, 2)), np.array([[torque]]))
@@ -123,20 +123,23 @@ def test_barrier_is_the_logarithm_inside_and_finite_outside():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda d: barrier(d, {"spin": (0, 1)}, 1.0, 0.1, 2), "no state or input 'spin' to limit"),
-        (lambda d: barrier(d, {"torque": (1, 1)}, 1.0, 0.1, 2), "must be lower < upper"),
+        (
+            lambda d: barrier_cost(d, {"spin": (0, 1)}, 1.0, 0.1, 2),
+            "no state or input 'spin' to limit",
+        ),
+        (lambda d: barrier_cost(d, {"torque": (1, 1)}, 1.0, 0.1, 2), "must be lower < upper"),
         (
             lambda d: compile_cost(d, Cost(lambda x, u, w: x)),
             "the stage cost must be one expression",
         ),
         (
-            lambda d: quadratic(
+            lambda d: quadratic_cost(
                 d, Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1))), np.eye(2), np.eye(1)
             ),
             "has 3 states",
         ),
         (
-            lambda d: quadratic(
+            lambda d: quadratic_cost(
                 d, Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1))), -np.eye(2), np.eye(1)
             ),
             "positive semidefinite",
@@ -147,8 +150,8 @@ def test_barrier_is_the_logarithm_inside_and_finite_outside():
         ),
         (
             lambda d: (
-                barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 2)
-                + barrier(d, {"torque": (0, 1)}, 1.0, 0.1, 3)
+                barrier_cost(d, {"torque": (0, 1)}, 1.0, 0.1, 2)
+                + barrier_cost(d, {"torque": (0, 1)}, 1.0, 0.1, 3)
             ),
             "over 2 and 3 steps",
         ),

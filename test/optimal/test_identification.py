@@ -11,7 +11,7 @@ import pytest
 from nh_control import scenarios
 from nh_control.command.identify_parameters import of_robot
 from nh_control.control.identification import (
-    NotDetermined,
+    NotIdentifiable,
     _Fit,
     identify,
     segments,
@@ -134,12 +134,12 @@ def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminat
 def test_what_the_motion_does_not_determine_is_refused_by_name(model):
     data = motion(model, np.random.default_rng(2), 1e-3)
     pieces = segments(model, *data)
-    with pytest.raises(NotDetermined, match=r"force_limit had no effect on this motion"):
+    with pytest.raises(NotIdentifiable, match=r"force_limit had no effect on this motion"):
         identify(model, ("m_cart", "force_limit"), pieces)
     with pytest.raises(ValueError, match=r"no parameters \['mass'\], choose of m_cart, m_pole"):
         identify(model, ("mass",), pieces)
     still = np.tile(data[1][:1], (len(data[1]), 1))
-    with pytest.raises(NotDetermined, match="m_cart had no effect"):
+    with pytest.raises(NotIdentifiable, match="m_cart had no effect"):
         idle = [[(np.zeros(1), 0.01)]] * (len(still) - 1)
         identify(model, ("m_cart",), segments(model, data[0], 0 * still, idle))
 
@@ -154,7 +154,7 @@ def test_of_a_free_pendulum_only_a_combination_is_known():
         x = free.step(x, np.zeros(free.nu))
     times = np.arange(100) * 10_000_000
     pieces = segments(free, times, np.array(q), idle)
-    with pytest.raises(NotDetermined, match="determines only a combination of l, g; leave"):
+    with pytest.raises(NotIdentifiable, match="determines only a combination of l, g; leave"):
         identify(free, ("l", "g"), pieces)
     assert identify(free, ("l",), pieces).values[0] == pytest.approx(
         free.system.parameters.l, rel=1e-6
@@ -164,7 +164,7 @@ def test_of_a_free_pendulum_only_a_combination_is_known():
 def test_noise_that_hides_a_parameter_is_told(model):
     rng = np.random.default_rng(3)
     data = motion(model, rng, 0.05, n=12)
-    with pytest.raises(NotDetermined, match="noise hides m_pole = "):
+    with pytest.raises(NotIdentifiable, match="noise hides m_pole = "):
         identify(model, ("m_pole",), segments(model, *data))
 
 

@@ -10,10 +10,17 @@ import pytest
 
 import nh_control as nh
 from nh_control.control.collocation import _unknowns, collocate, resample
-from nh_control.control.costs import Cost, barrier, bounds, compile_cost, excess, quadratic
-from nh_control.control.identification import Segment, _Fit, identify, segments, with_values
+from nh_control.control.costs import (
+    Cost,
+    barrier_cost,
+    compile_cost,
+    limit_bounds,
+    limit_excess,
+    quadratic_cost,
+)
+from nh_control.control.identification import MotionSegment, _Fit, identify, segments, with_values
 from nh_control.control.optimize import optimize
-from nh_control.control.projection import project
+from nh_control.control.projection import project_trajectory
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import Parameters, parameter
@@ -40,7 +47,7 @@ LIMITS = {"b": (-1.0, 3.0), "p_a": (-np.inf, 2.0), "pull": (0.5, np.inf), "push"
 
 def test_excess_is_a_fraction_of_the_distance_of_the_limits_where_there_is_one(carts):
     """The first state is given, and does not count; nor what has no limit."""
-    both, span = bounds(carts, LIMITS)
+    both, span = limit_bounds(carts, LIMITS)
     assert both.tolist() == [
         *([-np.inf, np.inf], [-1.0, 3.0], [-np.inf, 2.0], [-np.inf, np.inf]),
         *([-2.0, 0.0], [0.5, np.inf]),
@@ -61,7 +68,7 @@ def test_excess_is_a_fraction_of_the_distance_of_the_limits_where_there_is_one(c
         states, inputs = (each.copy() for each in inside)
         for (k, i), value in change.items():
             (states if i < 4 else inputs)[k, i % 4] = value
-        found = excess(carts, LIMITS, Trajectory(0.1, states, inputs))
+        found = limit_excess(carts, LIMITS, Trajectory(0.1, states, inputs))
         assert found == pytest.approx(expected), change
 
 
@@ -78,7 +85,7 @@ def test_a_barrier_is_the_sum_of_its_walls_the_last_node_s_of_states_alone(carts
     slacks += [(inputs[:, 0] + 2) / 2, -inputs[:, 0] / 2, inputs[:, 1] - 0.5]
     slacks = np.concatenate(slacks)
     assert (slacks < 0).any() and (slacks > d).any() and ((slacks > 0) & (slacks < d)).any()
-    cost = compile_cost(carts, barrier(carts, LIMITS, weight, d, 4))
+    cost = compile_cost(carts, barrier_cost(carts, LIMITS, weight, d, 4))
     assert cost(states, inputs) == pytest.approx(weight * sum(map(b, slacks)), rel=1e-12)
 
 
@@ -108,8 +115,8 @@ def test_a_quadratic_cost_ends_as_it_goes_on_unless_it_is_told(carts):
     Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.diag([5.0, 6.0])
     states, inputs = np.zeros((3, 4)), np.ones((2, 2))
     states[2] = 1.0
-    assert compile_cost(carts, quadratic(carts, still, Q, R))(states, inputs) == 11 + 5
-    found = compile_cost(carts, quadratic(carts, still, Q, R, 4 * Q))(states, inputs)
+    assert compile_cost(carts, quadratic_cost(carts, still, Q, R))(states, inputs) == 11 + 5
+    found = compile_cost(carts, quadratic_cost(carts, still, Q, R, 4 * Q))(states, inputs)
     assert found == 11 + 20
 
 
@@ -117,7 +124,7 @@ def test_within_limits_iterations_are_counted_on_and_the_cost_is_without_the_wal
     dsys = nh.midpoint(pendulum(), 0.1)
     raised = Trajectory(0.1, np.tile([1.0, 0.0], (5, 1)), np.zeros((4, 1)))
     rest = Trajectory(0.1, np.zeros((5, 2)), np.zeros((4, 1)))
-    cost = quadratic(dsys, raised, np.diag([30.0, 1.0]), 0.1 * np.eye(1))
+    cost = quadratic_cost(dsys, raised, np.diag([30.0, 1.0]), 0.1 * np.eye(1))
     walls, seen = (1.0, 0.1), []
     limits = {"torque": (-4.0, 5.0)}
     args = cost, rest, np.eye(2), np.eye(1)
@@ -133,10 +140,10 @@ def test_within_limits_iterations_are_counted_on_and_the_cost_is_without_the_wal
 def test_a_projection_starts_where_it_is_asked_to_and_keeps_what_is_feasible():
     dsys = nh.midpoint(pendulum(), 0.1)
     feasible = dsys.simulate([0.5, 0.2], np.linspace(0, 1, 6)[:, None])
-    kept = project(dsys, feasible, np.eye(2), np.eye(1))
+    kept = project_trajectory(dsys, feasible, np.eye(2), np.eye(1))
     np.testing.assert_allclose(kept.states, feasible.states, atol=1e-12)
     wished = Trajectory(0.1, feasible.states + [[0.1, 0.0]], feasible.inputs, name="wished")
-    near, far = (project(dsys, wished, w * np.eye(2), np.eye(1)) for w in (100.0, 1e-6))
+    near, far = (project_trajectory(dsys, wished, w * np.eye(2), np.eye(1)) for w in (100.0, 1e-6))
     for run in (near, far):
         assert run.name == "wished" and (run.states[0] == wished.states[0]).all()
         again = dsys.simulate(run.states[0], run.inputs)
@@ -174,7 +181,7 @@ def test_a_guess_of_another_step_and_a_cost_over_other_steps_are_refused(carts):
     coarse = Trajectory(0.2, np.zeros((5, 4)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"h = 0.2 s, expected 0.1; .*`resample\(guess, 0.1\)`"):
         collocate(carts, EFFORT, coarse)
-    long = quadratic(carts, Trajectory(0.1, np.zeros((6, 4)), np.zeros((5, 2))), np.eye(4), [
+    long = quadratic_cost(carts, Trajectory(0.1, np.zeros((6, 4)), np.zeros((5, 2))), np.eye(4), [
         [1.0, 0.0], [0.0, 1.0]])  # fmt: skip
     short = Trajectory(0.1, np.zeros((5, 4)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match="the cost is over 5 steps, the guess has 4"):
@@ -303,7 +310,7 @@ def test_pieces_have_their_length_their_inputs_and_a_guess_of_the_velocity():
     found = segments(dsys, times, q, inputs, length_s=0.3)
     assert [piece.q[:, 0].tolist() for piece in found] == [[0, 1, 2], [3, 4, 5]]
     assert [[int(i[0][0][0]) for i in piece.inputs] for piece in found] == [[0, 1], [3, 4]]
-    assert isinstance(found[0], Segment)
+    assert isinstance(found[0], MotionSegment)
     np.testing.assert_allclose(found[1].velocity, [10.0, -20.0])
     later = segments(dsys, times + 7, q, inputs, length_s=0.3)
     assert [piece.q[:, 0].tolist() for piece in later] == [[0, 1, 2], [3, 4, 5]]
@@ -340,7 +347,7 @@ def test_the_derivative_by_the_delay_is_by_later_inputs():
             now, before, after = (np.array([u[k + i]]) for i in (0, -1, 1))
             late = [(before, delay_s), (now, 0.1 - delay_s)]
             inputs.append(late if delay_s > 0 else [(now, 0.1 + delay_s), (after, -delay_s)])
-        return [Segment(q, inputs, np.zeros(1))]
+        return [MotionSegment(q, inputs, np.zeros(1))]
 
     def squares(delay):
         return np.sum(_Fit(dsys, ("l",), pieces).at(np.array([1.0, delay]))[0] ** 2) / 2

@@ -12,16 +12,16 @@ from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
-from nh_control.control.costs import Cost, compile_cost, quadratic
+from nh_control.control.costs import Cost, compile_cost, quadratic_cost
 from nh_control.control.optimize import (
     METHODS,
     Iteration,
     _Descent,
     bar,
-    linear_quadratic,
     optimize,
+    solve_linear_quadratic,
 )
-from nh_control.control.projection import follow
+from nh_control.control.projection import follow_with_gains
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.numerics.progress import Progress
@@ -62,7 +62,7 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     desired = wandering(dsys, 12, np.random.default_rng(4))
     start = wandering(dsys, 12, np.random.default_rng(5))
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
-    cost = quadratic(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
+    cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
         lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2
     )
     result = optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), tolerance=1e-12)
@@ -85,7 +85,7 @@ def test_all_methods_find_the_same_optimum():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 15, np.random.default_rng(6))
     guess = Trajectory(dsys.h, desired.states + 0.1, desired.inputs)
-    cost = quadratic(dsys, desired, np.eye(2), np.eye(1))
+    cost = quadratic_cost(dsys, desired, np.eye(2), np.eye(1))
     found = {
         m: optimize(dsys, cost, guess, np.eye(2), np.eye(1), m, tolerance=1e-13) for m in METHODS
     }
@@ -118,7 +118,7 @@ def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys
 
         def projected(t, z=z, v=v):
             states = np.array([dsys.retract(x, t * dx) for x, dx in zip(trajectory.states, z)])
-            run = follow(dsys, Trajectory(dsys.h, states, trajectory.inputs + t * v), K)
+            run = follow_with_gains(dsys, Trajectory(dsys.h, states, trajectory.inputs + t * v), K)
             return cost(run.states, run.inputs)
 
         y = np.hstack([z[:-1], v])
@@ -142,7 +142,7 @@ def test_linear_quadratic_subproblem_is_solved_exactly():
     w = rng.normal(size=(steps, n + m, n + m))
     hessians = w @ w.transpose(0, 2, 1) + np.diag([-0.2] * n + [3.0] * m)
     g, gn, wn = rng.normal(size=(steps, n + m)), rng.normal(size=n), np.eye(n)
-    z, v = linear_quadratic(A, B, g, hessians, gn, wn)
+    z, v = solve_linear_quadratic(A, B, g, hessians, gn, wn)
     transfer = np.zeros((steps + 1, n, steps * m))
     for k in range(steps):
         transfer[k + 1] = A[k] @ transfer[k]
@@ -154,7 +154,7 @@ def test_linear_quadratic_subproblem_is_solved_exactly():
     assert np.linalg.eigvalsh(H).min() > 0
     np.testing.assert_allclose(v.ravel(), np.linalg.solve(H, -gradient), rtol=1e-9)
     np.testing.assert_allclose(z, np.einsum("kia,a->ki", transfer, v.ravel()), atol=1e-9)
-    assert linear_quadratic(A, B, g, hessians - 50 * np.eye(n + m), gn, wn) is None
+    assert solve_linear_quadratic(A, B, g, hessians - 50 * np.eye(n + m), gn, wn) is None
 
 
 def test_limits_hold_and_the_barrier_costs_little():
@@ -166,7 +166,7 @@ def test_limits_hold_and_the_barrier_costs_little():
     desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
     rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
     cost, weights = (
-        quadratic(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
+        quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
         (np.eye(2), np.eye(1)),
     )
     free = optimize(dsys, cost, rest, *weights)
@@ -181,7 +181,7 @@ def test_limits_hold_and_the_barrier_costs_little():
 def test_limits_that_cannot_hold_are_reported():
     dsys = midpoint(pendulum(), 0.1)
     falling = dsys.simulate([0.4, 0.0], np.zeros((5, 1)))
-    cost = quadratic(dsys, falling, np.eye(2), np.eye(1))
+    cost = quadratic_cost(dsys, falling, np.eye(2), np.eye(1))
     result = optimize(
         dsys,
         cost,
@@ -196,7 +196,7 @@ def test_limits_that_cannot_hold_are_reported():
 def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
-    cost, seen = quadratic(dsys, desired, np.eye(2), np.eye(1)), []
+    cost, seen = quadratic_cost(dsys, desired, np.eye(2), np.eye(1)), []
     guess = Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
     with Progress() as progress:
         fill = bar(progress, "descent")
@@ -227,7 +227,7 @@ def test_too_few_iterations_and_unknown_methods_are_said():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
     cost, guess = (
-        quadratic(dsys, desired, np.eye(2), np.eye(1)),
+        quadratic_cost(dsys, desired, np.eye(2), np.eye(1)),
         Trajectory(dsys.h, desired.states + 0.2, desired.inputs),
     )
     result = optimize(

@@ -15,8 +15,8 @@ from nh_control.control.geometric import (
     GeometricController,
     GeometricGains,
     _control_law,
+    desired_thrusts,
     quadrotor_inputs,
-    wanted_thrusts,
 )
 from nh_control.systems.quadrotor_payload import Formation
 from nh_control.systems.quadrotor_payload_continuous import E3, accelerations
@@ -31,7 +31,7 @@ def law(n):
     sizes = (21, 3, 3, *(3,) * 2 * n)
     jet, y, y_dot, *links = symbols = [ca.SX.sym("s", size) for size in sizes]
     motion = y, y_dot, links[:n], links[n:]
-    wanted = wanted_thrusts(parameters(n), FORMATION, GAINS, jet, motion)
+    wanted = desired_thrusts(parameters(n), FORMATION, GAINS, jet, motion)
     return ca.Function("wanted", symbols, [*wanted])
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from payload_cases import lqr_weights, model, parameters
 
-from nh_control.control import NoEquilibrium, equilibrium, lqr, project
+from nh_control.control import NoEquilibrium, equilibrium, lqr, project_trajectory
 from nh_control.control.paths import point
 from nh_control.control.payload_flatness import flat_motion
-from nh_control.control.projection import follow
+from nh_control.control.projection import follow_with_gains
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
@@ -38,7 +38,7 @@ def held(dsys):
 @pytest.mark.parametrize("angle", [0.0, 0.3, np.pi / 6, 1.2])
 def test_hover_in_formation_is_found_and_is_that_of_the_flat_motion(n, angle):
     dsys, formation = model(n), Formation(angle)
-    x, u = equilibrium(dsys, *guess(n, formation), hold=held(dsys))
+    x, u = equilibrium(dsys, *guess(n, formation), fixed=held(dsys))
     assert np.abs(dsys.local(x, dsys.step(x, u))).max() < 1e-12
     np.testing.assert_array_equal(x[:3], Y)
     np.testing.assert_allclose(
@@ -63,7 +63,7 @@ def test_without_held_coordinates_the_nearest_equilibrium_is_found():
 
 def test_a_pendulum_is_held_at_an_angle_by_its_torque():
     dsys = midpoint(pendulum(), 0.05)
-    x, u = equilibrium(dsys, [0.7, 0.3], [0.0], hold=["theta"])
+    x, u = equilibrium(dsys, [0.7, 0.3], [0.0], fixed=["theta"])
     np.testing.assert_allclose([*x, *u], [0.7, 0.0, 9.8 * np.sin(0.7)], atol=1e-11)
 
 
@@ -71,18 +71,18 @@ def test_no_equilibrium_is_an_error_that_names_what_still_moves():
     dsys = model(2)
     x, u = guess(2, Formation(0.5))
     with pytest.raises(
-        NoEquilibrium, match="a step still moves p?_?.* by .*hold less than"
+        NoEquilibrium, match="a step still moves p?_?.* by .*fix less than"
     ) as caught:
-        equilibrium(dsys, x, u, hold=(*held(dsys), "quad1_thrust", "quad2_thrust"))
+        equilibrium(dsys, x, u, fixed=(*held(dsys), "quad1_thrust", "quad2_thrust"))
     assert np.linalg.norm(caught.value.motion) > 1e-3
-    with pytest.raises(ValueError, match=r"cannot hold \['payload'\], choose of \['payload_x'"):
-        equilibrium(dsys, x, u, hold=["payload"])
+    with pytest.raises(ValueError, match=r"cannot fix \['payload'\], choose of \['payload_x'"):
+        equilibrium(dsys, x, u, fixed=["payload"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_hover_is_stabilizable(n):
     dsys = model(n)
-    x, u = equilibrium(dsys, *guess(n, Formation()), hold=held(dsys) if n > 1 else ())
+    x, u = equilibrium(dsys, *guess(n, Formation()), fixed=held(dsys) if n > 1 else ())
     gain = lqr.infinite_horizon(dsys, x, u, *lqr_weights(n))
     open_loop = np.abs(np.linalg.eigvals(dsys.linearize(x, u).A)).max()
     assert np.abs(gain.poles).max() < 0.997 < 1 - 1e-9 < open_loop
@@ -93,7 +93,7 @@ def test_projection_leaves_a_feasible_trajectory_as_it_is():
     rng = np.random.default_rng(5)
     x, u = guess(2, Formation())
     feasible = dsys.simulate(x, u + 0.1 * rng.normal(size=(40, 8)))
-    projected = project(dsys, feasible, *lqr_weights(2))
+    projected = project_trajectory(dsys, feasible, *lqr_weights(2))
     np.testing.assert_allclose(projected.states, feasible.states, atol=1e-14)
     np.testing.assert_allclose(projected.inputs, feasible.inputs, atol=1e-12)
 
@@ -113,13 +113,13 @@ def test_projection_is_feasible_idempotent_and_close():
     )
     with pytest.raises(ValueError, match="not feasible"):
         lqr.finite_horizon(dsys, desired, *lqr_weights(2))
-    once = project(dsys, desired, *lqr_weights(2))
+    once = project_trajectory(dsys, desired, *lqr_weights(2))
     for k in range(60):
         np.testing.assert_array_equal(
             dsys.step(once.states[k], once.inputs[k]), once.states[k + 1]
         )
     assert max(np.abs(dsys.local(a, b)).max() for a, b in zip(feasible.states, once.states)) < 0.02
-    twice = project(dsys, once, *lqr_weights(2))
+    twice = project_trajectory(dsys, once, *lqr_weights(2))
     np.testing.assert_allclose(twice.states, once.states, atol=1e-12)
     assert once.name == "noisy" and once.input_names == dsys.inputs
 
@@ -129,7 +129,7 @@ def test_a_failing_step_of_the_projection_says_when():
     x, u = guess(2, Formation())
     wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e200, *u[4:]]]))
     with pytest.raises(StepFailed, match="at step 1"):
-        follow(dsys, wild, np.zeros((2, 8, dsys.ndx)))
+        follow_with_gains(dsys, wild, np.zeros((2, 8, dsys.ndx)))
 
 
 def test_parameters_that_cannot_hold_the_weight_are_refused():

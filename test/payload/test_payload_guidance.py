@@ -112,7 +112,7 @@ def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities(
     old, times = pilot.reference, np.array([1.5, 3.0, 5.0])
     positions = np.array([[1.5, 1.0, 1.5], [0.5, 1.5, 1.5], [0.0, 0.0, 1.0]])
     velocities = np.array([[0.0, 0.5, 0.0], [-0.8, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    new = pilot.along(MIDWAY, times, positions, velocities)
+    new = pilot.through_points(MIDWAY, times, positions, velocities)
     require_reference(dsys, old, new, MIDWAY)
     at = np.round(times / dsys.h).astype(int)
     np.testing.assert_allclose(new.states[at, :3], positions, atol=1e-3)
@@ -156,31 +156,37 @@ def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
             r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d",
         ),
         (
-            lambda g: g.along(600, [4.0], [[1.5, 0.5, 6.5]]),
+            lambda g: g.through_points(600, [4.0], [[1.5, 0.5, 6.5]]),
             r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower",
         ),
         (
-            lambda g: g.along(600, [2.0], [[1.5, 0.5, -4.0]]),
+            lambda g: g.through_points(600, [2.0], [[1.5, 0.5, -4.0]]),
             r"payload falls with .* m/s\^2 at t = .* s: cables go slack",
         ),
         (
-            lambda g: g.along(MIDWAY, [1.0, np.inf], np.ones((2, 3))),
+            lambda g: g.through_points(MIDWAY, [1.0, np.inf], np.ones((2, 3))),
             "times of a trajectory must be finite",
         ),
         (
-            lambda g: g.along(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]),
+            lambda g: g.through_points(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]),
             "positions of a trajectory must be finite",
         ),
-        (lambda g: g.along(MIDWAY, [1.0, 1.0], np.ones((2, 3))), "must increase"),
-        (lambda g: g.along(MIDWAY, [-1.0, 1.0], np.ones((2, 3))), "not lie in the past"),
-        (lambda g: g.along(MIDWAY, [], []), "n >= 1 times"),
-        (lambda g: g.along(MIDWAY, [1.0, 2.0], np.ones((3, 3))), "positions .n, 3., got shapes"),
-        (lambda g: g.along(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]), "must end at rest"),
+        (lambda g: g.through_points(MIDWAY, [1.0, 1.0], np.ones((2, 3))), "must increase"),
+        (lambda g: g.through_points(MIDWAY, [-1.0, 1.0], np.ones((2, 3))), "not lie in the past"),
+        (lambda g: g.through_points(MIDWAY, [], []), "n >= 1 times"),
         (
-            lambda g: g.along(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]),
+            lambda g: g.through_points(MIDWAY, [1.0, 2.0], np.ones((3, 3))),
+            "positions .n, 3., got shapes",
+        ),
+        (
+            lambda g: g.through_points(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]),
+            "must end at rest",
+        ),
+        (
+            lambda g: g.through_points(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]),
             "starts at .* but the payload will be at",
         ),
-        (lambda g: g.along(MIDWAY, [1e9], [[1, 0, 1]]), "may last 300 s"),
+        (lambda g: g.through_points(MIDWAY, [1e9], [[1, 0, 1]]), "may last 300 s"),
     ],
 )
 def test_refusals_name_their_reason_and_change_nothing(ask, reason):
@@ -223,16 +229,16 @@ def planned(monkeypatch):
 def test_a_leg_goes_on_from_the_one_before_in_its_state_name_and_formation(planned):
     old = replace(reference_along_the_line(2), name="along a line")
     pilot = Guidance(model(2), old, LINE, Formation(0.3))
-    new = pilot.along(MIDWAY, [2.0, 4.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    new = pilot.through_points(MIDWAY, [2.0, 4.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
     (path, formation, name, start) = planned[0]
     np.testing.assert_allclose(path.jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
     np.testing.assert_allclose(path.jets([2.0, 4.0])[:, 0], [[1, 1, 1], [0, 0, 1]], atol=1e-9)
     assert (formation, name, path.duration) == (Formation(0.3), old.name, 4.0)
     np.testing.assert_array_equal(start, old.states[MIDWAY])
     assert pilot.reference is new
-    pilot.along(70, [2.0], [[0.0, 1.0, 1.0]])
+    pilot.through_points(70, [2.0], [[0.0, 1.0, 1.0]])
     np.testing.assert_allclose(planned[1][0].jets([0.0])[0], path.jets([0.7])[0], atol=1e-6)
-    pilot.along(9999, [2.0], [[0.0, 1.0, 1.0]])  # held past its end
+    pilot.through_points(9999, [2.0], [[0.0, 1.0, 1.0]])  # held past its end
     np.testing.assert_allclose(planned[2][0].jets([0.0])[0, 0], [0.0, 1.0, 1.0], atol=1e-9)
 
 
@@ -250,17 +256,17 @@ def test_a_point_now_must_be_where_the_payload_is_to_a_centimeter(planned):
         velocities = [[9.0, 9.0, 9.0], [0.0, 0.0, 0.0]]
         if not taken:
             with pytest.raises(InfeasiblePath, match="starts at"):
-                pilot.along(MIDWAY, [0.0, 3.0], ask, velocities)
+                pilot.through_points(MIDWAY, [0.0, 3.0], ask, velocities)
             continue
-        pilot.along(MIDWAY, [0.0, 3.0], ask, velocities)
+        pilot.through_points(MIDWAY, [0.0, 3.0], ask, velocities)
         np.testing.assert_allclose(planned[-1][0].jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
 
 
 def test_a_trajectory_may_last_as_long_as_is_said_and_no_longer(planned):
-    guidance().along(0, [300.0], [[1.0, 0.0, 1.0]])
+    guidance().through_points(0, [300.0], [[1.0, 0.0, 1.0]])
     assert planned[-1][0].duration == 300.0
     with pytest.raises(InfeasiblePath, match=r"may last 300 s, got 300\.1 s: send it in parts"):
-        guidance().along(0, [300.1], [[1.0, 0.0, 1.0]])
+        guidance().through_points(0, [300.1], [[1.0, 0.0, 1.0]])
 
 
 def test_goals_are_as_swift_as_is_usual_and_no_gentler_than_the_motion_they_leave(planned):
@@ -293,5 +299,5 @@ def test_a_path_on_which_no_step_can_be_taken_is_too_swift(monkeypatch):
 
     monkeypatch.setattr("nh_control.control.guidance.flat_reference", fails)
     with pytest.raises(InfeasiblePath, match="too swift for steps of 0.01 s: .*no solution"):
-        pilot.along(0, [2.0], [[1.0, 0.0, 1.0]])
+        pilot.through_points(0, [2.0], [[1.0, 0.0, 1.0]])
     assert pilot.reference is before

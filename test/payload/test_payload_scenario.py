@@ -213,8 +213,8 @@ def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover, interpret
         *(f"payload_{name}" for name in forces),
         *(f"{body}_{name}" for body in ("quad1", "quad2") for name in (*forces, *torques)),
     )
-    calm = closed_loop(plant, tracker, hover.states[0], 50)
-    np.testing.assert_allclose(calm.trajectory.states, run.trajectory.states, atol=1e-12)
+    undisturbed = closed_loop(plant, tracker, hover.states[0], 50)
+    np.testing.assert_allclose(undisturbed.trajectory.states, run.trajectory.states, atol=1e-12)
     gust = np.zeros((50, 15))
     gust[:, 0] = 2.0
     blown = closed_loop(plant, tracker, hover.states[0], 50, disturbance=gust)

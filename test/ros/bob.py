@@ -8,7 +8,7 @@ import numpy as np
 from pendulum_nodes import PENDULUM
 
 from nh_control import Trajectory, scenarios
-from nh_control.scenarios import BodyState, MonitoredOutput, Scenario, finding
+from nh_control.scenarios import BodyState, MonitoredOutput, Scenario, discovery
 
 STEPS = 20
 TORQUE = 0.25
@@ -75,4 +75,4 @@ BOB = replace(
 def put_up(monkeypatch, scenario=BOB):
     """Have nodes find the scenario, and look for no others."""
     monkeypatch.setitem(scenarios._SCENARIOS, "bob", scenario)
-    monkeypatch.setattr(finding, "installed", dict)
+    monkeypatch.setattr(discovery, "installed", dict)

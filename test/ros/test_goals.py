@@ -65,7 +65,7 @@ def twice(field):
 class Recorded:
     """A guidance that returns what it was asked."""
 
-    def along(self, *asked):
+    def through_points(self, *asked):
         """What was asked."""
         return asked
 

@@ -84,8 +84,8 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
         ends[pushes[0]] = by_step(truth, H)[60].position[0]
     model = SCENARIO.model()
     reference = SCENARIO.reference(model)
-    calm = closed_loop(model, SCENARIO.tracker(model, reference), reference.states[0], 60)
-    assert ends[""] == pytest.approx(calm.trajectory.states[-1, 0], abs=1e-9)
+    undisturbed = closed_loop(model, SCENARIO.tracker(model, reference), reference.states[0], 60)
+    assert ends[""] == pytest.approx(undisturbed.trajectory.states[-1, 0], abs=1e-9)
     assert ends["psi:constant:-3.0"] < ends[""] - 1e-3 < ends["psi:constant:3.0"] - 2e-3
 
 
@@ -110,7 +110,7 @@ def test_weights_change_the_gains_from_the_next_step_on(nodes, probe):
     model = SCENARIO.model()
     tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
     x0 = SCENARIO.perturb(model, tracker.reference.states[0], PlanarPerturbation(heading=0.1))
-    for there, here in zip(commands, (tracker, tracker.weighted({}, {0: 2.0}))):
+    for there, here in zip(commands, (tracker, tracker.with_weights({}, {0: 2.0}))):
         assert there == pytest.approx(here.command(0, x0).u[0], abs=1e-9)
     assert abs(commands[1] - commands[0]) > 0.1
 
@@ -136,7 +136,9 @@ def test_another_reference_begins_at_the_next_step_and_with_the_next_run(nodes, 
     probe.wait_command(29, H)
     model = SCENARIO.model()
     parking = SCENARIO.tracker(model, SCENARIO.reference(model))
-    forward = parking.weighted({}, {0: 2.0}).along(SCENARIO.reference(model, "forward"))
+    forward = parking.with_weights({}, {0: 2.0}).with_reference(
+        SCENARIO.reference(model, "forward")
+    )
     expected = closed_loop(model, forward, parking.reference.states[0], 30).trajectory
     commands = by_step(probe.commands, H)
     got = np.array([commands[k].effort for k in range(30)])

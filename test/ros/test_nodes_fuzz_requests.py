@@ -80,10 +80,10 @@ def test_no_measurement_harms_a_tracker_of_hardware(nodes, probe):
     assert {"wrong length", "not finite"} <= set(refused), refused
 
     probe.commands.clear()
-    calm, steps = Thrower(probe, 0.0), itertools.count()
+    undisturbed, steps = Thrower(probe, 0.0), itertools.count()
 
     def answers():  # the first states are of a time long ago, which disarms
-        calm.throw(measured(right, next(steps)))
+        undisturbed.throw(measured(right, next(steps)))
         arm.call_async(SetBool.Request(data=True))
         probe.spin(0.01)
         return len(probe.commands) > 20
@@ -115,10 +115,10 @@ def test_no_goal_trajectory_or_goal_of_an_action_harms_a_flight(nodes, probe):
     assert {"wrong names", "wrong frame"} <= set(refused), refused
 
     accepted = int(report["goals_accepted"])
-    calm = Thrower(probe, 0.0)
+    undisturbed = Thrower(probe, 0.0)
 
     def follows():
-        calm.throw({"goal": right.goals(0)["goal"]})
+        undisturbed.throw({"goal": right.goals(0)["goal"]})
         probe.spin(1.0)
         return int(probe.values("tracker")["goals_accepted"]) > accepted
 

@@ -453,8 +453,8 @@ def test_what_is_watched_is_that_of_the_plant_s_parameters(plants, monkeypatch):
 def test_wind_and_faults_are_the_plant_s_alone(plants):
     run = plants(disturb=["theta:constant:0.5"], duration_s=0.1).run(lambda k: 0.0)
     assert run.report()[2]["load wind (N m)"] == "0.5"
-    calm = plants(duration_s=0.1).run(lambda k: 0.0)
-    assert run.rows()[-1, 0] > calm.rows()[-1, 0]
+    undisturbed = plants(duration_s=0.1).run(lambda k: 0.0)
+    assert run.rows()[-1, 0] > undisturbed.rows()[-1, 0]
 
 
 @pytest.mark.parametrize(

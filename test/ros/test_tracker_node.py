@@ -238,7 +238,7 @@ def test_weights_are_parameters_that_change_the_gains(trackers):
     assert robot.set("weights.theta", 100).successful
     robot.state(4)
     assert robot.gains[0, 0] > 2 * before[0, 0]
-    expected = BOB.tracker(MODEL, REFERENCE, False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    expected = BOB.tracker(MODEL, REFERENCE, False).with_weights({0: 100.0, 1: 1.0}, {0: 1.0})
     assert np.abs(robot.gains - expected.gains.K[4]).max() < 1e-12
     for name, value in (("torque", 0.0), ("theta", -1.0), ("theta", 0.0)):
         assert not robot.set(f"weights.{name}", value).successful
@@ -257,7 +257,7 @@ def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
     assert robot.set("reference", "hanging").successful  # from step 6 on
     assert robot.set("weights.theta", 100.0).successful
     robot.state(5, 0.2)  # the leg before it is followed still
-    present = BOB.tracker(MODEL, REFERENCE, False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    present = BOB.tracker(MODEL, REFERENCE, False).with_weights({0: 100.0, 1: 1.0}, {0: 1.0})
     assert np.abs(robot.gains - present.gains.K[5]).max() < 1e-12
     both = trackers()
     both.state(5)
@@ -267,7 +267,7 @@ def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
     )
     assert answer.successful
     both.state(6)
-    wanted = BOB.tracker(MODEL, hanging(MODEL), False).weighted({0: 100.0, 1: 1.0}, {0: 1.0})
+    wanted = BOB.tracker(MODEL, hanging(MODEL), False).with_weights({0: 100.0, 1: 1.0}, {0: 1.0})
     assert np.abs(both.gains - wanted.gains.K[0]).max() < 1e-12
 
 
@@ -407,7 +407,7 @@ class Planner:
             raise ValueError("too far")
         return hanging(MODEL)
 
-    def along(self, k, times, positions, velocities):
+    def through_points(self, k, times, positions, velocities):
         """Hang."""
         self.asked.append((k, list(times)))
         return hanging(MODEL)

@@ -68,7 +68,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def test_what_is_not_said_is_as_usual():
-    assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.without) == (0.01, 0.2, False, ())
+    assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.excluded) == (0.01, 0.2, False, ())
     assert SLED.perturbation == Displacement(displacement=0.1, momentum=0.1, seed=-1)
     assert SLED.no_perturbation == Displacement(0.0, 0.0)
     assert (Joint("a", "b").sign, Joint("a", "b").unit) == (1.0, "rad")
@@ -161,14 +161,14 @@ def test_a_tracker_has_the_weights_its_integral_action_and_what_it_holds():
     reference = SLED.reference(model)
     plain, integral = (SLED.tracker(model, reference, on) for on in (False, True))
     assert (plain.disturbance_gain, integral.disturbance_gain) == (0.0, 0.2)
-    np.testing.assert_array_equal(plain.diagonals[0], [1, 2, 3, 4])
-    np.testing.assert_array_equal(plain.diagonals[1], [5, 6])
+    np.testing.assert_array_equal(plain.diagonal_weights[0], [1, 2, 3, 4])
+    np.testing.assert_array_equal(plain.diagonal_weights[1], [5, 6])
     np.testing.assert_array_equal(plain.gains.P[-1], 2 * Q)
     assert not plain.hold
-    free = replace(SLED, hold=True, weights=(Q, R, None), without=("theta", "p_theta"))
+    free = replace(SLED, hold=True, weights=(Q, R, None), excluded=("theta", "p_theta"))
     held = free.tracker(model, reference)
     assert held.hold and not np.allclose(held.gains.P[-1], Q)
-    everything = replace(free, without=()).tracker(model, reference)
+    everything = replace(free, excluded=()).tracker(model, reference)
     assert not np.allclose(held.gains.K[-1], everything.gains.K[-1])
     assert np.abs(held.gains.K[-1][:, 1]).max() < 1e-9 < np.abs(everything.gains.K[-1][:, 1]).max()
 
@@ -178,7 +178,7 @@ def test_what_a_method_keeps_beside_has_no_weight():
     model = sleigh.model("gni", 0.02)
     kept = len(model.method.memory)
     reference = model.simulate(model.state(np.zeros(3), [0.0, 1.0, 0.0]), np.zeros((5, 2)))
-    weights, _ = sleigh.tracker(model, reference).diagonals
+    weights, _ = sleigh.tracker(model, reference).diagonal_weights
     assert kept and len(weights) == len(sleigh.weights[0]) + kept
     assert not weights[-kept:].any()
 

@@ -16,7 +16,7 @@ from nh_control.scenarios import (
     differential_drive,
     rolling_disk,
 )
-from nh_control.scenarios.driving import figure_eight, perturbed, slalom, steered
+from nh_control.scenarios.driving import figure_eight, perturbed, slalom, trajectory_with_velocity
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [(name, one) for name in NAMES for one in scenarios.get(name).references]
@@ -160,7 +160,7 @@ def test_steered_motions_have_the_velocities_asked_for():
         speed, steering = 3 + np.sin(t), 0.2 * np.cos(t)
         return np.array([speed / p.r, steering, np.tan(q[1]) / p.l * speed, speed, 0.0])
 
-    motion = steered(dsys, np.zeros(5), velocity, course.duration)
+    motion = trajectory_with_velocity(dsys, np.zeros(5), velocity, course.duration)
     for k, x in enumerate(motion.states):
         want = velocity(k * dsys.h, x[:5])
         assert np.abs(dsys.velocity(x) - want).max() <= 1e-8 * np.abs(want).max()
@@ -170,14 +170,14 @@ def test_steered_motions_have_the_velocities_asked_for():
 def test_a_drive_and_a_disk_roll_along_their_courses(scenario):
     """The first 0.3 s of a slalom, at every 10th node."""
     name, course = scenario.__name__.rpartition(".")[2], slalom(1.5, 0.5, 4.0, 3)
-    motion = scenario.along(replace(course, duration=0.3), model(name))
+    motion = scenario.course_trajectory(replace(course, duration=0.3), model(name))
     for x, t in zip(motion.states[::10], motion.times[::10], strict=True):
         theta, *position = x[column(name, "theta") :][:3]
         wanted = np.asarray(course._pose(t))[:, 0]
         assert np.abs(np.array([theta, *position]) - wanted).max() <= 2e-4
-        pace, v = course.pace(t), model(name).velocity(x)
-        assert v[-2] == pytest.approx(pace.speed, rel=1e-6)
-        assert v[-3] == pytest.approx(pace.turn, rel=1e-6, abs=1e-9)
+        rates, v = course.rates(t), model(name).velocity(x)
+        assert v[-2] == pytest.approx(rates.speed, rel=1e-6)
+        assert v[-3] == pytest.approx(rates.turn, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("course", [figure_eight(4, 2, 10), slalom(1.0, 0.3, 2.0, 2)])
@@ -186,12 +186,12 @@ def test_pace_of_a_course_by_differences(course, t):
     step, times = 1e-4, t + 1e-4 * np.array([-1, 0, 1])
     poses = np.array([np.asarray(course._pose(at))[:, 0] for at in times])
     rate = (poses[2] - poses[0]) / (2 * step)
-    pace = course.pace(t)
-    assert pace.speed == pytest.approx(np.hypot(rate[1], rate[2]), rel=1e-6)
-    assert pace.turn == pytest.approx(rate[0], rel=1e-5)
-    assert pace.curvature == pytest.approx(pace.turn / pace.speed, rel=1e-12)
-    ahead, behind = course.pace(t + step).curvature, course.pace(t - step).curvature
-    assert pace.curving == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
+    rates = course.rates(t)
+    assert rates.speed == pytest.approx(np.hypot(rate[1], rate[2]), rel=1e-6)
+    assert rates.turn == pytest.approx(rate[0], rel=1e-5)
+    assert rates.curvature == pytest.approx(rates.turn / rates.speed, rel=1e-12)
+    ahead, behind = course.rates(t + step).curvature, course.rates(t - step).curvature
+    assert rates.curvature_rate == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
 
 
 def errors(name, one, options=PlantOptions(), integrator="", integral=False, perturbation=None):
@@ -279,9 +279,9 @@ def test_a_push_from_outside_is_withstood(name):
     )
     push = Disturbance("base_link", Constant(force=(0.05 * 9.81 * mass, 0.0)))
     options = PlantOptions(disturbances=(push,))
-    calm = scenarios.get(name).no_perturbation
+    undisturbed = scenarios.get(name).no_perturbation
     plain, integral = (
-        errors(name, "figure_eight", options, integral=on, perturbation=calm)[0]
+        errors(name, "figure_eight", options, integral=on, perturbation=undisturbed)[0]
         for on in (False, True)
     )
     assert 1e-4 < integral.max() < plain.max()

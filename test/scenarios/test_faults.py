@@ -403,12 +403,12 @@ def test_what_a_fault_did_is_told_in_percent_milliseconds_and_its_own_unit():
 # --- lines, with faults that do as they are told -------------------------------------------------
 
 
-def spoiled(name, through, steps=range(100), memory=0, age=0.0):
+def spoiled(name, apply, steps=range(100), memory=0, age=0.0):
     """A fault that makes of a moment what the function says, in these steps."""
     effect = SimpleNamespace(
         memory=lambda h: memory,
         active=lambda k, h: k in steps,
-        through=through,
+        apply=apply,
         age=lambda k, h, seed: age * (seed == tuple(f"{name}:spoiled".encode())),
     )
     return SimpleNamespace(target=name, kind="spoiled", effect=effect)
@@ -443,7 +443,7 @@ def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracke
     """
     seen, before = [], []
 
-    def through(moment):
+    def apply(moment):
         seen.append(([value[0] for value in moment.past], moment.before[0], moment.seed))
         return moment.value + 10
 
@@ -455,7 +455,7 @@ def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracke
 
     lost = spoiled("a", spoil)
     one = np.ones(1, dtype=bool)
-    line = Line([lost, spoiled("b", through, memory=2)], [one, one], CommandSignal(1, 1), H, holds)
+    line = Line([lost, spoiled("b", apply, memory=2)], [one, one], CommandSignal(1, 1), H, holds)
     outputs = line_outputs(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
     values = [None if p.value is None else p.value[0] for p in outputs]
     assert values == [11.0, 12.0, 12.0 if holds else None, 14.0]

@@ -327,7 +327,7 @@ def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
 def test_a_pose_turns_about_its_hinge():
     pose = Pose.planar(0.3, 1.0, 2.0)
     np.testing.assert_allclose(pose.position, [1.0, 2.0, 0.0])
-    turned = pose.turned(0.4, (0.5, 0.0, 0.1), (1.0, 0.0, 0.0))
+    turned = pose.rotated(0.4, (0.5, 0.0, 0.1), (1.0, 0.0, 0.0))
     np.testing.assert_allclose(
         turned.position, [1.0 + 0.5 * np.cos(0.3), 2.0 + 0.5 * np.sin(0.3), 0.1]
     )

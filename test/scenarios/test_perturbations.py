@@ -39,15 +39,15 @@ def test_any_space_is_displaced_in_local_coordinates_and_momenta_are_scaled(seed
     model, rng = midpoint(FREE, 0.01), np.random.default_rng(1)
     q = FREE.space.retract(FREE.space.origin, rng.uniform(-1, 1, FREE.space.nv))
     x = model.state(q, np.asarray(ca.DM(FREE.space.frame(ca.SX(q)))) @ rng.normal(size=7))
-    moved = displaced(model, x, Displacement(0.2, 0.5, seed))
-    change = model.local(x, moved)
+    perturbed_x = displaced(model, x, Displacement(0.2, 0.5, seed))
+    change = model.local(x, perturbed_x)
     nv = FREE.space.nv
     np.testing.assert_allclose(np.abs(change[: nv - 1]), 0.2, atol=1e-12)
     assert change[nv - 1] == change[-1] == 0.0  # what is prescribed stays, and keeps its velocity
     momenta = model.local(np.r_[q, np.zeros(len(x) - len(q))], x)[nv : 2 * nv - 1]
     np.testing.assert_allclose(np.abs(change[nv : 2 * nv - 1]), 0.5 * np.abs(momenta), atol=1e-12)
     assert (change[: nv - 1] > 0).all() == (seed < 0)
-    np.testing.assert_array_equal(displaced(model, x, Displacement(0.2, 0.5, seed)), moved)
+    np.testing.assert_array_equal(displaced(model, x, Displacement(0.2, 0.5, seed)), perturbed_x)
 
 
 def test_joints_slide_and_turn_by_sizes_and_draw_their_signs():
@@ -66,9 +66,9 @@ def test_joints_slide_and_turn_by_sizes_and_draw_their_signs():
 def test_constraints_are_met_again():
     model = midpoint(ROPE, 0.01)
     x = model.state([0.6, 0.8], [0.8, -0.6])
-    moved = displaced(model, x, Displacement(0.1))
-    assert np.hypot(*moved[:2]) == pytest.approx(1.0, abs=1e-10)
-    assert 0.0 < np.linalg.norm(moved[:2] - x[:2]) < 0.15
+    perturbed_x = displaced(model, x, Displacement(0.1))
+    assert np.hypot(*perturbed_x[:2]) == pytest.approx(1.0, abs=1e-10)
+    assert 0.0 < np.linalg.norm(perturbed_x[:2] - x[:2]) < 0.15
     np.testing.assert_array_equal(displaced(model, x, Displacement()), x)
     beside = x + [1e-5, 0.0, 0.0, 0.0]  # as a rough simulation leaves it
     np.testing.assert_array_equal(displaced(model, beside, Displacement(0.0, 0.5))[:2], beside[:2])
@@ -111,13 +111,13 @@ def test_the_marionette_s_torso_is_moved_and_turned_and_the_rest_follows(seed, m
     monkeypatch.setattr(marionette, "satisfy_constraints", taut)
     x = np.r_[0.1, 0.2, 0.3, 0.4, 0.5, 1.0, -2.0, 3.0, -4.0, 0.7]
     error = PlanarPerturbation(position=0.1, heading=0.2, momentum=0.5, seed=seed)
-    direction, signs = error.drawn(5)
-    moved = marionette.perturbed(model, x, error)
+    direction, signs = error.draw_direction_and_signs(5)
+    perturbed_x = marionette.perturbed(model, x, error)
     np.testing.assert_allclose(
-        moved[:5] - x[:5], [0.5, *(0.1 * direction), 0.2 * signs[0], 0.0], atol=1e-15
+        perturbed_x[:5] - x[:5], [0.5, *(0.1 * direction), 0.2 * signs[0], 0.0], atol=1e-15
     )
-    np.testing.assert_allclose(moved[5:9], x[5:9] * (1 + 0.5 * signs[1:]))
-    assert moved[9] == x[9] == 0.7 and x[1] == 0.2
+    np.testing.assert_allclose(perturbed_x[5:9], x[5:9] * (1 + 0.5 * signs[1:]))
+    assert perturbed_x[9] == x[9] == 0.7 and x[1] == 0.2
     assert asked == [("torso_tx", "torso_ty", "torso_rz", "string")]
     if seed < 0:
         assert direction.tolist() == [0.0, 1.0] and (signs == 1.0).all()
@@ -128,13 +128,16 @@ def test_the_marionette_s_torso_is_moved_and_turned_and_the_rest_follows(seed, m
 
 def test_what_is_drawn_is_a_direction_of_length_one_and_signs_by_the_seed():
     for seed in range(5):
-        direction, signs = PlanarPerturbation(seed=seed).drawn(6)
+        direction, signs = PlanarPerturbation(seed=seed).draw_direction_and_signs(6)
         assert np.linalg.norm(direction) == pytest.approx(1.0)
         assert set(np.abs(signs)) == {1.0} and len(signs) == 6
-        again = PlanarPerturbation(1.0, seed=seed).drawn(6)
+        again = PlanarPerturbation(1.0, seed=seed).draw_direction_and_signs(6)
         np.testing.assert_array_equal(again[0], direction)
         np.testing.assert_array_equal(again[1], signs)
-    angles = [np.arctan2(*PlanarPerturbation(seed=seed).drawn(1)[0][::-1]) for seed in range(40)]
+    angles = [
+        np.arctan2(*PlanarPerturbation(seed=seed).draw_direction_and_signs(1)[0][::-1])
+        for seed in range(40)
+    ]
     assert min(angles) < -2 and max(angles) > 2
     signs = [tuple(Displacement(seed=seed).signs(3)) for seed in range(40)]
     assert len(set(signs)) == 8 and Displacement().signs(3).tolist() == [1.0, 1.0, 1.0]

@@ -177,7 +177,7 @@ def test_weights_see_attitude_rate_and_idle_turning_but_no_momentum_that_cannot_
     against = np.r_[np.zeros(10), 1.0, -1.0, 1.0, -1.0]
     np.testing.assert_allclose(A @ against[-4:], 0, atol=1e-15)
     assert against @ Q @ against == pytest.approx(2.0)
-    assert Qf is None and set(SATELLITE.without) & {"p_rotation_x", "wheel1"}
+    assert Qf is None and set(SATELLITE.excluded) & {"p_rotation_x", "wheel1"}
 
 
 def test_every_seed_from_0_on_draws_its_axis(nominal):

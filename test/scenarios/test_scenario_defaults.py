@@ -122,7 +122,7 @@ DECLARED = {
         "shown": "satellite in odom",
         "monitor": "speed margin of wheel1, wheel2, wheel3, wheel4 in rad/s: "
         "a saturated wheel at 0",
-        "without": "p_rotation_x p_rotation_y p_rotation_z wheel1 wheel2 wheel3 wheel4",
+        "excluded": "p_rotation_x p_rotation_y p_rotation_z wheel1 wheel2 wheel3 wheel4",
     },
     "urdf": {
         "title": "The robot double_pendulum",
@@ -172,7 +172,7 @@ def in_words(scenario):
         "monitor": monitor
         and f"{monitor.title} of {', '.join(monitor.names)} in {monitor.unit}: "
         f"{monitor.warning} at {monitor.minimum:g}",
-        "without": " ".join(scenario.without),
+        "excluded": " ".join(scenario.excluded),
     }
 
 
@@ -180,7 +180,7 @@ def in_words(scenario):
 def test_scenarios_are_what_is_said_of_them(name):
     found, wanted = (
         in_words(scenarios.get(name)),
-        {"monitor": None, "without": ""} | DECLARED[name],
+        {"monitor": None, "excluded": ""} | DECLARED[name],
     )
     for what, words in wanted.items():
         if words is not None or what == "monitor":
@@ -242,7 +242,7 @@ def test_courses_have_their_sizes_times_and_speeds(module, name):
     )
     np.testing.assert_allclose(poses[1:, [0, -1]].T, [start, end], atol=1e-9)
     np.testing.assert_allclose(
-        [course.pace(t).speed for t in (0.0, duration)], speeds, rtol=1e-9, atol=1e-9
+        [course.rates(t).speed for t in (0.0, duration)], speeds, rtol=1e-9, atol=1e-9
     )
     np.testing.assert_array_equal(course.start, poses[:, 0])
 

@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 
 from nh_control.control.estimation import Belief, KalmanFilter
-from nh_control.control.input_history import Inputs, steps_of
+from nh_control.control.input_history import Inputs, split_into_steps
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.refusal import Refusal, Unusable
 from nh_control.ros.loop.step_clock import NANOSECONDS
@@ -100,7 +100,7 @@ class FilteredState:
         else:
             kalman, belief = self._known
             for u, duration_s in inputs:
-                for step in steps_of(self._dsys, duration_s):
+                for step in split_into_steps(self._dsys, duration_s):
                     belief = kalman.predict(belief, u, step)
             innovation = kalman.innovation(belief, q)
             if self._outlier:

@@ -109,7 +109,7 @@ def trajectory(
                 f"its first point is due at t = {start * h + due[0]:.3f} s, but no change is "
                 f"possible before t = {start * h:.3f} s",
             )
-        return guidance.along(k, due, positions, velocities)
+        return guidance.through_points(k, due, positions, velocities)
 
     return plan
 

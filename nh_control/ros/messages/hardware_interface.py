@@ -133,7 +133,7 @@ class HardwareInterface:
 
     def _followed(self, answer: Answer) -> np.ndarray:
         """The tracked numbers of the configuration's error, none past an end that is not held."""
-        followed = self._tracker.sequence.follows(answer.step)
+        followed = self._tracker.sequence.is_following(answer.step)
         return answer.command.error[: len(self._tracked)][self._tracked & followed]
 
     def _out(self, answer: Answer, stamp: int) -> None:

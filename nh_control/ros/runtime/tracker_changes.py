@@ -47,7 +47,7 @@ class TrackerChanges:
         self._present, self._followed = present, followed
         self._coordinates, self._inputs = dsys.state_space.tangent_names, dsys.inputs
         names = *self._coordinates, *self._inputs
-        weights = dict(zip(names, np.concatenate(sequence.trackers[0].diagonals)))
+        weights = dict(zip(names, np.concatenate(sequence.trackers[0].diagonal_weights)))
         for name, weight in weights.items():
             least = SMALLEST if weight > 0 else 0.0
             text = f"LQR weight of {name}, in local coordinates."
@@ -87,13 +87,13 @@ class TrackerChanges:
         state = {i: values[WEIGHTS + name] for i, name in enumerate(self._coordinates)}
         inputs = {i: values[WEIGHTS + name] for i, name in enumerate(self._inputs)}
         old = {id(tracker): tracker for tracker in self._sequence.trackers}.values()
-        return [(tracker, tracker.weighted(state, inputs)) for tracker in old]
+        return [(tracker, tracker.with_weights(state, inputs)) for tracker in old]
 
     def _along(self, name: str, tracker: LqrTracker) -> LqrTracker:
         """The tracker along the reference of this name; raises ValueError or StepFailed for one
         that is unknown, is no motion of the model, or is not reached from the present state.
         """
-        tracker = tracker.along(self._model.scenario.reference(self._sequence.dsys, name))
+        tracker = tracker.with_reference(self._model.scenario.reference(self._sequence.dsys, name))
         x = self._present()
         if x is None:
             return tracker

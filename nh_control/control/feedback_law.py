@@ -49,7 +49,7 @@ STEPS = ctypes.CFUNCTYPE(
 
 
 @dataclass(frozen=True)
-class Law:
+class FeedbackLaw:
     """`u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a reference
     with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, n_rho) or
     None, where nothing is estimated with the `gain`, limits (nu, 2).
@@ -69,7 +69,7 @@ class Law:
     gain: float
 
     @cached_property
-    def feedforward_alone(self) -> Law:
+    def feedforward_alone(self) -> FeedbackLaw:
         """The inputs of the reference, whatever the state."""
         free = np.tile([-np.inf, np.inf], (len(self.limits), 1))
         return replace(self, K=np.zeros_like(self.K), K_d=None, limits=free, hold=False)
@@ -87,7 +87,7 @@ class Law:
         return data
 
 
-def times(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+def matrix_vector_product(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """`a x` (m) for a (m, n), every sum in the order of the indices, as native loops take it: the
     bits do not depend on a library for linear algebra.
     """
