@@ -1,7 +1,7 @@
-"""The command `nh_control`: list and explain scenarios, begin one of your own, simulate one in
-this process, or run it as ROS 2 nodes; figures, a table and files come out.
+"""The command `nh_control`: it lists and explains scenarios, writes a new scenario, and simulates
+one in this process or as ROS 2 nodes, with figures, a table and files.
 
-Exit codes: 0 done, 1 the run stopped early (what there is, is saved), 2 wrong usage, 130
+Exit codes: 0 done, 1 the run stopped early (finished parts are saved), 2 wrong usage, 130
 interrupted. Results go to stdout, progress to stderr.
 """
 
@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     interruption = Interruption()
     try:
         with interruption:
-            from nh_control.command import arguments  # takes long enough for a Ctrl-C
+            from nh_control.command import arguments  # slow import: Ctrl-C must work during it
 
             args = arguments.parse(list(sys.argv[1:] if argv is None else argv))
             args.interruption = interruption

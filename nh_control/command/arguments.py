@@ -1,4 +1,4 @@
-"""Arguments of the command; those of `simulate` and `run` follow from the scenario."""
+"""Arguments of the command; the scenario determines those of `simulate` and `run`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments, with `command`, the function that they are for; `scenario` is the Scenario
-    itself where one is run.
+    """Return the arguments with `command`, the function that executes them; `scenario` is the
+    Scenario object for commands that run one.
 
-    Raises UsageError for a scenario that cannot be found or loaded, SystemExit like argparse.
+    Raises UsageError for a scenario that cannot be found or loaded, and SystemExit as argparse
+    does.
     """
     scenario = None
     if argv and argv[0] in ON_SCENARIO:
@@ -68,7 +69,9 @@ def _help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
 
 
 def _without_errors(argv: Sequence[str]) -> list[str]:
-    """The arguments without the options that only some scenarios have."""
+    """Return the arguments without the options for initial errors, which depend on the
+    scenario.
+    """
     out, value = [], False
     for argument in argv:
         if not value and not argument.startswith(PERTURB):
@@ -124,7 +127,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
             epilog=None
             if scenario
             else f"`{PROGRAM} {name} SCENARIO --help` shows the "
-            "initial errors, parameters and disturbances of one.",
+            "initial errors, parameters and disturbances of this scenario.",
         )
         if scenario is not None:
             _add_scenario(command, scenario)
@@ -142,11 +145,14 @@ def _version() -> str:
 def _add_list(commands: _Commands) -> None:
     parser = commands.add_parser(
         "list",
-        help="scenarios with their integrators, references, parameters and actuators; of one, "
-        "what they mean",
+        help="list scenarios with their integrators, references, parameters and actuators, or "
+        "explain one scenario",
     )
     parser.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help="the one to explain (default: list all)"
+        "scenario",
+        nargs="?",
+        metavar="SCENARIO",
+        help="scenario to explain (default: list all)",
     )
     _add_robot(parser.add_argument)
     parser.add_argument(
@@ -157,14 +163,14 @@ def _add_list(commands: _Commands) -> None:
 
 def _add_new(commands: _Commands) -> None:
     parser = commands.add_parser(
-        "new", help="write a short scenario of your own, which runs at once, to change and extend"
+        "new", help="write a short scenario that runs at once, to change and extend"
     )
-    parser.add_argument("name", metavar="NAME", help="its name; it is written to NAME.py")
+    parser.add_argument("name", metavar="NAME", help="name of the scenario; the file is NAME.py")
     parser.set_defaults(command=new_scenario.run)
 
 
 def _shared(required: bool = False, usage: str | None = None) -> argparse.ArgumentParser:
-    """The options that `simulate` and `run` share, whatever the scenario."""
+    """Return the options that `simulate` and `run` share for all scenarios."""
     parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False, usage=usage)
     add = parser.add_argument
     where = f"a name that `{PROGRAM} list` shows, path/to/file.py:NAME, or module:NAME"
@@ -192,13 +198,13 @@ def _add_robot(add: Callable) -> None:
 
 
 def _add_model(add: Callable) -> None:
-    def text(option: str, what: str) -> None:
-        add(option, default="", metavar="NAME", help=what)
+    def text(option: str, meaning: str) -> None:
+        add(option, default="", metavar="NAME", help=meaning)
 
-    def seconds(option: str, what: str) -> None:
-        add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=what)
+    def seconds(option: str, meaning: str) -> None:
+        add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=meaning)
 
-    text("--reference", "motion to track (default: the scenario's first)")
+    text("--reference", "motion that the tracker follows (default: the scenario's first)")
     text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
     seconds("--step", "step of model and commands in s (default: the scenario's)")
     seconds("--duration", "simulated time in s (default: the reference's length)")
@@ -217,12 +223,11 @@ def _add_plant(add: Callable) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="physical parameter of the plant, numbers separated by commas where there are "
-        "several; repeatable",
+        help="physical parameter of the plant; commas separate several numbers; repeatable",
     )
-    pushes = "force from outside on a body or coordinate, held in every step of the model"
-    for option, kind, what in (
-        ("--disturb", disturbance, pushes),
+    external = "external force on a body or coordinate, constant in each step of the model"
+    for option, kind, meaning in (
+        ("--disturb", disturbance, external),
         ("--fault", fault, f"fault of sensors or actuators, e.g. {fault.EXAMPLE}"),
     ):
         add(
@@ -231,7 +236,7 @@ def _add_plant(add: Callable) -> None:
             action="append",
             default=[],
             metavar=kind.SYNTAX.partition("[,")[0],
-            help=f"{what}; written {kind.SYNTAX} with the KIND {', '.join(kind.KINDS)}; "
+            help=f"{meaning}; written {kind.SYNTAX} with a KIND of {', '.join(kind.KINDS)}; "
             "repeatable",
         )
 
@@ -250,29 +255,29 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=bounded_number(0),
         default=1.0,
         metavar="X",
-        help="simulated over real time, 0 = as fast as possible",
+        help="ratio of simulated time to real time, 0 = as fast as possible",
     )
     add(
         "--lockstep",
         action="store_true",
-        help="the plant waits in each step for the command that answers its state",
+        help="in each step, let the plant wait for the command that answers its state",
     )
     add(
         "--display",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="run the display node as well: markers for rviz and Foxglove",
+        help="also run the display node: markers for rviz and Foxglove",
     )
     add(
         "--no-record",
         action="store_true",
-        help="run the nodes only: no recording, and so no figures and no table",
+        help="run the nodes only: without a recording there are no figures and no table",
     )
     parser.set_defaults(command=run_scenario.run)
 
 
 def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
-    """The scenario's initial errors as options, its parameters and targets in the help."""
+    """Add the scenario's initial errors as options, and its parameters and targets to the help."""
     errors = parser.add_argument_group(f"initial error of {scenario.name}")
     for entry in declarations(scenario.perturbation):
         errors.add_argument(
@@ -287,7 +292,7 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     names = [f"{d.name} ({d.unit})".replace(" ()", "") for d in declarations(scenario.parameters)]
     parser.epilog = (
         f"Parameters of {scenario.name}: {', '.join(names) or 'none'}. "
-        f"Disturbances may push: {', '.join(targets)}; "
+        f"Disturbances may act on: {', '.join(targets)}; "
         f"e.g. --disturb {list_scenarios.example(list(targets.values()))}. "
         f"`{PROGRAM} list SCENARIO` explains them."
     ).replace("%", "%%")
@@ -299,7 +304,7 @@ def _text(entry: Declaration) -> str:
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds defaults of numbers only; of the others the help text speaks where needed."""
+    """Show the defaults of numbers; help texts mention other defaults where needed."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return (

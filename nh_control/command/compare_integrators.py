@@ -1,5 +1,5 @@
-"""`nh_control integrators`: the table of all integrators; `nh_control compare`: some of them, and
-SciPy's solvers, on a scenario's motion.
+"""`nh_control integrators`: the table of all integrators. `nh_control compare`: integrators and
+SciPy's solvers on a scenario's motion.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ STEP_S = 0.02
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
 """Errors at which processor times are printed."""
 WORDS = ("preserves", "refused", "source")
-"""Columns of words in the table of integrators."""
+"""Text columns of the table of integrators."""
 
 
 def add_to(commands: Any) -> None:
-    """Add both commands to a parser's."""
+    """Add both commands to a parser's commands."""
     table = commands.add_parser(
         "integrators",
         help="all integrators: order, what they preserve and, on a scenario, the cost of a step",
     )
-    table.add_argument("scenario", nargs="?", metavar="SCENARIO", help="measured on its system")
-    _add_step(table, "measured")
+    table.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="scenario for measuring a step"
+    )
+    _add_step(table, "of the measurement")
     table.add_argument("--json", action="store_true", help="print one JSON object")
     table.set_defaults(command=_integrators)
     compare = commands.add_parser(
@@ -40,13 +42,13 @@ def add_to(commands: Any) -> None:
         help="integrators and SciPy's solvers on a scenario's motion: error against processor "
         "time, energy, constraints",
     )
-    compare.add_argument("scenario", metavar="SCENARIO", help="what moves")
+    compare.add_argument("scenario", metavar="SCENARIO", help="scenario of the motion")
     compare.add_argument(
         "--methods",
         nargs="+",
         default=(),
         metavar="NAME",
-        help="integrators to compare, `nh_control integrators` shows all (default: those of "
+        help="integrators to compare; `nh_control integrators` lists all (default: all of "
         "order 4 and more, and nonholonomic_midpoint)",
     )
     compare.add_argument(
@@ -60,7 +62,7 @@ def add_to(commands: Any) -> None:
         "--reference",
         default="",
         metavar="NAME",
-        help="the motion starts like this one and has its inputs, each held for a while (default: "
+        help="reference whose initial state and piecewise constant inputs are used (default: "
         "the scenario's first)",
     )
     _add_step(compare, "of the figure of energy and constraints")
@@ -70,9 +72,13 @@ def add_to(commands: Any) -> None:
     compare.set_defaults(command=_compare)
 
 
-def _add_step(parser: Any, what: str) -> None:
+def _add_step(parser: Any, purpose: str) -> None:
     parser.add_argument(
-        "--step", type=float, default=STEP_S, metavar="S", help=f"step in s, {what} (%(default)g)"
+        "--step",
+        type=float,
+        default=STEP_S,
+        metavar="S",
+        help=f"step in s {purpose} (%(default)g)",
     )
 
 
@@ -86,7 +92,7 @@ def _integrators(args: Namespace) -> int:
         scenario = find_scenario(args.scenario)
         with usage_errors(scenario.file):
             motion = motion_of(scenario)
-        rows = list(_watched(method_table(INTEGRATORS, motion, args.step), len(rows)))
+        rows = list(_with_progress(method_table(INTEGRATORS, motion, args.step), len(rows)))
     values = [_values(row, bool(args.scenario)) for row in rows]
     if args.json:
         print(json.dumps(values, indent=2))
@@ -95,7 +101,7 @@ def _integrators(args: Namespace) -> int:
     return 0
 
 
-def _watched(rows: Iterable[MethodRow], total: int) -> Iterator[MethodRow]:
+def _with_progress(rows: Iterable[MethodRow], total: int) -> Iterator[MethodRow]:
     for k, row in enumerate(rows):
         print(f"\r{k + 1} of {total} {row.integrator.name:40}", end="", file=sys.stderr)
         yield row
@@ -119,7 +125,7 @@ def _values(row: MethodRow, measured: bool) -> dict[str, Any]:
 
 
 def _print_methods(rows: Sequence[dict[str, Any]]) -> None:
-    """Numbers in one table and words in another: together they are too wide for a terminal."""
+    """Print numbers and texts in two tables: one table would be wider than a terminal."""
     _print_table([{k: v for k, v in row.items() if k not in WORDS} for row in rows])
     print()
     _print_table([{k: row[k] for k in ("name", *WORDS) if k in row} for row in rows])
@@ -138,7 +144,7 @@ def _print_table(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _text(value: Any) -> str:
-    """A cell; "-" for what was not measured."""
+    """Return the text of a cell, "-" for a value that was not measured."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None else str(value)
@@ -174,7 +180,7 @@ def _compare(args: Namespace) -> int:
 
 def _chosen(names: Sequence[str], integrators: Mapping[str, Integrator]) -> dict[str, Integrator]:
     if unknown := [name for name in names if name not in integrators]:
-        raise ValueError(f"no integrators {unknown}, choose of: {', '.join(integrators)}")
+        raise ValueError(f"unknown integrators {unknown}, choose of: {', '.join(integrators)}")
     if names:
         return {name: integrators[name] for name in names}
     return {

@@ -1,4 +1,4 @@
-"""`nh_control identify`: physical parameters from a recording of a run or of a robot."""
+"""`nh_control identify`: estimate physical parameters from a recording of a run or of a robot."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
     from nh_control.runs.stored import Run
 
 SEGMENT_S = 0.5
-
-
 LEAST = 3
-"""Measurements that make a piece of motion."""
+"""Least number of measurements in a segment of motion."""
 
 
 def add_to(commands: Any) -> None:
-    """Add the command to a parser's."""
+    """Add the command to a parser's commands."""
     parser = commands.add_parser(
         "identify",
-        help="physical parameters of the plant, or of a robot, from a recording: estimates with "
-        "standard deviations, or which ones the motion does not determine",
+        help="estimate physical parameters of the plant or of a robot from a recording, with "
+        "standard deviations; refuse parameters that the motion does not determine",
     )
     add_recording(parser)
     add = parser.add_argument
-    what = "parameter to estimate, lengths[0] in a list; repeatable"
-    add("--parameter", action="append", default=[], metavar="NAME", help=what)
-    pieces = "length of the pieces of the motion that are fitted, in s (default: %(default)g)"
+    name = "parameter to estimate, lengths[0] for a number of a tuple; repeatable"
+    add("--parameter", action="append", default=[], metavar="NAME", help=name)
+    pieces = "length of the fitted segments of motion, in s (default: %(default)g)"
     add("--segment", type=float, default=SEGMENT_S, metavar="S", help=pieces)
     delay = (
         "of a robot: time from the recording of a command to its effect, in s (default: estimated "
@@ -67,7 +65,7 @@ def _identify(args: Namespace) -> int:
 def _pieces(
     args: Namespace,
 ) -> tuple[DiscreteSystem, Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]]]:
-    """The model that knows no better, and what was recorded."""
+    """Return the nominal model and the recorded segments."""
     run = stored_run(args)
     if run is not None:
         return run.experiment.model, _of_run(args, run)
@@ -95,8 +93,8 @@ def _of_run(args: Namespace, run: Run) -> list[MotionSegment]:
 def of_robot(
     model: DiscreteSystem, states: Measurements, length_s: float, actuation_s: float
 ) -> list[MotionSegment]:
-    """Pieces from the first command to the last: what happens without is not known. Raises
-    ValueError where there are none.
+    """Return segments from the first command to the last, because inputs outside this time are
+    unknown. Raises ValueError if there are none.
     """
     from nh_control.control.identification import segments
 
@@ -108,7 +106,7 @@ def of_robot(
         if last - first < LEAST:
             raise ValueError(
                 f"{max(0, last - first)} of {len(states)} states lie between the first command "
-                f"and the last, expected {LEAST} or more: stamps must be of the recorder's clock"
+                f"and the last, expected {LEAST} or more: record stamps of the recorder's clock"
             )
     times, q = states.times_ns[rows], states.q[rows]
     return segments(model, times, q, inputs[rows][: max(0, len(q) - 1)], length_s)
@@ -148,7 +146,7 @@ def _show(model: DiscreteSystem, found: Identification) -> None:
     Console().print(table, markup=False)
     print(
         f"residuals of {found.count} numbers: root mean square {found.rms_before:.3g} -> "
-        f"{found.rms:.3g} (m, rad), correlation of one with the next {found.correlation:.2g}"
+        f"{found.rms:.3g} (m, rad), correlation of successive residuals {found.correlation:.2g}"
     )
     if found.delay is not None:
         delay, deviation = (1e3 * number for number in found.delay)

@@ -1,4 +1,4 @@
-"""Ctrl-C: never lost while models are built, and an orderly end while they are simulated."""
+"""Ctrl-C: it ends the building of models reliably and the simulation in order."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from nh_control.numerics.interrupts import Again
+from nh_control.numerics.interrupts import RepeatedInterrupt
 
 
 class Interruption:
-    """A context in which Ctrl-C raises KeyboardInterrupt again and again until the context is
-    left: CasADi and IPOPT drop, or turn into failures of their own, what is raised while they call
-    Python. `requested` says whether Ctrl-C was pressed.
+    """A context in which Ctrl-C raises KeyboardInterrupt repeatedly until the context ends: CasADi
+    and IPOPT drop an exception raised while they call Python, or turn it into a failure of their
+    own. `requested` says whether Ctrl-C was pressed.
 
-    In another thread than the main one, which gets no signals, and where SIGINT is ignored, as in
-    the background of a shell script, it does nothing.
+    The context does nothing in other threads than the main thread, which alone receives signals,
+    and if SIGINT is ignored, as for background jobs of a shell script.
     """
 
     def __init__(self) -> None:
         self.requested = False
         self._waiting = False
-        self._again = Again()
+        self._again = RepeatedInterrupt()
 
     def __enter__(self) -> Interruption:
         main = threading.current_thread() is threading.main_thread()
@@ -39,7 +39,7 @@ class Interruption:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """In this context the first Ctrl-C raises nothing: whoever works looks at `requested`."""
+        """In this context the first Ctrl-C raises nothing; the running work reads `requested`."""
         self._waiting = True
         try:
             yield

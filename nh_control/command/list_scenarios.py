@@ -1,4 +1,4 @@
-"""`nh_control list`: all scenarios by their names, or one of them explained."""
+"""`nh_control list`: list all scenarios, or explain one of them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def run(args: Namespace) -> int:
     entries, failed = _all()
     _show({entry.pop("scenario"): entry for entry in entries}, args.json, _overview)
     for error in failed:
-        print(f"nh_control: error: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
     return FAILED if failed else 0
 
 
 def _all() -> tuple[list[dict], list[UsageError]]:
-    """What there is to say of every scenario, and why others cannot be loaded."""
+    """Return the entries of all scenarios, and the errors of those that cannot be loaded."""
     from nh_control import scenarios
 
     entries, failed = [], []
@@ -74,7 +74,7 @@ def _entry(scenario: Scenario) -> dict:
 
 
 def _actuators(scenario: Scenario, system: System) -> dict[str, tuple[float, float, str]]:
-    """Lower and upper limit and unit of every input."""
+    """Return the lower limit, upper limit and unit of every input."""
     names = system.inputs + system.prescribed
     units = input_units(scenario, system)
     return {
@@ -101,7 +101,7 @@ def _overview(entries: dict[str, dict]) -> None:
 
 
 def explained(scenario: Scenario) -> dict:
-    """Everything that can be chosen of a scenario, as plain values."""
+    """Return all choices that a scenario offers, as plain values."""
     system = scenario.make_system(scenario.parameters)
     targets = list(scenario.targets(system).values())
     return {
@@ -161,7 +161,7 @@ def _faults(system: System) -> dict:
 
 
 def example(targets: Sequence[ForceTarget]) -> str:
-    """A disturbance that the last target may have: a gust."""
+    """Return an example of a disturbance for the last target: a gust."""
     if not targets:
         return "TARGET:gust:1.0,start=2,duration=0.5"
     target = targets[-1]
@@ -180,7 +180,7 @@ def _declared(entry: Declaration) -> dict:
 
 
 def _meaning(make: Any) -> str:
-    """The first sentence of a reference's own docstring."""
+    """Return the first sentence of a reference's own docstring."""
     plain = not isinstance(make, partial) and not hasattr(make, "__self__")
     return _first_sentence(make.__doc__) if plain else ""
 
@@ -196,7 +196,7 @@ def _explain(e: dict) -> None:
         table.add_row(name, meaning)
     _print(table)
     print(f"integrators: {', '.join(e['integrators'])}; step {e['step_s']:g} s")
-    print(f"`{PROGRAM} integrators {e['scenario']}` shows all others that can be chosen\n")
+    print(f"`{PROGRAM} integrators {e['scenario']}` lists all other integrators\n")
     _declarations("parameters, --plant-parameter NAME=VALUE", e["parameters"])
     table = _table("inputs")
     for entry in e["inputs"]:

@@ -1,9 +1,9 @@
-"""my_robot: an arm with a motor, held where gravity would not let it stay.
+"""my_robot: an arm whose motor holds it against gravity.
 
-All that `nh_control` shows, checks and runs follows from the Scenario at the end:
+The Scenario at the end contains all that `nh_control` shows, checks and runs:
 
-    nh_control list my_robot.py            what can be chosen, with units
-    nh_control simulate my_robot.py        one process: figures, a table, numbers
+    nh_control list my_robot.py            references, parameters and limits, with units
+    nh_control simulate my_robot.py        figures, a table and numbers, in one process
     nh_control run my_robot.py             the same as ROS 2 nodes
 """
 
@@ -20,7 +20,7 @@ from nh_control.scenarios import Joint, Scenario
 
 @dataclass(frozen=True)
 class MyRobotParameters(nh.Parameters):
-    """Physical numbers, larger than 0 unless told; `--plant-parameter mass=1.1` changes one."""
+    """Physical parameters, positive by default; `--plant-parameter mass=1.1` changes one."""
 
     mass: float = nh.parameter(1.0, "kg", "at the end of the arm")
     length: float = nh.parameter(0.5, "m", "of the arm")
@@ -29,13 +29,13 @@ class MyRobotParameters(nh.Parameters):
 
 
 def my_robot(parameters: MyRobotParameters) -> nh.System:
-    """The angle is that from hanging straight down; L = kinetic less potential energy.
+    """The angle is 0 when the arm hangs down; L = kinetic energy - potential energy.
 
     q, v, u and p are symbols: configuration, velocity, inputs, parameters.
     """
     return nh.System(
         name="my_robot",
-        space=nh.Rn("angle"),  # others: SO3, S2, SE2, SE3, and Product of several
+        space=nh.Rn("angle"),  # other spaces: SO3, S2, SE2, SE3, and Product of several
         lagrangian=lambda q, v, p: (
             p.mass * p.length**2 * v[0] ** 2 / 2 + p.mass * 9.81 * p.length * ca.cos(q[0])
         ),
@@ -48,17 +48,17 @@ def my_robot(parameters: MyRobotParameters) -> nh.System:
 
 
 def raised(model: nh.DiscreteSystem) -> nh.Trajectory:
-    """Held straight out to the side for 5 s."""
-    return held(model, np.pi / 2)
+    """Held horizontally for 5 s."""
+    return rest_at(model, np.pi / 2)
 
 
 def upright(model: nh.DiscreteSystem) -> nh.Trajectory:
     """Balanced upright for 5 s."""
-    return held(model, np.pi)
+    return rest_at(model, np.pi)
 
 
-def held(model: nh.DiscreteSystem, angle: float) -> nh.Trajectory:
-    """At rest at an angle, with the torque that keeps it there."""
+def rest_at(model: nh.DiscreteSystem, angle: float) -> nh.Trajectory:
+    """At rest at an angle for 5 s, with the torque that balances gravity."""
     p = model.system.parameters
     state, torque = model.state([angle], [0.0]), p.mass * 9.81 * p.length * np.sin(angle)
     steps = round(5.0 / model.h)
@@ -72,9 +72,9 @@ MY_ROBOT = Scenario(
     make_system=my_robot,
     integrators={"midpoint": nh.midpoint},
     references={"raised": raised, "upright": upright},
-    # what an error of the angle (rad), of the momentum and of the torque (N m) cost
+    # costs of errors of the angle (rad) and the momentum, and of the torque (N m)
     weights=(np.diag([100.0, 1.0]), np.array([[1.0]]), None),
     joints=(Joint("shoulder", "angle"),),
     step_s=0.01,
-    hold=True,  # references end at rest, and are held there
+    hold=True,  # references end at rest, and the tracker then holds the end
 )

@@ -1,4 +1,4 @@
-"""`nh_control new`: a scenario of one's own to begin with."""
+"""`nh_control new`: write a short scenario that runs at once, to change and extend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from nh_control.command.usage import UsageError
 
 TEMPLATE = "my_robot"
-"""The module that is copied, with its name in the place of this one's."""
+"""The module that is copied; the new name replaces this one."""
 
 
 def run(args: Namespace) -> int:
@@ -27,13 +27,13 @@ def run(args: Namespace) -> int:
 
 
 def write(name: str, folder: Path) -> Path:
-    """Write the scenario `name` to `name.py` in a folder; raises UsageError for a name that Python
-    cannot have, or that is taken.
+    """Write the scenario `name` to `name.py` in a folder. Raises UsageError for a name that is no
+    Python identifier and for an existing file.
     """
     name = name.removesuffix(".py")
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(
-            f"the name {name!r} must be one that Python takes: letters, digits and _, such as "
+            f"the name {name!r} must be a Python identifier of letters, digits and _, such as "
             f"my_robot"
         )
     file = folder / f"{name}.py"

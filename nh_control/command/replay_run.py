@@ -1,5 +1,5 @@
-"""`nh_control replay`: a recorded run's commands to the plant, or a recorded robot's states to the
-tracker, and the difference.
+"""`nh_control replay`: apply a recorded run's commands to the plant, or give a robot's recorded
+states to the tracker, and show the differences.
 """
 
 from __future__ import annotations
@@ -26,35 +26,36 @@ ESTIMATORS = ("kalman", "none")
 
 
 def add_to(commands: Any) -> None:
-    """Add the command to a parser's."""
+    """Add the command to a parser's commands."""
     parser = commands.add_parser(
         "replay",
-        help="a recorded run's commands to the plant: the difference, 0 for one in lock-step; or "
-        "a recorded robot's states to the tracker",
+        help="apply a recorded run's commands to the plant and show the difference, which is 0 "
+        "for a run in lock-step; or give a recorded robot's states to the tracker",
     )
     add_recording(parser)
     parser.add_argument(
-        "--reference", default="", metavar="NAME", help="of a robot: what its tracker followed"
+        "--reference", default="", metavar="NAME", help="of a robot: reference of its tracker"
     )
     parser.add_argument(
         "--estimator",
         choices=ESTIMATORS,
         default=ESTIMATORS[0],
-        help="of a robot: how states are made of measurements (default: %(default)s)",
+        help="of a robot: estimator of states from measurements (default: %(default)s)",
     )
     parser.add_argument(
         "--no-compensation",
         action="store_true",
-        help="of a robot: commands for the states as they were measured, not for when they act",
+        help="of a robot: compute commands for the measured states, without predicting the states "
+        "at the time when the commands act",
     )
     parser.set_defaults(command=_replay)
 
 
 def add_recording(parser: Any) -> None:
-    """The arguments that say what was recorded, of whom."""
+    """Add the arguments that describe the recording and its robot."""
     add = parser.add_argument
     add("run", metavar="RUN", help=RUN)
-    add("--scenario", default="", metavar="NAME", help="the robot's scenario, file or module")
+    add("--scenario", default="", metavar="NAME", help="scenario, file or module of the robot")
     add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
     add("--base", choices=("fixed", "floating"), default="fixed", help="that robot's root link")
     add("--integrator", default="", metavar="NAME", help="of a robot's model")
@@ -64,7 +65,7 @@ def add_recording(parser: Any) -> None:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """What cannot be read is a UsageError."""
+    """Raise UsageError for a recording that cannot be read."""
     try:
         import rosbags  # noqa: F401
     except ImportError as missing:
@@ -79,20 +80,22 @@ def readable() -> Iterator[None]:
 
 
 def stored_run(args: Namespace) -> Run | None:
-    """The run of `nh_control run` in the folder, or None where --scenario names a robot's."""
+    """Return the run of `nh_control run` in the folder, or None if --scenario names a robot's
+    scenario.
+    """
     from nh_control.runs import stored
 
     if args.scenario:
         return None
     if not stored.is_run(Path(args.run)):
         raise UsageError(
-            f"{args.run} is no folder of `{PROGRAM} run`; of a recording say --scenario NAME"
+            f"{args.run} is no folder of `{PROGRAM} run`; for a recording add --scenario NAME"
         )
     return stored.load(Path(args.run))
 
 
 def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
-    """Scenario, model and measurements of a robot's recording."""
+    """Return scenario, model and measurements of a robot's recording."""
     from nh_control.runs import measurements, stored
 
     scenario = find_scenario(args.scenario, args.urdf, args.base)
@@ -114,23 +117,25 @@ def _replay(args: Namespace) -> int:
 
 
 def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
-    """Summary of the plant under the commands; a lock-step run that differs is stopped by that."""
+    """Return the summary of the plant under the recorded commands. A difference stops the summary
+    of a run in lock-step, because such a run repeats exactly.
+    """
     from nh_control.runs import recording, stored
     from nh_control.runs.replay import replay
 
     e = run.experiment
     if run.faults:
         raise UsageError(
-            f"{args.run} had faults on purpose ({', '.join(run.faults)}): what was recorded is "
-            "neither what the plant did nor what it was told, and a replay would differ by them"
+            f"{args.run} had simulated faults ({', '.join(run.faults)}): the recorded states and "
+            "commands contain them, so a replay would differ; replay a run without --fault"
         )
     recorded = recording.read(stored.recording(Path(args.run)), e.scenario, e.model)
     outcome, space = replay(e, recorded), e.model.system.space
     stopped = outcome.stopped
     if run.lockstep and outcome.largest > 0:
         stopped = stopped or (
-            f"this run was in lock-step, and its replay differs from step {outcome.first} on: was "
-            "it made by another version, or on another machine?"
+            f"this run was in lock-step, but its replay differs from step {outcome.first} on: "
+            "replay it with the same version on the same machine"
         )
     return {
         "scenario": e.scenario.name,
@@ -151,7 +156,7 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
 
 
 def _of_robot(args: Namespace) -> dict[str, Any]:
-    """Summary of the tracker's answers beside the recorded commands."""
+    """Return the summary of the tracker's commands beside the recorded commands."""
     from nh_control.control.reference_sequence import ReferenceSequence
     from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
     from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
@@ -168,8 +173,9 @@ def _of_robot(args: Namespace) -> dict[str, Any]:
     if not outcome.answers:
         reason = outcome.stopped or outcome.refused[-1]
         raise UsageError(
-            f"{args.run}: none of {len(states)} states was answered, the last one is {reason}; "
-            f"stamps must be of the recorder's clock, --no-compensation takes others"
+            f"{args.run}: the tracker answered none of {len(states)} states, the last one is "
+            f"{reason}; "
+            f"stamps must be of the recorder's clock; --no-compensation accepts other stamps"
         )
     difference, error = outcome.difference, np.abs(outcome.errors[:, : model.system.space.nv])
     return {

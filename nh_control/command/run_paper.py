@@ -1,4 +1,4 @@
-"""`nh_control paper`: the papers, or the experiments of one."""
+"""`nh_control paper`: list the papers, or run the experiments of one paper."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the arguments of the command."""
     parser = commands.add_parser(
         "paper",
-        help="figures and numbers of the papers that this package is built on, computed anew, "
-        "beside what the papers say",
+        help="compute the figures and numbers of the papers behind this package, "
+        "and compare them with the published ones",
     )
     add = parser.add_argument
     add("paper", nargs="?", metavar="KEY", help="one of the papers (default: list them)")
-    number = "one figure by its number, or another experiment by its name; repeatable"
+    number = "the figure of this number, or the experiment of this name; repeatable"
     add("--figure", action="append", metavar="N", help=f"only {number} (default: all)")
     where = "folder of the results (default: a new nh_control_output/KEY)"
     add("--output", default=None, metavar="DIR", help=where)
@@ -44,7 +44,7 @@ def run(args: Namespace) -> int:
         _list(list(PAPERS.values()))
         return 0
     if args.paper not in PAPERS:
-        raise UsageError(f"no paper {args.paper!r}, choose of: {', '.join(PAPERS)}")
+        raise UsageError(f"unknown paper {args.paper!r}, choose one of: {', '.join(PAPERS)}")
     paper = PAPERS[args.paper]
     try:
         numbers = dict.fromkeys(args.figure or paper.numbers)
@@ -57,7 +57,9 @@ def run(args: Namespace) -> int:
 def _write(
     paper: Paper, experiments: Sequence[Experiment], folder: Path, interruption: Interruption
 ) -> int:
-    """Write each experiment as it ends; one that fails becomes a row, and the others go on."""
+    """Write each experiment when it ends; a failed experiment becomes a row of the table, and the
+    next one starts.
+    """
     from nh_control.numerics.progress import Progress
     from nh_control.papers.report import COLUMNS, Report, row
 
@@ -68,7 +70,7 @@ def _write(
             try:
                 report.add(experiment, experiment.compute(progress))
             except Exception as error:
-                if interruption.requested:  # CasADi makes a failure of Ctrl-C
+                if interruption.requested:  # CasADi turns Ctrl-C into a failure
                     raise
                 report.add_failure(experiment, error)
     _print(f"{paper.key}: {paper.title}", COLUMNS, [row(s) for s in report.statements])

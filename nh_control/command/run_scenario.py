@@ -1,5 +1,5 @@
-"""`nh_control simulate` and `nh_control run`: a closed loop in this process, or as nodes, and what
-comes out of it.
+"""`nh_control simulate` and `nh_control run`: a closed loop in this process or as nodes, and its
+results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def simulate(args: Namespace) -> int:
         files = _save(result, folder, args, progress)
     _report(result, files, folder, args)
     if args.interruption.requested:
-        print(f"{PROGRAM}: interrupted; what there is, is saved", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted; the finished steps are saved", file=sys.stderr)
         return INTERRUPTED
     if result.stopped:
         print(f"{PROGRAM}: error: {result.stopped}", file=sys.stderr)
@@ -38,9 +38,7 @@ def simulate(args: Namespace) -> int:
 
 
 def _simulated(experiment: Experiment, args: Namespace, progress: Progress) -> Result:
-    """The run and, for comparison, the open loop from the same start; as far as they come before
-    Ctrl-C.
-    """
+    """Return the run and, for comparison, the open loop from the same start, up to Ctrl-C."""
     from nh_control.runs.experiment import Result
 
     def interrupted() -> bool:
@@ -69,7 +67,7 @@ def run(args: Namespace) -> int:
     except launcher.RosMissing as missing:
         raise UsageError(str(missing)) from missing
     if args.no_record and args.json:
-        raise UsageError("--json prints what the recording says: leave --no-record out")
+        raise UsageError("--json prints results of the recording: leave --no-record out")
     error, stopped, finished = "", "", True
     result: Result | None = None
     files: dict[str, str] = {}
@@ -111,13 +109,13 @@ def run(args: Namespace) -> int:
 def _recorded(
     experiment: Experiment, folder: Path, wall_s: float, stopped: str, error: str
 ) -> tuple[Result | None, str]:
-    """The result read back from the recording, None if it cannot be, and the error."""
+    """Return the result of the recording, or None if it cannot be read, and the error."""
     from nh_control.runs import output, recording
 
     try:
         recorded = recording.read(folder / output.RECORDING, experiment.scenario, experiment.model)
     except recording.RecordingError as unreadable:
-        if stopped == "interrupted":  # before there was anything to record
+        if stopped == "interrupted":  # before the first message
             print(f"{PROGRAM}: interrupted; nothing was recorded", file=sys.stderr)
             return None, ""
         return None, error or str(unreadable)

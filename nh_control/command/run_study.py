@@ -1,4 +1,4 @@
-"""`nh_control study`: many runs that differ in what varies, their statistics and figures."""
+"""`nh_control study`: make many runs with varied settings, their statistics and figures."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from nh_control.studies.pools import WorkerPool
 
 TEXTS = ("urdf", "base", "sampling", "points", "seeds", "seed", "success", "monitor")
-"""Options that are keys of a study's file as well."""
+"""Options that are also keys of a study's file."""
 DESCRIPTION = f"""\
-Many runs of a scenario that differ in what varies: on a grid, by Monte Carlo, Latin hypercube or
-Sobol sequences. Every run is written as it comes: after Ctrl-C, a power cut, or with a worker
-lost, `{PROGRAM} study FOLDER` makes the missing ones.
+Many runs of a scenario with varied settings: on a grid, by Monte Carlo, Latin hypercube or
+Sobol sequences. Every run is saved when it ends: after Ctrl-C, a power cut or the loss of a
+worker, `{PROGRAM} study FOLDER` makes the missing runs.
 
-What can vary, or be set: parameters of the plant by their names, model.NAME of model and plant,
+Settings that may vary or be set: parameters of the plant by name, model.NAME of model and plant,
 perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, fault.KIND or
-fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors on the tracker's
+fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors of the tracker's
 weights, and reference, integrator, step, duration, integral, open_loop,
 plant_integrator, plant_substeps.
 """
@@ -38,21 +38,21 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the arguments of the command."""
     parser = commands.add_parser(
         "study",
-        help="many runs that differ in what varies: grids, Monte Carlo, Latin hypercubes; "
+        help="make many runs with varied settings: grids, Monte Carlo, Latin hypercubes; "
         "statistics, basins, sensitivities; on all cores or a Dask cluster",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("what", metavar="WHAT", help="FILE.yaml, a SCENARIO, or the FOLDER of a study to go on")
+    add("source", metavar="SOURCE", help="FILE.yaml, a SCENARIO, or FOLDER of a study to continue")
     ranges = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH, normal:MEAN:STD or VALUE,VALUE,..."
-    _repeated(add, "--vary", "NAME=VALUES", f"what varies: {ranges}; repeatable")
-    _repeated(add, "--set", "NAME=VALUE", "what is the same in all runs; repeatable")
-    for option, metavar, what in (
+    _repeated(add, "--vary", "NAME=VALUES", f"vary a setting: {ranges}; repeatable")
+    _repeated(add, "--set", "NAME=VALUE", "set a value for all runs; repeatable")
+    for option, metavar, meaning in (
         ("--disturb", "TARGET:KIND:VALUES", "disturbance"),
         ("--fault", "KIND=NUMBER", "fault of sensors or actuators"),
     ):
-        add(option, action="append", metavar=metavar, help=f"{what} as simulate takes it")
+        add(option, action="append", metavar=metavar, help=f"{meaning} in the syntax of simulate")
     samplings = "grid, monte_carlo, latin_hypercube, sobol, or saltelli for Sobol' indices"
     where = "(default: grid where all ranges have a COUNT, else monte_carlo)"
     add("--sampling", metavar="NAME", help=f"{samplings} {where}")
@@ -66,7 +66,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--seed", metavar="N", help="seed of the sampling (default: 0)")
     add("--success", metavar="X", help="largest final error of a success (default: 0.05 m, rad)")
     least = (
-        "least value of what the scenario monitors, such as a cable's tension, as a metric, too"
+        "add a metric: least value of the scenario's monitored output, such as a cable's tension"
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
     add("--urdf", metavar="FILE", help="robot of the scenario urdf")
@@ -80,14 +80,16 @@ def _add_how(add: Any) -> None:
         "--scheduler",
         default="",
         metavar="ADDRESS",
-        help="make the runs on the Dask cluster of this scheduler, tcp://HOST:PORT, or on one "
-        "that is started here, local (default: processes, without Dask)",
+        help="make the runs on the Dask cluster of this scheduler, tcp://HOST:PORT; local starts "
+        "a cluster on this machine (default: processes, without Dask)",
     )
-    add("--workers", type=int, default=0, metavar="N", help="processes (default: one a core)")
-    add("--command-of", type=int, metavar="RUN", help="print this run's simulate, and do nothing")
-    add("--output", metavar="DIR", help="folder of the results (default: a new one), or to go on")
-    add("--overwrite", action="store_true", help="throw away what is in a given --output")
-    add("--parquet", action="store_true", help="write all runs as runs.parquet as well")
+    add("--workers", type=int, default=0, metavar="N", help="processes (default: one per core)")
+    add(
+        "--command-of", type=int, metavar="RUN", help="only print the simulate command of this run"
+    )
+    add("--output", metavar="DIR", help="folder of the results (default: a new folder)")
+    add("--overwrite", action="store_true", help="delete the runs in a given --output")
+    add("--parquet", action="store_true", help="also write all runs to runs.parquet")
     add("--no-plots", action="store_true", help="draw no figures")
     add("--json", action="store_true", help="print one JSON object instead of tables")
 
@@ -104,7 +106,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def run(args: Namespace) -> int:
-    """Make the study's missing runs, and say what all of them come down to; returns the exit
+    """Make the study's missing runs and report the statistics of all runs; returns the exit
     code.
     """
     from nh_control.command import study_report
@@ -121,7 +123,7 @@ def run(args: Namespace) -> int:
             folder = folder or _folder(args, study)
             store = Store.make(folder, study)
         try:
-            with _going_on(folder), usage_errors(), store:
+            with _continuation_hint(folder), usage_errors(), store:
                 done = _run_missing(store, args, progress)
                 numbers, files = _saved(store, args, progress)
         except WorkersLost as lost:
@@ -134,7 +136,7 @@ def run(args: Namespace) -> int:
         study_report.show(study, numbers)
         print(f"results in {folder}/: {', '.join(Path(file).name for file in files.values())}")
     if not done:
-        _say_how_to_go_on(folder, numbers["runs"], study.total)
+        _print_how_to_continue(folder, numbers["runs"], study.total)
         return INTERRUPTED
     return FAILED if numbers["failed"]["count"] == numbers["runs"] else 0
 
@@ -150,7 +152,7 @@ def _print_command(study: Study, index: int) -> int:
 
 
 def _refuse(args: Namespace) -> None:
-    """Raise UsageError for what cannot be done, before anything is begun."""
+    """Raise UsageError for options that cannot work, before the study starts."""
     from nh_control.studies.pools import LOCAL, MissingExtra
 
     if args.parquet and find_spec("pyarrow") is None:
@@ -159,32 +161,34 @@ def _refuse(args: Namespace) -> None:
         raise UsageError(str(MissingExtra("dask.distributed", "dask", "--scheduler")))
     if args.workers < 0 or (args.workers and args.scheduler not in ("", LOCAL)):
         raise UsageError(
-            f"--workers starts processes on this machine, 1 or more; got {args.workers}"
-            + f" for the workers that {args.scheduler} has" * bool(args.scheduler)
+            f"--workers is the number of processes on this machine, 1 or more; got {args.workers}"
+            + f" for {args.scheduler}, which has its own workers" * bool(args.scheduler)
         )
 
 
 def _study(args: Namespace) -> tuple[Study, Path | None]:
-    """The study that is asked for, and its folder where it goes on in one."""
+    """Return the requested study, and its folder if an existing study continues."""
     from nh_control.runs.output import STUDY
     from nh_control.studies import Store, make_study, read
 
     with usage_errors():
-        folder = Path(args.what)
+        folder = Path(args.source)
         if folder.is_dir():
             if not Store.exists(folder):
-                raise UsageError(f"{folder} has no study: there is no {STUDY}")
+                raise UsageError(
+                    f"{folder} has no study: the file {STUDY} is missing; name a study's folder"
+                )
             begun = read(folder / STUDY)
             return make_study(_merged(begun, args)), folder
         is_file = folder.suffix in (".yaml", ".yml")
-        data = read(folder) if is_file else {"scenario": args.what}
+        data = read(folder) if is_file else {"scenario": args.source}
         return make_study(_merged(data, args)), None
 
 
 def _merged(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
-    """What a file says, with what the options say instead or besides."""
-    given = {key: getattr(args, key) for key in TEXTS if getattr(args, key) is not None}
-    out = {**data, **given}
+    """Return the contents of a file with the changes of the options."""
+    options = {key: getattr(args, key) for key in TEXTS if getattr(args, key) is not None}
+    out = {**data, **options}
     out["vary"] = {**data.get("vary", {}), **dict(args.vary)}
     out["set"] = {**data.get("set", {}), **dict(args.set)}
     out |= {key: given for key in ("disturb", "fault") if (given := getattr(args, key))}
@@ -192,7 +196,7 @@ def _merged(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
 
 
 def _folder(args: Namespace, study: Study) -> Path:
-    """A new folder, or the given one where this study has been begun."""
+    """Return a new folder, or the given one if it contains this study."""
     from nh_control.runs import output
     from nh_control.studies import Store
 
@@ -229,7 +233,7 @@ def _workers(args: Namespace) -> WorkerPool:
 def _saved(
     store: Store, args: Namespace, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The statistics and the files they are in, with the figures."""
+    """Write statistics and figures; returns the statistics and the files."""
     from nh_control.runs.output import STATISTICS
     from nh_control.studies.statistics import statistics
 
@@ -249,18 +253,18 @@ def _saved(
 
 
 @contextmanager
-def _going_on(folder: Path) -> Iterator[None]:
-    """What ends a study says how to go on."""
+def _continuation_hint(folder: Path) -> Iterator[None]:
+    """After an error, print the command that continues the study."""
     try:
         yield
     except BaseException:
-        print(f"{PROGRAM}: `{PROGRAM} study {folder}` goes on with this study", file=sys.stderr)
+        print(f"{PROGRAM}: `{PROGRAM} study {folder}` continues this study", file=sys.stderr)
         raise
 
 
-def _say_how_to_go_on(folder: Path, runs: int, total: int) -> None:
+def _print_how_to_continue(folder: Path, runs: int, total: int) -> None:
     print(
-        f"{PROGRAM}: interrupted; {runs} of {total} runs are saved, and "
-        f"`{PROGRAM} study {folder}` makes the others",
+        f"{PROGRAM}: interrupted; {runs} of {total} runs are saved; "
+        f"`{PROGRAM} study {folder}` makes the missing runs",
         file=sys.stderr,
     )

@@ -1,4 +1,4 @@
-"""What a study came to, as tables."""
+"""Tables of a study's statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERVAL = "95 %"
 
 
 def show(study: Study, numbers: dict[str, Any]) -> None:
-    """Print the study's statistics; metrics that are 0 in all runs are left out."""
+    """Print the study's statistics; metrics that are 0 in all runs are omitted."""
     _shares(study, numbers)
     shown = {n: m for n, m in numbers["metrics"].items() if m["min"] or m["max"]}
     _metrics(shown)
@@ -67,12 +67,12 @@ def _sobol_indices(found: dict[str, Any]) -> None:
         first, total = one["first"], one["total"]
         indices = (_number(first["index"]), _interval(first), _number(total["index"]))
         rows.append((name, *indices, _interval(total)))
-    columns = ("Sobol' index of the final error", "by itself", INTERVAL, "with others", INTERVAL)
+    columns = ("Sobol' index of the final error", "alone", INTERVAL, "with others", INTERVAL)
     _table("", columns, rows)
 
 
 def _share(one: dict[str, Any]) -> tuple[str, str, str]:
-    """Share, interval and number of runs."""
+    """Return the share, its interval and the number of runs as texts."""
     if one["share"] is None:
         return "-", "-", "0"
     low, high = 100 * one["low"], 100 * one["high"]

@@ -1,6 +1,4 @@
-"""What the texts of the command's options stand for, checked; each gives the error that argparse
-wants.
-"""
+"""Checked values of the command's options; errors have the type that argparse expects."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ T = TypeVar("T")
 
 
 def bounded_number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
-    """A finite number, at least (or, `open_`, above) a minimum."""
+    """Return a reader of finite numbers that are at least (or, if `open_`, above) a minimum."""
 
     def number(text: str) -> float:
         value = float(text)
@@ -28,7 +26,7 @@ def bounded_number(minimum: float = -math.inf, open_: bool = False) -> Callable[
 
 
 def bounded_integer(minimum: int) -> Callable[[str], int]:
-    """An integer that is at least a minimum."""
+    """Return a reader of integers that are at least a minimum."""
 
     def integer(text: str) -> int:
         value = int(text)
@@ -45,7 +43,7 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 
 
 def declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
-    """The value of a declared field of an owner, checked."""
+    """Return a reader for a declared field of an owner."""
 
     def value(text: str) -> Any:
         try:
@@ -59,7 +57,7 @@ def declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
 
 
 def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
-    """NAME=VALUE with a number or several."""
+    """Read NAME=VALUE with one number or several."""
     name, _, value = text.partition("=")
     try:
         return name, _numbers(value)
@@ -71,7 +69,7 @@ def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
 
 
 def parsed(read: Callable[[str], T]) -> Callable[[str], T]:
-    """What `read` makes of the text, its ValueError as argparse wants it."""
+    """Return a reader that calls `read` and raises its ValueError as argparse expects."""
 
     def value(text: str) -> T:
         try:

@@ -17,7 +17,7 @@ from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics.interrupts import signals_kept
+from nh_control.numerics.interrupts import reraise_signals
 
 
 def collocate(
@@ -71,7 +71,7 @@ def collocate(
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
     start, bounded = _start(dsys, guess), {"lbx": box[:, 0], "ubx": box[:, 1]}
-    with signals_kept():
+    with reraise_signals():
         solution = solver(x0=start, **bounded, lbg=lower, ubg=upper)
     stats = solver.stats()
     states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))

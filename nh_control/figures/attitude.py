@@ -1,4 +1,4 @@
-"""Figures of what turns in its place: snapshots side by side, because on one another they hide
+"""Figures of bodies that rotate without moving: snapshots side by side, because they would cover
 each other.
 """
 
@@ -20,12 +20,14 @@ VIEW = {"elev": 22, "azim": -55}
 
 
 def only_rotates(run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> bool:
-    """Whether nothing leaves its place on the tracks (N + 1, 3) of run and reference."""
+    """Return whether no track (N + 1, 3) of the run and the reference moves."""
     return not any(np.ptp(track, axis=0).any() for track in (*run.values(), *target.values()))
 
 
 def path(result: Result) -> Figure:
-    """The system at equal intervals of time, its ghost on the reference dashed."""
+    """Draw the system at equal intervals of time, and its configuration on the reference
+    dashed.
+    """
     experiment, trajectory = result.experiment, result.loop.trajectory
     nodes = style.Clock(result, SHOWN).nodes
     drawn = [
@@ -64,7 +66,7 @@ def _draw_ghost(axes: Axes3D, ghost: Scene) -> None:
 
 
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of a cube around the points."""
+    """Return the corners of a cube around the points."""
     low, high = points.min(axis=0), points.max(axis=0)
     center, half = (low + high) / 2, (high - low).max() / 2
     return center - half, center + half

@@ -1,5 +1,5 @@
-"""Figures that every scenario has: inputs, energy and residuals, tracking error; and what a
-scenario monitors.
+"""Figures of every scenario: inputs, energy and residuals, tracking error, and the monitored
+output.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nh_control.scenarios import Gust, MonitoredOutput
 ROUND_OFF = 1e-18
 GUST = "#cfe3f3"
 NEAR = 1.0
-"""How many heights of its curve a limit may be away to be drawn."""
+"""A limit is drawn if its distance from the curve is at most this many heights of the curve."""
 
 
 def inputs(result: Result, page: int = 0) -> Figure:
-    """Every input with its limits, the reference's input, and where the limits were met; those of
-    one of `input_pages`.
+    """Draw the inputs of one of `input_pages`: the input, its limits, the reference's input, and
+    the steps in saturation.
     """
     pages = input_pages(result)
     shown = pages[page]
@@ -46,7 +46,7 @@ def inputs(result: Result, page: int = 0) -> Figure:
 
 
 def input_pages(result: Result) -> list[list[int]]:
-    """Inputs of every page, what moves most first."""
+    """Return the inputs of every page; the inputs with the largest range come first."""
     inputs = result.loop.trajectory.inputs
     return style.pages([[i] for i in range(inputs.shape[1])], np.ptp(inputs, axis=0))
 
@@ -82,8 +82,8 @@ def _input(result: Result, i: int, panel: Axes) -> None:
 
 
 def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
-    """Draw the limits, if the input comes near one of them; otherwise they are named, for lines
-    far away would flatten the curve.
+    """Draw the limits if the input comes near one of them; otherwise return their text for the
+    title, because distant lines would flatten the curve.
     """
     if not np.isfinite([lower, upper]).any():
         return []
@@ -96,8 +96,8 @@ def _limits(panel: Axes, lower: float, upper: float) -> list[str]:
 
 
 def energy(result: Result) -> Figure:
-    """The plant's energy beside that of the reference on the model, the plant's constraint
-    residual, and how far the stored numbers are from the manifold.
+    """Draw the plant's energy beside the energy of the reference on the model, the plant's
+    constraint residual, and the distance of the stored numbers from the manifold.
     """
     loop, model = result.loop, result.experiment.model
     residuals = []
@@ -145,8 +145,8 @@ def energy(result: Result) -> Figure:
 
 
 def error(result: Result) -> Figure:
-    """The tracking error, of the whole configuration with that of the open loop from the same
-    start, and by its parts.
+    """Draw the tracking error: of the whole configuration, with the open loop from the same start,
+    and by parts.
     """
     loop = result.loop
     figure = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
@@ -206,7 +206,7 @@ def error(result: Result) -> Figure:
 
 
 def _show_gusts(result: Result, *panels: Axes) -> None:
-    """Shade the time of every gust, which the first panel's legend names."""
+    """Shade the time of every gust; the legend of the first panel names it."""
     end = result.loop.trajectory.duration
     for disturbance in result.experiment.options.disturbances:
         gust = disturbance.signal
@@ -218,7 +218,7 @@ def _show_gusts(result: Result, *panels: Axes) -> None:
 
 
 def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
-    """What the scenario monitors, above the line that it must not cross."""
+    """Draw the scenario's monitored output above its limit."""
     times = result.loop.trajectory.times[:-1]
     figure = Figure(figsize=(style.WIDTH, 3.0), layout="constrained")
     panel = figure.subplots()

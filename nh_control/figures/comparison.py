@@ -1,4 +1,4 @@
-"""Figures of a comparison of integrators: error against processor time, energy and constraints."""
+"""Figures of a comparison of integrators: error over processor time, energy and constraints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKERS = "osD^v<>Ph"
 
 
 def work_precision(comparison: Comparison) -> Figure:
-    """Error of the last configuration against the processor time of the whole motion."""
+    """Draw the error of the final configuration over the processor time of the whole motion."""
     figure = Figure(figsize=(style.WIDTH, 5.0), layout="constrained")
     panel = figure.subplots()
     for i, (name, points) in enumerate(comparison.work.items()):
@@ -22,7 +22,7 @@ def work_precision(comparison: Comparison) -> Figure:
             [1e3 * p.seconds for p in points],
             style.positive(np.array([p.error for p in points])),
             label=name,
-            **_look(name, i, markers=True),
+            **_line_style(name, i, markers=True),
         )
     panel.axhline(comparison.uncertainty, color=style.LIMIT, linewidth=1.0)
     panel.annotate(
@@ -38,24 +38,24 @@ def work_precision(comparison: Comparison) -> Figure:
     panel.set_xlabel("processor time (ms)")
     panel.set_ylabel("error of the configuration (rad, m)")
     intervals = comparison.motion.intervals
-    held = f" under {intervals} inputs in turn" if intervals > 1 else ""
-    _finish(figure, comparison, f"{comparison.motion.duration:g} s{held}")
+    inputs = f" under {intervals} constant inputs in sequence" if intervals > 1 else ""
+    _finish(figure, comparison, f"{comparison.motion.duration:g} s{inputs}")
     return figure
 
 
 def energy(comparison: Comparison) -> Figure:
-    """Errors of the energy over the largest kinetic energy, and of the constraints, along the
-    motion, at one step; the solvers at a tolerance of 1e-6.
+    """Draw the energy error relative to the largest kinetic energy, and the constraint residual,
+    over time at one step; SciPy's solvers have a tolerance of 1e-6.
     """
     constrained = comparison.motion.system.m or comparison.motion.system.n_holonomic
     rows = 2 if constrained else 1
     figure = Figure(figsize=(style.WIDTH, 2.2 + 2.4 * rows), layout="constrained")
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False).ravel()
     for i, (name, drift) in enumerate(comparison.drifts.items()):
-        look = _look(name, i, markers=False)
-        panels[0].semilogy(drift.times, style.positive(np.abs(drift.energy)), label=name, **look)
+        line = _line_style(name, i, markers=False)
+        panels[0].semilogy(drift.times, style.positive(np.abs(drift.energy)), label=name, **line)
         if constrained:
-            panels[1].semilogy(drift.times, style.positive(drift.constraint), **look)
+            panels[1].semilogy(drift.times, style.positive(drift.constraint), **line)
     panels[0].set_ylabel("energy error")
     if constrained:
         panels[1].set_ylabel("constraint at the nodes")
@@ -69,13 +69,13 @@ def _finish(figure: Figure, comparison: Comparison, how: str) -> None:
     style.legend_below(figure, 3, 7)
 
 
-def _look(name: str, i: int, markers: bool) -> dict[str, Any]:
-    """SciPy's solvers are grey and dashed."""
+def _line_style(name: str, i: int, markers: bool) -> dict[str, Any]:
+    """Return the style of a method's curve; SciPy's solvers are gray and dashed."""
     if name in SCIPY:
         place = SCIPY.index(name)
         color, dash = ("#222222", "#777777", "#aaaaaa")[place], "--"
     else:
         color = style.SERIES[i % len(style.SERIES)]
         dash = ("-", "-.", ":")[i // len(style.SERIES) % 3]
-    look: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.2}
-    return look | ({"marker": MARKERS[i % len(MARKERS)], "markersize": 3} if markers else {})
+    line: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.2}
+    return line | ({"marker": MARKERS[i % len(MARKERS)], "markersize": 3} if markers else {})

@@ -1,4 +1,4 @@
-"""Which figures a run has, and the files they go to; matplotlib draws with Agg."""
+"""The figures of a run and their files; matplotlib draws with Agg."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
     planar.joints: planar.joint_pages,
     common.inputs: common.input_pages,
 }
-"""What is on every page of a figure that has several where there is much to show; they are drawn
-by `draw(result, page=i)`.
+"""The contents of every page, for figures that may need several; `draw(result, page=i)` draws page
+i.
 """
 
 
 def path(result: Result) -> Figure:
-    """Paths over the reference's and the system at equal intervals of time."""
+    """Draw the path over the reference's path, with the system at equal intervals of time.
+
+    The view follows from the motion: planar bodies from above, motion in a vertical plane from its
+    side, joints as stick figures, bodies that only rotate side by side, other bodies in space.
+    """
     experiment = result.experiment
     run, target = (
         tracks(experiment, states) for states in (result.loop.trajectory.states, result.targets)
@@ -51,8 +55,8 @@ def path(result: Result) -> Figure:
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
-    """The figures of a scenario's runs by name; joints alone have a path if the scenario says what
-    it looks like.
+    """Return the figures of a scenario's runs by name; a scenario that only has joints needs a
+    visual model for a path.
     """
     drawn: dict[str, Draw] = {}
     if scenario.body or scenario.to_bodies or scenario.visual:
@@ -69,7 +73,7 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
 
 
 def _pages(result: Result) -> dict[str, Draw]:
-    """All figures of a run with their further pages: `states`, `states_2`, ..."""
+    """Return all figures of a run with their further pages: `states`, `states_2`, ..."""
     drawn: dict[str, Draw] = {}
     for name, draw in figures(result.experiment.scenario).items():
         drawn[name] = draw
@@ -82,7 +86,7 @@ def save_all(
     result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None
 ) -> dict[str, str]:
     """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before
-    each.
+    each figure.
     """
     files = {}
     for name, draw in _pages(result).items():

@@ -1,4 +1,4 @@
-"""Figures of what moves in a plane or by joints: the path, and every state."""
+"""Figures of planar motion and of joints: the path, and every state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nh_control.runs.experiment import Result
 FILL = 0.2
 """Opacity of solids."""
 TALLEST = 1.2
-"""Height of a path's axes over their width, at most."""
+"""Largest ratio of height to width of a path's axes."""
 
 
 def path(
@@ -28,10 +28,10 @@ def path(
     target: dict[str, np.ndarray],
     plane: tuple[int, int],
 ) -> Figure:
-    """The path over the reference's, cusps marked, and the system at equal intervals of time:
-    edged by time, its ghost on the reference dashed.
+    """Draw the path over the reference's path with its cusps, and the system at equal intervals of
+    time: edges colored by time, the reference's configuration dashed.
 
-    `run` and `target` are the track (N + 1, 3), seen along the axis that is not in `plane`.
+    `run` and `target` are tracks (N + 1, 3), projected onto the coordinate `plane`.
     """
     experiment, states = result.experiment, result.loop.trajectory.states
     (track,), (expected,), clock = run.values(), target.values(), style.Clock(result)
@@ -79,31 +79,33 @@ def path(
 
 
 def states(result: Result, page: int = 0) -> Figure:
-    """Every state against the reference, those of one of `state_pages`."""
+    """Draw the states of one of `state_pages` against the reference."""
     return _curves(result, state_pages(result), page)
 
 
 def state_pages(result: Result) -> list[list[int]]:
-    """States of every page, a coordinate with its momentum, what moves most first."""
+    """Return the states of every page, each coordinate with its momentum; coordinates with the
+    largest range come first.
+    """
     return _pages(result, result.experiment.model.state_names)
 
 
 def joints(result: Result, page: int = 0) -> Figure:
-    """Coordinates and momenta of the joints alone against the reference, those of one of
-    `joint_pages`.
+    """Draw the coordinates and momenta of the joints of one of `joint_pages` against the
+    reference.
     """
     return _curves(result, joint_pages(result), page)
 
 
 def joint_pages(result: Result) -> list[list[int]]:
-    """States of the joints on every page."""
+    """Return the states of the joints of every page."""
     shown = {joint.coordinate for joint in result.experiment.scenario.joints}
     names = result.experiment.model.state_names
     return _pages(result, [name for name in names if _coordinate(name, names) in shown])
 
 
 def _coordinate(state: str, names: Sequence[str]) -> str:
-    """The coordinate whose momentum a state is, or the state itself."""
+    """Return the coordinate that belongs to a momentum, or the state itself."""
     coordinate = state.removeprefix("p_")
     return coordinate if coordinate in names else state
 
@@ -118,7 +120,7 @@ def _pages(result: Result, shown: Sequence[str]) -> list[list[int]]:
 
 
 def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
-    """States against the reference, one panel each, two in a row."""
+    """Draw states against the reference, one panel each, in two columns."""
     trajectory, shown, model = result.loop.trajectory, pages[page], result.experiment.model
     units = coordinate_units(result.experiment.scenario, model.system.space)
     rows = -(-len(shown) // 2)
@@ -153,13 +155,13 @@ def _mark_cusps(axes: Axes, xy: np.ndarray) -> None:
 
 
 def _cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Nodes at which the body starts to move backwards along its heading, or forwards again."""
+    """Return the nodes at which the body's velocity along its heading changes sign."""
     forward = np.einsum(
         "ki,ki->k", np.diff(xy, axis=0), np.column_stack([np.cos(theta), np.sin(theta)])[:-1]
     )
     moving = np.flatnonzero(np.abs(forward) > 0.02 * np.abs(forward).max(initial=0))
-    turned = np.flatnonzero(np.diff(np.sign(forward[moving])))
-    return (moving[turned] + moving[turned + 1] + 1) // 2
+    reversals = np.flatnonzero(np.diff(np.sign(forward[moving])))
+    return (moving[reversals] + moving[reversals + 1] + 1) // 2
 
 
 def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,8 +172,8 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw(axes: Axes, shapes: Scene, ghost: Scene, color: ColorType, plane: list[int]) -> None:
-    """Draw the solids' silhouettes, cables, outlines and body axes, the ghost's first solid
-    dashed.
+    """Draw the solids' silhouettes, cables, outlines and body axes, and the reference's first
+    solid dashed.
     """
     for solid in ghost.solids[:1]:
         axes.fill(

@@ -1,4 +1,4 @@
-"""Portraits of the nonholonomic systems: what they look like while they move."""
+"""Portraits of the nonholonomic systems: pictures of their motion."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from nh_control.scenarios import (
 from nh_control.scenarios.visual_model import VisualModel
 
 SHOWN = 6
-"""At how many times a system is drawn."""
+"""Number of times at which a system is drawn."""
 VIEW = {"elev": 38, "azim": -62}
 
 
 @dataclass(frozen=True)
 class Portrait:
-    """A system with its looks, and its motion from a configuration q (nq) and a velocity v (nw)
-    under the inputs `inputs(t)`, in steps of h s.
+    """A system with its visual model and its motion from a configuration q (nq) and a velocity v
+    (nw), in steps of h s under the inputs `inputs(t)`.
     """
 
     make: Callable[[], System]
@@ -145,11 +145,11 @@ PORTRAITS: Mapping[str, Portrait] = {
         250,
     ),
 }
-"""The start's velocities are made admissible by the state they give."""
+"""The initial velocities become admissible when the state is computed."""
 
 
 def sheet(columns: int = 5) -> Figure:
-    """All portraits in one figure."""
+    """Draw all portraits in one figure."""
     rows = -(-len(PORTRAITS) // columns)
     figure = Figure(figsize=(2.6 * columns, 2.5 * rows), layout="constrained")
     for place, (name, portrait) in enumerate(PORTRAITS.items(), 1):
@@ -162,7 +162,7 @@ def sheet(columns: int = 5) -> Figure:
 
 
 def draw(axes: Axes3D, portrait: Portrait) -> None:
-    """The system at equal intervals of time, coloured by it, and the trail it leaves."""
+    """Draw the system at equal intervals of time, colored by time, and its trail."""
     system, configurations = portrait.configurations()
     visual = portrait.visual(system.parameters)
     trail = np.array(
@@ -179,8 +179,8 @@ def draw(axes: Axes3D, portrait: Portrait) -> None:
 
 
 def fit(axes: Axes3D, points: np.ndarray, view: Mapping[str, float]) -> None:
-    """Show points (n, 3) in equal scales in all directions, without axes; `view` is that of
-    `Axes3D.view_init`.
+    """Show points (n, 3) at the same scale in all directions, without axes; `view` contains the
+    arguments of `Axes3D.view_init`.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))

@@ -1,5 +1,5 @@
-"""How a run is drawn in figures: the solids, cables and outline of the scenario's visual model,
-body axes, and the paths that bodies leave.
+"""Geometry of a run's figures: the solids, cables and outline of the scenario's visual model, body
+axes, and the tracks of bodies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nh_control.scenarios.visual_model import Color, Pose, Shape, VisualModel
 
 AXIS_M = 0.22
 MIN_MOTION = 0.1
-"""How far something must move, as a part of the system's size, to be drawn again."""
+"""Least motion between two drawn scenes, as a part of the system's size."""
 AXIS_COLORS = ("#d1495b", "#2a9d6f", "#1f4fb4")
 CIRCLE = np.column_stack(
     [np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25)), np.zeros(25)]
@@ -39,8 +39,8 @@ class Solid:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is seen in one state: solids, cables and outlines as lines (n, 3) in m, and body axes
-    as lines with their color.
+    """The visible geometry of one state: solids, cables and outlines as lines (n, 3) in m, and
+    body axes as lines with their color.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -64,8 +64,8 @@ class Scene:
 
 
 def scene(experiment: Experiment, x: np.ndarray) -> Scene:
-    """The plant in state x (nx) of the model; axes are drawn for bodies on which inputs act or,
-    without a visual model, for all.
+    """Return the scene of the plant in state x (nx) of the model. Axes are drawn for bodies with
+    inputs or, without a visual model, for all bodies.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     poses = _body_poses(experiment, x)
@@ -78,8 +78,8 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
 
 
 def distinct_scenes(scenes: Sequence[Scene]) -> list[int]:
-    """Which of some scenes in a row to draw, so that none lies upon the one before: those in which
-    something has moved by at least MIN_MOTION of the size, and the first.
+    """Return the indices of scenes that do not cover each other: the first one, and each scene in
+    which a point has moved by MIN_MOTION of the size since the last chosen one.
     """
     kept = [0]
     size = np.linalg.norm(np.ptp(scenes[0].points, axis=0))
@@ -91,7 +91,7 @@ def distinct_scenes(scenes: Sequence[Scene]) -> list[int]:
 
 
 def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
-    """The visual model at configuration q (nq), without axes."""
+    """Return the scene of the visual model at configuration q (nq), without axes."""
     poses = visual.poses(parameters, q)
     return Scene(
         [
@@ -107,8 +107,8 @@ def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
 
 
 def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
-    """Positions (N, 3) at states (N, nx), by name: of bodies in space, of the planar body, or of
-    the frame that leaves the visual model's trail.
+    """Return positions (N, 3) at states (N, nx) by name: of bodies in space, of the planar body,
+    or of the frame that the visual model names as its trail.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     model = experiment.model
@@ -132,7 +132,9 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
-    """The plant's bodies in space in state x (nx) of the model, none for other scenarios."""
+    """Return the plant's bodies in space in state x (nx) of the model; empty for other
+    scenarios.
+    """
     model, to_bodies = experiment.model, experiment.scenario.to_bodies
     return (
         ()
@@ -142,8 +144,8 @@ def bodies_of(experiment: Experiment, x: np.ndarray) -> tuple[BodyState, ...]:
 
 
 def _body_poses(experiment: Experiment, x: np.ndarray) -> dict[str, Pose]:
-    """Poses of the plant's bodies in state x (nx) of the model, by frame: bodies in space, or the
-    planar body on the ground.
+    """Return the poses of the plant's bodies in state x (nx) of the model, by frame: bodies in
+    space, or the planar body on the ground.
     """
     scenario, model = experiment.scenario, experiment.model
     poses = {
@@ -172,16 +174,16 @@ def _outlines(visual: VisualModel, poses: Mapping[str, Pose]) -> list[np.ndarray
 
 
 def _placed(faces: list[np.ndarray], shape: Shape, pose: Pose) -> list[np.ndarray]:
-    turn = axangle2mat([1.0, 0.0, 0.0], shape.roll)
+    rotation = axangle2mat([1.0, 0.0, 0.0], shape.roll)
     return [
-        pose.position + (np.array(shape.offset) + face @ turn.T) @ pose.rotation.T
+        pose.position + (np.array(shape.offset) + face @ rotation.T) @ pose.rotation.T
         for face in faces
     ]
 
 
 def _faces(shape: Shape) -> list[np.ndarray]:
-    """Faces of a shape about its center: six of a box, both ends of a cylinder and two rectangles
-    through its axis, and three circles for a sphere.
+    """Return the faces of a shape about its center: six for a box, both ends of a cylinder and two
+    rectangles through its axis, three circles for a sphere.
     """
     half = np.array(shape.extents) / 2
     if shape.kind == "box":
@@ -196,7 +198,7 @@ def _faces(shape: Shape) -> list[np.ndarray]:
     if shape.kind == "cylinder":
         ends = [half * CIRCLE + [0.0, 0.0, side * half[2]] for side in (-1, 1)]
         return ends + [half * RECTANGLE, half * RECTANGLE[:, [1, 0, 2]]]
-    return [half * np.roll(CIRCLE, turn, axis=1) for turn in range(3)]
+    return [half * np.roll(CIRCLE, axis, axis=1) for axis in range(3)]
 
 
 def _corner(axis: int, side: int, a: int, b: int) -> tuple[int, ...]:

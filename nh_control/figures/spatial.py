@@ -1,5 +1,5 @@
-"""Figures of bodies in space: their paths in three dimensions, and their motion component by
-component.
+"""Figures of bodies in space: their paths in three dimensions, and the components of their
+motion.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SHOWN = 8
 FILL = 0.3
 """Opacity of solids."""
 BOX = 0.85
-"""Part of the axes' width or height that the box takes, the rest is for labels."""
+"""Part of the axes' width or height that the box fills; labels need the rest."""
 QUANTITIES = ("position (m)", "velocity (m/s)", "body z axis", "body rates (rad/s)")
-"""What is shown of a body."""
+"""The quantities shown of a body."""
 TICKS, LABEL_PAD = 6, 8.0
-"""Ticks of the longest side at most; room between ticks and labels in points."""
+"""Largest number of ticks of the longest side; distance of labels from ticks in points."""
 LABELS_IN, LEGEND_IN = 0.45, 0.55
 """Heights of the labels below and of title and legend above, in inches."""
 
 
 def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarray]) -> Figure:
-    """Tracks (N + 1, 3), reference and shadow of the first, and the system at equal intervals of
-    time: coloured by time, its ghost on the reference dashed.
+    """Draw tracks (N + 1, 3), the reference and shadow of the first track, and the system at equal
+    intervals of time: colored by time, the reference's configuration dashed.
     """
     experiment, states = result.experiment, result.loop.trajectory.states
     clock = style.Clock(result, SHOWN)
@@ -97,8 +97,8 @@ def path(result: Result, run: dict[str, np.ndarray], target: dict[str, np.ndarra
 
 
 def states(result: Result) -> Figure:
-    """Position, velocity, direction of the body's z axis and angular velocity of every body by
-    components, against the reference.
+    """Draw position, velocity, z axis and angular velocity of every body by components, against
+    the reference.
     """
     experiment, trajectory = result.experiment, result.loop.trajectory
     run, target = (_motions(experiment, table) for table in (trajectory.states, result.targets))
@@ -131,7 +131,7 @@ def states(result: Result) -> Figure:
 
 
 def _moving_rows(run: dict[str, tuple[np.ndarray, ...]]) -> list[int]:
-    """Which of `QUANTITIES` change, of any body."""
+    """Return the indices of the `QUANTITIES` that change for any body."""
     return [
         row
         for row in range(len(QUANTITIES))
@@ -172,8 +172,8 @@ def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axes(figure: Figure, low: np.ndarray, high: np.ndarray) -> Axes3D:
-    """Axes of a box with equal scales in all directions, in a figure that is made as high as they
-    need.
+    """Return axes of a box with the same scale in all directions; the height of the figure is
+    fitted to the box.
     """
     axes: Axes3D = figure.add_axes(
         (0, 0, 1, 1),

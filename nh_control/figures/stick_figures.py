@@ -1,4 +1,4 @@
-"""Stick figures: the motion of what a scenario looks like, for scenarios that show joints only."""
+"""Stick figures: the motion of a visual model, for scenarios that only have joints."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SHOWN = 6
 ELEVATION, AZIMUTH = np.radians([15.0, 40.0])
-"""The direction from which everything is seen, without perspective."""
+"""Direction of the view, without perspective."""
 GAP_M, POINTS_PER_IN, CABLE = 0.15, 72.0, 0.6
-"""Room between two stick figures in m, and the width of a cable in points."""
+"""Gap between two stick figures in m, points per inch, and width of a cable in points."""
 
 Snapshot: TypeAlias = tuple[str, Mapping[str, Pose], Mapping[str, Pose] | None]
-"""A title, the poses that are drawn and those of a ghost."""
+"""A title, the poses of the run, and the poses of the reference or None."""
 
 
 def path(result: Result) -> Figure:
-    """The system at equal intervals of time, side by side, over its reference (dashed)."""
+    """Draw the system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
     configuration = result.experiment.model.configuration
     visual = scenario.visual_model()
@@ -50,8 +50,8 @@ def path(result: Result) -> Figure:
 
 
 def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
-    """Stick figures side by side: the longest axes of boxes, cylinders and spheres in their
-    colours and widths, and the cables.
+    """Draw stick figures side by side: the longest axes of boxes, cylinders and spheres in their
+    colors and widths, and the cables.
     """
     flat = [
         [None if poses is None else _flat(visual, poses) for poses in pair]
@@ -88,7 +88,9 @@ def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
 
 
 def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
-    """Ends (n, 2, 2) of the sticks as seen, in m to the right and up."""
+    """Return the ends (n, 2, 2) of the sticks in the plane of the view, in m to the right and
+    up.
+    """
     sticks = []
     for shape in visual.shapes:
         pose, extents = poses[shape.frame], np.array(shape.extents)

@@ -1,5 +1,5 @@
-"""Figures of a study: how its errors spread, where runs succeed, and what their metrics depend
-on.
+"""Figures of a study: the distribution of errors, the successful runs, and sensitivities of the
+metrics.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from nh_control.studies.worker import ERROR, METRICS
 
 GOOD, BAD = style.RUN, style.LIMIT
 SHOWN = ("final_error", "largest_error", "saturated", "energy_error")
-"""Metrics whose sensitivities are drawn."""
+"""Metrics with drawn sensitivities."""
 DECADES = 1e-6
-"""Errors below that part of the largest one have one color: a single run at round-off would leave
-none for the others.
+"""Errors below this part of the largest error share one color: otherwise a single run at round-off
+would use up the color scale.
 """
 TICKS = 6
-"""Labels that a narrow panel has room for."""
+"""Number of labels that fit in a narrow panel."""
 BINS, SMALLEST = 40, 1e-16
-"""Errors below the smallest one are drawn as large as that: round-off."""
+"""Number of bins; smaller errors are drawn at the smallest value, which is round-off."""
 
 Columns = Mapping[str, np.ndarray]
 
 
 def save_all(study: Study, columns: Columns, statistics: dict, folder: Path) -> dict[str, str]:
-    """Draw all figures that the study has into the folder; returns {name: file}."""
+    """Draw all figures of the study into the folder; returns {name: file}."""
     figures: dict[str, Callable[[], Figure]] = {
         "errors": lambda: errors(study, columns, statistics)
     }
     if numeric(study):
         figures["basin"] = lambda: basin(study, columns)
-    if any(found for found in statistics["sensitivity"].values() if any(found.values())):
+    if any(any(by_setting.values()) for by_setting in statistics["sensitivity"].values()):
         figures["sensitivity"] = lambda: sensitivity(study, statistics)
     if statistics["sobol_indices"]:
         figures["sobol_indices"] = lambda: sobol_indices(study, statistics)
@@ -54,12 +54,12 @@ def save_all(study: Study, columns: Columns, statistics: dict, folder: Path) -> 
 
 
 def numeric(study: Study) -> list[Variation]:
-    """What varies in numbers."""
+    """Return the variations over numbers."""
     return [v for v in study.vary if v.is_numeric]
 
 
 def errors(study: Study, columns: Columns, statistics: dict) -> Figure:
-    """A histogram of the final errors, and the line below which runs succeed."""
+    """Draw a histogram of the final errors with the limit of success."""
     figure = Figure(figsize=(style.WIDTH, 3.6), layout="constrained")
     panel = figure.subplots()
     values = np.maximum(columns[ERROR][columns["failure"] == ""], SMALLEST)
@@ -82,8 +82,8 @@ def errors(study: Study, columns: Columns, statistics: dict) -> Figure:
 
 
 def basin(study: Study, columns: Columns) -> Figure:
-    """Where runs succeed, and their final errors, over the first two settings that vary in
-    numbers; over the only one, if there is one.
+    """Draw successes and final errors over the first two numeric settings, or over the only
+    one.
     """
     first, *others = numeric(study)
     if not others:
@@ -116,7 +116,9 @@ Pair = tuple[Variation, Variation]
 def _mesh(
     panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
 ) -> ScalarMappable:
-    """A grid's cells: the share of successes, and the median of what succeeds and does not."""
+    """Draw a grid's cells: the share of successes, and the median final error of all runs of the
+    cell.
+    """
     share, median = (
         _cells(columns, both, column, reduce)
         for column, reduce in ((columns["success"], np.mean), (values, _median))
@@ -132,7 +134,7 @@ def _mesh(
 def _scatter(
     panels: Sequence[Axes], columns: Columns, both: Pair, values: np.ndarray, scale: LogNorm | None
 ) -> ScalarMappable:
-    """A dot a run, the smaller the more there are."""
+    """Draw a dot for each run; more runs have smaller dots."""
     x, y = (columns[v.name] for v in both)
     size, failed = float(np.clip(4000 / len(x), 1.0, 14.0)), ~np.isfinite(values)
     colors = np.where(columns["success"] == 1, GOOD, BAD)
@@ -148,8 +150,10 @@ def _line(study: Study, columns: Columns, only: Variation) -> Figure:
     panel = figure.subplots()
     values = np.maximum(columns[ERROR], SMALLEST)
     for good, color, label in ((1, GOOD, "success"), (0, BAD, "no success")):
-        at = (columns["success"] == good) & np.isfinite(values)
-        panel.plot(columns[only.name][at], values[at], ".", color=color, markersize=4, label=label)
+        chosen = (columns["success"] == good) & np.isfinite(values)
+        panel.plot(
+            columns[only.name][chosen], values[chosen], ".", color=color, markersize=4, label=label
+        )
     for x in columns[only.name][~np.isfinite(values)]:
         panel.axvline(x, color=BAD, linewidth=0.6)
     panel.axhline(study.success, color=style.LIMIT, linewidth=1.0)
@@ -163,37 +167,37 @@ def _line(study: Study, columns: Columns, only: Variation) -> Figure:
 
 
 def sensitivity(study: Study, statistics: dict) -> Figure:
-    """Rank correlations of the metrics with what varies, with their intervals."""
+    """Draw rank correlations of the metrics with the varied settings, with their intervals."""
     names = [name for name in SHOWN if any(statistics["sensitivity"][name].values())]
     height = 1.3 + 0.3 * len(study.vary)
     figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
     for name, panel in zip(names, panels):
-        found = statistics["sensitivity"][name]
-        _bars(panel, [found[v.name] for v in study.vary], "correlation", style.RUN)
+        by_setting = statistics["sensitivity"][name]
+        _bars(panel, [by_setting[v.name] for v in study.vary], "correlation", style.RUN)
         panel.set_title(name.replace("_", " "))
         panel.set_xlim(-1.05, 1.05)
         panel.set_xticks([-1, 0, 1])
     panels[0].set_yticks(range(len(study.vary)), [v.name for v in study.vary])
     panels[0].invert_yaxis()
-    figure.supxlabel("rank correlation (of names: its size)", fontsize=9)
-    _title(figure, study, "what the metrics depend on")
+    figure.supxlabel("rank correlation (of names: its absolute value)", fontsize=9)
+    _title(figure, study, "sensitivity of the metrics")
     return figure
 
 
 def sobol_indices(study: Study, statistics: dict) -> Figure:
-    """First-order and total Sobol' indices of the final error, with their intervals."""
+    """Draw first-order and total Sobol' indices of the final error, with their intervals."""
     figure = Figure(figsize=(style.WIDTH, 1.4 + 0.4 * len(study.vary)), layout="constrained")
     panel = figure.subplots()
-    found = statistics["sobol_indices"]
-    kinds = (("first", -0.2, style.RUN, "by itself"), ("total", 0.2, style.OPEN, "with others"))
+    all_indices = statistics["sobol_indices"]
+    kinds = (("first", -0.2, style.RUN, "alone"), ("total", 0.2, style.OPEN, "with others"))
     for kind, shift, color, label in kinds:
-        indices = [found[v.name][kind] for v in study.vary]
+        indices = [all_indices[v.name][kind] for v in study.vary]
         _bars(panel, indices, "index", color, shift, 0.36, label)
     panel.set_yticks(range(len(study.vary)), [v.name for v in study.vary])
     panel.invert_yaxis()
     panel.set_xlabel("share of the final error's variance (Sobol' index)")
-    _title(figure, study, "what the final error depends on")
+    _title(figure, study, "sensitivity of the final error")
     figure.legend(handles=style.handles(panel), loc="outside upper right", ncols=2)
     return figure
 
@@ -203,18 +207,18 @@ def sobol_indices(study: Study, statistics: dict) -> Figure:
 
 def _bars(
     panel: Axes,
-    found: list[dict | None],
-    what: str,
+    estimates: list[dict | None],
+    key: str,
     color: str,
     shift: float = 0.0,
     height: float = 0.6,
     label: str = "",
 ) -> None:
-    """Bars of what was found, lines for the intervals; none where nothing was."""
-    for i, one in enumerate(found):
+    """Draw a bar for each entry and a line for its interval; None has no bar."""
+    for i, one in enumerate(estimates):
         if one is None:
             continue
-        panel.barh(i + shift, one[what], height, color=color, label=label if i == 0 else "")
+        panel.barh(i + shift, one[key], height, color=color, label=label if i == 0 else "")
         if one["low"] is not None:
             panel.plot([one["low"], one["high"]], [i + shift] * 2, color=style.TARGET, linewidth=1)
     panel.axvline(0, color=style.TARGET, linewidth=0.8)
@@ -230,11 +234,12 @@ def _cells(
     values: np.ndarray,
     reduce: Callable[[np.ndarray], Any],
 ) -> np.ndarray:
-    """The values of all runs at every pair of levels, reduced: (levels of the second, of the
-    first); NaN where there is no run.
+    """Return the reduced values of the runs at every pair of levels (levels of the second, of the
+    first); NaN for a pair without runs.
     """
-    x, y = (np.searchsorted(at, columns[v.name]) for v, at in zip(both, _levels(both)))
+    x, y = (np.searchsorted(levels, columns[v.name]) for v, levels in zip(both, _levels(both)))
     nx, ny = (len(levels) for levels in _levels(both))
+    # Sort the runs by cell, split them at the first run of each cell, and reduce each cell.
     place = y * nx + x
     order = np.argsort(place, kind="stable")
     groups = np.split(values[order], np.searchsorted(place[order], np.arange(1, nx * ny)))
@@ -242,7 +247,7 @@ def _cells(
 
 
 def _median(values: np.ndarray) -> float:
-    """The median, NaN (a hole) where half of the runs or more failed."""
+    """Return the median, or NaN (an empty cell) if half of the runs or more failed."""
     known = values[np.isfinite(values)]
     return float(np.median(known)) if 2 * len(known) > len(values) else np.nan
 
@@ -255,7 +260,7 @@ def _axis(label: Callable, scale: Callable, study: Study, variation: Variation) 
 
 
 def _ticks(axis: Axis, study: Study, variation: Variation) -> None:
-    """The levels of a grid with few of them, else not more than there is room for."""
+    """Label the levels of a grid with few levels; otherwise limit the number of labels."""
     levels = sorted(float(level) for level in variation.levels)
     if study.sampling == GRID and len(levels) <= TICKS:
         axis.set_ticks(levels, labels=[f"{level:.3g}" for level in levels], minor=False)

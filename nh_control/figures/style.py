@@ -1,4 +1,4 @@
-"""How figures look: colours, sizes, titles and legends that all of them share."""
+"""Style of all figures: colors, sizes, titles and legends."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from nh_control.runs.output import SOFTWARE
 RUN, TARGET, OPEN, LIMIT = "#1f6fb4", "#333333", "#e08214", "#c0392b"
 SERIES = (RUN, "#2a9d6f", "#8e63b5", "#b8860b", "#17a2b8", "#888888", "#d1495b")
 AXES = ("#d1495b", "#2a9d6f", RUN)
-"""Colours of x, y and z."""
+"""Colors of x, y and z."""
 DASHED: dict[str, Any] = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
-"""The reference."""
+"""Line style of the reference."""
 WIDTH = 7.4
 PANELS = 20
-"""How many panels one figure has at most."""
+"""Largest number of panels of a figure."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -53,7 +53,7 @@ STYLE: dict[Any, Any] = {
 
 
 def save(draw: Callable[[], Figure], file: Path) -> None:
-    """Draw a figure in this style, with Agg, into a file."""
+    """Draw a figure in this style, with Agg, and save it."""
     with matplotlib.rc_context(STYLE):
         figure = draw()
         FigureCanvasAgg(figure)
@@ -64,8 +64,8 @@ def save(draw: Callable[[], Figure], file: Path) -> None:
 
 
 def _thin_labels(axis: Axis) -> None:
-    """Give a logarithmic axis that shows less than two powers of ten few labels: all of
-    matplotlib's overlap.
+    """Give a logarithmic axis over less than two powers of ten few labels: matplotlib's default
+    labels overlap.
     """
     if axis.get_scale() != "log":
         return
@@ -82,12 +82,12 @@ def _thin_labels(axis: Axis) -> None:
 
 
 def run_label(result: Result) -> str:
-    """What the run's curve is called."""
+    """Return the label of the run's curve."""
     return "tracked" if result.feedback else "open loop"
 
 
 def title(result: Result) -> str:
-    """Scenario and reference, and whether the run was cut short."""
+    """Return the scenario and reference, and whether the run stopped early."""
     return (
         f"{result.experiment.scenario.name}, {result.experiment.tracker.reference.name}"
         + " (stopped early)" * bool(result.stopped)
@@ -95,8 +95,8 @@ def title(result: Result) -> str:
 
 
 def head(figure: Figure, result: Result, handles: Sequence[Artist], note: str = "") -> None:
-    """Title and a note below it at the left, and a legend of the handles at the right of the
-    figure's head.
+    """Draw the title with a note below it at the top left, and a legend of the handles at the top
+    right.
     """
     figure.align_ylabels()
     figure.suptitle(f"{title(result)}\n{note}".rstrip(), x=0.02, ha="left", fontsize=10)
@@ -104,40 +104,40 @@ def head(figure: Figure, result: Result, handles: Sequence[Artist], note: str = 
 
 
 def handles(*panels: Axes) -> list[Artist]:
-    """Handles of what the panels have a label for, each label once."""
-    labelled = {
+    """Return the labeled handles of the panels, each label once."""
+    labeled = {
         label: handle
         for panel in panels
         for handle, label in zip(*panel.get_legend_handles_labels())
     }
-    return list(labelled.values())
+    return list(labeled.values())
 
 
 def legend_below(figure: Figure, columns: int, fontsize: float = 8) -> None:
-    """A legend of what all panels have a label for, below them."""
-    labelled = handles(*figure.axes)
-    figure.legend(handles=labelled, loc="outside lower center", ncols=columns, fontsize=fontsize)
+    """Draw a legend of all labeled curves below the panels."""
+    labeled = handles(*figure.axes)
+    figure.legend(handles=labeled, loc="outside lower center", ncols=columns, fontsize=fontsize)
 
 
 def pages(groups: Sequence[list[int]], moves: Sequence[float]) -> list[list[int]]:
-    """The groups' panels in pages of at most PANELS, groups together, those that move most first;
-    within a page they are in their order.
+    """Distribute groups of panels over pages of at most PANELS panels. Groups stay together; those
+    with the largest range come first, and each page keeps the original order.
     """
-    found: list[list[int]] = [[]]
+    filled: list[list[int]] = [[]]
     for i in np.argsort(-np.asarray(moves), kind="stable"):
-        if len(found[-1]) + len(groups[i]) > PANELS:
-            found.append([])
-        found[-1] += groups[i]
-    return [sorted(page) for page in found]
+        if len(filled[-1]) + len(groups[i]) > PANELS:
+            filled.append([])
+        filled[-1] += groups[i]
+    return [sorted(page) for page in filled]
 
 
 def page_note(page: int, count: int) -> str:
-    """Which page of how many, none if there is only one."""
-    return f"page {page + 1} of {count}, what moves most first" if count > 1 else ""
+    """Return the number of a page, or "" for a single page."""
+    return f"page {page + 1} of {count}, largest motion first" if count > 1 else ""
 
 
 def wrapped(label: str, width: int) -> str:
-    """A label in lines of about `width` letters, its unit in one of them."""
+    """Return a label in lines of about `width` letters; the unit stays in one line."""
     name, bracket, unit = label.partition("(")
     whole = name + bracket + unit.replace(" ", "\xa0")
     lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
@@ -145,19 +145,19 @@ def wrapped(label: str, width: int) -> str:
 
 
 def keep_readable(panel: Axes) -> None:
-    """Show a constant as a line, not as magnified round-off."""
+    """Show a constant as a line instead of magnified round-off."""
     low, high = panel.get_ylim()
     if high - low < 1e-6:
         panel.set_ylim(low - 0.5, high + 0.5)
 
 
 def positive(value: np.ndarray) -> np.ndarray:
-    """Values for a logarithmic axis: what is not positive leaves a gap."""
+    """Return values for a logarithmic axis: values <= 0 become NaN, which leaves a gap."""
     return np.where(value > 0, value, np.nan)
 
 
 class Clock:
-    """Colours of the times of a run, and the nodes at which it is drawn."""
+    """The colors of a run's times, and the nodes at which the run is drawn."""
 
     def __init__(self, result: Result, shown: int = 9):
         trajectory = result.loop.trajectory
@@ -167,11 +167,11 @@ class Clock:
         self.nodes = np.unique(np.linspace(0, len(trajectory), shown).round().astype(int))
 
     def color(self, k: int) -> tuple[float, float, float, float]:
-        """Colour of node k."""
+        """Return the color of node k."""
         return self._map(0.92 * self._normalize(self._times[k]))
 
     def bar(self, figure: Figure, **place: Any) -> Axes:
-        """Draw the scale, `place` is that of `Figure.colorbar`."""
+        """Draw the color scale; `place` contains arguments of `Figure.colorbar`."""
         bar = figure.colorbar(
             ScalarMappable(self._normalize, self._map), label="time (s)", **place
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from nh_control.integrators.adaptive_results import DenseOutput
 from nh_control.numerics.adaptive import crossings
-from nh_control.numerics.expressions import lost
+from nh_control.numerics.expressions import contains_nan
 
 UserEvent: TypeAlias = Callable[[Any, Any], Any]
 """g(t, x)."""
@@ -72,7 +72,7 @@ def _expression(k: int, event: Event, t: ca.SX, x: ca.SX) -> ca.SX:
         value = ca.SX(event.g(t, x))
     except Exception as error:
         raise ValueError(f"event {k}: g(t, x) fails on CasADi expressions; {REMEDY}") from error
-    if lost(value):
+    if contains_nan(value):
         raise ValueError(f"event {k}: g(t, x) gives NaN on CasADi expressions; {REMEDY}")
     if value.numel() != 1:
         raise ValueError(f"event {k}: g(t, x) must be one number, got shape {value.shape}")

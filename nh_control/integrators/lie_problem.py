@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from nh_control.geometry.homogeneous import HomogeneousSpace, ProductAction, TranslationAction
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System
-from nh_control.numerics.expressions import lost
+from nh_control.numerics.expressions import contains_nan
 
 UserField: TypeAlias = Callable[[Any, Any], Any]
 """f(t, x) of CasADi expressions: an algebra element, as one expression or a list of them."""
@@ -114,7 +114,7 @@ def _vector(value: Any, size: int, what: str) -> ca.SX:
     column = ca.SX(ca.vertcat(*value) if isinstance(value, (list, tuple)) else value)
     if column.shape != (size, 1):
         raise ValueError(f"{what} must have shape ({size},), got {column.shape}")
-    if lost(column):
+    if contains_nan(column):
         raise ValueError(
             f"{what} gives NaN on CasADi expressions; write it with CasADi's functions instead of "
             f"those of math"

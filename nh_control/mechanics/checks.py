@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
-from nh_control.numerics.expressions import lost
+from nh_control.numerics.expressions import contains_nan
 
 if TYPE_CHECKING:
     from nh_control.mechanics.system import System
@@ -138,7 +138,7 @@ def _expression(system: System, what: str) -> ca.SX:
         raise ValueError(
             f"{system.name}: {what}({arguments}) fails: {reason}; {remedy}"
         ) from problem
-    if lost(expression):
+    if contains_nan(expression):
         raise ValueError(
             f"{system.name}: {what}({arguments}) contains NaN where an expression is "
             f"expected; {remedy}"

@@ -1,16 +1,16 @@
-"""Steps of variable size by embedded pairs, whatever the manifold: the loop in Python, and the
-same in C (native/adaptive.c), whose calls let other threads run.
+"""Variable step sizes with embedded pairs, on any manifold: the loop in Python, and the same loop
+in C (native/adaptive.c), which releases the interpreter lock.
 
-A trial of size h gives the next point x1, the field f1 there and differences e of x1 and embedded
-solutions. Its error is the root of the mean of `(e_i / s_i)^2` over the stored numbers,
-`s_i = atol_i + rtol max(|x_b|, |x1_b|)` with |x_b| the Euclidean norm of the block of numbers that
-i belongs to; of two embedded solutions with errors a and b it is `a^2 / sqrt(a^2 + (DAMPING b)^2)`
-[Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is accepted where the error is at most 1;
-the next has the size
+A trial of size h gives the next point x1, the field f1 there and the differences e of x1 and the
+embedded solutions. The error is the root mean square of `e_i / s_i` over the stored numbers, `s_i
+= atol_i + rtol max(|x_b|, |x1_b|)`, where |x_b| is the Euclidean norm of the block of numbers that
+contains i. Two embedded solutions with errors a and b have the error `a^2 / sqrt(a^2 + (DAMPING
+b)^2)` [Hairer, Norsett, Wanner: Solving ODEs I, II.10]. A trial is accepted if its error is at
+most 1; the next trial has the size
 
     h <- SAFETY (1 / error)^EXPONENT h,     EXPONENT = 1 / (1 + min(p, p~))    [celledoni2021] (33)
 
-with a factor from LEAST to MOST, and no growth after a trial that was not accepted.
+with a factor between LEAST and MOST, and without growth after a rejected trial.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from nh_control.numerics.compiled import Functions, Native
 SAFETY = 0.9
 LEAST = 0.2
 MOST = 10.0
-"""Limits of the factor of two trials' sizes, see above."""
+"""Limits of the ratio of successive step sizes, see above."""
 DAMPING = 0.1
 STATUS = ("UNFINISHED", "FINISHED", "STOPPED", "UNDERFLOWN")
-"""Ends of a call: no more room, the end of the time span, a terminal event, a step that would have
-to be smaller than ten times the spacing of numbers at t."""
+"""Results of a call: no room for more steps, the end of the time span, a terminal event, or a step
+size below ten times the spacing of numbers at t.
+"""
 UNFINISHED, FINISHED, STOPPED, UNDERFLOWN = range(4)
 CONTROL = ("TIME", "END", "SIZE", "LARGEST", "RTOL", "ERROR")
 TIME, END, SIZE, LARGEST, RTOL, ERROR = range(6)
@@ -46,16 +47,16 @@ ARRAYS = (
 )
 
 Blocks: TypeAlias = Sequence[Sequence[int]]
-"""Places of numbers, block by block."""
+"""Indices of the numbers of each block."""
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong)
 _POINTS = ctypes.CFUNCTYPE(None, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
-"""Function types whose calls let other threads run; those of `ctypes.PyDLL` do not."""
+"""Function types that release the interpreter lock; functions of `ctypes.PyDLL` do not."""
 
 
 class Arrays:
-    """The arrays of one run by the names in ARRAYS in small letters, `counts`, and `list`, their
-    addresses; room for `room` steps.
+    """The arrays of one run, with room for `room` steps: an attribute for each name in ARRAYS (in
+    small letters), `counts`, and `list`, their addresses.
     """
 
     def __init__(self, sizes: Mapping[str, int], room: int):
@@ -76,13 +77,14 @@ class Arrays:
 
 
 class AdaptiveSteps:
-    """The loop around three CasADi functions on column vectors; natively, or in Python where there
-    is no compiler.
+    """The loop around three CasADi functions on column vectors; in C, or in Python without a
+    compiler.
 
-    `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` with the field f at x and e
-    (embedded solutions, N_X), `nh_point(x, dense, theta)` between x (theta = 0) and x1
-    (theta = 1), and `nh_events(t, x, u, p)`. `blocks` are the places of the numbers that errors
-    are measured in, see above, and `order` is min(p, p~), or what takes its place.
+    `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` has the field f at x and the differences e
+    (embedded solutions, N_X); `nh_point(x, dense, theta)` interpolates between x (theta = 0) and
+    x1 (theta = 1); `nh_events(t, x, u, p)` gives the event values. `blocks` contains the indices
+    of the numbers in each block of the error norm, see above, and `order` is min(p, p~) or its
+    replacement.
     """
 
     def __init__(
@@ -112,26 +114,26 @@ class AdaptiveSteps:
         }
 
     def run(self, arrays: Arrays) -> int:
-        """Steps from arrays.x at control[TIME] until the end, a terminal event, a failure or the
-        end of the room; returns which.
+        """Step from arrays.x at control[TIME] until the end, a terminal event, a failure or the
+        end of the room; returns the status.
 
-        Step k = 1 ... counts[STORED] ends at times[k], states[k], where the events have the
-        values[k], and has the curve curves[k - 1]; row 0 is the start. x, f, control and seen are
-        what the next call starts with.
+        Step k = 1 ... counts[STORED] ends at times[k] in states[k] with the event values values[k]
+        and the dense output curves[k - 1]; row 0 is the start. The next call continues from x, f,
+        control and seen.
         """
         if self._library:
             return self._library["run"](arrays.list, arrays.counts.ctypes.data, arrays.room)
         return _Loop(self._interpreted, arrays, self._blocks, self._exponent).run()
 
     def points(self, starts: np.ndarray, curves: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and curves
-        (n, N_DENSE).
+        """Return points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and dense
+        outputs (n, N_DENSE).
         """
         starts, curves, theta = (np.ascontiguousarray(a) for a in (starts, curves, theta))
         points = np.empty_like(starts)
         if self._library:
-            at = (a.ctypes.data for a in (starts, curves, theta, points))
-            self._library["points"](len(theta), *at)
+            addresses = (a.ctypes.data for a in (starts, curves, theta, points))
+            self._library["points"](len(theta), *addresses)
             return points
         for k, arguments in enumerate(zip(starts, curves, theta[:, None])):
             points[k] = self._interpreted("nh_point", *arguments)[0][:, 0]
@@ -142,7 +144,7 @@ class AdaptiveSteps:
         return Functions(self._name, self._functions)
 
     def _text(self) -> str:
-        """The loop's C text behind its constants."""
+        """Return the loop's C source after its constants."""
         constants: dict[str, object] = {
             **self.sizes,
             **{
@@ -161,7 +163,7 @@ class AdaptiveSteps:
 
 
 class _Loop:
-    """native/adaptive.c in Python."""
+    """The loop of native/adaptive.c in Python."""
 
     def __init__(self, call: Functions, arrays: Arrays, blocks: Blocks, exponent: float):
         self._call, self._a = call, arrays
@@ -194,8 +196,10 @@ class _Loop:
         size, rejected = max(float(c[SIZE]), least), False
         while True:
             size = min(size, float(c[LARGEST]))
+            # The step size must exceed ten spacings of numbers at t.
             if size < least:
                 return UNDERFLOWN
+            # Do not step past the end.
             t1 = t + forward * size
             if forward * (t1 - c[END]) > 0.0:
                 t1 = float(c[END])
@@ -204,6 +208,7 @@ class _Loop:
             error = c[ERROR] = self._trial(h)
             a.counts[TRIALS] += 1
             factor = self._factor(error)
+            # Accept the trial, or repeat it with a smaller step [celledoni2021] (33).
             if error <= 1.0:
                 c[SIZE] = size * (min(factor, 1.0) if rejected else factor)
                 c[TIME] = t1
@@ -214,7 +219,7 @@ class _Loop:
         if error == 0.0:
             return MOST
         factor = SAFETY * error**-self._exponent
-        return min(factor, MOST) if factor > LEAST else LEAST  # NaN: the least
+        return min(factor, MOST) if factor > LEAST else LEAST  # also for NaN
 
     def _trial(self, h: float) -> float:
         a = self._a
@@ -224,6 +229,7 @@ class _Loop:
         first = self._weighted(a.errors[0])
         if len(a.errors) == 1 or first == 0.0:
             return first
+        # Two embedded solutions: a^2 / sqrt(a^2 + (DAMPING b)^2), see the module's docstring.
         second = self._weighted(a.errors[1])
         return first * (first / math.hypot(first, DAMPING * second))
 
@@ -248,22 +254,23 @@ def weighted_error(
     rtol: float,
     blocks: Blocks,
 ) -> float:
-    """Root of the mean of `(e_i / (atol_i + rtol max |x_b|))^2`, the largest of the points x, see
-    above; summed in the order in which native/adaptive.c does.
+    """Return the root mean square of `e_i / (atol_i + rtol max |x_b|)` with the largest norm of
+    the points x, see above; the order of summation is that of native/adaptive.c.
     """
     total = 0.0
     for block in blocks:
-        at = list(block)
-        size = rtol * math.sqrt(max(sum(v * v for v in x[at].tolist()) for x in points))
-        for part, absolute in zip(e[at].tolist(), atol[at].tolist()):
+        rows = list(block)
+        size = rtol * math.sqrt(max(sum(v * v for v in x[rows].tolist()) for x in points))
+        for part, absolute in zip(e[rows].tolist(), atol[rows].tolist()):
             relative = part / (absolute + size)
             total += relative * relative
     return math.sqrt(total / sum(map(len, blocks)))
 
 
 def crossings(g: np.ndarray, g1: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Where event values cross or reach zero on the way from g to g1 in their direction: rising
-    where it is positive, falling where negative, both where zero. A zero at the start is none.
+    """Return the events whose value crosses or reaches zero between g and g1 in their direction:
+    rising for a positive direction, falling for a negative one, both for zero. A zero at the start
+    does not count.
     """
     up, down = (g < 0) & (g1 >= 0), (g > 0) & (g1 <= 0)
     return (up & (directions >= 0)) | (down & (directions <= 0))

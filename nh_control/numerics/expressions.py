@@ -1,4 +1,4 @@
-"""What type hints call the numbers and expressions that users write, and what is made of them."""
+"""Types of numbers and expressions in type hints, and conversion of user expressions."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ import casadi as ca
 import numpy as np
 
 Expression: TypeAlias = ca.SX | ca.DM | float
-"""An expression of symbols, or a constant one."""
+"""A symbolic expression or a constant."""
 
 Returned: TypeAlias = Expression | Sequence[Any]
-"""What a user's function may return: an expression of its arguments, or a list or tuple of entries
+"""The result of a user's function: an expression of its arguments, or a list or tuple of entries
 or of rows.
 """
 
 Graph: TypeAlias = Any
-"""`ca.SX`, or `ca.MX` where a system is large: CasADi's own hints have no room for either."""
+"""`ca.SX`, or `ca.MX` for large systems; CasADi's own hints do not cover both."""
 
 Vector: TypeAlias = np.ndarray | Sequence[float]
-"""Numbers where expressions may stand instead; NumPy's `ArrayLike` takes CasADi's expressions for
+"""Numbers at places that also accept expressions; NumPy's `ArrayLike` treats CasADi expressions as
 arrays.
 """
 
 
 def all_finite(values: np.ndarray) -> bool:
-    """Whether all numbers of an array are finite: of the few of a state, which are asked for
-    several times a step, faster than by NumPy's `all`.
+    """Return whether all numbers of an array are finite. For a state's few numbers, which are
+    checked several times per step, this is faster than NumPy's `all`.
     """
     return all(np.isfinite(values).ravel().tolist())
 
 
-def lost(value: ca.SX) -> bool:
-    """Whether there is a constant NaN in an expression: what Python's `math` makes of symbols."""
+def contains_nan(value: ca.SX) -> bool:
+    """Return whether an expression contains a constant NaN, which Python's `math` functions return
+    for symbols.
+    """
     f = ca.Function("value", ca.symvar(value), [value])
     constants = (k for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST)
     return any(math.isnan(f.instruction_constant(k)) for k in constants)
 
 
 def as_expression(value: Returned) -> ca.SX:
-    """What a user's function returned as one expression: a column of the entries of a list or
-    tuple, a matrix of its rows.
+    """Convert the result of a user's function to one expression: a list or tuple of entries
+    becomes a column, a list of rows a matrix.
     """
     if not isinstance(value, list | tuple):
         return ca.SX(value)

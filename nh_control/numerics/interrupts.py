@@ -1,5 +1,5 @@
-"""What a signal's handler raises must not get lost: native code that calls Python, and everything
-that Python calls by itself, drops it.
+"""Signals during native code: exceptions of a signal handler must not get lost, although native
+code that calls Python, and callbacks that Python ignores, drop them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AGAIN_S = 0.5
-"""After what time a signal comes again whose exception has not arrived."""
+REPEAT_S = 0.5
+"""Time in s after which a signal is repeated if its exception has not arrived."""
 
 
-class Again:
-    """SIGINT comes again every AGAIN_S from `start` on, in the main thread, until `stop`."""
+class RepeatedInterrupt:
+    """Repeats SIGINT in the main thread every REPEAT_S from `start` until `stop`."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -24,34 +24,34 @@ class Again:
 
     @property
     def repeating(self) -> bool:
-        """Whether it does."""
+        """Whether the repetition is active."""
         return self._repeating.is_alive()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped, and will not start any more."""
+        """Whether `stop` was called; a stopped repetition cannot start again."""
         return self._stopped.is_set()
 
     def start(self) -> None:
-        """Begin, unless it has begun or was stopped."""
+        """Start the repetition, unless it was started or stopped before."""
         if self._repeating.ident is None and not self.stopped:
             self._repeating.start()
 
     def stop(self) -> None:
-        """End; when this returns nothing comes any more."""
+        """Stop the repetition; no signal follows after this function returns."""
         self._stopped.set()
         if self.repeating:
             self._repeating.join()
 
     def _repeat(self) -> None:
-        while not self._stopped.wait(AGAIN_S):
+        while not self._stopped.wait(REPEAT_S):
             _thread.interrupt_main()
 
 
 @contextmanager
-def signals_kept() -> Iterator[None]:
-    """Raise at the end what a handler of SIGINT or SIGTERM has raised in the context, in the main
-    thread: IPOPT turns it into a failure of its own.
+def reraise_signals() -> Iterator[None]:
+    """Raise at the end of the context an exception that a handler of SIGINT or SIGTERM raised
+    inside it in the main thread: IPOPT turns such an exception into its own failure.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

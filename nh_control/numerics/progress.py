@@ -1,5 +1,5 @@
-"""Progress on stderr: a line that says what is being done, and a bar where it is known how much
-there is to do.
+"""Progress on stderr: a line that names the current work, with a bar if the amount of work is
+known.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rich.progress import Progress as Bars
 
 
 class Progress:
-    """A context in which `phase` and `steps` show what is going on; nothing remains of it on the
-    terminal.
+    """A context in which `phase`, `steps` and `clock` show the current work; they leave nothing on
+    the terminal.
     """
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class Progress:
         self._bars.stop()
 
     def phase(self, text: str) -> None:
-        """Something of unknown length begins."""
+        """Start work of unknown length."""
         self._bars.reset(self._task, description=text, total=None)
 
     def steps(self, text: str, total: int) -> Callable[[int], None]:
-        """Something of `total` steps begins; the returned function is to be called with the number
-        of steps done.
+        """Start work of `total` steps; call the returned function with the number of finished
+        steps.
         """
         self._bars.reset(self._task, description=text, total=total)
         every, shown = max(1, total // 200), 0
@@ -57,8 +57,8 @@ class Progress:
         return done
 
     def clock(self, text: str, simulated_s: float, speed_factor: float) -> Callable[[], None]:
-        """Something begins at the first call of the returned function that takes
-        `simulated_s / speed_factor` s (unknown, if that is 0); to be called often.
+        """Start work of `simulated_s / speed_factor` s (unknown if `speed_factor` is 0) at the
+        first call of the returned function; call this function often.
         """
         start: list[float] = []
 

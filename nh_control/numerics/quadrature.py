@@ -1,4 +1,6 @@
-"""Gauss quadrature and the polynomials of collocation on [0, 1]."""
+"""Gauss quadrature and the Lagrange polynomials of collocation on [0, 1] [Hairer, Lubich, Wanner:
+Geometric Numerical Integration, II.1.2].
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,22 @@ from numpy.polynomial.polynomial import polyfromroots
 
 
 def gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points c (n) and weights b (n) on [0, 1], exact for polynomials of degree 2 n - 1."""
+    """Return points c (n) and weights b (n) on [0, 1], exact for polynomials of degree 2 n - 1."""
     points, weights = np.polynomial.legendre.leggauss(n)
     return (1 + points) / 2, weights / 2
 
 
 def lagrange(c: np.ndarray) -> list[Polynomial]:
-    """The polynomials `l_j(c_i) = delta_ij`, one for every point of c."""
+    """Return the polynomials `l_j(c_i) = delta_ij`, one for every point of c."""
     basis = []
-    for j, own in enumerate(c):
+    for j, point in enumerate(c):
         others = np.delete(c, j)
-        basis.append(Polynomial(polyfromroots(others)) / np.prod(own - others))
+        basis.append(Polynomial(polyfromroots(others)) / np.prod(point - others))
     return basis
 
 
 def integrals(c: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """`a_ij = int_0^{ends_i} l_j` of the polynomials of the points c, (ends, c)."""
+    """Return `a_ij = int_0^{ends_i} l_j` for the Lagrange polynomials of the points c, (ends,
+    c).
+    """
     return np.column_stack([p.integ()(ends) for p in lagrange(c)])

@@ -1,4 +1,4 @@
-"""Many runs of a scenario that differ in what varies, on this machine or on a Dask cluster."""
+"""Studies: many runs of a scenario with varied settings, on this machine or on a Dask cluster."""
 
 from nh_control.studies.pools import DaskCluster, MissingExtra, ProcessPool, WorkersLost
 from nh_control.studies.scheduler import run_missing

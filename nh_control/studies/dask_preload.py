@@ -1,4 +1,4 @@
-"""What the workers of a Dask cluster that a study starts do first: a `preload` of Dask."""
+"""Setup of the workers of a local Dask cluster; Dask runs it as a `preload`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import signal
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C, which the terminal sends to all processes of the study, to the study."""
+    """Ignore SIGINT: the terminal sends Ctrl-C to all processes, and only the study handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

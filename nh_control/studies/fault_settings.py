@@ -1,9 +1,9 @@
-"""Faults in a study's runs, by the names of settings:
+"""Settings of faults in a study, by name:
 
     fault.[TARGET:]KIND        the fault's number, as in `--fault [TARGET:]KIND=NUMBER`
-    fault.[TARGET:]KIND.NAME   another value of it: start, duration, seed
+    fault.[TARGET:]KIND.NAME   another value of the fault: start, duration, seed
 
-A fault that such a name is of is there without being declared.
+Such a name also declares its fault.
 """
 
 from __future__ import annotations
@@ -21,42 +21,44 @@ SIZE = "size"
 
 
 def label(fault: Fault) -> str:
-    """[TARGET:]KIND, without the target that the kind has anyway."""
+    """Return [TARGET:]KIND; the target is omitted if it is the default of the kind."""
     usual = fault.target == fault.effect.default
     return fault.kind if usual else f"{fault.target}:{fault.kind}"
 
 
 def declared(faults: Sequence[Fault]) -> Iterator[Declaration]:
-    """The settings of the faults."""
+    """Yield the settings of the faults."""
     for fault in faults:
         for d in declarations(fault.effect):
             yield replace(d, name=_name(label(fault), d.name))
 
 
-def with_those_of(faults: Sequence[Fault], settings: Iterable[str]) -> tuple[Fault, ...]:
-    """The faults and, after them, those that settings of these names are of; raises UnknownName,
-    and ValueError where there are two of one name or a number is missing.
+def with_named_faults(faults: Sequence[Fault], settings: Iterable[str]) -> tuple[Fault, ...]:
+    """Return the faults, followed by the faults that the names of settings declare.
+
+    Raises UnknownName for an unknown kind, and ValueError for two faults with the same name or a
+    fault without its number.
     """
     settings = [name for name in settings if name.startswith(f"{FAULT}.")]
     found = {label(fault): fault for fault in faults}
     if len(found) < len(faults):
         raise ValueError(
-            f"a study takes one fault of each kind and target, got {[*map(label, faults)]}"
+            f"a study takes at most one fault of each kind and target, got {[*map(label, faults)]}"
         )
     for name in settings:
-        fault = _of(name)
+        fault = _fault_named(name)
         if label(fault) in found:
             continue
         found[label(fault)] = fault
         number = _name(label(fault), SIZE)
         sized = any(d.name == SIZE for d in declarations(fault.effect))
         if sized and number not in settings:
-            raise ValueError(f"{name}: how large is this fault? set {number}, or let it vary")
+            raise ValueError(f"{name}: the fault has no size; set {number} or let it vary")
     return tuple(found.values())
 
 
-def changed(faults: Sequence[Fault], values: Mapping[str, Any]) -> tuple[Fault, ...]:
-    """The faults with the values of a run; raises ValueError for one that a fault refuses."""
+def with_values(faults: Sequence[Fault], values: Mapping[str, Any]) -> tuple[Fault, ...]:
+    """Return the faults with the values of a run; raises ValueError if a fault refuses a value."""
     out = []
     for fault in faults:
         names = {_name(label(fault), d.name): d.name for d in declarations(fault.effect)}
@@ -69,10 +71,10 @@ def _name(label: str, field: str) -> str:
     return f"{FAULT}.{label}" if field == SIZE else f"{FAULT}.{label}.{field}"
 
 
-def _of(setting: str) -> Fault:
-    """The fault that a setting is of, as its kind usually is."""
+def _fault_named(setting: str) -> Fault:
+    """Return the fault of a setting's name, with its default values."""
     target, _, rest = setting.removeprefix(f"{FAULT}.").rpartition(":")
     kind = rest.partition(".")[0]
     if kind not in KINDS:
-        raise UnknownName(f"kind of the fault in {setting!r},", kind, KINDS)
+        raise UnknownName(f"kind of fault in {setting!r},", kind, KINDS)
     return Fault(target or KINDS[kind].default, KINDS[kind]())

@@ -1,4 +1,4 @@
-"""Who makes a study's runs: processes on this machine, or the workers of a Dask cluster."""
+"""Worker pools that make a study's runs: processes on this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from nh_control.studies.study import Study
 from nh_control.studies.worker import run_indices
 
 POLL_S, REFRESH_S = 0.2, 2.0
-"""How often it is asked whether to stop, and how many workers a cluster has."""
+"""Period for asking whether to stop, and period for counting a cluster's workers, in s."""
 LOCAL = "local"
-"""The scheduler that starts a Dask cluster on this machine."""
+"""The address that stands for a new Dask cluster on this machine."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Every process has a core; linear algebra with threads of its own would take those of others."""
+"""Environment variables that limit linear algebra to one thread. Every process has one core, so
+more threads would only take time from other processes.
+"""
 
 
 class MissingExtra(ImportError):
-    """A package that only some studies need."""
+    """An optional package is missing; the message names the extra to install."""
 
     def __init__(self, package: str, extra: str, need: str):
         super().__init__(
@@ -37,41 +39,43 @@ class MissingExtra(ImportError):
 
 
 class WorkersLost(RuntimeError):
-    """There is nobody left to make runs."""
+    """No worker is left to make runs."""
 
 
 class WorkerPool(ABC):
-    """What makes runs, in tasks; a context."""
+    """Workers that make runs in tasks; a context manager."""
 
     def __enter__(self) -> WorkerPool:
         return self
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
-        """Let go of the workers."""
+        """Release the workers."""
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many tasks are worked on at the same time, at least 1."""
+        """The number of tasks that run at the same time, at least 1."""
 
     @abstractmethod
     def submit(self, study: Study, indices: Sequence[int]) -> Any:
-        """The future of these runs, with `result()` and `exception()`."""
+        """Submit these runs; returns a future with `result()` and `exception()`."""
 
     @abstractmethod
     def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
-        """Those that have ended, as soon as there is one or POLL_S have passed; raises WorkersLost
-        where none can end any more.
+        """Return the futures that have ended, after the first one ends or after POLL_S; raises
+        WorkersLost if none can end any more.
         """
 
     @abstractmethod
     def is_worker_lost(self, error: BaseException | None) -> bool:
-        """Whether that is how a task ends with its worker; others have its place then."""
+        """Return whether a task failed with this error because its worker ended; the pool then
+        replaces the worker.
+        """
 
 
 class ProcessPool(WorkerPool):
-    """`count` processes of this machine."""
+    """A pool of `count` processes on this machine."""
 
     def __init__(self, count: int = 0):
         self._count = count or os.cpu_count() or 1
@@ -89,7 +93,7 @@ class ProcessPool(WorkerPool):
 
     def submit(self, study: Study, indices: Sequence[int]) -> Future:
         try:
-            with _one_thread_each():  # processes start with tasks
+            with _one_thread_each():  # the first tasks start the processes
                 return self._pool.submit(run_indices, study, indices)
         except BrokenProcessPool as error:
             failed: Future = Future()
@@ -97,7 +101,9 @@ class ProcessPool(WorkerPool):
             return failed
 
     def wait_any(self, futures: Sequence[Future]) -> Sequence[Future]:
-        """As promised; a lost process takes all tasks with it, and a new pool its place."""
+        """As in WorkerPool; after the loss of a process, which breaks all tasks of its pool, start
+        a new pool.
+        """
         done = wait(futures, POLL_S, FIRST_COMPLETED).done
         if any(self.is_worker_lost(future.exception()) for future in done):
             done = wait(futures).done
@@ -110,7 +116,7 @@ class ProcessPool(WorkerPool):
 
 
 def _begin() -> None:
-    """What a process does first: leave Ctrl-C to its parent, and end with it."""
+    """Set up a process: ignore Ctrl-C, which the parent handles, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -123,7 +129,9 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """In this context processes start with linear algebra in one thread, unless told."""
+    """Start processes in this context with single-threaded linear algebra, unless the user set the
+    number of threads.
+    """
     own = [name for name in ONE_THREAD if name not in os.environ]
     os.environ.update(dict.fromkeys(own, "1"))
     try:
@@ -134,11 +142,11 @@ def _one_thread_each() -> Iterator[None]:
 
 
 class DaskCluster(WorkerPool):
-    """The workers of the Dask scheduler at an address such as tcp://host:8786, or of one that is
-    started on this machine with `count` of them.
+    """The workers of the Dask scheduler at an address such as tcp://host:8786; the address `local`
+    starts a scheduler on this machine with `count` workers.
 
-    A worker that ends is replaced and its tasks are made again by Dask; raises MissingExtra, and
-    OSError where there is no scheduler.
+    Dask replaces a worker that ends and repeats its tasks. Raises MissingExtra without Dask, and
+    OSError if there is no scheduler at the address.
     """
 
     def __init__(self, address: str, count: int = 0):
@@ -148,7 +156,7 @@ class DaskCluster(WorkerPool):
             raise MissingExtra("dask.distributed", "dask", f"--scheduler {address}") from None
         self._distributed, self._address = distributed, address
         self._own = None
-        if address == LOCAL:  # whose workers are in the terminal's reach
+        if address == LOCAL:  # its workers receive the terminal's Ctrl-C
             self._own = distributed.LocalCluster(
                 preload=dask_preload.__name__,
                 n_workers=count or os.cpu_count() or 1,
@@ -165,7 +173,7 @@ class DaskCluster(WorkerPool):
 
     @property
     def count(self) -> int:
-        """Threads of all workers there are now; a cluster may grow and shrink."""
+        """The threads of all current workers; a cluster may grow and shrink."""
         if not self._asked_s or time.monotonic() > self._asked_s + REFRESH_S:
             self._known = max(1, sum(self._client.nthreads().values()))
             self._asked_s = time.monotonic()
@@ -180,7 +188,10 @@ class DaskCluster(WorkerPool):
         except TimeoutError:
             return []
         except CancelledError as error:
-            raise WorkersLost(f"the scheduler at {self._address} is gone") from error
+            raise WorkersLost(
+                f"the connection to the scheduler at {self._address} is lost; start it again and "
+                f"continue the study"
+            ) from error
         return [future for future in futures if future.done()]
 
     def is_worker_lost(self, error: BaseException | None) -> bool:

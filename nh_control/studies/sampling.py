@@ -1,4 +1,4 @@
-"""Where a study's points lie: every point follows from its number alone, in every process."""
+"""Points of a study: the number of a point determines its values, in every process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRID, MONTE_CARLO, SOBOL, SALTELLI = "grid", "monte_carlo", "sobol", "saltelli"
 
 
 def _latin_hypercube(points: int, dimensions: int, seed: int) -> np.ndarray:
-    from scipy.stats import qmc  # takes long, and few workers need it
+    from scipy.stats import qmc  # slow to import, and few workers need it
 
     return qmc.LatinHypercube(dimensions, seed=np.random.default_rng(seed)).random(points)
 
@@ -26,8 +26,9 @@ def _sobol(points: int, dimensions: int, seed: int) -> np.ndarray:
 
 
 def _saltelli(points: int, dimensions: int, seed: int) -> np.ndarray:
-    """Saltelli's scheme for Sobol' indices: `points` rows of A, as many of B, then, for every
-    dimension, those of A with this column of B: ((dimensions + 2) points, dimensions).
+    """Return the points of Saltelli's scheme for Sobol' indices, ((dimensions + 2) points,
+    dimensions): `points` rows of a matrix A, as many rows of B, then for every dimension the rows
+    of A with this column taken from B.
     """
     both = _sobol(points, 2 * dimensions, seed)
     A, B = both[:, :dimensions], both[:, dimensions:]
@@ -40,7 +41,7 @@ PLANS: Mapping[str, Callable[[int, int, int], np.ndarray]] = {
     SOBOL: _sobol,
     SALTELLI: _saltelli,
 }
-"""Samplings whose points are drawn together, as fractions in [0, 1)."""
+"""Samplings that draw all points together, as fractions in [0, 1)."""
 SAMPLINGS = (GRID, MONTE_CARLO, *PLANS)
 
 
@@ -50,7 +51,7 @@ def _plan(sampling: str, points: int, dimensions: int, seed: int) -> np.ndarray:
 
 
 def count(sampling: str, variations: Sequence[Variation], points: int) -> int:
-    """The number of points: of a grid the product of its levels."""
+    """Return the number of points; a grid has the product of its numbers of levels."""
     if sampling == GRID:
         return prod(len(v.levels) for v in variations)
     return points * (len(variations) + 2) if sampling == SALTELLI else points
@@ -59,7 +60,9 @@ def count(sampling: str, variations: Sequence[Variation], points: int) -> int:
 def point(
     sampling: str, variations: Sequence[Variation], points: int, seed: int, number: int
 ) -> tuple[Value, ...]:
-    """The values of the variations at the point of that number; a grid's last one runs first."""
+    """Return the values of the variations at point `number`; the last variation of a grid changes
+    fastest.
+    """
     if sampling == GRID:
         places = np.unravel_index(number, tuple(len(v.levels) for v in variations))
         return tuple(v.levels[i] for v, i in zip(variations, places))

@@ -1,5 +1,5 @@
-"""A study from its first missing run to its last: what is handed out, in what portions, and what
-happens to runs whose worker is lost.
+"""The scheduler of a study: it divides the missing runs into tasks, gives them to workers, and
+repeats the tasks of lost workers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from nh_control.studies.study import Study
 from nh_control.studies.worker import FAILED, Run, metrics_of
 
 TASK_S, LARGEST = 0.5, 2000
-"""How long the runs of one task should take, and how many they are at most: so long that handing
-them out costs nothing beside, so short that little is lost with a worker.
+"""Target duration of a task in s, and the largest number of runs in a task. Tasks are long enough
+that submitting them costs little, and short enough that little work is lost with a worker.
 """
 AHEAD = 3
-"""Tasks in hand for every worker, so that none waits."""
-WORKER_LOST = "its process ended without a word, twice with nothing else in hand"
+"""Tasks in progress for every worker, so that no worker waits."""
+WORKER_LOST = "its process ended without an error message, also when no other task was in progress"
 
 
 def run_missing(
@@ -29,11 +29,11 @@ def run_missing(
     progress: Callable[[int], None] = lambda done: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Make all runs that the store misses, and write them as they come; `progress` is told how
-    many there are. Returns whether all are there; not, if it ended early because of `stop()`,
-    after the tasks that were in hand.
+    """Make all runs that the store lacks and write them as they arrive.
 
-    Raises what keeps workers from making any run; what is there then stays.
+    `progress` receives the number of finished runs. `stop()` ends the study early, after the tasks
+    in progress. Returns whether all runs are in the store. Raises an error that prevents all runs;
+    the store keeps the finished runs.
     """
     done = len(store)
     for runs in results(store.study, store.missing(), workers, stop):
@@ -47,16 +47,18 @@ def run_missing(
 def results(
     study: Study, indices: Iterator[int], workers: WorkerPool, stop: Callable[[], bool]
 ) -> Iterator[list[Run]]:
-    """The runs of these indices as they come, each one once; no new ones after `stop()`."""
+    """Yield finished runs of these indices, each run once; no new runs start after `stop()`."""
     tasks = _TaskQueue(indices)
     pending: dict[Any, list[int]] = {}
     while True:
+        # Submit tasks while there is room; none after stop().
         room = 0 if stop() else tasks.room(workers.count) - len(pending)
         while room > 0 and (chunk := tasks.next()):
             pending[workers.submit(study, chunk)] = chunk
             room = tasks.room(workers.count) - len(pending)
         if not pending:
             return
+        # Collect the tasks that have ended; tasks of lost workers go back to the queue.
         alone = len(pending) == 1
         for future in workers.wait_any(list(pending)):
             chunk = pending.pop(future)
@@ -70,46 +72,48 @@ def results(
 
 
 class _TaskQueue:
-    """Indices in tasks that take TASK_S by what runs took in the last one. Those of a lost worker
-    are given out one by one with nothing else in hand, so that a run that ends its process is
-    found.
+    """Divides indices into tasks of about TASK_S by the measured time of the last runs.
+
+    The indices of a lost task become suspects: each of them runs in a task of its own while no
+    other task is in progress. So the queue finds the run that ends its process.
     """
 
     def __init__(self, indices: Iterator[int]):
         self._indices, self._size = indices, 1
         self._runs = 0
         self._suspects: deque[int] = deque()
-        self._suspected = False  # whether the last task was one of these
+        self._suspected = False  # whether the last task was a suspect
         self._losses: Counter[int] = Counter()
 
     def room(self, workers: int) -> int:
-        """How many tasks may be in hand."""
+        """The number of tasks that may be in progress."""
         return 1 if self._suspects or self._suspected else AHEAD * workers
 
     def next(self) -> list[int]:
-        """The next task, empty at the end."""
+        """Return the next task, or an empty list at the end."""
         self._suspected = bool(self._suspects)
         if self._suspected:
             return [self._suspects.popleft()]
         return list(islice(self._indices, self._size))
 
     def record(self, runs: list[Run]) -> list[Run]:
-        """The runs of a task, whose time is taken into account."""
+        """Return the finished runs of a task; their time sets the size of the next tasks."""
         self._runs += len(runs)
+        # Grow at most fourfold, so that one fast run does not cause a very long task.
         fitting = int(TASK_S * len(runs) / max(sum(run.wall_s for run in runs), 1e-9))
         self._size = max(1, min(LARGEST, 4 * self._size, fitting))
         return runs
 
     def give_back(self, indices: Sequence[int], alone: bool) -> list[int]:
-        """Take back a lost task; returns those that are not to be made again."""
+        """Take back a lost task; returns the indices that have failed for good."""
         if alone and len(indices) == 1:
             self._losses[indices[0]] += 1
             if self._losses[indices[0]] > 1:
                 if not self._runs:
                     raise WorkersLost(
-                        f"every process ends without a word before run {indices[0]} is made; "
-                        f"does the script that begins the study guard it by `if __name__ == "
-                        f"'__main__'`, and is there memory enough?"
+                        f"every process ends without an error message before run {indices[0]} is "
+                        f"finished; start the study inside `if __name__ == '__main__':` in your "
+                        f"script, and check the free memory"
                     )
                 return list(indices)
         self._suspects.extend(indices)

@@ -1,10 +1,10 @@
-"""What a study may set in a run, by names: what the options of `nh_control simulate` set, the
-weights of the tracker, and the parameters of its model.
+"""Settings that a study may fix or vary in a run: the options of `nh_control simulate`, the
+tracker's weights and the parameters of its model, by name:
 
-    NAME               physical parameter of the plant alone; NAME.0, ... where it has several
-    model.NAME         of the model, and of the plant where it has none of its own
+    NAME               physical parameter of the plant only; NAME.0, ... for several numbers
+    model.NAME         of the model, and of the plant unless the plant has its own value
     perturb.NAME       initial error
-    disturb.TARGET.NAME  a value of the disturbance of that target: start, force.0, ...
+    disturb.TARGET.NAME  a value of the disturbance of this target: start, force.0, ...
     fault.[TARGET:]KIND  number of a fault; with .NAME another value of it, see `fault_settings`
     weight.NAME        factor on the weight of a coordinate of the state's error, or of an input
     reference, ...     the options in OPTIONS
@@ -32,27 +32,27 @@ MODEL, PERTURB, DISTURB, WEIGHT = "model", "perturb", "disturb", "weight"
 OPTIONS: Mapping[str, Declaration] = {
     d.name: d
     for d in (
-        Declaration("reference", "", "", "motion to track"),
+        Declaration("reference", "", "", "motion that the tracker follows"),
         Declaration("integrator", "", "", "integrator of the model"),
         Declaration("step", 0.0, "s", "step of model and commands", at_least=0.0),
         Declaration("duration", 0.0, "s", "simulated time", at_least=0.0),
         Declaration("integral", False, "", "whether the tracker estimates a disturbance"),
         Declaration("open_loop", False, "", "whether there is no feedback"),
         Declaration("plant_integrator", "", "", "integrator of the plant"),
-        Declaration("plant_substeps", 1, "", "steps of the plant in one of the model", 0.0),
+        Declaration("plant_substeps", 1, "", "steps of the plant in one step of the model", 0.0),
     )
 }
-"""Those of `nh_control simulate` that take one value."""
+"""The options of `nh_control simulate` that take one value."""
 DESIGN = ("reference", "integrator", "step", "duration", "integral")
-"""Options of which the tracker depends, with the model's parameters and the weights."""
+"""Options that the tracker depends on, besides the model's parameters and the weights."""
 
 Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that a scenario has under these disturbances and faults; `declared` has them by
-    name, with their defaults.
+    """The settings of a scenario under these disturbances and faults; `declared` contains the
+    declarations with their defaults, by name.
     """
 
     scenario: Scenario
@@ -66,8 +66,10 @@ class Settings:
         disturbances: Sequence[Disturbance] = (),
         faults: Sequence[Fault] = (),
     ) -> Settings:
-        """All settings of a scenario; building its default model tells the weights' names. Raises
-        UnknownName and ValueError for faults that its model cannot have.
+        """Return all settings of a scenario; builds its default model to find the names of the
+        weights.
+
+        Raises UnknownName and ValueError for faults that the model cannot have.
         """
         model = scenario.model()
         FaultLines.of(faults, model)
@@ -76,13 +78,15 @@ class Settings:
         return Settings(scenario, tuple(disturbances), tuple(faults), known)
 
     def entry(self, name: str) -> Declaration:
-        """What is declared of the setting of that name; raises UnknownName."""
+        """Return the declaration of a setting; raises UnknownName."""
         if name not in self.declared:
             raise UnknownName(f"setting of {self.scenario.name}", name, self.declared)
         return self.declared[name]
 
     def checked(self, name: str, value: Value) -> Value:
-        """The value as the setting of that name takes it; raises UnknownName, ValueError."""
+        """Return the value after conversion to the type of the setting; raises UnknownName,
+        ValueError.
+        """
         entry = self.entry(name)
         if isinstance(entry.value, str | bool):
             value = str(value) if isinstance(entry.value, str) else value
@@ -92,37 +96,37 @@ class Settings:
         return entry.check(self.scenario.name, value)
 
     def option(self, values: Values, name: str) -> Any:
-        """The value of an option, its default where it is not set."""
+        """Return the value of an option, or its default."""
         return values.get(name, OPTIONS[name].value)
 
     def design(self, values: Values) -> tuple[tuple[str, Value], ...]:
-        """Those of the values of which the tracker depends."""
+        """Return the values that the tracker depends on."""
         prefixes = (f"{MODEL}.", f"{WEIGHT}.")
         return tuple((n, v) for n, v in values.items() if n in DESIGN or n.startswith(prefixes))
 
     def with_design(self, values: Values) -> Scenario:
-        """The scenario with the values' model parameters and weights."""
+        """Return the scenario with the model parameters and weights of these values."""
         scenario = self.scenario
-        if changed := _together(scenario.parameters, _within(values, MODEL)):
+        if changed := _gather_fields(scenario.parameters, _values_of_group(values, MODEL)):
             scenario = replace(scenario, parameters=replace(scenario.parameters, **changed))
-        if factors := _within(values, WEIGHT):
+        if factors := _values_of_group(values, WEIGHT):
             scenario = replace(scenario, weights=_weighted(scenario, factors))
         return scenario
 
     def perturbation(self, values: Values) -> Any:
-        """The scenario's initial error with the values' changes."""
-        return replace(self.scenario.perturbation, **_within(values, PERTURB))
+        """Return the scenario's initial error with the changes of these values."""
+        return replace(self.scenario.perturbation, **_values_of_group(values, PERTURB))
 
     def plant_options(self, values: Values, scenario: Scenario) -> PlantOptions:
-        """How the plant of a scenario `with_design` differs from the model."""
+        """Return the differences between the plant and the model of a scenario `with_design`."""
         own = {n: v for n, v in values.items() if n not in OPTIONS and _group(n) is None}
-        changes = _within(values, DISTURB)
+        changes = _values_of_group(values, DISTURB)
         return PlantOptions(
             self.option(values, "plant_integrator"),
             int(self.option(values, "plant_substeps")),
-            _together(scenario.parameters, own),
+            _gather_fields(scenario.parameters, own),
             tuple(_disturbance(d, changes) for d in self.disturbances),
-            fault_settings.changed(self.faults, values),
+            fault_settings.with_values(self.faults, values),
         )
 
 
@@ -140,7 +144,7 @@ def _declared(
         yield replace(d, name=f"{PERTURB}.{d.name}")
     targets = [d.target for d in disturbances]
     if len(set(targets)) < len(targets):
-        raise ValueError(f"a study takes one disturbance of each target, got {targets}")
+        raise ValueError(f"a study takes at most one disturbance of each target, got {targets}")
     for disturbance in disturbances:
         for d in _numbers(declarations(disturbance.signal)):
             yield replace(d, name=f"{DISTURB}.{disturbance.target}.{d.name}")
@@ -151,7 +155,9 @@ def _declared(
 
 
 def _numbers(entries: Sequence[Declaration]) -> Iterator[Declaration]:
-    """The declarations, those of several numbers as one a number: lengths.0, lengths.1, ..."""
+    """Yield the declarations, with one declaration for every number of a tuple: lengths.0,
+    lengths.1, ...
+    """
     for d in entries:
         several = isinstance(d.value, tuple)
         names = [f"{d.name}.{i}" for i in range(len(d.value))] if several else [d.name]
@@ -160,7 +166,7 @@ def _numbers(entries: Sequence[Declaration]) -> Iterator[Declaration]:
 
 
 def _coordinates(scenario: Scenario, model: DiscreteSystem) -> tuple[str, ...]:
-    """Names of the coordinates that the scenario's Q weighs."""
+    """Return the names of the coordinates that the scenario's weight Q applies to."""
     return model.state_space.tangent_names[: len(scenario.weights[0])]
 
 
@@ -170,20 +176,22 @@ def _inputs(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _group(name: str) -> str | None:
-    """The part of a name before its first dot, where it is a group's."""
+    """Return the group before the first dot of a name, or None if the name has no group."""
     first, dot, _ = name.partition(".")
     return first if dot and first in (MODEL, PERTURB, DISTURB, FAULT, WEIGHT) else None
 
 
-def _within(values: Values, group: str) -> dict[str, Any]:
+def _values_of_group(values: Values, group: str) -> dict[str, Any]:
     return {n.removeprefix(f"{group}."): v for n, v in values.items() if _group(n) == group}
 
 
 # Values ------------------------------------------------------------------------------------------
 
 
-def _together(owner: Any, values: Values) -> dict[str, Any]:
-    """Values of fields from those of their numbers: `lengths.1` changes one of the owner's."""
+def _gather_fields(owner: Any, values: Values) -> dict[str, Any]:
+    """Return values of whole fields from values of single numbers: `lengths.1` changes the second
+    number of the owner's field `lengths`.
+    """
     out: dict[str, Any] = {}
     for name, value in values.items():
         field, dot, place = name.rpartition(".")
@@ -201,15 +209,15 @@ def _disturbance(disturbance: Disturbance, changes: Values) -> Disturbance:
     own = {n.removeprefix(prefix): v for n, v in changes.items() if n.startswith(prefix)}
     return replace(
         disturbance,
-        signal=replace(disturbance.signal, **_together(disturbance.signal, own)),
+        signal=replace(disturbance.signal, **_gather_fields(disturbance.signal, own)),
     )
 
 
 def _weighted(
     scenario: Scenario, factors: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """`S Q S`, `S Qf S` and `T R T` with the roots of the factors on the diagonals of S and T, so
-    that they remain positive semidefinite.
+    """Return `S Q S`, `T R T` and `S Qf S`. S and T have the square roots of the factors on their
+    diagonals, so the weights stay positive semidefinite.
     """
     Q, R, Qf = scenario.weights
 

@@ -1,5 +1,5 @@
-"""What the runs of a study come down to: shares and means with confidence intervals, quantiles,
-and what the metrics depend on.
+"""Statistics of a study's runs: shares and means with confidence intervals, quantiles,
+correlations and Sobol' indices.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from nh_control.studies.worker import ERROR, metrics_of
 CONFIDENCE = 0.95
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 FEWEST = 5
-"""Runs from which a correlation is worth saying."""
+"""The least number of runs for a correlation."""
 
 Columns = Mapping[str, np.ndarray]
 
 
 def statistics(study: Study, columns: Columns) -> dict[str, Any]:
-    """The statistics of the runs in `columns`, see `Store.columns`, as plain values; intervals are
-    those of CONFIDENCE, for runs that are independent of each other.
+    """Return the statistics of the runs in `columns` (see `Store.columns`) as plain values. The
+    intervals have the confidence CONFIDENCE and assume independent runs.
 
-    Of Saltelli's scheme only the independent points count, but for Sobol' indices.
+    Saltelli's scheme has dependent points: all statistics except Sobol' indices use only its
+    independent points A and B.
     """
     everything = columns
     if study.sampling == SALTELLI:
@@ -60,7 +61,9 @@ def statistics(study: Study, columns: Columns) -> dict[str, Any]:
 
 
 def share(which: np.ndarray) -> dict[str, Any]:
-    """How many are true, their share, and Wilson's interval of it; None where there are none."""
+    """Return the count and the share of true values with Wilson's interval; None if there are no
+    values.
+    """
     count, n = int(np.sum(which)), len(which)
     if not n:
         return {"count": 0, "share": None, "low": None, "high": None}
@@ -74,8 +77,8 @@ def share(which: np.ndarray) -> dict[str, Any]:
 
 
 def spread(values: np.ndarray) -> dict[str, Any]:
-    """Mean with Student's interval, standard deviation, quantiles and extremes; None for what
-    these values are too few for.
+    """Return the mean with Student's interval, the standard deviation, quantiles and extremes;
+    None if there are too few values.
     """
     n = len(values)
     mean = float(np.mean(values)) if n else None
@@ -94,9 +97,11 @@ def spread(values: np.ndarray) -> dict[str, Any]:
 
 
 def association(variation: Variation, x: np.ndarray, y: np.ndarray) -> dict[str, Any] | None:
-    """How much y goes with what varied: Spearman's rank correlation with the interval of
-    [bonett2000], or, for names, which have no order, `sqrt(H / (n - 1))` of Kruskal and Wallis,
-    the correlation of ranks with the names' means of ranks; None where it does not exist.
+    """Return the correlation of y with a varied setting x.
+
+    For numbers it is Spearman's rank correlation with the interval of [Bonett, Wright 2000].
+    Names have no order; for them it is `sqrt(H / (n - 1))` with the statistic H of Kruskal and
+    Wallis, the correlation of the ranks with the mean ranks of the names. None if undefined.
     """
     if len(y) < FEWEST or np.ptp(y) == 0 or len(set(x.tolist())) < 2:
         return None
@@ -111,8 +116,9 @@ def association(variation: Variation, x: np.ndarray, y: np.ndarray) -> dict[str,
 
 
 def _sobol_indices(study: Study, columns: Columns) -> dict[str, Any] | None:
-    """First-order and total Sobol' indices of the final error with bootstrapped intervals, which
-    are drawn anew every time; None for another sampling, and unless all runs are there.
+    """Return the first-order and total Sobol' indices of the final error with bootstrapped
+    intervals, which are drawn again at every call. None for other samplings and for incomplete
+    studies.
     """
     n, d = study.points, len(study.vary)
     y = columns[ERROR]
@@ -144,14 +150,14 @@ def _where(columns: Columns, which: np.ndarray) -> Columns:
 
 
 def _worst(made: Columns, name: str) -> dict[str, int | None]:
-    """The run in which a metric is farthest from 0."""
+    """Return the run whose metric is farthest from 0."""
     values = np.abs(made[name])
     return {"worst_run": int(made["run"][np.argmax(values)]) if len(values) else None}
 
 
 def _failures(columns: Columns) -> list[dict[str, Any]]:
-    """Reasons of failures, the most frequent first, by what they begin with; with their runs'
-    number and the first of them.
+    """Return the reasons of failures, the most frequent first, with their number of runs and the
+    first run. Reasons are grouped by their text before the first colon.
     """
     found: dict[str, list[int]] = {}
     for index, reason in zip(columns["run"].tolist(), columns["failure"].tolist()):
@@ -165,7 +171,7 @@ def _failures(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _levels(columns: Columns, variation: Variation) -> dict[str, Any]:
-    """Success and median of the final error at every listed value."""
+    """Return the success and the median final error at every listed value."""
     out = {}
     for value in variation.values:
         at = _where(columns, columns[variation.name] == value)

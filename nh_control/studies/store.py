@@ -1,8 +1,9 @@
-"""Where a study's runs are kept: one SQLite file, in which every run is there at most once.
+"""Storage of a study's runs: one SQLite file that contains each run at most once.
 
-Runs come by the thousand, from a process that may be killed at any moment, and are asked which of
-them are missing: a database with transactions and a primary key does that, and it is in Python's
-standard library. Parquet files cannot be appended to; `write_parquet` makes one of a whole study.
+Thousands of runs arrive from a process that may be killed at any moment, and the scheduler asks
+for the missing ones. A database with transactions and a primary key fits this task, and SQLite is
+in Python's standard library. Parquet files cannot be appended to; `write_parquet` writes a whole
+study.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from nh_control.studies.study_file import differences, make_study, read, to_yaml
 from nh_control.studies.worker import Run, metrics_of
 
 READERS_S = 60.0
-"""How long others may read at a time while runs are to be written."""
+"""Longest time in s that a write waits for other readers."""
 COLUMNS = ("success", "steps", "wall_s", "failure")
-"""What every run has besides its number, seed, what varied, and its metrics."""
+"""Columns of every run besides its number, seed, varied values and metrics."""
 
 
 class Store:
-    """The runs of the `study` in a folder; a context that is the only one to write there."""
+    """The runs of `study` in a folder; a context manager that locks the folder for writing."""
 
     def __init__(self, folder: Path, study: Study):
         self.folder, self.study = folder, study
@@ -37,31 +38,33 @@ class Store:
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        """Whether there is a study in that folder."""
+        """Return whether the folder contains a study."""
         return (folder / STUDY).is_file()
 
     @staticmethod
     def make(folder: Path, study: Study) -> Store:
-        """The store in a folder, new or with runs of the same study already; raises ValueError
-        where another study has been begun there.
+        """Return the store of a study in a folder, which may contain earlier runs of the same
+        study. Raises ValueError if the folder contains another study.
         """
         file = folder / STUDY
         if not file.is_file():
             file.write_text(to_yaml(study), encoding="utf-8")
         elif changed := differences(study, make_study(read(file))):
             raise ValueError(
-                f"{folder} holds another study ({changed}); choose another --output, or add "
-                f"--overwrite to throw its runs away"
+                f"{folder} contains another study ({changed}); choose another --output, or add "
+                f"--overwrite to delete its runs"
             )
         return Store(folder, study)
 
     def __enter__(self) -> Store:
-        self._lock = open(self.folder / STUDY, "a")  # as long as the store is
+        self._lock = open(self.folder / STUDY, "a")  # locked while the store is open
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.close()
-            raise ValueError(f"{self.folder}: this study is running already") from None
+            raise ValueError(
+                f"{self.folder}: another process runs this study; wait for it or stop it"
+            ) from None
         self._database = sqlite3.connect(self.folder / RUNS, timeout=READERS_S)
         columns = ", ".join(f'"{name}"' for name in _distinct(self.names))
         columns = columns.replace(",", " INTEGER PRIMARY KEY,", 1)
@@ -75,13 +78,15 @@ class Store:
         self._lock.close()
 
     def add(self, runs: Sequence[Run]) -> None:
-        """Write runs, all of them or none; raises sqlite3.IntegrityError for one that is there."""
+        """Write runs in one transaction; raises sqlite3.IntegrityError if one of the runs is
+        already stored.
+        """
         places = ", ".join("?" * len(self.names))
         with self._database:
             self._database.executemany(f"INSERT INTO runs VALUES ({places})", map(_row, runs))
 
     def missing(self) -> Iterator[int]:
-        """Indices of the runs that are not there, in order."""
+        """Return the indices of the runs that are not stored, in order."""
         done = {index for (index,) in self._database.execute("SELECT run FROM runs")}
         return (index for index in range(self.study.total) if index not in done)
 
@@ -89,14 +94,14 @@ class Store:
         return self._database.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
 
     def columns(self) -> dict[str, np.ndarray]:
-        """All runs by the names of their columns, in the order of their indices; NaN for what is
-        not there.
+        """Return all runs as arrays by column name, in the order of their indices; missing values
+        are NaN.
         """
         rows = self._database.execute("SELECT * FROM runs ORDER BY run").fetchall()
         return {name: _array([row[i] for row in rows]) for i, name in enumerate(self.names)}
 
     def write_parquet(self) -> Path:
-        """Write all runs into one Parquet file; needs pyarrow."""
+        """Write all runs to one Parquet file; needs pyarrow."""
         import pyarrow
         from pyarrow import parquet
 
@@ -106,7 +111,9 @@ class Store:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, a letter longer where SQLite, which knows no capitals, would take two for one."""
+    """Return the names, with "_" appended where two names differ only by case: SQLite ignores the
+    case of column names.
+    """
     out: list[str] = []
     for name in names:
         while name.lower() in (known.lower() for known in out):
@@ -129,7 +136,7 @@ def _row(run: Run) -> tuple[Any, ...]:
 
 
 def _array(column: list[Any]) -> np.ndarray:
-    """Numbers as floats or integers, None as NaN; texts as they are."""
+    """Return numbers as floats or integers with None as NaN, and texts unchanged."""
     if any(isinstance(value, str) for value in column):
         return np.array(column, dtype=object)
     numbers = [np.nan if value is None else value for value in column]

@@ -1,4 +1,6 @@
-"""A study: many runs of a scenario that differ in what varies; each follows from its index."""
+"""A study: many runs of a scenario with varied settings; the index of a run determines its
+settings.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,26 @@ from nh_control.studies.settings import Settings
 from nh_control.studies.variation import VALUES, Value, Variation
 
 SUCCESS = 0.05
-"""Largest tracking error at the end, in m and rad, of a run that counts as a success."""
+"""Largest final tracking error of a successful run, in m and rad."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs of a `scenario` (the nodes' parameters that make it, by name) in which `vary` varies.
+    """Runs of a `scenario` (given by the nodes' parameters that define it) with the variations
+    `vary`.
 
-    fixed     settings that are the same in all runs, see `settings`
-    disturb   disturbances of all runs, as `simulate` takes them
-    fault     faults of all runs, as `simulate` takes them; those that vary, or are set, need not
-              be named here
-    sampling  `grid` of all levels, `monte_carlo` (each point drawn by itself), `latin_hypercube`,
-              `sobol` (a scrambled sequence), `saltelli` (for Sobol' indices)
-    points    number of points, unless in a grid
-    seeds     runs at every point, whose seeds 0, 1, ... the initial error and noises get; without
-              points every seed has a point of its own; 0: one run a point, seeds as they are set
-    seed      of the sampling
-    success   largest tracking error at the end of a run that counts as a success
-    monitor   whether what the scenario monitors is a metric, too
+        fixed     settings with the same value in all runs, see `settings`
+        disturb   disturbances of all runs, in the syntax of `simulate`
+        fault     faults of all runs, in the syntax of `simulate`; a fault with a varied or fixed
+                  setting need not be listed here
+        sampling  `grid` of all levels, `monte_carlo` (independent points), `latin_hypercube`,
+                  `sobol` (a scrambled sequence), `saltelli` (for Sobol' indices)
+        points    number of points, except for a grid
+        seeds     runs at every point; run k uses the seed k for its initial error and noises.
+                  Without points every seed has its own point. 0: one run a point, fixed seeds
+        seed      seed of the sampling
+        success   largest final tracking error of a successful run
+        monitor   whether the scenario's monitored output is a metric
     """
 
     scenario: tuple[tuple[str, str], ...]
@@ -57,11 +60,11 @@ class Study:
             )
         names = [v.name for v in self.vary] + [name for name, _ in self.fixed]
         if len(set(names)) < len(names):
-            raise ValueError(f"every setting varies once, or is set once, got {names}")
+            raise ValueError(f"each setting may vary once or be set once, got {names}")
         self._check_sampling()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to other processes: what makes the study, not the scenario built of it."""
+        """Return the fields only: other processes build the scenario themselves."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def _check_sampling(self) -> None:
@@ -69,31 +72,33 @@ class Study:
             for v in self.vary:
                 if not v.levels:
                     raise ValueError(
-                        f"{v.name}={v} has no levels for a grid; write how many, as in "
+                        f"{v.name}={v} has no number of levels for a grid; add it, as in "
                         f"{v.name}={v}:5, or choose another sampling"
                     )
             if self.points:
-                raise ValueError("a grid has the points of its levels; leave points out")
+                raise ValueError("the levels determine the points of a grid; leave points out")
             if not (self.vary or self.seeds):
                 raise ValueError("nothing varies; add vary or seeds")
         elif not (self.points or self.seeds):
-            raise ValueError(f"sampling {self.sampling}: say how many points, or seeds")
+            raise ValueError(f"sampling {self.sampling} needs a number of points or of seeds")
         n = self.points or self.seeds
         if self.sampling in (SOBOL, SALTELLI) and n & (n - 1):
             raise ValueError(f"sampling {self.sampling} takes a power of 2 of points, got {n}")
         if self.sampling == SALTELLI and (self.seeds or not self.vary):
-            raise ValueError(f"sampling {SALTELLI} takes no seeds, and something must vary")
+            raise ValueError(
+                f"sampling {SALTELLI} takes no seeds, and needs a setting that varies"
+            )
 
     # Runs ----------------------------------------------------------------------------------------
 
     @property
     def total(self) -> int:
-        """Number of runs."""
+        """The number of runs."""
         return self._points * (self._repeats or 1)
 
     @property
     def _repeats(self) -> int:
-        """Runs with other seeds at every point; 0 where seeds are as they are set, or go along
+        """The number of runs with different seeds at every point; 0 if seeds are fixed or vary
         with the points.
         """
         return self.seeds if self.sampling == GRID or self.points else 0
@@ -103,7 +108,7 @@ class Study:
         return sampling.count(self.sampling, self.vary, self.points or self.seeds)
 
     def point(self, index: int) -> tuple[Value, ...]:
-        """What the variations are in the run of that index; raises IndexError."""
+        """Return the varied values of the run of this index; raises IndexError."""
         if not 0 <= index < self.total:
             raise IndexError(f"run {index}: the runs are 0 ... {self.total - 1}")
         return sampling.point(
@@ -115,11 +120,11 @@ class Study:
         )
 
     def run_seed(self, index: int) -> int | None:
-        """The seed of the run of that index, None where seeds are as they are set."""
+        """Return the seed of the run of this index, or None if seeds are fixed."""
         return index % (self._repeats or self.total) if self.seeds else None
 
     def values(self, index: int) -> dict[str, Value]:
-        """All settings of the run of that index that are not the scenario's."""
+        """Return all settings of the run of this index except the scenario's."""
         seed = self.run_seed(index)
         seeds = {} if seed is None else dict.fromkeys(self.seeded, seed)
         varied = dict(zip((v.name for v in self.vary), self.point(index)))
@@ -127,7 +132,7 @@ class Study:
 
     @cached_property
     def seeded(self) -> tuple[str, ...]:
-        """The settings that get a run's seed: all seeds that are not set and do not vary."""
+        """The settings that receive a run's seed: all seeds that are neither fixed nor varied."""
         own = {v.name for v in self.vary} | {name for name, _ in self.fixed}
         return tuple(
             name
@@ -137,36 +142,40 @@ class Study:
 
     @cached_property
     def settings(self) -> Settings:
-        """What may be set; loads and builds the scenario."""
+        """The available settings; loads and builds the scenario."""
         names = [name for name, _ in self.fixed] + [v.name for v in self.vary]
         return Settings.of(
             self.load(),
             [disturbance.parse(text) for text in self.disturb],
-            fault_settings.with_those_of([fault.parse(text) for text in self.fault], names),
+            fault_settings.with_named_faults([fault.parse(text) for text in self.fault], names),
         )
 
     def load(self) -> Scenario:
-        """The scenario, which the nodes' parameters make again."""
+        """Build the scenario from the nodes' parameters."""
         origin = dict(self.scenario)
         return scenarios.get(
             origin["scenario"], origin.get("urdf", ""), origin.get("base", "fixed")
         )
 
     def check(self) -> None:
-        """Raise UnknownName or ValueError unless all that is set and varies can be."""
+        """Raise UnknownName or ValueError if a setting cannot be fixed or varied as requested."""
         if self.monitor and self.settings.scenario.monitor is None:
-            raise ValueError(f"{self.settings.scenario.name} monitors nothing; leave monitor out")
+            raise ValueError(
+                f"{self.settings.scenario.name} has no monitored output; leave monitor out"
+            )
         for name, value in self.fixed:
             self._check_value(name, value)
         for v in self.vary:
             default = self.settings.entry(v.name).value
             if v.kind != VALUES and not isinstance(default, float):
-                raise ValueError(f"{v.name} has no ranges: list its values, separated by commas")
+                raise ValueError(
+                    f"{v.name} cannot vary over a range: list its values, separated by commas"
+                )
             for value in v.levels:
                 self._check_value(v.name, value)
         if self._repeats and not self.seeded:
-            raise ValueError("nothing is drawn from seeds here; leave them out")
+            raise ValueError("no setting of this study uses a seed; leave seeds out")
 
     def _check_value(self, name: str, value: Value) -> None:
         self.settings.checked(name, value)
-        fault_settings.changed(self.settings.faults, {name: value})
+        fault_settings.with_values(self.settings.faults, {name: value})

@@ -1,4 +1,4 @@
-"""Studies as YAML: what a file says is what the options of `nh_control study` say, as texts."""
+"""Studies as YAML files, with the same texts as the options of `nh_control study`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ KEYS = ("scenario", "urdf", "base", *SETTINGS, "sampling", *COUNTS, "success", "
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What a YAML file says, all values as texts: YAML's own reader would take 1:30 for 90.
+    """Read a YAML file with all values as texts: YAML's own conversion reads 1:30 as 90.
 
-    Raises OSError, and ValueError for what is no mapping with the KEYS.
+    Raises OSError, and ValueError if the file is no mapping with the KEYS.
     """
     try:
-        data = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.BaseLoader)  # texts alone
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.BaseLoader)  # no conversion
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is no YAML: {error}") from error
     if not isinstance(data, dict):
@@ -40,10 +40,10 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def make_study(data: Mapping[str, Any]) -> Study:
-    """The study of the texts by KEYS; without a sampling it is a grid where all ranges have a
-    count, else Monte Carlo.
+    """Make a study from texts by KEYS. The default sampling is a grid if all ranges have a count,
+    else Monte Carlo.
 
-    Raises ValueError, and what finding and building the scenario raises.
+    Raises ValueError and the errors of finding and building the scenario.
     """
     if "scenario" not in data:
         raise ValueError("a study needs a scenario")
@@ -73,7 +73,7 @@ def make_study(data: Mapping[str, Any]) -> Study:
 
 
 def to_yaml(study: Study) -> str:
-    """The study as YAML that `read` reads."""
+    """Return the study as YAML that `read` accepts."""
     data: dict[str, Any] = {
         **dict(study.scenario),
         "vary": {v.name: str(v) for v in study.vary},
@@ -88,7 +88,7 @@ def to_yaml(study: Study) -> str:
 
 
 def differences(ours: Study, theirs: Study) -> str:
-    """What two studies disagree in, by keys; "" where they are the same."""
+    """Return the differences of two studies by key, or "" if they are equal."""
     texts = [yaml.load(to_yaml(study), yaml.BaseLoader) for study in (ours, theirs)]
     return "; ".join(
         f"{key}: {texts[0].get(key, 'none')} here, {texts[1].get(key, 'none')} there"

@@ -10,19 +10,19 @@ import numpy as np
 from scipy.special import ndtri
 
 SYNTAX = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH[:COUNT], normal:MEAN:STD or VALUE,VALUE,..."
-"""How a variation is written, see `parse`."""
+"""The syntax of a variation, see `parse`."""
 UNIFORM, LOG, NORMAL, VALUES = "uniform", "log", "normal", "values"
 SMALLEST = 2.0**-53
-"""The least fraction that a normal distribution is asked for."""
+"""The least fraction for which the quantile of a normal distribution is evaluated."""
 
 Value = bool | int | float | str
 
 
 @dataclass(frozen=True)
 class Variation:
-    """What a setting of that `name` runs through: `values`, or what lies between two `bounds`,
-    evenly or in the logarithm, at `count` of them in a grid (0: at none), or what is normal with
-    mean and standard deviation as `bounds`.
+    """The values of the setting `name`: listed `values`, a range between two `bounds` (uniform or
+    logarithmic, with `count` levels in a grid), or a normal distribution with mean and standard
+    deviation in `bounds`.
     """
 
     name: str
@@ -39,18 +39,18 @@ class Variation:
         elif self.kind == NORMAL and not high > 0:
             problem = "its standard deviation must be positive"
         elif self.kind in (UNIFORM, LOG) and not low < high:
-            problem = "its lower bound must be less than its upper one"
+            problem = "its lower bound must be less than its upper bound"
         elif self.kind == LOG and not low > 0:
-            problem = "bounds of a logarithmic range must be positive"
+            problem = "its bounds must be positive for a logarithmic range"
         elif self.count < 0 or self.count == 1:
-            problem = "a range needs 2 values or more in a grid"
+            problem = "its number of levels must be 2 or more"
         elif self.kind == VALUES and not self.values:
             problem = "it lists no values"
         if problem:
             raise ValueError(f"variation {self.name}={self}: {problem}")
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """Return the text that `parse` reads."""
         if self.kind == VALUES:
             return ",".join(map(_text, self.values))
         prefix = [] if self.kind == UNIFORM else [self.kind]
@@ -59,19 +59,19 @@ class Variation:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it goes over numbers, which have an order."""
+        """Whether all values are numbers, which have an order."""
         return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
 
     @property
     def levels(self) -> tuple[Value, ...]:
-        """The values of a grid, none for a range without a count."""
+        """The values of a grid; empty for a range without a count."""
         if self.kind == VALUES:
             return self.values
         spaced = np.geomspace if self.kind == LOG else np.linspace
         return tuple(spaced(*self.bounds, self.count).tolist()) if self.count else ()
 
     def quantile(self, fraction: float) -> Value:
-        """The value below which `fraction`, in [0, 1), of all values lie."""
+        """Return the value below which the given fraction, in [0, 1), of all values lies."""
         a, b = self.bounds
         if self.kind == VALUES:
             return self.values[int(fraction * len(self.values))]
@@ -83,8 +83,8 @@ class Variation:
 
 
 def parse(name: str, text: str) -> Variation:
-    """The variation written as `0.2:1.0` (a range), `0.2:1.0:5` (with 5 values in a grid),
-    `log:0.1:10`, `normal:0:0.1` or `circle,parking` (values); raises ValueError.
+    """Return the variation written as `0.2:1.0` (a range), `0.2:1.0:5` (a range with 5 levels in a
+    grid), `log:0.1:10`, `normal:0:0.1` or `circle,parking` (listed values); raises ValueError.
     """
     kind, *rest = text.strip().split(":")
     if not rest:
@@ -105,7 +105,7 @@ def parse(name: str, text: str) -> Variation:
 
 
 def value(text: str) -> Value:
-    """The truth value, integer, number, or else the name that a text is."""
+    """Convert a text to a truth value, an integer or a number; other texts stay names."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -1,4 +1,6 @@
-"""One study's runs in one process: what is built once, and what a run comes down to."""
+"""One worker of a study: it builds models once per process, makes runs, and computes their
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from nh_control.studies.study import Study
 from nh_control.studies.variation import Value
 
 FAILED = float("nan")
-"""Every metric of a run that failed."""
+"""The value of every metric of a failed run."""
 DESIGNS = 16
-"""How many trackers, and plants of each, are kept."""
+"""Number of trackers kept in memory; DESIGNS**2 plants are kept."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a run comes down to, in `unit`, "" for none."""
+    """A number computed from a run's result, in `unit` ("" for none)."""
 
     unit: str
     meaning: str
@@ -52,12 +54,12 @@ METRICS: Mapping[str, Metric] = {
     ),
     "largest_error": Metric(
         "m, rad",
-        "the largest of that norm",
+        "the largest value of this norm",
         lambda result: float(result.configuration_error().max()),
     ),
     "rms_error": Metric(
         "m, rad",
-        "root of the mean of its square",
+        "root of the mean of the squared norm",
         lambda result: float(np.sqrt(np.mean(result.configuration_error() ** 2))),
     ),
     "saturated": Metric(
@@ -65,22 +67,26 @@ METRICS: Mapping[str, Metric] = {
         "share of the inputs at their limits",
         lambda result: float(result.loop.saturated.mean()),
     ),
-    "constraint": Metric("m", "largest residual of the plant's constraints", _largest_constraint),
+    "constraint": Metric(
+        "m", "largest absolute residual of the plant's constraints", _largest_constraint
+    ),
     "energy_error": Metric(
-        "J", "energy of the plant at the end less that of the reference", _energy_error
+        "J", "final energy of the plant minus the reference's final energy", _energy_error
     ),
 }
 
 
 def metrics_of(study: Study) -> Mapping[str, Metric]:
-    """The METRICS and, where the study asks for it, the least value of what the scenario monitors,
-    which is often more work than the run.
+    """Return the METRICS and, if the study asks for it, the least value of the scenario's
+    monitored output.
+
+    Computing the monitored output often takes longer than the run.
     """
     monitor = study.settings.scenario.monitor
     if not study.monitor or monitor is None:
         return METRICS
     name = f"least_{monitor.title.replace(' ', '_')}"
-    meaning = f"the least {monitor.title} of all; {monitor.warning} at {monitor.minimum:g}"
+    meaning = f"the least {monitor.title}; {monitor.warning} at {monitor.minimum:g}"
     return {
         **METRICS,
         name: Metric(monitor.unit, meaning, lambda result: float(result.monitored.min())),
@@ -89,9 +95,9 @@ def metrics_of(study: Study) -> Mapping[str, Metric]:
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of the run of that `index`: the `values` that varied, its `seed`, the metrics
-    (NaN where it failed), whether it is a success, how many steps it took in what time, and why
-    it failed ("" if it did not).
+    """The outcome of run `index`: the varied `values`, the `seed`, the metrics (NaN if it failed),
+    its success, the number of steps, the wall time, and the reason of a failure ("" if there is
+    none).
     """
 
     index: int
@@ -105,19 +111,21 @@ class Run:
 
 
 def run_indices(study: Study, indices: Sequence[int]) -> list[Run]:
-    """The runs of these indices, in their order: what every worker does, in any process and on any
-    machine. One that fails says why; raises only what keeps all runs from being made.
+    """Make the runs of these indices in order. Every worker calls this function, in any process
+    and on any machine.
+
+    A failed run says why; the function raises only errors that prevent all runs.
     """
-    with _one_at_a_time:  # compiled functions share buffers, and a Dask worker may have threads
-        bench = _worker(study)
-        return [bench.run(index) for index in indices]
+    with _one_at_a_time:  # compiled functions share buffers; a Dask worker may have threads
+        worker = _worker(study)
+        return [worker.run(index) for index in indices]
 
 
 _one_at_a_time = threading.Lock()
 
 
 class Worker:
-    """A study's scenario, with the trackers and plants of the last runs: another run with other
+    """Makes the runs of a study and keeps the last trackers and plants, so that a run with other
     parameters, errors, disturbances and seeds builds and compiles nothing.
     """
 
@@ -127,7 +135,7 @@ class Worker:
         self._plant = lru_cache(DESIGNS**2)(self._built_plant)
 
     def experiment(self, values: Values) -> Experiment:
-        """The run with these settings."""
+        """Return the experiment with these settings."""
         for name, value in values.items():
             self.settings.checked(name, value)
         design = self.settings.design(values)
@@ -142,7 +150,7 @@ class Worker:
         return replace(base, plant=plant, options=options, perturbation=perturbation, x0=x0)
 
     def run(self, index: int) -> Run:
-        """The run of that index; one that fails in any way says why."""
+        """Make the run of this index; a failed run says why."""
         start = time.perf_counter()
         values, steps, failure = self.study.values(index), 0, ""
         metrics = (FAILED,) * len(self._metrics)
@@ -156,8 +164,8 @@ class Worker:
                 result = Result(experiment, loop, None, 0.0)
                 metrics = tuple(metric.of(result) for metric in self._metrics.values())
                 if not np.isfinite(metrics).all():
-                    failure, metrics = "its numbers are not finite", (FAILED,) * len(metrics)
-        except Exception as error:  # whatever it is, it is this run's result
+                    failure, metrics = "its metrics are not finite", (FAILED,) * len(metrics)
+        except Exception as error:  # any error is the result of this run alone
             failure = f"{type(error).__name__}: {error}"
         success = not failure and metrics[list(self._metrics).index(ERROR)] <= self.study.success
         return Run(
@@ -190,7 +198,9 @@ class Worker:
         substeps: int,
         targets: tuple[str, ...],
     ) -> DiscreteSystem:
-        """The plant with the model's parameters; of the disturbances only the targets matter."""
+        """Build the plant with the model's parameters; only the targets of the disturbances
+        matter.
+        """
         base = self._tracker(design)
         pushed = tuple(d for d in self.settings.disturbances if d.target in targets)
         return base.scenario.plant(
@@ -201,7 +211,9 @@ class Worker:
     def _with_parameters(
         base: Experiment, plant: DiscreteSystem, options: PlantOptions
     ) -> DiscreteSystem:
-        """The plant with its own parameters; built anew where these are no arguments of it."""
+        """Return the plant with its own parameters; build it again if the parameters are no
+        arguments of it.
+        """
         shared = type(plant.system.parameters) is type(base.scenario.parameters)
         return (
             plant.with_parameters(**options.parameters)
@@ -216,9 +228,9 @@ def _worker(study: Study) -> Worker:
 
 
 def command(study: Study, index: int) -> str:
-    """The `nh_control simulate` that is the run of that index.
+    """Return the `nh_control simulate` command that repeats the run of this index.
 
-    Raises ValueError where something is set that `simulate` has no option for.
+    Raises ValueError for a setting that has no option of `simulate`.
     """
     values, settings, origin = study.values(index), study.settings, dict(study.scenario)
     words = ["nh_control", "simulate", origin.pop("scenario")]
@@ -232,8 +244,8 @@ def command(study: Study, index: int) -> str:
             )
         elif name.startswith((f"{MODEL}.", f"{WEIGHT}.")):
             raise ValueError(
-                f"run {index} sets {name}, for which simulate has no option; run_indices(study, "
-                f"[{index}]) of nh_control.studies runs it alone"
+                f"run {index} sets {name}, and simulate has no option for it; run_indices(study, "
+                f"[{index}]) of nh_control.studies makes this run"
             )
     for d in declarations(settings.perturbation(values)):
         if f"{PERTURB}.{d.name}" in values:

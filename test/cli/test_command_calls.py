@@ -104,7 +104,7 @@ def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
     speed = next(line for line in said if line.startswith("--speed-factor X"))
     assert speed.endswith("0 = as fast as possible (default: 1.0)")
     (end,) = (line for line in said if line.startswith("Parameters of snakeboard: "))
-    assert "m (kg)" in end and "Disturbances may push: " in end
+    assert "m (kg)" in end and "Disturbances may act on: " in end
     assert list_scenarios.example(board_targets()) in end and "TARGET" not in end
 
 
@@ -257,8 +257,8 @@ def simulate(monkeypatch, tmp_path):
     [
         (10, None, False, 0, "", ""),
         (4, FAILED_STEP, False, 1, "no luck", "error: arm"),
-        (4, None, True, 130, "interrupted after 4 of 10 steps", "interrupted; what there is"),
-        (10, None, True, 130, "", "interrupted; what there is, is saved"),
+        (4, None, True, 130, "interrupted after 4 of 10 steps", "interrupted; the finished"),
+        (10, None, True, 130, "", "interrupted; the finished steps are saved"),
     ],
 )
 def test_a_simulation_ends_with_the_code_of_what_happened(

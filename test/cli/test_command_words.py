@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_wrong_usage_with_its_remedy(
 ):
     assert main([command, str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert f"{tmp_path} is no folder of `nh_control run`; of a recording say --scenario" in said
+    assert f"{tmp_path} is no folder of `nh_control run`; for a recording add --scenario" in said
     (tmp_path / "parameters.yaml").write_text("/**: {ros__parameters: {speed: 1}}")
     assert main([command, str(tmp_path)]) == 2
     assert "parameters.yaml is not of a run by `nh_control run`" in capsys.readouterr().err
@@ -199,8 +199,8 @@ def test_what_was_identified_is_told(capsys, monkeypatch):
         "arm",
         "parameter start estimate standard deviation",
         "m 1 1.25 0.25",
-        "residuals of 80 numbers: root mean square 0.5 -> 0.25 (m, rad), correlation of one with "
-        "the next 0.12",
+        "residuals of 80 numbers: root mean square 0.5 -> 0.25 (m, rad), correlation of "
+        "successive residuals 0.12",
         "commands act 20 +- 1 ms after their recording",
     ]
 
@@ -545,7 +545,7 @@ def test_a_study_ends_with_the_code_of_what_happened(
     assert main(["study", "x"]) == code
     out, err = capsys.readouterr()
     assert out == f"tables\nresults in {tmp_path}/: runs.sqlite, s.json\n"
-    how = f"{runs} of 4 runs are saved, and `nh_control study {tmp_path}` makes the others"
+    how = f"{runs} of 4 runs are saved; `nh_control study {tmp_path}` makes the missing runs"
     assert done or err.splitlines()[-1] == f"nh_control: interrupted; {how}"
     assert not done or "interrupted" not in err
     assert main(["study", "x", "--json"]) == code
@@ -563,7 +563,7 @@ def test_a_study_without_workers_fails_and_says_how_to_go_on(monkeypatch, capsys
     monkeypatch.setattr(run_study, "_run_missing", lost)
     assert main(["study", "x"]) == 1
     assert capsys.readouterr().err.splitlines()[-2:] == [
-        f"nh_control: `nh_control study {tmp_path}` goes on with this study",
+        f"nh_control: `nh_control study {tmp_path}` continues this study",
         "nh_control: error: nobody left",
     ]
 

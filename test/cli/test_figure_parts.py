@@ -511,10 +511,10 @@ def test_a_stick_is_as_wide_as_its_shape_and_no_longer():
 
 def test_looks_of_methods_differ_also_where_there_are_more_than_colors():
     names = [f"method {i}" for i in range(2 * len(style.SERIES))]
-    looks = [comparison._look(name, i, markers=False) for i, name in enumerate(names)]
-    assert len({(one["color"], one["linestyle"]) for one in looks}) == len(names)
-    assert "marker" not in looks[0] and "marker" in comparison._look("a", 0, markers=True)
-    solvers = [comparison._look(name, 0, markers=False) for name in comparison.SCIPY]
+    styles = [comparison._line_style(name, i, markers=False) for i, name in enumerate(names)]
+    assert len({(one["color"], one["linestyle"]) for one in styles}) == len(names)
+    assert "marker" not in styles[0] and "marker" in comparison._line_style("a", 0, markers=True)
+    solvers = [comparison._line_style(name, 0, markers=False) for name in comparison.SCIPY]
     assert len({one["color"] for one in solvers}) == len(solvers)
     assert {one["linestyle"] for one in solvers} == {"--"}
 

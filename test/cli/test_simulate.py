@@ -251,7 +251,7 @@ def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):
 
 def check_interrupted(code, out, err, folder):
     """What an interrupted run tells and has saved."""
-    assert code == 130 and "interrupted; what there is, is saved" in err
+    assert code == 130 and "interrupted; the finished steps are saved" in err
     summary = json.loads(out)
     done, planned = summary["steps"], summary["steps_planned"]
     assert 0 < done < planned

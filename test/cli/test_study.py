@@ -1,5 +1,5 @@
-"""`nh_control study`: from a file or from options to tables, files and figures, and on where it
-was ended.
+"""`nh_control study`: from a file or from options to tables, files and figures; an interrupted
+study continues.
 """
 
 import json
@@ -27,7 +27,7 @@ FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.ang
 
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> (exit code, stdout, stderr) of the command in this process."""
+    """Return f(*arguments) -> (exit code, stdout, stderr); it runs the command in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -46,7 +46,7 @@ def stored(folder):
         return database.execute("SELECT run, wall_s FROM runs").fetchall()
 
 
-def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketched):
+def test_a_study_file_gives_results_and_figures(call, tmp_path, monkeypatch, sketched):
     monkeypatch.setattr(run_study, "_workers", lambda args: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
@@ -73,7 +73,7 @@ def test_a_study_from_a_file_to_its_figures(call, tmp_path, monkeypatch, sketche
     ]
 
 
-def test_options_say_what_a_file_says(tmp_path):
+def test_options_and_files_define_the_same_study(tmp_path):
     def study(*words):
         return run_study._study(arguments.parse(["study", *words]))[0]
 
@@ -94,7 +94,7 @@ def test_options_say_what_a_file_says(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_study_of_the_readme_can_be_run():
+def test_the_study_of_the_readme_is_valid():
     (text,) = re.findall(r"^```yaml\n(scenario: .*?)^```$", (ROOT / "README.md").read_text(),
                          re.MULTILINE | re.DOTALL)  # fmt: skip
     import yaml
@@ -120,7 +120,7 @@ def test_the_study_of_the_readme_can_be_run():
         ((SCENARIO, "--vary", "m=1,2", "--workers", "-1", "--output", "o"), "1 or more"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_its_remedy(call, words, said):
+def test_errors_of_usage_name_the_remedy(call, words, said):
     code, out, err = call(*words)
     assert code == 2 and said in err and not out
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_done_is_said_with_its_remedy(call, words, said):
     "words, package, extra",
     [(("--scheduler", "local"), "distributed", "dask"), (("--parquet",), "pyarrow", "study")],
 )
-def test_extras_that_are_missing_are_named_before_anything_is_begun(
+def test_missing_extras_are_named_before_the_study_starts(
     call, monkeypatch, tmp_path, words, package, extra
 ):
     monkeypatch.setitem(sys.modules, package, None)
@@ -138,12 +138,12 @@ def test_extras_that_are_missing_are_named_before_anything_is_begun(
     assert not list(tmp_path.iterdir())
 
 
-def test_results_are_never_mixed_nor_lost(call, tmp_path, monkeypatch):
+def test_results_are_never_mixed_or_lost(call, tmp_path, monkeypatch):
     monkeypatch.setattr(run_study, "_run_missing", lambda *_: True)  # no runs: what is refused
     words = (SCENARIO, "--output", "out", "--no-plots", "--vary")
     call(*words, "m=1,2")
     code, _, err = call(*words, "m=1,2,3")
-    assert code == 2 and "holds another study (vary: {'m': '1,2,3'} here" in err
+    assert code == 2 and "another study (vary: {'m': '1,2,3'} here" in err
     code, _, err = call("out", "--seeds", "4")
     assert code == 2 and "seeds: 4 here, 0 there" in err
     (tmp_path / "out" / "mine.txt").write_text("kept")
@@ -156,23 +156,21 @@ def test_results_are_never_mixed_nor_lost(call, tmp_path, monkeypatch):
     assert code == 2 and "other is not empty" in err
 
 
-def test_the_command_of_a_run(call):
+def test_the_command_of_a_run_is_printed(call):
     code, out, _ = call("pendulum_swing_up", "--vary", "m=0.8,1.5", "--command-of", "1")
     assert code == 0
     assert out == "nh_control simulate pendulum_swing_up --plant-parameter m=1.5\n"
 
 
 def trap(folder, angle, how):
-    """A scenario in the folder whose run of that angle sends a signal to whoever made its
-    process.
-    """
+    """Write a scenario whose run at this angle sends a signal to the parent of its process."""
     shutil.copy(TRAPPED, folder)
     text = json.dumps({"angle": angle, "once": True, "parent": True, "signal": how})
     (folder / "trap.json").write_text(text)
 
 
 @pytest.mark.slow
-def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
+def test_a_killed_study_continues_with_the_missing_runs(tmp_path):
     trap(tmp_path, ANGLES[30], signal.SIGKILL)
     (tmp_path / "study.yaml").write_text(FILE % ANGLES)
     study = make_study({**read(tmp_path / "study.yaml"), "scenario": f"{tmp_path}/trapped.py"})
@@ -192,7 +190,7 @@ def test_a_study_that_is_killed_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_keeps_finished_runs_and_names_the_command_to_continue(tmp_path):
     trap(tmp_path, np.linspace(0, 1, 30_000)[3], signal.SIGINT)
     (tmp_path / "study.yaml").write_text(FILE % "0:1:30000")
     done = nh_control("study", "study.yaml", "--workers", "1", "--no-plots", cwd=tmp_path)

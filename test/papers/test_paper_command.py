@@ -35,7 +35,7 @@ def test_one_figure_is_written(tmp_path, capsys, interpreted):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["nobody1999"], "no paper 'nobody1999', choose of: celledoni2016"),
+        (["nobody1999"], "'nobody1999', choose one of: celledoni2016"),
         (["kobilarov2010", "--figure", "9"], "no figure '9' here, choose of: 1, 2, 3, 4"),
     ],
 )

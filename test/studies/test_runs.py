@@ -1,5 +1,5 @@
-"""A study's runs: each follows from its index alone, none is lost and none is there twice,
-whatever happens to those who make them.
+"""Runs of a study: the index determines a run, and each run is stored once, even if workers
+fail.
 """
 
 import json
@@ -28,7 +28,7 @@ from nh_control.studies import (
     run_indices,
     run_missing,
 )
-from nh_control.studies.fault_settings import changed, label, with_those_of
+from nh_control.studies.fault_settings import label, with_named_faults, with_values
 from nh_control.studies.pools import MissingExtra, WorkersLost
 from nh_control.studies.scheduler import WORKER_LOST, results
 from nh_control.studies.study_file import to_yaml
@@ -62,7 +62,7 @@ def trap(tmp_path):
 
 
 def run_all(study, folder, workers, **how):
-    """The columns of all runs, and whether they are all there."""
+    """Return the columns of all runs, and whether all runs are stored."""
     folder.mkdir(exist_ok=True)
     with Store.make(folder, study) as store, workers:
         complete = run_missing(store, workers, **how)
@@ -70,7 +70,7 @@ def run_all(study, folder, workers, **how):
 
 
 def numbers(runs):
-    """What does not depend on who made the runs, and how fast."""
+    """Return the columns that do not depend on the worker or its speed."""
     return [(r.index, r.values, r.seed, r.metrics, r.success, r.steps, r.failure) for r in runs]
 
 
@@ -84,7 +84,7 @@ NOISY = {**VARIED, "disturb.theta.correlation": "0.1:1"}
 GUSTY = {**VARIED, "disturb.theta.start": "0:0.1"}
 
 
-def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, capsys):
+def test_a_run_equals_the_simulation_of_its_command(tmp_path, monkeypatch, capsys):
     import shlex
 
     monkeypatch.chdir(tmp_path)
@@ -105,7 +105,7 @@ def test_a_run_is_the_simulation_that_its_command_says(tmp_path, monkeypatch, ca
         assert run.steps == summary["steps"] == 20
 
 
-def test_parameters_of_several_numbers_and_robots_have_commands():
+def test_commands_contain_vector_parameters_and_robot_files():
     study = make_study(
         {
             "scenario": "quadrotor_payload",
@@ -121,8 +121,8 @@ def test_parameters_of_several_numbers_and_robots_have_commands():
         command(weighted, 0)
 
 
-def test_what_a_scenario_monitors_is_a_metric_if_it_is_asked_for():
-    """The least margin of a satellite's wheels to their limits, that of the run itself."""
+def test_the_monitored_output_is_a_metric_on_request():
+    """The metric is the least margin of a satellite's wheels to their limits in the run."""
     keys = {
         "scenario": "satellite",
         "vary": {"perturb.attitude": "0.1,0.2"},
@@ -136,7 +136,7 @@ def test_what_a_scenario_monitors_is_a_metric_if_it_is_asked_for():
     assert run.metrics[:-1] == run_indices(plain, [1])[0].metrics
     assert run.metrics[-1] == result.monitored.min() < 500
     assert read_again(asked) == asked and read_again(plain) == plain
-    with pytest.raises(ValueError, match="trapped monitors nothing"):
+    with pytest.raises(ValueError, match="leave monitor out"):
         pendulum(vary={"m": "1,2"}, monitor="true")
 
 
@@ -144,8 +144,8 @@ def read_again(study):
     return make_study(yaml.load(to_yaml(study), yaml.BaseLoader))
 
 
-def test_faults_have_names_like_other_settings():
-    """With a bias and noise of every run's seed on what the pendulum's tracker sees."""
+def test_a_study_varies_faults_by_name():
+    """The pendulum's tracker measures with a bias, and with noise of the run's seed."""
     vary, duration = {"fault.theta:bias": "0,0.1"}, {"duration": "0.4"}
     study = pendulum(
         vary=vary, set={**duration, "perturb.angle": "0"}, fault=["noise=0.001"], seeds="2"
@@ -160,21 +160,21 @@ def test_faults_have_names_like_other_settings():
     assert command(stuck, 0).endswith("--fault torque:stuck,start=0.1")
 
 
-def test_one_kind_of_fault_may_be_on_several_targets():
+def test_several_targets_may_have_the_same_kind_of_fault():
     two = [fault.parse("theta:bias=0.1"), fault.parse("theta_dot:bias=0.2")]
-    assert with_those_of(two, ["fault.theta:noise", "m"])[:2] == tuple(two)
-    assert [label(one) for one in with_those_of(two, ["fault.theta:noise", "m"])] == [
+    assert with_named_faults(two, ["fault.theta:noise", "m"])[:2] == tuple(two)
+    assert [label(one) for one in with_named_faults(two, ["fault.theta:noise", "m"])] == [
         "theta:bias", "theta_dot:bias", "theta:noise"
     ]  # fmt: skip
-    set_ = changed(two, {"fault.theta_dot:bias": 0.5, "fault.theta:bias.start": 1.0})
+    set_ = with_values(two, {"fault.theta_dot:bias": 0.5, "fault.theta:bias.start": 1.0})
     assert [str(one) for one in set_] == ["theta:bias=0.1,start=1.0", "theta_dot:bias=0.5"]
-    with pytest.raises(ValueError, match="one fault of each kind and target"):
-        with_those_of([*two, two[0]], [])
-    with pytest.raises(ValueError, match="how large is this fault. set fault.theta:bias, or"):
-        with_those_of([], ["fault.theta:bias.start"])
+    with pytest.raises(ValueError, match="at most one fault of each kind and target"):
+        with_named_faults([*two, two[0]], [])
+    with pytest.raises(ValueError, match="set fault.theta:bias or let it vary"):
+        with_named_faults([], ["fault.theta:bias.start"])
 
 
-def test_runs_do_not_know_of_each_other():
+def test_runs_are_independent_of_each_other():
     study = pendulum(vary=NOISY, set={"duration": "0.1"}, disturb=["theta:noise:0.1"], seeds="6")
     together = numbers(run_indices(study, range(6)))
     assert numbers(run_indices(study, [5, 3, 1])) == [together[i] for i in (5, 3, 1)]
@@ -182,7 +182,7 @@ def test_runs_do_not_know_of_each_other():
     assert not any(row[-1] for row in together)
 
 
-def test_weights_and_model_parameters_make_other_trackers():
+def test_weights_and_model_parameters_change_the_tracker():
     def errors(**vary):
         study = pendulum(vary=vary, set={"duration": "1", "perturb.angle": "0.2"})
         return [run.metrics[0] for run in run_indices(study, range(study.total))]
@@ -196,13 +196,13 @@ def test_weights_and_model_parameters_make_other_trackers():
     assert errors(open_loop="false,true")[0] == plain != errors(open_loop="true")[0]
 
 
-def test_a_run_that_fails_is_a_row_with_its_reason(trap):
+def test_a_failed_run_is_stored_with_its_reason(trap):
     bad = run_indices(trap(angles=[0.1, 2.5, 0.2]), range(3))
     assert [run.failure for run in bad] == ["", "ValueError: too far: 2.5", ""]
     assert np.isnan(bad[1].metrics).all() and not bad[1].success and bad[0].steps == 2
 
 
-def test_a_number_that_is_not_finite_fails_the_run(trap, monkeypatch):
+def test_a_metric_that_is_not_finite_fails_the_run(trap, monkeypatch):
     endless = replace(METRICS["energy_error"], of=lambda result: np.inf)
     monkeypatch.setitem(METRICS, "energy_error", endless)
     run = Worker(trap()).run(0)
@@ -211,7 +211,7 @@ def test_a_number_that_is_not_finite_fails_the_run(trap, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
+def test_the_study_completes_after_the_loss_of_a_process(tmp_path, trap):
     study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
     columns, complete = run_all(study, tmp_path / "out", ProcessPool(2))
     assert not (tmp_path / "trap.json").exists()
@@ -220,8 +220,8 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path, trap):
 
 
 class Dying(InProcess):
-    """Workers that die, once or always, of tasks with one of the indices, and take with them what
-    else is in hand, like a pool.
+    """A pool whose worker dies, once or always, in tasks with one of the indices; all tasks in
+    progress are lost with it.
     """
 
     count = 3
@@ -247,13 +247,13 @@ class Dying(InProcess):
         return isinstance(error, BrokenPipeError)
 
 
-def test_a_run_that_kills_every_worker_is_found_out(tmp_path, trap):
+def test_a_run_that_kills_every_worker_is_identified(tmp_path, trap):
     columns, complete = run_all(trap(), tmp_path / "out", Dying({7, 23}))
     assert complete and columns["run"].tolist() == list(range(40))
     assert columns["failure"].tolist() == [WORKER_LOST if i in (7, 23) else "" for i in range(40)]
 
 
-def test_a_worker_that_dies_once_is_no_failure(tmp_path, trap):
+def test_a_run_succeeds_after_one_loss_of_its_worker(tmp_path, trap):
     workers = Dying({7}, times=1)
     columns, complete = run_all(trap(), tmp_path / "out", workers)
     assert complete and columns["run"].tolist() == list(range(40))
@@ -261,14 +261,14 @@ def test_a_worker_that_dies_once_is_no_failure(tmp_path, trap):
     assert [7] in workers.tasks, "made again by itself"
 
 
-def test_a_run_is_given_up_when_it_ends_its_process_twice_alone(tmp_path, trap):
+def test_a_run_fails_after_it_ends_its_process_twice_alone(tmp_path, trap):
     columns, complete = run_all(trap(), tmp_path / "out", Dying({7}, times=2))
     assert complete and set(columns["failure"]) == {""}
     columns, _ = run_all(trap(), tmp_path / "again", Dying({7}, times=3))
     assert np.flatnonzero(columns["failure"] != "").tolist() == [7]
 
 
-def test_what_keeps_workers_from_any_run_is_raised(trap):
+def test_an_error_that_prevents_all_runs_is_raised(trap):
     class Broken(InProcess):
         def submit(self, study, indices):
             future = Future()
@@ -279,23 +279,26 @@ def test_what_keeps_workers_from_any_run_is_raised(trap):
         list(results(trap(), iter([0, 1]), Broken(), lambda: False))
 
 
-def test_workers_that_die_of_the_first_run_end_the_study_and_say_so(trap):
+def test_the_study_ends_if_the_first_run_kills_every_worker(trap):
     with pytest.raises(WorkersLost, match="before run 0"):
         list(results(trap(), iter([0, 1]), Dying({0, 1}), lambda: False))
 
 
-def test_no_run_is_written_twice_nor_by_two(tmp_path, trap):
+def test_a_run_is_stored_once_by_one_process(tmp_path, trap):
     study = trap()
     with Store.make(tmp_path, study) as store:
         store.add(run_indices(study, [0, 1]))
         with pytest.raises(sqlite3.IntegrityError):
             store.add(run_indices(study, [2, 1]))
         assert list(store.missing()) == list(range(2, 40)), "all of a task or nothing"
-        with pytest.raises(ValueError, match="running already"), Store.make(tmp_path, study):
+        with (
+            pytest.raises(ValueError, match="another process .* wait for it"),
+            Store.make(tmp_path, study),
+        ):
             pass
 
 
-def test_stopping_and_going_on_in_one_process(tmp_path, trap):
+def test_a_stopped_study_continues_in_the_same_process(tmp_path, trap):
     study, told = trap(angles=np.linspace(0, 1, 400)), []
     columns, complete = run_all(
         study, tmp_path / "out", InProcess(), progress=told.append, stop=lambda: len(told) >= 5
@@ -306,7 +309,7 @@ def test_stopping_and_going_on_in_one_process(tmp_path, trap):
     assert complete and told == [*range(1, before + 1), *range(before + 1, 401)]
 
 
-def test_a_study_that_is_stopped_when_all_is_done_is_done(tmp_path):
+def test_a_study_that_is_stopped_after_its_last_run_is_complete(tmp_path):
     class Made(InProcess):
         def submit(self, study, indices):
             future = Future()
@@ -324,14 +327,14 @@ def test_a_study_that_is_stopped_when_all_is_done_is_done(tmp_path):
     assert run_all(study, tmp_path / "out", Made(), stop=lambda: True)[1]
 
 
-def test_another_study_is_not_mixed_in(tmp_path):
+def test_a_store_refuses_another_study(tmp_path):
     Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="2"))
     Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="2"))
     with pytest.raises(ValueError, match="another study .*seeds: 3 here, 2 there.*--overwrite"):
         Store.make(tmp_path, pendulum(vary={"m": "1,2"}, seeds="3"))
 
 
-def test_columns_whose_names_differ_in_capitals_only(tmp_path):
+def test_columns_may_differ_by_case_only(tmp_path):
     study = make_study({"scenario": "car", "vary": {"l": "0.5,0.6", "I": "1,2"}})
     with Store.make(tmp_path, study) as store:
         assert store.names[2:4] == ("l", "I")
@@ -340,14 +343,14 @@ def test_columns_whose_names_differ_in_capitals_only(tmp_path):
     assert _distinct(["m", "M", "m_"]) == ["m", "M_", "m__"]
 
 
-def test_dask_that_is_missing_is_named_with_its_remedy(monkeypatch):
+def test_the_error_of_missing_dask_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"pip install 'nh_control\[dask\]'"):
         DaskCluster("local")
 
 
 @pytest.mark.slow
-def test_dask_loses_nothing_with_a_worker(tmp_path, trap):
+def test_a_dask_study_completes_after_the_loss_of_a_worker(tmp_path, trap):
     pytest.importorskip("distributed")
     study = trap(angle=ANGLES[20], once=True, parent=False, signal=signal.SIGKILL)
     columns, complete = run_all(study, tmp_path / "out", DaskCluster("local", 2))
@@ -359,7 +362,7 @@ def test_dask_loses_nothing_with_a_worker(tmp_path, trap):
     assert columns["steps"].tolist() == [run.steps for run in runs]
 
 
-def test_parquet_has_the_same_runs(tmp_path, trap):
+def test_parquet_contains_the_same_runs(tmp_path, trap):
     parquet = pytest.importorskip("pyarrow.parquet")
     study = trap(angles=[0.1, 2.5])
     with Store.make(tmp_path, study) as store:

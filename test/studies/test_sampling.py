@@ -1,4 +1,4 @@
-"""What varies in a study, where its points lie, and what is refused."""
+"""Variations, points and invalid definitions of a study."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def points(one):
 @pytest.mark.parametrize(
     "text", ["0.2:1.0", "0.2:1.0:5", "log:0.1:10.0:3", "normal:0.0:0.1", "1,2.5,parking,true"]
 )
-def test_variations_are_written_as_they_are_read(text):
+def test_a_variation_writes_the_text_that_it_was_read_from(text):
     assert str(parse("name", text)) == text
     assert parse("name", str(parse("name", text))) == parse("name", text)
 
@@ -36,12 +36,12 @@ def test_variations_are_written_as_they_are_read(text):
     ["", "1:0", "0:1:2:3", "log:-1:1", "log:0:1", "normal:0:0", "normal:0:1:5", "a:b", "0:1:1",
      "nan:1", "0:inf", "1,,2"],
 )  # fmt: skip
-def test_what_is_no_variation_is_refused_by_its_name(text):
+def test_an_invalid_variation_is_refused_with_its_name(text):
     with pytest.raises(ValueError, match="variation name="):
         parse("name", text)
 
 
-def test_a_grid_has_all_combinations_of_its_levels():
+def test_a_grid_contains_all_combinations_of_its_levels():
     one = study(vary={"m": "0.5:1.5:3", "reference": "swing_up", "l": "log:0.1:10:3"}, seeds="2")
     assert one.sampling == "grid" and one.total == 3 * 1 * 3 * 2
     found = [one.point(i) for i in range(one.total)]
@@ -53,7 +53,7 @@ def test_a_grid_has_all_combinations_of_its_levels():
 
 
 @pytest.mark.parametrize("sampling", DRAWN)
-def test_points_are_in_their_ranges_and_the_same_every_time(sampling):
+def test_points_are_in_their_ranges_and_reproducible(sampling):
     keys = {"vary": RANGES, "points": "64", "sampling": sampling}
     found = points(study(**keys))
     assert len(found) == (5 * 64 if sampling == "saltelli" else 64)
@@ -65,24 +65,24 @@ def test_points_are_in_their_ranges_and_the_same_every_time(sampling):
     assert np.median(found[:64, 1]) == pytest.approx(1, rel=0.7)  # even in the logarithm
 
 
-def test_a_monte_carlo_run_knows_nothing_of_how_many_there_are():
+def test_a_monte_carlo_point_does_not_depend_on_the_number_of_points():
     few, many = (study(vary=RANGES, points=n) for n in ("5", "5000"))
     assert few.point(4) == many.point(4)
 
 
-def test_every_stratum_of_a_latin_hypercube_has_one_point():
+def test_each_stratum_of_a_latin_hypercube_has_one_point():
     found = points(study(vary={"perturb.angle": "0:1"}, points="50", sampling="latin_hypercube"))
     assert sorted(np.floor(50 * found[:, 0])) == list(range(50))
 
 
-def test_saltelli_takes_one_column_of_b_at_a_time():
+def test_saltelli_replaces_one_column_at_a_time():
     one = study(vary={"m": "1:2", "l": "1:2"}, points="8", sampling="saltelli")
     A, B, first, second = points(one).reshape(4, 8, 2)
     assert np.array_equal(first, np.column_stack([B[:, 0], A[:, 1]]))
     assert np.array_equal(second, np.column_stack([A[:, 0], B[:, 1]]))
 
 
-def test_seeds_go_to_all_that_draws_unless_it_is_set():
+def test_all_seeds_that_are_not_set_receive_the_seed_of_the_run():
     keys = {"vary": {"m": "0.5:1.5"}, "disturb": ["theta:noise:0.1"], "seeds": "10"}
     one = study(**keys)
     assert one.total == 10 and one.sampling == "monte_carlo"
@@ -106,11 +106,11 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"perturb.size": "1:2"}, "points": "3"}, "perturb.angle"),
         ({"vary": {"plant_substeps": "1:4"}, "points": "3"}, "list its values"),
         ({"vary": {"m": "-1,1"}}, "m must be positive"),
-        ({"vary": {"m": "1:2", "l": "1,2"}}, "how many points"),
+        ({"vary": {"m": "1:2", "l": "1,2"}}, "needs a number of points"),
         ({"vary": {"m": "1:2"}, "sampling": "grid"}, "m=1.0:2.0:5"),
         ({}, "nothing varies"),
         ({"vary": {"m": "1:2"}, "points": "3", "sampling": "saltelli"}, "power of 2"),
-        ({"vary": {"m": "1:2"}, "set": {"m": "1"}, "points": "2"}, "varies once"),
+        ({"vary": {"m": "1:2"}, "set": {"m": "1"}, "points": "2"}, "may vary once"),
         ({"vary": {"m": "1:2"}, "points": "few"}, "points must be an integer"),
         ({"vary": {"m": "1,2"}, "disturb": "theta:gust"}, "must be TARGET:KIND"),
         ({"vary": {"m": "1:2"}, "points": "4", "seed": "-1"}, "must be at least 0"),
@@ -126,24 +126,24 @@ def test_listed_values_are_drawn_evenly():
         ({"set": {"integral": "1"}, "seeds": "2"}, "true or false"),
         ({"vary": {"fault.delays": "0:1:3"}}, "mean 'delay'"),
         ({"vary": {"fault.angle:bias": "0:1:3"}}, "choose one of: measurements, theta,"),
-        ({"vary": {"fault.delay.start": "0:1:3"}}, "how large .* set fault.delay"),
+        ({"vary": {"fault.delay.start": "0:1:3"}}, "set fault.delay or let it vary"),
         ({"vary": {"fault.dropout": "0:2:3"}}, "a probability <= 1, got 2"),
         ({"vary": {"fault.lag": "0:1:3"}}, "fault.lag must be positive"),
         ({"fault": ["delay=1", "delay=2"], "vary": {"m": "1,2"}}, "one fault of each kind"),
     ],
 )
-def test_what_no_run_could_be_made_of_is_refused(keys, words):
+def test_an_invalid_study_is_refused(keys, words):
     with pytest.raises(ValueError, match=words):
         study(**keys)
 
 
-def test_indices_end_where_the_runs_do():
+def test_an_index_outside_the_runs_is_refused():
     for index in (3, -1):
         with pytest.raises(IndexError, match=f"run {index}: the runs are 0 ... 2"):
             study(vary={"m": "1,2,3"}).point(index)
 
 
-def test_a_file_reads_as_it_was_written(tmp_path):
+def test_reading_a_written_file_gives_the_same_study(tmp_path):
     one = study(
         vary={**RANGES, "integrator": "midpoint,midpoint_left"},
         set={"duration": "1.5", "integral": "true", "perturb.momentum": "1e-05"},
@@ -159,8 +159,8 @@ def test_a_file_reads_as_it_was_written(tmp_path):
     assert [again.values(i) for i in range(12)] == [one.values(i) for i in range(12)]
 
 
-def test_all_that_a_study_is_made_of_is_written():
-    """Every value another one than it is by default, and two of what may be several."""
+def test_every_field_of_a_study_is_written():
+    """Every value differs from its default, and lists have two entries."""
     written_ = {
         "scenario": "urdf", "urdf": "arm.urdf", "base": "floating",
         "vary": {"m": "1.0:2.0:3", "integrator": "midpoint,rk4"},
@@ -178,8 +178,8 @@ def test_all_that_a_study_is_made_of_is_written():
     assert differences(one, replace(one, disturb=("x:noise:1",))).startswith("disturb: ")
 
 
-def test_yaml_takes_nothing_for_a_time_of_the_day(tmp_path):
-    """YAML 1.1 reads 1:30 as 90 and `on` as true; here everything is what is written."""
+def test_yaml_values_are_read_as_texts(tmp_path):
+    """YAML 1.1 reads 1:30 as 90 and `on` as true; a study file keeps the text."""
     file = tmp_path / "s.yaml"
     file.write_text("scenario: pendulum_swing_up\nvary: {m: 1:30, l: [1, 2]}\nseeds: 2\n")
     vary = make_study(read(file)).vary
@@ -191,13 +191,13 @@ def test_yaml_takes_nothing_for_a_time_of_the_day(tmp_path):
     [("a: [", "no YAML"), ("- a", "expected a mapping"), ("vry: {}", "did you mean 'vary'"),
      ("vary: [m]", "mapping of settings")],
 )  # fmt: skip
-def test_what_is_no_study_file_is_refused(tmp_path, text, words):
+def test_an_invalid_study_file_is_refused(tmp_path, text, words):
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises((ValueError, UnknownName), match=words):
         read(tmp_path / "s.yaml")
 
 
-def test_a_study_is_sent_without_what_was_built_of_it():
+def test_a_pickled_study_does_not_contain_the_scenario():
     import pickle
 
     one = study(vary={"m": "1,2"})

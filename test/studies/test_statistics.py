@@ -1,4 +1,4 @@
-"""Statistics of studies against what is known in closed form, and their figures by their data."""
+"""Statistics of studies against closed forms, and the data of their figures."""
 
 from dataclasses import replace
 
@@ -16,7 +16,9 @@ RNG = np.random.default_rng(0)
 
 
 def made(study, error, failure=None):
-    """Columns of all runs with a final error that is a function of the points, (runs, vary)."""
+    """Return the columns of all runs; the final error is a function of the points, (runs,
+    vary).
+    """
     runs = np.arange(study.total)
     points = [study.point(i) for i in runs.tolist()]
     errors = np.array([error(*point) for point in points], dtype=float)
@@ -33,7 +35,7 @@ def pendulum(**keys):
     return make_study({"scenario": "pendulum_swing_up", **keys})
 
 
-def test_wilsons_interval():
+def test_shares_have_wilsons_interval():
     """(f + c/2 +- sqrt(c f (1 - f) + c^2/4)) / (1 + c) with c = z^2 / n."""
     found = share(np.arange(50) < 12)
     f, c = 12 / 50, 1.959963984540054**2 / 50
@@ -44,7 +46,7 @@ def test_wilsons_interval():
     assert share(np.zeros(0, dtype=bool))["share"] is None
 
 
-def test_spread_of_evenly_spaced_numbers():
+def test_the_spread_of_evenly_spaced_numbers_has_a_closed_form():
     found = spread(np.arange(101.0))
     assert found["mean"] == 50 and found["q05"] == 5 and found["q50"] == 50 and found["q95"] == 95
     assert found["std"] == pytest.approx(np.sqrt(101 * 102 / 12))
@@ -53,7 +55,7 @@ def test_spread_of_evenly_spaced_numbers():
     assert spread(np.array([2.0]))["std"] is None and spread(np.zeros(0))["mean"] is None
 
 
-def test_means_lie_in_their_interval_as_often_as_it_says():
+def test_intervals_of_means_have_their_confidence():
     inside = 0
     for _ in range(1000):
         found = spread(RNG.exponential(1.0, 200))
@@ -61,7 +63,7 @@ def test_means_lie_in_their_interval_as_often_as_it_says():
     assert 920 <= inside <= 970
 
 
-def test_rank_correlations():
+def test_rank_correlations_have_their_closed_form():
     angle, x = parse("a", "0:1"), np.arange(20.0)
     assert association(angle, x, x**3)["correlation"] == pytest.approx(1)
     assert association(angle, x, -np.exp(x))["correlation"] == pytest.approx(-1)
@@ -74,7 +76,7 @@ def test_rank_correlations():
     assert association(angle, x[:4], x[:4]) is None
 
 
-def test_names_go_with_a_metric_by_their_ranks():
+def test_the_association_of_names_is_the_correlation_ratio_of_ranks():
     method = parse("m", "one,other")
     names = np.array(["one", "other"] * 10, dtype=object)
     x = (names == "other") + 0.001 * np.arange(20)
@@ -99,8 +101,8 @@ def test_sobol_indices_of_a_sum():
     assert statistics(study, failing)["sobol_indices"] is None
 
 
-def test_sobol_indices_are_those_of_their_parameters_where_there_are_three():
-    """With two, those of the runs in the opposite order are the same."""
+def test_sobol_indices_belong_to_their_settings():
+    """With two settings, runs in the opposite order would give the same indices."""
     study = pendulum(vary={"m": "1:2", "l": "1:2", "g": "1:2"}, points="512", sampling="saltelli")
     found = statistics(study, made(study, lambda m, length, g: m + 2 * length))["sobol_indices"]
     assert [found[name]["first"]["index"] for name in ("m", "l", "g")] == pytest.approx(
@@ -108,7 +110,7 @@ def test_sobol_indices_are_those_of_their_parameters_where_there_are_three():
     )
 
 
-def test_failures_are_counted_by_their_reasons_and_levels_apart():
+def test_failures_are_counted_by_reason_and_level():
     study = pendulum(vary={"integrator": "midpoint,midpoint_left", "m": "1:2:50"})
     columns = made(
         study,
@@ -129,7 +131,7 @@ def test_failures_are_counted_by_their_reasons_and_levels_apart():
     )
 
 
-def test_the_basin_of_a_grid_shows_every_cell():
+def test_the_basin_of_a_grid_shows_each_cell():
     study = pendulum(vary={"m": "1:2:3", "perturb.angle": "0,0.2"}, seeds="2")
     columns = made(study, lambda m, angle: 0.01 * m if angle == 0 else 1.0)
     share, median = figures.basin(study, columns).axes[:2]
@@ -148,7 +150,7 @@ def test_the_basin_of_a_grid_shows_every_cell():
     assert "white: failed" in median.get_title()
 
 
-def test_a_run_at_round_off_leaves_colors_for_the_others():
+def test_a_run_at_round_off_does_not_use_up_the_color_scale():
     study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="20")
     columns = made(study, lambda m, length: 1e-15 if m < 1.2 else m)
     low, high = figures.basin(study, columns).axes[1].collections[-1].get_clim()
@@ -181,8 +183,8 @@ def test_all_figures_of_a_study(tmp_path, sketched):
     ]
 
 
-def test_studies_whose_figures_have_little_to_show(tmp_path, sketched):
-    """One setting, none, and runs of which all failed."""
+def test_figures_exist_for_studies_with_few_settings_or_runs(tmp_path, sketched):
+    """One setting, no setting, and a study whose runs all failed."""
     single = pendulum(vary={"m": "1:2:5"})
     columns = made(single, lambda m: m, lambda m: "bad" if m > 1.6 else "")
     line = figures.basin(single, columns).axes[0]
@@ -200,15 +202,15 @@ def test_studies_whose_figures_have_little_to_show(tmp_path, sketched):
     assert numbers["metrics"]["final_error"]["mean"] is None and numbers["failed"]["share"] == 1
 
 
-# --- of some runs, of which some failed ----------------------------------------------------------
+# --- with failed runs ----------------------------------------------------------------------------
 
 
 def some(study, rows, **columns):
-    """The columns of these runs alone, with others in the place of some."""
+    """Return the columns of these runs only, with some columns replaced."""
     return {name: column[rows] for name, column in {**study, **columns}.items()}
 
 
-def test_shares_are_of_the_runs_that_there_are_and_failures_are_no_successes():
+def test_shares_count_finished_runs_and_failures_as_unsuccessful():
     study = pendulum(vary={"m": "1:2:20"})
     columns = made(study, lambda m: 0.01, lambda m: "bad: x" if m > 1.5 else "")
     found = statistics(study, some(columns, slice(5, 20)))
@@ -220,14 +222,14 @@ def test_shares_are_of_the_runs_that_there_are_and_failures_are_no_successes():
     assert lax["final_error_at_most"] == 0.25
 
 
-def test_the_worst_run_is_the_one_farthest_from_zero_by_its_own_number():
+def test_the_worst_run_has_the_largest_absolute_metric():
     study = pendulum(vary={"m": "1:2:20"})
     energy = np.linspace(-3.0, 1.0, 20)
     columns = some(made(study, lambda m: m), slice(4, 20), energy_error=energy)
     assert statistics(study, columns)["metrics"]["energy_error"]["worst_run"] == 4
 
 
-def test_reasons_that_begin_alike_are_one_the_most_frequent_first():
+def test_failures_with_the_same_beginning_are_one_reason():
     study = pendulum(vary={"m": "1:2:10"})
     reasons = ["", "a: 1", "b: 1", "b: 2", "", "b: 3", "c", "a: 2", "", ""]
     columns = made(study, lambda m: m) | {"failure": np.array(reasons, dtype=object)}
@@ -239,7 +241,7 @@ def test_reasons_that_begin_alike_are_one_the_most_frequent_first():
     ]
 
 
-def test_what_goes_with_what_is_asked_of_the_runs_that_did_not_fail():
+def test_correlations_use_successful_runs_only():
     study = pendulum(vary={"m": "1:2:20", "reference": "swing_up"})
     columns = made(study, lambda m, _: m**2, lambda m, _: "bad" if m > 1.8 else "")
     found = statistics(study, columns)
@@ -262,12 +264,12 @@ def test_correlations_have_the_interval_of_bonett_and_wright():
     assert association(parse("a", "0:1"), np.ones(30), y) is None
 
 
-def test_quartiles_are_there_too():
+def test_the_spread_contains_quartiles():
     found = spread(np.arange(101.0))
     assert (found["q25"], found["q75"]) == (25, 75)
 
 
-def test_intervals_of_sobol_indices_are_those_of_95_percent():
+def test_intervals_of_sobol_indices_have_95_percent_confidence():
     study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="64", sampling="saltelli")
     columns = made(study, lambda m, length: m * length)
     one = statistics(study, columns)["sobol_indices"]["m"]["first"]

@@ -1,4 +1,4 @@
-"""Figures of studies show the runs: which succeed where, how sure that is, what it depends on."""
+"""Figures of studies show the runs: successes, confidence and sensitivities."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def line(panel, label):
 
 @pytest.fixture(scope="module")
 def sampled():
-    """Fifty runs, ten of which fail; of the others 24 succeed."""
+    """Fifty runs: ten fail, and 24 of the others succeed."""
     study = pendulum(vary={"m": "1:2", "l": "log:0.5:2"}, points="50", success="0.3")
     masses = np.sort([study.point(i)[0] for i in range(50)])
     failing, good = masses[39], masses[24]
@@ -29,7 +29,7 @@ def sampled():
     return study, columns, statistics(study, columns)
 
 
-def test_errors_are_those_of_runs_that_did_not_fail_beside_the_line_of_success(sampled):
+def test_the_histogram_shows_errors_of_finished_runs_and_the_success_limit(sampled):
     study, columns, found = sampled
     figure = figures.errors(study, columns, found)
     (panel,) = figure.axes
@@ -45,7 +45,7 @@ def test_errors_are_those_of_runs_that_did_not_fail_beside_the_line_of_success(s
     assert "30 of 50 runs" in figures.errors(study, few, found).get_suptitle()
 
 
-def test_runs_of_samples_have_the_color_of_their_success(sampled):
+def test_samples_are_colored_by_their_success(sampled):
     study, columns, _ = sampled
     share, errors = figures.basin(study, columns).axes[:2]
     for run, color in enumerate(share.collections[0].get_facecolor()):
@@ -62,7 +62,7 @@ def test_runs_of_samples_have_the_color_of_their_success(sampled):
     assert (share.get_xlabel(), share.get_ylabel()) == ("m (kg)", "l (m)")
 
 
-def test_a_cell_of_a_grid_has_the_share_of_its_runs_that_succeed():
+def test_a_cell_of_a_grid_shows_its_share_of_successes():
     study = pendulum(
         vary={"m": "1,2", "l": "1,2,3", "integrator": "midpoint,midpoint_left"}, success="0.5"
     )
@@ -72,7 +72,7 @@ def test_a_cell_of_a_grid_has_the_share_of_its_runs_that_succeed():
     np.testing.assert_allclose(median.collections[0].get_array(), [[0.5, 0.1]] * 3)
 
 
-def test_of_many_settings_the_first_two_that_are_numbers_are_the_axes():
+def test_the_first_two_numeric_settings_are_the_axes():
     vary = {"integrator": "midpoint,midpoint_left", "m": "1:2", "l": "log:0.5:2", "g": "9:10"}
     study = pendulum(vary=vary, points="8")
     columns = made(study, lambda *values: 0.1 + values[1])
@@ -82,7 +82,7 @@ def test_of_many_settings_the_first_two_that_are_numbers_are_the_axes():
     np.testing.assert_array_equal(seen, np.column_stack([columns["m"], columns["l"]]))
 
 
-def test_over_one_setting_runs_stand_in_a_line_by_success():
+def test_errors_are_drawn_over_a_single_setting():
     study = pendulum(vary={"m": "1:2:5"}, success="0.3")
     columns = made(study, lambda m: 0.1 if m < 1.4 else 0.9, lambda m: "bad" if m > 1.9 else "")
     figure = figures.basin(study, columns)
@@ -100,13 +100,13 @@ def test_over_one_setting_runs_stand_in_a_line_by_success():
     )
 
 
-def test_half_of_a_cell_s_runs_failed_leaves_a_hole():
+def test_a_cell_with_half_of_its_runs_failed_is_empty():
     assert figures._median(np.array([1.0, np.nan])) is np.nan
     assert figures._median(np.array([1.0, 3.0, np.nan])) == 2.0
 
 
-def test_a_sensitivity_stands_beside_its_setting_with_its_interval():
-    """Whatever the order in which they were found; nothing where nothing was."""
+def test_sensitivities_are_drawn_with_intervals_beside_their_settings():
+    """The order of the results does not matter, and a missing result has no bar."""
     study = pendulum(
         vary={"m": "1:2", "l": "1:2", "integrator": "midpoint,midpoint_left"}, points="4"
     )
@@ -127,7 +127,7 @@ def test_a_sensitivity_stands_beside_its_setting_with_its_interval():
     assert [list(span) for span in spans] == [[0.6, 0.9], [-0.7, -0.3]]
 
 
-def test_sobol_indices_have_two_bars_a_setting_each_with_its_interval():
+def test_each_setting_has_two_sobol_bars_with_intervals():
     study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="4", sampling="saltelli")
     found = {
         name: {
@@ -152,4 +152,4 @@ def test_sobol_indices_have_two_bars_a_setting_each_with_its_interval():
     names = [tick.get_text() for tick in panel.get_yticklabels()]
     assert names == ["m", "l"] and panel.yaxis_inverted()
     labels = [one.get_label() for one in style.handles(panel)]
-    assert labels == ["by itself", "with others"]
+    assert labels == ["alone", "with others"]

@@ -1,6 +1,4 @@
-"""Parts of a study alone: settings and weights, what a run comes down to, tasks and who makes
-them, and the tables that are shown.
-"""
+"""Parts of a study in isolation: settings and weights, metrics, tasks and workers, and tables."""
 
 import os
 import signal
@@ -34,7 +32,7 @@ from nh_control.studies import study as study_module
 from nh_control.studies import study_file as reading_module
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.scheduler import _failed_run, _TaskQueue
-from nh_control.studies.settings import OPTIONS, Settings, _together
+from nh_control.studies.settings import OPTIONS, Settings, _gather_fields
 from nh_control.studies.statistics import CONFIDENCE
 from nh_control.studies.study import Study
 from nh_control.studies.study_file import differences
@@ -48,15 +46,15 @@ def pendulum(**keys):
     return make_study({"scenario": "pendulum_swing_up", **keys})
 
 
-# --- what varies ---------------------------------------------------------------------------------
+# --- variations ---------------------------------------------------------------------------------
 
 
-def test_a_normal_distribution_has_a_value_for_every_fraction():
+def test_a_normal_distribution_has_finite_quantiles():
     assert np.isfinite(parse("a", "normal:1:0.1").quantile(0.0))
     assert parse("a", "normal:1:0.1").quantile(0.5) == 1.0
 
 
-def test_values_are_what_they_are_written_as():
+def test_texts_become_values_of_their_type():
     found = [value(text) for text in ("3", "3.0", "true", "false", "inner")]
     assert found == [3, 3.0, True, False, "inner"]
     assert [type(one) for one in found] == [int, float, bool, bool, str]
@@ -64,7 +62,7 @@ def test_values_are_what_they_are_written_as():
     assert not parse("a", "true,false").is_numeric and parse("a", "1,2.5").is_numeric
 
 
-def test_points_make_a_grid_a_sample():
+def test_a_number_of_points_replaces_the_grid_by_samples():
     study = pendulum(vary={"m": "1:2:5"}, points="7")
     assert (study.sampling, study.total) == ("monte_carlo", 7)
     assert study.success == 0.05 and study.seed == 0 and SAMPLINGS[0] == "grid"
@@ -72,13 +70,13 @@ def test_points_make_a_grid_a_sample():
     assert drawn.total == 5 and drawn.values(3)["perturb.seed"] == 1  # seeds are points alone
     with pytest.raises(ValueError, match="leave points out"):
         pendulum(vary={"m": "1:2:5"}, points="7", sampling="grid")
-    with pytest.raises(ValueError, match="leave them out"):
+    with pytest.raises(ValueError, match="leave seeds out"):
         pendulum(vary={"m": "1:2:5"}, set={"perturb.seed": "1"}, seeds="2")
 
 
 @pytest.mark.parametrize("sampling", ["monte_carlo", "latin_hypercube", "sobol", "saltelli"])
-def test_every_drawn_point_has_its_seed(sampling):
-    """Those of another seed are others; the same ones come in another process, too."""
+def test_the_seed_determines_the_points(sampling):
+    """Another seed gives other points; another process gives the same points."""
     points = []
     for seed in ("0", "5", "0"):
         sampling_module._plan.cache_clear()
@@ -87,7 +85,7 @@ def test_every_drawn_point_has_its_seed(sampling):
     assert points[0] == points[2] and not set(points[0]) & set(points[1])
 
 
-def test_robots_are_found_again_with_their_file_and_their_base(monkeypatch):
+def test_a_study_of_a_robot_contains_its_file_and_base(monkeypatch):
     class Found(Exception):
         pass
 
@@ -103,7 +101,7 @@ def test_robots_are_found_again_with_their_file_and_their_base(monkeypatch):
         make_study(dict(origin))
 
 
-def test_all_keys_in_which_studies_differ_are_told():
+def test_differences_name_all_keys():
     one, other = (
         pendulum(vary={"m": vary}, points="4", success=success, sampling=sampling)
         for vary, success, sampling in (("1:2", "0.1", "sobol"), ("1:3", "0.2", "monte_carlo"))
@@ -121,7 +119,7 @@ def settings(scenario=SWING):
     return Settings(scenario, (), (), {})
 
 
-def test_the_tracker_depends_on_what_is_designed_with_it_and_on_nothing_else():
+def test_the_tracker_depends_on_its_design_settings_only():
     design = {"reference": "swing_up", "integrator": "midpoint", "step": 0.01, "duration": 1.0,
               "integral": True, "model.m": 2.0, "weight.theta": 3.0}  # fmt: skip
     others = {"m": 1.1, "perturb.angle": 0.1, "plant_substeps": 2, "plant_integrator": "midpoint",
@@ -129,7 +127,7 @@ def test_the_tracker_depends_on_what_is_designed_with_it_and_on_nothing_else():
     assert dict(settings().design({**others, **design})) == design
 
 
-def test_the_plant_is_the_model_unless_it_is_said():
+def test_the_plant_equals_the_model_by_default():
     plain = settings().plant_options({}, SWING)
     assert (plain.integrator, plain.substeps, plain.parameters) == ("", 1, {})
     own = settings().plant_options(
@@ -143,7 +141,7 @@ def test_the_plant_is_the_model_unless_it_is_said():
     }  # fmt: skip
 
 
-def test_factors_on_weights_keep_them_symmetric():
+def test_scaled_weights_stay_symmetric():
     Q, R = np.array([[4.0, 1.0], [1.0, 2.0]]), np.array([[3.0]])
     scenario = replace(SWING, weights=(Q, R, 10 * Q))
     changed = settings(scenario).with_design({"weight.theta": 4.0, "weight.torque": 9.0})
@@ -157,14 +155,14 @@ def test_factors_on_weights_keep_them_symmetric():
     assert heavier.parameters.m == 2.5 != SWING.parameters.m
 
 
-def test_a_plant_s_numbers_change_those_of_the_model_that_the_run_has():
+def test_parameters_of_the_plant_override_the_model_of_the_run():
     arm = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 2.0)))
     longer = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 9.0)))
     found = settings(arm).plant_options({"lengths.0": 5.0, "model.lengths.1": 9.0}, longer)
     assert found.parameters == {"lengths": (5.0, 9.0)}
 
 
-def test_inputs_are_weighed_in_their_order_the_prescribed_ones_last(monkeypatch):
+def test_weights_of_prescribed_inputs_come_last(monkeypatch):
     system = SimpleNamespace(inputs=("push", "turn"), prescribed=("height",))
     weights = np.eye(2), np.ones((3, 3)), None
     scenario = SimpleNamespace(make_system=lambda p: system, parameters=None, weights=weights)
@@ -174,16 +172,16 @@ def test_inputs_are_weighed_in_their_order_the_prescribed_ones_last(monkeypatch)
     assert Q.tolist() == [[1, 0], [0, 25]] and Qf is None
 
 
-def test_numbers_of_one_parameter_change_together():
+def test_several_numbers_of_one_parameter_may_change():
     owner = SimpleNamespace(lengths=(0.1, 0.2, 0.3))
-    found = _together(owner, {"lengths.2": 3.0, "lengths.0": 1.0, "mass": 5.0})
+    found = _gather_fields(owner, {"lengths.2": 3.0, "lengths.0": 1.0, "mass": 5.0})
     assert found == {"lengths": (1.0, 0.2, 3.0), "mass": 5.0}
 
 
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def test_what_a_run_comes_down_to():
+def test_metrics_have_their_definition():
     errors = np.array([0.3, -0.4, 0.1])
     result = SimpleNamespace(
         configuration_error=lambda: np.abs(errors),
@@ -221,7 +219,7 @@ def trapped():
     )
 
 
-def test_metrics_have_units_and_the_tables_their_confidence():
+def test_metrics_have_units_and_tables_the_confidence():
     assert {name: metric.unit for name, metric in METRICS.items()} == {
         "final_error": "m, rad", "largest_error": "m, rad", "rms_error": "m, rad",
         "saturated": "", "constraint": "m", "energy_error": "J",
@@ -229,7 +227,7 @@ def test_metrics_have_units_and_the_tables_their_confidence():
     assert study_report.INTERVAL == f"{100 * CONFIDENCE:g} %" == "95 %"
 
 
-def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
+def test_a_run_contains_its_seed_initial_error_and_time(trapped):
     bench = Worker(trapped)
     run = bench.run(3)
     assert (run.index, run.values, run.seed) == (3, (0.1,), 1) and 0.0 < run.wall_s < 60.0
@@ -238,13 +236,13 @@ def test_a_run_has_its_seed_its_initial_error_and_its_time(trapped):
     assert abs(experiment.x0[0]) == pytest.approx(0.1)
 
 
-def test_an_error_that_is_just_allowed_is_a_success(trapped):
+def test_an_error_at_the_limit_is_a_success(trapped):
     run = Worker(trapped).run(3)
     for success, expected in ((run.metrics[0], True), (0.999 * run.metrics[0], False)):
         assert Worker(replace(trapped, success=success)).run(3).success is expected
 
 
-def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
+def test_a_failed_step_is_the_reason_of_a_failed_run(trapped, monkeypatch):
     bench, made = Worker(trapped), Experiment.run
     failure = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
 
@@ -260,19 +258,19 @@ def test_a_step_that_fails_ends_a_run_with_its_reason(trapped, monkeypatch):
     assert run.steps == 3, "of 5"
 
 
-def test_a_setting_that_is_refused_fails_the_run(trapped):
+def test_a_refused_setting_fails_the_run(trapped):
     values = {**trapped.values(0), "m": -1.0}
     with pytest.raises(ValueError, match="m must be positive"):
         Worker(trapped).experiment(values)
 
 
-def test_a_run_whose_process_was_lost_is_a_row_like_others(trapped):
+def test_a_run_of_a_lost_process_is_a_row_like_others(trapped):
     lost = _failed_run(trapped, 5)
     assert (lost.index, lost.values, lost.seed, lost.success) == (5, (0.2,), 1, False)
     assert len(lost.metrics) == len(METRICS) and np.isnan(lost.metrics).all()
 
 
-def test_commands_have_options_for_all_that_is_set():
+def test_commands_contain_an_option_for_each_setting():
     study = pendulum(
         vary={"plant_substeps": "1,2"},
         set={"integral": "true", "open_loop": "false", "plant_integrator": "midpoint_left"},
@@ -289,10 +287,10 @@ def test_commands_have_options_for_all_that_is_set():
     assert command(spaced, 1) == "nh_control simulate 'my arm.py:ARM' --plant-parameter m=2"
 
 
-# --- where they are kept -------------------------------------------------------------------------
+# --- storage -------------------------------------------------------------------------
 
 
-def test_rows_come_back_by_their_numbers_with_what_is_not_there(tmp_path):
+def test_columns_are_sorted_by_run_with_missing_values_as_nan(tmp_path):
     study = pendulum(vary={"m": "1,2,3"})
     metrics = tuple(range(len(METRICS)))
     runs = [
@@ -312,7 +310,7 @@ def test_rows_come_back_by_their_numbers_with_what_is_not_there(tmp_path):
 # --- tasks ---------------------------------------------------------------------------------------
 
 
-def test_tasks_grow_to_half_a_second_of_runs_and_not_at_once():
+def test_tasks_grow_gradually_to_half_a_second():
     tasks, sizes = _TaskQueue(iter(range(10**6))), []
     for wall_s in (*5 * [2**-9], 2**-16, 2**-16, 2**-3, 2**3):
         chunk = tasks.next()
@@ -321,7 +319,7 @@ def test_tasks_grow_to_half_a_second_of_runs_and_not_at_once():
     assert sizes == [1, 4, 16, 64, 256, 256, 1024, 2000, 4] and len(tasks.next()) == 1
 
 
-def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
+def test_after_a_loss_one_task_runs_at_a_time():
     tasks = _TaskQueue(iter(range(5)))
     assert tasks.room(4) == 12
     assert tasks.give_back([7, 8], alone=True) == [] and tasks.room(4) == 1
@@ -333,18 +331,18 @@ def test_there_are_tasks_ahead_but_after_a_loss_one_at_a_time():
 # --- workers -------------------------------------------------------------------------------------
 
 
-def test_there_is_a_process_for_every_core_unless_it_is_said():
+def test_a_pool_has_one_process_per_core_by_default():
     assert ProcessPool().count == (os.cpu_count() or 1) and ProcessPool(3).count == 3
 
 
-def test_who_ends_a_study_does_not_wait_for_tasks_that_are_not_begun():
+def test_closing_a_pool_cancels_tasks_that_have_not_started():
     told = []
     with ProcessPool(1) as pool:
         pool._pool = SimpleNamespace(shutdown=lambda **how: told.append(how))
     assert told == [{"cancel_futures": True}]
 
 
-def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
+def test_processes_use_one_thread_each_by_default(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     pool, seen = ProcessPool(1), []
@@ -357,7 +355,7 @@ def test_processes_calculate_in_one_thread_each_unless_told(monkeypatch):
     assert os.environ["OMP_NUM_THREADS"] == "7" and "MKL_NUM_THREADS" not in os.environ
 
 
-def test_a_process_leaves_ctrl_c_to_its_parent_and_ends_with_it(monkeypatch):
+def test_a_process_ignores_ctrl_c_and_ends_with_its_parent(monkeypatch):
     ended, watched = [], []
     parent = SimpleNamespace(join=lambda: ended.append("parent"))
     monkeypatch.setattr(pools, "parent_process", lambda: parent)
@@ -383,7 +381,7 @@ def test_a_process_leaves_ctrl_c_to_its_parent_and_ends_with_it(monkeypatch):
     assert ended == ["parent", 1]
 
 
-def test_every_library_of_linear_algebra_has_one_thread(monkeypatch):
+def test_each_linear_algebra_library_has_one_thread(monkeypatch):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     for name in names:
         monkeypatch.delenv(name, raising=False)
@@ -392,7 +390,7 @@ def test_every_library_of_linear_algebra_has_one_thread(monkeypatch):
     assert not set(names) & set(os.environ)
 
 
-def test_a_pool_that_broke_has_another_in_its_place_and_all_its_tasks_are_lost():
+def test_a_broken_pool_is_replaced_and_its_tasks_are_lost():
     pool, broken = ProcessPool(1), BrokenProcessPool("gone")
     old, first, second = pool._pool, Future(), Future()
     first.set_exception(broken)
@@ -413,7 +411,7 @@ def test_a_pool_that_broke_has_another_in_its_place_and_all_its_tasks_are_lost()
 
 
 class Dask:
-    """What of dask.distributed is used."""
+    """The part of dask.distributed that the package uses."""
 
     scheduler = SimpleNamespace(KilledWorker=type("KilledWorker", (Exception,), {}))
 
@@ -442,7 +440,7 @@ class Dask:
 
 @pytest.fixture
 def dask(monkeypatch):
-    """Dask that is pretended, by a clock that the test moves."""
+    """A stand-in for Dask; the test moves its clock."""
     dask = Dask()
     dask.now = 100.0
     monkeypatch.setitem(sys.modules, "distributed", dask)
@@ -450,7 +448,7 @@ def dask(monkeypatch):
     return dask
 
 
-def test_a_cluster_is_asked_for_its_size_every_two_seconds(dask):
+def test_the_size_of_a_cluster_is_updated_every_two_seconds(dask):
     cluster = DaskCluster("tcp://host:8786")
     assert cluster.count == 1 and cluster.count == 1 and dask.asked == 1
     dask.threads = {"a": 2, "b": 3}
@@ -458,7 +456,7 @@ def test_a_cluster_is_asked_for_its_size_every_two_seconds(dask):
     assert cluster.count == 5 and dask.asked == 2
 
 
-def test_a_cluster_ends_with_the_study_where_it_was_begun_for_it(dask):
+def test_the_study_closes_its_own_cluster(dask):
     with DaskCluster("tcp://host:8786"):
         pass
     assert dask.closed == ["client"] and not dask.began
@@ -467,7 +465,7 @@ def test_a_cluster_ends_with_the_study_where_it_was_begun_for_it(dask):
     assert dask.closed == ["client", "client", "cluster"] and dask.began == [3]
 
 
-def test_tasks_of_a_cluster_end_or_do_not_or_are_gone_with_it(dask):
+def test_tasks_of_a_cluster_end_or_are_lost_with_it(dask):
     cluster = DaskCluster("tcp://host:8786")
     futures = [SimpleNamespace(done=lambda: done) for done in (True, False)]
     futures[0].done, futures[1].done = (lambda: True), (lambda: False)
@@ -475,7 +473,7 @@ def test_tasks_of_a_cluster_end_or_do_not_or_are_gone_with_it(dask):
     dask.ends = TimeoutError()
     assert cluster.wait_any(futures) == []
     dask.ends = CancelledError()
-    with pytest.raises(pools.WorkersLost, match="scheduler at tcp://host:8786 is gone"):
+    with pytest.raises(pools.WorkersLost, match="tcp://host:8786 is lost; start it again"):
         cluster.wait_any(futures)
     assert cluster.is_worker_lost(dask.scheduler.KilledWorker()) and not cluster.is_worker_lost(
         ValueError()
@@ -485,7 +483,7 @@ def test_tasks_of_a_cluster_end_or_do_not_or_are_gone_with_it(dask):
 # --- tables --------------------------------------------------------------------------------------
 
 
-def test_the_tables_of_a_study(capsys, monkeypatch):
+def test_the_tables_show_the_statistics(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     share = {"count": 12, "share": 0.25, "low": 0.125, "high": 0.375}
     none = {"count": 0, "share": None, "low": None, "high": None}
@@ -529,6 +527,6 @@ def test_the_tables_of_a_study(capsys, monkeypatch):
         "circle 25 % 12.5 ... 37.5 % 24 0.0625",
         "rank correlation with m l",
         "final error 0.75 -",
-        "Sobol' index of the final error by itself 95 % with others 95 %",
+        "Sobol' index of the final error alone 95 % with others 95 %",
         "m 0.25 0.125 ... 0.375 0.5 0.375 ... 0.625",
     ]

@@ -1,5 +1,5 @@
-"""A pendulum that hangs, whose runs can be made to fail, by a file `trap.json` beside a copy of
-this one.
+"""A hanging pendulum whose runs fail on demand: a file `trap.json` beside a copy of this file says
+how.
 """
 
 import json
@@ -17,8 +17,8 @@ TRAP = Path(__file__).parent / "trap.json"
 
 
 def perturb(model, x, perturbation):
-    """As the pendulum's, but for an angle from which a signal goes to this process or its parent,
-    once or always, and for angles above 2, which raise.
+    """Perturb as the pendulum does. At one angle send a signal to this process or its parent, once
+    or always; raise above an angle of 2.
     """
     if TRAP.exists():
         trap = json.loads(TRAP.read_text())
@@ -32,7 +32,7 @@ def perturb(model, x, perturbation):
 
 
 def hanging(dsys):
-    """At rest: a reference that takes no time to find."""
+    """At rest: this reference needs no computation."""
     return Trajectory(dsys.h, np.zeros((51, 2)), np.zeros((50, 1)))
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 
-AGAIN_S = 1.0
+REPEAT_S = 1.0
 """How long a tracker that cannot join waits until it asks again."""
 
 
 class JoinCheck:
     """Lets a tracker follow a run from its start; one that comes later, from the first state from
-    which the model, tracked, reaches the reference's end. That is asked every AGAIN_S.
+    which the model, tracked, reaches the reference's end. That is asked every REPEAT_S.
     """
 
     def __init__(self, sequence: ReferenceSequence):
@@ -27,7 +27,7 @@ class JoinCheck:
     def require(self, k: int, x: np.ndarray) -> None:
         """Raise ValueError if the reference cannot be followed from the state x (nx) at step k."""
         if not self._joined and k >= self._ask_at:
-            self._ask_at = k + round(AGAIN_S / self._sequence.dsys.h)
+            self._ask_at = k + round(REPEAT_S / self._sequence.dsys.h)
             self._obstacle = obstacle(self._sequence, k, x) if k else ""
             self._joined = not self._obstacle
         if not self._joined:

@@ -28,7 +28,7 @@ from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from nh_control.numerics.interrupts import Again
+from nh_control.numerics.interrupts import RepeatedInterrupt
 from nh_control.ros.runtime.callback_errors import CallbackErrors
 from nh_control.ros.runtime.guarded_executor import GuardedExecutor
 from nh_control.ros.runtime.guarded_services import guard
@@ -53,7 +53,7 @@ class Exit:
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
-        self._interrupts, self.interrupted, self._again = True, False, Again()
+        self._interrupts, self.interrupted, self._again = True, False, RepeatedInterrupt()
         self.error: BaseException | None = None
         self.code = 0
 
