@@ -62,7 +62,7 @@ print(time.process_time())
 
 def chain(n: int) -> Multibody:
     """n links of 1 m with 1 kg at their ends, in a plane."""
-    frames = [revolute(f"q{i}", f"q{i - 1}", "y", at=(0, 0, -1)) for i in range(1, n)]
+    frames = [revolute(f"q{i}", f"q{i - 1}", "y", (0, 0, -1)) for i in range(1, n)]
     bodies = [Body(f"q{i}", 1.0, (0, 0, -1)) for i in range(n)]
     return Multibody(f"chain_{n}", [revolute("q0", axis="y"), *frames], bodies)
 
