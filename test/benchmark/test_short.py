@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 PEERS = ("diffrax", "distributed", "jax", "launch", "mujoco", "pinocchio", "rclpy")
 """What some need beyond the package: optional, skipped where it is missing."""
-NO_SCRIPTS = ("conftest", "sizes")
+NO_SCRIPTS = ("conftest", "measured_speed", "sizes")
 ARGUMENTS = {
     "against_commit": ["HEAD"],
     "compare_payload_controllers": ["controllers.png"],
