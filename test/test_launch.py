@@ -678,7 +678,14 @@ def test_a_display_may_end_and_fail_but_the_exit_code_tells(exits):
 
 @pytest.mark.parametrize(
     ("code", "text"),
-    [(0, ""), (-signal.SIGINT, ""), (-signal.SIGTERM, ""), (-signal.SIGKILL, "-9"), (3, "3")],
+    [
+        (0, ""),
+        (-signal.SIGINT, ""),
+        (-signal.SIGTERM, ""),
+        (255, ""),  # asyncio does not know it
+        (-signal.SIGKILL, "-9"),
+        (3, "3"),
+    ],
 )
 def test_what_is_ended_by_the_launch_has_not_failed(exits, code, text):
     made, ended = exits
@@ -694,6 +701,8 @@ def test_what_others_end_or_what_fails_while_the_launch_ends_is_told(exits):
     made, ended = exits
     with pytest.raises(RuntimeError, match="the plant ended with exit code -15"):
         ended(made.of("plant"), -signal.SIGTERM)
+    with pytest.raises(RuntimeError, match="the plant ended with exit code 255"):
+        ended(made.of("plant"), 255)
     with pytest.raises(RuntimeError, match="the display ended with exit code 1"):
         ended(made.of("display", required=False), 1, shutdown=True)
 

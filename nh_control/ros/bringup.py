@@ -44,8 +44,10 @@ PLANT = "plant"
 """The argument that hardware does without."""
 BY_SCENARIO = ("perturb_", "plant_")
 """How arguments begin that follow from the scenario."""
-SIGNALLED = (-signal.SIGINT, -signal.SIGTERM)
-"""Exit codes of a process that `launch` ended before it was up."""
+SIGNALLED = (-signal.SIGINT, -signal.SIGTERM, 255)
+"""Exit codes of a process that `launch` ended: before it was up, or, 255, when it had just ended by
+itself. Popen.send_signal then takes its real exit code, and asyncio reports 255; no node has it.
+"""
 RESPAWN_S = 0.5
 """How long after its death a tracker is started again."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
