@@ -86,8 +86,9 @@ def main() -> int:
             probe.close()
             with redirect_stdout(None):  # the nodes' logs
                 nodes.end()
-    for node in died:
-        print(f"{node.name} ended:\n{node.log[-3000:]}")
+    ended = died or [node for node in started if node.process.returncode != 0]
+    for node in ended:
+        print(f"{node.name} ended with exit code {node.process.returncode}:\n{node.log[-3000:]}")
     grown = rows[-1] - rows[int(WARM_UP * len(rows))]
     total = sum(one.thrown.total() for one in attacks)
     print(f"{total} malformed messages and requests in {time.monotonic() - begun:.0f} s")
@@ -108,7 +109,7 @@ def main() -> int:
         memory = [rows[1, i], rows[len(rows) // 2, i], rows[-1, i], grown[i]]
         print(f"| {one.name} | {' | '.join(map(str, cells))} | "
               f"{' | '.join(f'{mb:.1f}' for mb in memory)} |")  # fmt: skip
-    return int(bool(died or mistakes or (grown > ALLOWED).any() or total < count))
+    return int(bool(ended or mistakes or (grown > ALLOWED).any() or total < count))
 
 
 if __name__ == "__main__":
