@@ -45,8 +45,8 @@ PLANT = "plant"
 BY_SCENARIO = ("perturb_", "plant_")
 """How arguments begin that follow from the scenario."""
 SIGNALLED = (-signal.SIGINT, -signal.SIGTERM, 255)
-"""Exit codes of a process that `launch` ended: before it was up, or, 255, when it had just ended by
-itself. Popen.send_signal then takes its real exit code, and asyncio reports 255; no node has it.
+"""Exit codes of a process that `launch` ended: before it was up, or, 255, when it had just ended
+by itself. Popen.send_signal then takes its exit code, and asyncio reports 255; no node has it.
 """
 RESPAWN_S = 0.5
 """How long after its death a tracker is started again."""

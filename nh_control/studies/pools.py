@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -16,10 +17,16 @@ from typing import Any
 
 from nh_control.studies import dask_preload
 from nh_control.studies.study import Study
-from nh_control.studies.worker import run_indices
+from nh_control.studies.worker import Run, run_indices
+
+log = logging.getLogger(__name__)
 
 POLL_S, REFRESH_S = 0.2, 2.0
 """Period for asking whether to stop, and period for counting a cluster's workers, in s."""
+CHECK_START = (
+    "start the study inside `if __name__ == '__main__':` in your script, and check the free memory"
+)
+"""The remedy where processes end while they start."""
 LOCAL = "local"
 """The address that stands for a new Dask cluster on this machine."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -59,18 +66,16 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def submit(self, study: Study, indices: Sequence[int]) -> Any:
-        """Submit these runs; returns a future with `result()` and `exception()`."""
+        """Submit these runs; returns their future."""
 
     @abstractmethod
     def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
-        """Return the futures that have ended, after the first one ends or after POLL_S; raises
-        WorkersLost if none can end any more.
-        """
+        """Return the futures that have ended, after the first one ends or after POLL_S."""
 
     @abstractmethod
-    def is_worker_lost(self, error: BaseException | None) -> bool:
-        """Return whether a task failed with this error because its worker ended; the pool then
-        replaces the worker.
+    def runs(self, future: Any) -> list[Run] | None:
+        """Return the runs of a task that has ended, or None if its worker was lost; the pool then
+        replaces the worker. Raises the error of the runs, and WorkersLost if no worker is left.
         """
 
 
@@ -105,14 +110,17 @@ class ProcessPool(WorkerPool):
         a new pool.
         """
         done = wait(futures, POLL_S, FIRST_COMPLETED).done
-        if any(self.is_worker_lost(future.exception()) for future in done):
+        if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
             done = wait(futures).done
             self._pool.shutdown()
             self._pool = self._started()
         return [future for future in futures if future in done]
 
-    def is_worker_lost(self, error: BaseException | None) -> bool:
-        return isinstance(error, BrokenProcessPool)
+    def runs(self, future: Future) -> list[Run] | None:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return None
 
 
 def _begin() -> None:
@@ -156,20 +164,40 @@ class DaskCluster(WorkerPool):
             raise MissingExtra("dask.distributed", "dask", f"--scheduler {address}") from None
         self._distributed, self._address = distributed, address
         self._own = None
-        if address == LOCAL:  # its workers receive the terminal's Ctrl-C
-            self._own = distributed.LocalCluster(
-                preload=dask_preload.__name__,
-                n_workers=count or os.cpu_count() or 1,
-                threads_per_worker=1,
-                dashboard_address=":0",
-            )
+        if address == LOCAL:
+            self._own = self._started(count or os.cpu_count() or 1)
         self._client = distributed.Client(self._own or address)
         self._known, self._asked_s = 1, 0.0
+        self._ended = threading.Event()
+
+    def _started(self, count: int) -> Any:
+        """Start a Dask cluster on this machine; a second time if the first attempt fails, because
+        Dask closes the cluster if one worker ends while it starts. Raises WorkersLost.
+        """
+        for last in (False, True):
+            try:
+                return self._distributed.LocalCluster(
+                    preload=dask_preload.__name__,  # the workers receive the terminal's Ctrl-C
+                    n_workers=count,
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                )
+            except RuntimeError as error:
+                if last:
+                    raise WorkersLost(
+                        f"Dask cannot start {count} workers ({error}); {CHECK_START}"
+                    ) from error
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
-        if self._own is not None:
-            self._own.close()
+        """Close the connection and the cluster of the study. A worker that does not end in time
+        (dask/distributed issue 8775) is logged and ends with this process; no run is lost.
+        """
+        for connection in (self._client, self._own):
+            try:
+                if connection is not None:
+                    connection.close()
+            except Exception as error:
+                log.warning("Dask at %s did not close: %r", self._address, error)
 
     @property
     def count(self) -> int:
@@ -180,19 +208,26 @@ class DaskCluster(WorkerPool):
         return self._known
 
     def submit(self, study: Study, indices: Sequence[int]) -> Any:
-        return self._client.submit(run_indices, study, indices, pure=False)
+        future = self._client.submit(run_indices, study, indices, pure=False)
+        future.add_done_callback(lambda _: self._ended.set())
+        return future
 
     def wait_any(self, futures: Sequence[Any]) -> Sequence[Any]:
+        # distributed.wait would leave one waiting coroutine per future and call behind
+        self._ended.wait(POLL_S)
+        self._ended.clear()
+        return [future for future in futures if future.done()]
+
+    def runs(self, future: Any) -> list[Run] | None:
+        # one request: between exception() and result() a worker and its runs can be lost
         try:
-            self._distributed.wait(futures, POLL_S, "FIRST_COMPLETED")
-        except TimeoutError:
-            return []
-        except CancelledError as error:
+            return future.result()
+        except self._distributed.scheduler.KilledWorker:
+            return None
+        except (CancelledError, OSError) as error:
+            if future.status == "error":  # the error of the runs
+                raise
             raise WorkersLost(
                 f"the connection to the scheduler at {self._address} is lost; start it again and "
                 f"continue the study"
             ) from error
-        return [future for future in futures if future.done()]
-
-    def is_worker_lost(self, error: BaseException | None) -> bool:
-        return isinstance(error, self._distributed.scheduler.KilledWorker)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from nh_control.studies.pools import WorkerPool, WorkersLost
+from nh_control.studies.pools import CHECK_START, WorkerPool, WorkersLost
 from nh_control.studies.store import Store
 from nh_control.studies.study import Study
 from nh_control.studies.worker import FAILED, Run, metrics_of
@@ -62,13 +62,11 @@ def results(
         alone = len(pending) == 1
         for future in workers.wait_any(list(pending)):
             chunk = pending.pop(future)
-            if workers.is_worker_lost(error := future.exception()):
-                if failed := tasks.give_back(chunk, alone):
-                    yield [_failed_run(study, index) for index in failed]
-            elif error is not None:
-                raise error
-            else:
-                yield tasks.record(future.result())
+            runs = workers.runs(future)
+            if runs is not None:
+                yield tasks.record(runs)
+            elif failed := tasks.give_back(chunk, alone):
+                yield [_failed_run(study, index) for index in failed]
 
 
 class _TaskQueue:
@@ -112,8 +110,7 @@ class _TaskQueue:
                 if not self._runs:
                     raise WorkersLost(
                         f"every process ends without an error message before run {indices[0]} is "
-                        f"finished; start the study inside `if __name__ == '__main__':` in your "
-                        f"script, and check the free memory"
+                        f"finished; {CHECK_START}"
                     )
                 return list(indices)
         self._suspects.extend(indices)

@@ -1,5 +1,6 @@
 """Parts of a study in isolation: settings and weights, metrics, tasks and workers, and tables."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -397,17 +398,35 @@ def test_a_broken_pool_is_replaced_and_its_tasks_are_lost():
     late = threading.Timer(0.05, lambda: second.set_exception(broken))
     late.start()
     assert pool.wait_any([first, second]) == [first, second]
-    assert (
-        pool._pool is not old
-        and pool.is_worker_lost(broken)
-        and not pool.is_worker_lost(ValueError())
-    )
+    assert pool._pool is not old and pool.runs(first) is None
+    third = Future()
+    third.set_exception(ValueError("wrong"))
+    with pytest.raises(ValueError, match="wrong"):
+        pool.runs(third)
 
     def refuse(*_):
         raise broken
 
     pool._pool.submit = refuse
-    assert pool.is_worker_lost(pool.submit(None, [0]).exception())
+    assert pool.runs(pool.submit(None, [0])) is None
+
+
+class DaskFuture:
+    """A future of Dask: what it raises or gives, and how it has ended."""
+
+    def __init__(self, status="pending", outcome=None):
+        self.status, self.outcome, self.callbacks = status, outcome, []
+
+    def add_done_callback(self, callback):
+        self.callbacks.append(callback)
+
+    def done(self):
+        return self.status != "pending"
+
+    def result(self):
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
 
 
 class Dask:
@@ -416,12 +435,16 @@ class Dask:
     scheduler = SimpleNamespace(KilledWorker=type("KilledWorker", (Exception,), {}))
 
     def __init__(self):
-        self.threads, self.asked, self.ends, self.closed, self.began = {}, 0, None, [], []
+        self.threads, self.asked, self.closed, self.began = {}, 0, [], []
+        self.not_starting, self.not_closing, self.future = 0, {}, DaskFuture()
 
     def LocalCluster(self, **how):
         """One of its own."""
         self.began.append(how["n_workers"])
-        return SimpleNamespace(close=lambda: self.closed.append("cluster"))
+        if self.not_starting:
+            self.not_starting -= 1
+            raise RuntimeError("Nanny failed to start.")
+        return SimpleNamespace(close=lambda: self.close("cluster"))
 
     def Client(self, address):
         """At an address."""
@@ -430,12 +453,17 @@ class Dask:
             self.asked += 1
             return self.threads
 
-        return SimpleNamespace(nthreads=nthreads, close=lambda: self.closed.append("client"))
+        return SimpleNamespace(
+            nthreads=nthreads,
+            close=lambda: self.close("client"),
+            submit=lambda *_, **how: self.future,
+        )
 
-    def wait(self, *_):
+    def close(self, name):
         """Ends as it is to."""
-        if self.ends is not None:
-            raise self.ends
+        self.closed.append(name)
+        if name in self.not_closing:
+            raise self.not_closing[name]
 
 
 @pytest.fixture
@@ -465,19 +493,46 @@ def test_the_study_closes_its_own_cluster(dask):
     assert dask.closed == ["client", "client", "cluster"] and dask.began == [3]
 
 
-def test_tasks_of_a_cluster_end_or_are_lost_with_it(dask):
+@pytest.mark.parametrize("error", [asyncio.TimeoutError(), OSError("gone"), AssertionError()])
+def test_a_cluster_that_does_not_close_loses_no_runs(dask, caplog, error):
+    dask.not_closing = {"client": error, "cluster": error}
+    with DaskCluster("local", 1):
+        pass
+    assert dask.closed == ["client", "cluster"]
+    assert len(caplog.messages) == 2 and repr(error) in caplog.messages[0]
+
+
+def test_a_worker_that_is_killed_while_the_cluster_starts_is_started_again(dask):
+    dask.not_starting = 1
+    with DaskCluster("local", 2):
+        assert dask.began == [2, 2]
+    dask.not_starting = 2
+    with pytest.raises(pools.WorkersLost, match="2 workers .Nanny failed.*free memory"):
+        DaskCluster("local", 2)
+
+
+def test_wait_any_returns_as_soon_as_a_task_of_the_cluster_has_ended(dask, monkeypatch):
     cluster = DaskCluster("tcp://host:8786")
-    futures = [SimpleNamespace(done=lambda: done) for done in (True, False)]
-    futures[0].done, futures[1].done = (lambda: True), (lambda: False)
-    assert cluster.wait_any(futures) == futures[:1]
-    dask.ends = TimeoutError()
-    assert cluster.wait_any(futures) == []
-    dask.ends = CancelledError()
-    with pytest.raises(pools.WorkersLost, match="tcp://host:8786 is lost; start it again"):
-        cluster.wait_any(futures)
-    assert cluster.is_worker_lost(dask.scheduler.KilledWorker()) and not cluster.is_worker_lost(
-        ValueError()
-    )
+    first, second = cluster.submit(None, [0]), DaskFuture()
+    monkeypatch.setattr(pools, "POLL_S", 0.001)
+    assert cluster.wait_any([first, second]) == []
+    monkeypatch.setattr(pools, "POLL_S", 1000.0)
+    first.status = "finished"
+    first.callbacks[0](first)
+    assert cluster.wait_any([first, second]) == [first]
+    assert not cluster._ended.is_set()
+
+
+def test_a_task_of_a_cluster_returns_its_runs_or_is_lost_or_raises(dask):
+    cluster = DaskCluster("tcp://host:8786")
+    assert cluster.runs(DaskFuture("finished", ["run"])) == ["run"]
+    assert cluster.runs(DaskFuture("error", dask.scheduler.KilledWorker())) is None
+    for error in (ValueError("of a run"), OSError("of a run")):
+        with pytest.raises(type(error), match="of a run"):
+            cluster.runs(DaskFuture("error", error))
+    for status, error in (("cancelled", CancelledError()), ("finished", OSError("closed"))):
+        with pytest.raises(pools.WorkersLost, match="tcp://host:8786 is lost; start it again"):
+            cluster.runs(DaskFuture(status, error))
 
 
 # --- tables --------------------------------------------------------------------------------------
