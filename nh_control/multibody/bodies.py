@@ -1,4 +1,4 @@
-"""Rigid bodies: mass, centre of mass and inertia tensor in a frame."""
+"""Rigid bodies: mass, center of mass and inertia tensor in a frame."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nh_control.multibody.motion import three_numbers
 from nh_control.numerics.expressions import Vector
 
 TRIANGLE_TOLERANCE = 1e-6
-"""Part of the largest principal inertia by which it may exceed the sum of the others: data are
-rounded.
+"""Relative excess of the largest principal inertia over the sum of the others that is accepted,
+because data are rounded.
 """
 
 
 @dataclass(frozen=True)
 class Body:
     """A rigid body on a frame: `mass` (kg), `center` of mass (3, m) and `inertia` (kg m^2) about
-    it, in the frame's axes.
+    the center of mass, in the frame's axes.
 
-    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); without it the body
-    is a point mass. Raises ValueError for a mass that is not positive, a tensor that is not
-    symmetric and positive definite, and a principal inertia above the sum of the others, which no
-    distribution of mass has;
-    `accept_any_inertia` leaves out the last two checks, for data that are known to be wrong.
+    `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); a body without
+    inertia is a point mass. Raises ValueError unless the mass is positive and the tensor is
+    symmetric, positive definite and has no principal inertia above the sum of the other two (no
+    distribution of mass has that). `accept_any_inertia` skips the last two checks, for data that
+    are known to be wrong.
     """
 
     frame: str
@@ -49,21 +49,23 @@ class Body:
         )
         object.__setattr__(self, "inertia", tuple(map(tuple, inertia.tolist())))
 
-    def moved(self, frame: str, at: np.ndarray, rotation: np.ndarray) -> SpatialInertia:
-        """The same body in a frame in which its own stands at `at` (3), turned by `rotation` (3,
-        3).
+    def inertia_in(self, frame: str, position: np.ndarray, rotation: np.ndarray) -> SpatialInertia:
+        """The body's inertia in `frame`, where the body's own frame has the given position (3) and
+        rotation (3, 3).
         """
         return SpatialInertia(
             frame,
             self.mass,
-            at + rotation @ self.center,
+            position + rotation @ self.center,
             rotation @ np.array(self.inertia) @ rotation.T,
         )
 
 
 @dataclass(frozen=True)
 class SpatialInertia:
-    """Mass, centre (3) and inertia about it (3, 3) of all bodies that move with a frame."""
+    """Mass (kg), center of mass (3, m) and inertia about the center (3, 3, kg m^2) of all bodies
+    that move with a frame, in its axes.
+    """
 
     frame: str
     mass: float
@@ -73,6 +75,7 @@ class SpatialInertia:
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         mass = self.mass + other.mass
         center = (self.mass * self.center + other.mass * other.center) / mass
+        # parallel axis theorem: J + m (d.d 1 - d d^T) about the common center
         parts = [
             part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
             for part in (self, other)
@@ -106,6 +109,6 @@ def _tensor(inertia: ArrayLike, frame: str, accept_any: bool) -> np.ndarray:
         raise ValueError(
             f"{where} violates the triangle inequality: no body has the principal values "
             f"{principal.tolist()}, the largest above the sum of the others; "
-            "is it about the centre of mass?"
+            "is it about the center of mass?"
         )
     return tensor

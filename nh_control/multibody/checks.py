@@ -1,6 +1,4 @@
-"""What the parts of a multibody system must be: their names known, and masses that move with every
-coordinate.
-"""
+"""Checks of a multibody model: all names are known, and every coordinate moves mass."""
 
 from __future__ import annotations
 
@@ -20,16 +18,17 @@ if TYPE_CHECKING:
 
 
 def check_parts(model: Multibody, k: Kinematics) -> None:
-    """Raises ValueError unless all parts of a model, with motions k, name frames and coordinates
-    that it has: each is asked for its expression, which asks k for what it names.
+    """Raises ValueError if a part of the model names an unknown frame or coordinate.
+
+    Every part writes its expression in the kinematics k, which refuses unknown names.
     """
     for body in model.bodies:
         model.tree.checked_frame(body.frame)
     for entry in model.inputs:
         if isinstance(entry, JointInput) and entry.coordinate in model.prescribed:
             raise ValueError(
-                f"{model.name}: the input on {entry.coordinate!r} would do nothing, its "
-                f"motion is prescribed"
+                f"{model.name}: the input on {entry.coordinate!r} has no effect, its motion is "
+                f"prescribed; remove the input or the prescribed coordinate"
             )
         entry.power(k, ca.SX(len(entry.names(model.tree)), 1))
     for element in model.elements:
@@ -46,16 +45,16 @@ def check_parts(model: Multibody, k: Kinematics) -> None:
 
 
 def check_masses(model: Multibody, q: np.ndarray) -> None:
-    """Raises ValueError, naming velocities and frames, unless the mass matrix of the coordinates
-    that are not prescribed is regular at q (nq), a configuration where nothing is aligned.
+    """Raises ValueError if the mass matrix of the free coordinates is singular at q (nq), a
+    configuration where no axes are aligned; the message names velocities and frames.
     """
     space, free = model.space, model.space.nw - len(model.prescribed)
     mass = model.mass_matrix(q)[:free, :free]
-    still = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
-    if still:
+    massless = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
+    if massless:
         raise ValueError(
-            f"{model.name}: the velocities {still} of {_moved_by(model, still)} move no mass; "
-            f"add a body with mass and inertia there, or fix the frame"
+            f"{model.name}: the velocities {massless} of {_moved_by(model, massless)} move no "
+            f"mass; add a body with mass and inertia there, or fix the frame"
         )
     values, vectors = scaled_spectrum(mass)
     if values[0] <= 1e-12:
@@ -67,7 +66,7 @@ def check_masses(model: Multibody, q: np.ndarray) -> None:
 
 
 def _moved_by(model: Multibody, velocities: Sequence[str]) -> str:
-    """The frames that these velocities move, in words."""
+    """The names of the frames that these velocities move, for a message."""
     moved = [
         f.name
         for f in model.frames

@@ -27,8 +27,8 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Distance(Constraint):
-    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` is in m, or
-    the name of a coordinate, as of a string reeled in.
+    """A rod or a taut string between two points, `h = |a - b|^2 - length^2`; `length` (m) is a
+    number or the name of a coordinate, for a string that a winch reels in.
     """
 
     a: Point | str
@@ -49,8 +49,8 @@ class Distance(Constraint):
 
 @dataclass(frozen=True)
 class PointOnPlane(Constraint):
-    """A point on the plane through another point with a normal fixed in the latter's frame,
-    `h = normal . (point - plane)`.
+    """A point that stays on a plane, `h = normal . (point - plane)`; the plane contains the point
+    `plane`, and its `normal` is fixed in the frame of that point.
     """
 
     point: Point | str
@@ -66,8 +66,8 @@ class PointOnPlane(Constraint):
 
 @dataclass(frozen=True)
 class Coincident(Constraint):
-    """Two points held together, a ball joint that closes a loop: `h = a - b`, three rows in the
-    axes `along` of the world (all by default).
+    """Two points that coincide, a ball joint that closes a loop: `h = a - b`, one row for each of
+    the axes `along` of the world (by default three).
     """
 
     a: Point | str
@@ -81,7 +81,7 @@ class Coincident(Constraint):
             or not set(self.along) <= set("xyz")
         ):
             raise ValueError(
-                f"constraint {self.name!r}: along must be some of the axes x, y and z, e.g. "
+                f"constraint {self.name!r}: along must name some of the axes x, y and z, e.g. "
                 f"'xz', got {self.along!r}"
             )
 

@@ -1,4 +1,4 @@
-"""What acts between the frames of a tree: springs, dampers and inputs."""
+"""Force elements between the frames of a tree: springs, dampers and inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
 @dataclass(frozen=True)
 class Element:
-    """Something that contributes a potential energy or, by the virtual power of its forces,
-    generalized forces; its numbers must be finite (ValueError).
+    """A force element: it has a potential energy, or generalized forces that follow from the
+    virtual power of its forces. Raises ValueError for numbers that are not finite.
     """
 
     def __post_init__(self) -> None:
@@ -29,7 +29,7 @@ class Element:
         return ca.SX(0)
 
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
-        """Power (W) of the forces at k on the virtual velocities; linear in the latter."""
+        """Power (W) of the forces at k on virtual velocities, in which it is linear."""
         return ca.SX(0)
 
 
@@ -38,7 +38,7 @@ class Spring(Element):
     """Linear spring between two points (a `Point` or a frame's name),
     `V = stiffness (distance - rest_length)^2 / 2`, N/m and m.
 
-    With a rest length the points must not meet: there the force has no direction.
+    With a rest length the points must not coincide, because the force has no direction there.
     """
 
     a: Point | str
@@ -71,8 +71,8 @@ class JointSpring(Element):
 
 @dataclass(frozen=True)
 class Damper(Element):
-    """Linear damper between two points: force `-damping` times the rate of their distance, along
-    their line, which they have while they do not meet; N s/m.
+    """Linear damper between two points: a force of `-damping` (N s/m) times the rate of their
+    distance along the line through them; the points must not coincide.
     """
 
     a: Point | str
@@ -82,7 +82,8 @@ class Damper(Element):
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         line = k.position(self.a) - k.position(self.b)
         rate, virtual_rate = (
-            ca.dot(line, m.velocity(self.a) - m.velocity(self.b)) for m in (k, virtual)
+            ca.dot(line, motion.velocity(self.a) - motion.velocity(self.b))
+            for motion in (k, virtual)
         )
         return -self.damping * rate * virtual_rate / ca.sumsqr(line)
 

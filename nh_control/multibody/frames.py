@@ -1,4 +1,4 @@
-"""Frames of a tree: a constant placement in the parent, then a joint's motion."""
+"""Frames of a tree: a constant placement in the parent, then the motion of a joint."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ WORLD = "world"
 ORIGIN = (0.0, 0.0, 0.0)
 NO_ROTATION = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 CONFIGURATION_SPACES = ("SE3", "SO3xR3")
-"""Of a body that moves freely."""
+"""Configuration spaces of a floating frame."""
 
 
 class Joint(ABC):
-    """How a frame moves in its placement: a configuration space and the relative motion there."""
+    """The motion of a frame in its placement: its configuration space and its motion there."""
 
     effort = ("force", "N")
-    """Name and unit of the effort of a joint with one coordinate."""
+    """Name and unit of the effort on a joint with one coordinate."""
 
     @abstractmethod
     def space(self, coordinate: str) -> Space:
-        """Space of the joint; `coordinate` names its one coordinate, or begins the names of
-        several.
+        """Configuration space of the joint; `coordinate` is the name of its coordinate, or the
+        prefix of the names of several.
         """
 
     @abstractmethod
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        """Relative motion at joint configuration q and velocity v."""
+        """Motion in the placement at the joint's configuration q and velocity v."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Fixed(Joint):
         return Rn()
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        return Motion.rest()
+        return Motion.constant_pose()
 
 
 @dataclass(frozen=True)
 class Revolute(Joint):
-    """Rotation about a constant axis, in rad, without bounds."""
+    """Rotation about a constant axis; the angle (rad) is not bounded."""
 
     axis: tuple[float, float, float]
     effort = ("torque", "N m")
@@ -146,15 +146,15 @@ class Floating(Joint):
         return Product(SO3(f"{coordinate}_", self.retraction), position)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        turn, position, omega, linear = quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6]
+        R, position, omega, linear = quaternion.matrix(q[:4]), q[4:7], v[:3], v[3:6]
         if self.configuration_space == "SE3":
-            return Motion(turn, position, omega, linear)
-        return Motion(turn, position, omega, turn.T @ linear, outer_v=linear)
+            return Motion(R, position, omega, linear)
+        return Motion(R, position, omega, R.T @ linear, outer_v=linear)
 
 
 @dataclass(frozen=True)
 class Mimic:
-    """A joint's coordinate given by another one, `ratio * coordinate + offset`."""
+    """The coordinate of a joint that follows another one: `ratio * coordinate + offset`."""
 
     coordinate: str
     ratio: float = 1.0
@@ -163,8 +163,8 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Limits:
-    """Range of a joint's coordinate (rad or m) and its largest speed; for planners and
-    controllers: the dynamics have no stops.
+    """Range of a joint's coordinate (rad or m) and its largest speed, for planners and
+    controllers; the dynamics have no stops. Raises ValueError for an empty range.
     """
 
     lower: float = -np.inf
@@ -218,7 +218,7 @@ class Frame:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the frame has no motion in its parent."""
+        """Whether the frame does not move in its parent."""
         return isinstance(self.joint, Fixed)
 
 
@@ -242,8 +242,8 @@ def revolute(
     mimic: Mimic | None = None,
     limits: Limits = NO_LIMITS,
 ) -> Frame:
-    """A frame that turns about an axis: "x", "-z", ... or three numbers; it may follow another
-    coordinate by a `Mimic` and have `Limits`.
+    """A frame that turns about an axis ("x", "-z", ... or three numbers). It may follow another
+    coordinate (`Mimic`) and have `Limits`.
     """
     return Frame(
         name, parent, Revolute(_axis(name, axis)), position, rotation, coordinate, mimic, limits
@@ -260,8 +260,8 @@ def prismatic(
     mimic: Mimic | None = None,
     limits: Limits = NO_LIMITS,
 ) -> Frame:
-    """A frame that slides along an axis: "x", "-z", ... or three numbers; it may follow another
-    coordinate by a `Mimic` and have `Limits`.
+    """A frame that slides along an axis ("x", "-z", ... or three numbers). It may follow another
+    coordinate (`Mimic`) and have `Limits`.
     """
     return Frame(
         name, parent, Prismatic(_axis(name, axis)), position, rotation, coordinate, mimic, limits
@@ -276,8 +276,8 @@ def planar(
     rotation: ArrayLike = NO_ROTATION,
     coordinate: str = "",
 ) -> Frame:
-    """A frame that slides and turns in the plane normal to an axis; coordinates (theta, x, y),
-    velocities in its own axes.
+    """A frame that slides and turns in the plane normal to an axis: coordinates (theta, x, y),
+    velocities in the frame's own axes.
     """
     return Frame(name, parent, Planar(_axis(name, axis)), position, rotation, coordinate)
 
@@ -290,8 +290,8 @@ def spherical(
     coordinate: str = "",
     retraction: str = "exp",
 ) -> Frame:
-    """A frame that turns about its origin; unit quaternion, body angular velocity; `retraction`
-    "exp" or "cay" as of `SO3`.
+    """A frame that turns about its origin: a unit quaternion, and the angular velocity in the
+    frame's axes. `retraction` is "exp" or "cay", as for `SO3`.
     """
     return Frame(name, parent, Spherical(retraction), position, rotation, coordinate)
 
@@ -305,9 +305,10 @@ def floating(
     retraction: str = "exp",
     space: str = "SE3",
 ) -> Frame:
-    """A frame that moves freely; unit quaternion and position, angular velocity in its axes, and
-    linear velocity in its axes on the `space` "SE3", in those of its placement on "SO3xR3";
-    `retraction` "exp" or "cay" as of `SE3`. Raises ValueError for another space.
+    """A frame that moves freely: a unit quaternion and a position, the angular velocity in the
+    frame's axes, and the linear velocity in the frame's axes on the `space` "SE3", in the axes of
+    the placement on "SO3xR3". `retraction` is "exp" or "cay", as for `SE3`. Raises ValueError for
+    another space.
     """
     if space not in CONFIGURATION_SPACES:
         raise ValueError(
@@ -324,8 +325,8 @@ def universal(
     position: Vector = ORIGIN,
     rotation: ArrayLike = NO_ROTATION,
 ) -> tuple[Frame, Frame]:
-    """Two frames: `<name>_cross` turns about the first axis, the frame itself about the second one
-    through the same point.
+    """Two frames: `<name>_cross` turns about the first axis, the frame itself about the second
+    axis through the same point.
     """
     cross = revolute(f"{name}_cross", parent, axes[0], position, rotation)
     return cross, revolute(name, cross.name, axes[1])

@@ -1,6 +1,4 @@
-"""Joints as constraints between two frames, whose motions need not be those of a tree: they hold
-floating bodies together, and close loops.
-"""
+"""Joints as constraints between two frames: they connect floating bodies and close loops."""
 
 from __future__ import annotations
 
@@ -29,9 +27,10 @@ JOINT_KINDS = {
     "planar": (ALONG, ALIGNED),
     "fixed": (ALL, LOCKED),
 }
-"""What every kind of joint holds, in the right-handed axes (0, 1, 2) of which 2 is the joint's:
-components of the distance of its points that vanish, and pairs of an axis of a and one of b that
-stay normal to each other."""
+"""The rows of every kind of joint, in right-handed axes (0, 1, 2) of which 2 is the joint axis:
+the components of the distance between the points that stay zero, and the pairs of an axis of a and
+an axis of b that stay normal to each other.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,13 @@ class JointConstraint(Constraint):
     """A joint of one of JOINT_KINDS between points a and b (a `Point` or a frame's name): b's
     frame moves in a's as the frame of a tree moves in its parent.
 
-    `rotation` (3, 3) are b's axes in a's where the joint is at zero, `axis` is in b's axes. With
-    S = R_a^T R_b the rows are components of `R_a^T (p_b - p_a)`, those of the world `p_b - p_a`
-    where all three vanish, and `e_i . S e_j`. A universal joint turns about `axis`, fixed in a,
-    and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at zero. A
-    revolute joint's coordinate is its angle in (-pi, pi], a prismatic one's its way; springs,
-    dampers and inputs on joints may name them by the constraint.
-    Raises ValueError for an unknown kind and for parallel axes.
+    `rotation` (3, 3) has b's axes in a's axes where the joint is at zero; `axis` is in b's axes.
+    With S = R_a^T R_b the rows are components of `R_a^T (p_b - p_a)` (of `p_b - p_a`, in the axes
+    of the world, where all three vanish), and `e_i . S e_j`. A universal joint turns about `axis`,
+    fixed in a, and about `second_axis`, fixed in b: `axis . S second_axis` keeps its value at
+    zero. The coordinate of a revolute joint is its angle in (-pi, pi], the coordinate of a
+    prismatic joint its displacement; joint springs, dampers and inputs refer to them by the name
+    of the constraint. Raises ValueError for an unknown kind and for parallel axes.
     """
 
     kind: str
@@ -68,14 +67,14 @@ class JointConstraint(Constraint):
             )
 
     def residual(self, k: Kinematics) -> ca.SX:
-        turn_a, distance = k.rotation(self.a), k.position(self.b) - k.position(self.a)
+        R_a, distance = k.rotation(self.a), k.position(self.b) - k.position(self.a)
         if len(self.positions.T) < 3:
-            distance = (turn_a @ constant(self.positions)).T @ distance
-        turns = [
-            ca.dot(turn_a @ constant(at_a), k.rotation(self.b) @ constant(at_b)) - cosine
-            for at_a, at_b, cosine in self.directions
+            distance = (R_a @ constant(self.positions)).T @ distance
+        angles = [
+            ca.dot(R_a @ constant(e_a), k.rotation(self.b) @ constant(e_b)) - cosine
+            for e_a, e_b, cosine in self.directions
         ]
-        return ca.vertcat(distance, *turns)
+        return ca.vertcat(distance, *angles)
 
     def wrench(self, k: Kinematics, multipliers: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Force (3, N) on b's body at its point and torque (3, N m) about it that the joint
@@ -83,44 +82,46 @@ class JointConstraint(Constraint):
 
         `sum lam_i R_a e_i` and `sum lam (R_b e_j) x (R_a e_i)`.
         """
-        n, turn_a = self.positions.shape[1], k.rotation(self.a)
+        n, R_a = self.positions.shape[1], k.rotation(self.a)
         force, torque = multipliers[:n], ca.SX.zeros(3)
         if n < 3:
-            force = turn_a @ constant(self.positions) @ force
-        for i, (at_a, at_b, _) in enumerate(self.directions):
-            lever = ca.cross(k.rotation(self.b) @ constant(at_b), turn_a @ constant(at_a))
-            torque += multipliers[n + i] * lever
+            force = R_a @ constant(self.positions) @ force
+        for i, (e_a, e_b, _) in enumerate(self.directions):
+            axis = ca.cross(k.rotation(self.b) @ constant(e_b), R_a @ constant(e_a))
+            torque += multipliers[n + i] * axis
         return force, torque
 
     @property
     def has_one_coordinate(self) -> bool:
-        """Whether it moves in one way only."""
+        """Whether the joint has one coordinate."""
         return self.kind in ("revolute", "prismatic")
 
     @property
     def effort(self) -> tuple[str, str]:
-        """Name and unit of the effort on its one coordinate."""
+        """Name and unit of the effort on the coordinate."""
         return ("torque", "N m") if self.kind == "revolute" else ("force", "N")
 
     def coordinate(self, k: Kinematics) -> ca.SX:
-        """The angle `atan2(e_1 . S e_0, e_0 . S e_0)` of a revolute joint, in rad, or the way of a
-        prismatic one, in m.
+        """The coordinate: the angle `atan2(e_1 . S e_0, e_0 . S e_0)` (rad) of a revolute joint,
+        or the displacement `e_2 . R_a^T (p_b - p_a)` (m) of a prismatic joint.
         """
         first, second, axis = (k.rotation(self.a) @ constant(e) for e in self._axes_in_a.T)
         if self.kind == "prismatic":
             return ca.dot(axis, k.position(self.b) - k.position(self.a))
-        turned = k.rotation(self.b) @ constant(self._axes[:, 0])
-        return ca.atan2(ca.dot(second, turned), ca.dot(first, turned))
+        first_b = k.rotation(self.b) @ constant(self._axes[:, 0])
+        return ca.atan2(ca.dot(second, first_b), ca.dot(first, first_b))
 
     def rate(self, k: Kinematics) -> ca.SX:
-        """The rate of the coordinate: of the angle along b's axis, of the way along a's."""
-        turning = k.angular_velocity(self.a)
+        """The rate of the coordinate: the relative angular velocity along the axis, or relative
+        velocity along it.
+        """
+        omega_a = k.angular_velocity(self.a)
         if self.kind == "revolute":
             axis = k.rotation(self.b) @ constant(self._axes[:, 2])
-            return ca.dot(axis, k.angular_velocity(self.b) - turning)
+            return ca.dot(axis, k.angular_velocity(self.b) - omega_a)
         distance = k.position(self.b) - k.position(self.a)
-        parting = k.velocity(self.b) - k.velocity(self.a) - ca.cross(turning, distance)
-        return ca.dot(k.rotation(self.a) @ constant(self._axes_in_a[:, 2]), parting)
+        relative = k.velocity(self.b) - k.velocity(self.a) - ca.cross(omega_a, distance)
+        return ca.dot(k.rotation(self.a) @ constant(self._axes_in_a[:, 2]), relative)
 
     @property
     def _axes_in_a(self) -> np.ndarray:
@@ -128,18 +129,18 @@ class JointConstraint(Constraint):
 
     @cached_property
     def _axes(self) -> np.ndarray:
-        """The axes (3, 3) in b's, the joint's own last."""
+        """The axes (3, 3) of JOINT_KINDS in b's axes; the joint axis is the last."""
         axis = unit_vector(self.axis, f"constraint {self.name!r}")
         return np.column_stack([plane_axes(axis), axis])
 
     @property
     def positions(self) -> np.ndarray:
-        """Directions (3, n), in a's axes, in which the points do not part."""
+        """Directions (3, n), in a's axes, in which the distance of the points stays zero."""
         return self._axes_in_a[:, list(JOINT_KINDS[self.kind][0])]
 
     @property
     def directions(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Directions in a's axes and in b's, and the cosine of the angle that they keep."""
+        """Pairs of directions, in a's and in b's axes, and the constant cosine between them."""
         if self.kind == "universal":
             first, second = self._universal_axes
             return [(np.asarray(self.rotation) @ first, second, float(first @ second))]

@@ -1,10 +1,10 @@
-"""A tree of frames: its configuration space, and where its frames are and how they move."""
+"""A tree of frames: its configuration space, and the poses and velocities of its frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import casadi as ca
 import numpy as np
@@ -29,29 +29,39 @@ class Point:
 
 
 class ConstrainedJoint(Protocol):
-    """A joint with one coordinate that is a constraint, and what motions say of it."""
+    """A constraint between two frames that has one coordinate, a function of their motions."""
 
     @property
     def effort(self) -> tuple[str, str]:
-        """Name and unit of its effort."""
+        """Name and unit of the effort on the coordinate."""
 
     def coordinate(self, k: Kinematics) -> ca.SX:
-        """Its coordinate at k."""
+        """The coordinate at k."""
 
     def rate(self, k: Kinematics) -> ca.SX:
-        """The rate of its coordinate."""
+        """The rate of the coordinate at k."""
+
+
+class Anchor(NamedTuple):
+    """The moving frame (or the world) that carries a frame, and the constant position (3) and
+    rotation (3, 3) of the frame in it; a moving frame carries itself.
+    """
+
+    frame: str
+    position: np.ndarray
+    rotation: np.ndarray
 
 
 class Tree:
-    """Frames from the root on, and the space of their configurations: the joints on manifolds in
-    their order, then one Rn of the joints with one coordinate, in their order, and the prescribed
-    ones last. A prescribed name that no joint has is a coordinate of its own. `constrained` are
-    joints with one coordinate that are constraints: theirs are functions of the configuration.
-    `anchors` are, by the name of every frame, the moving frame that carries it, which may be
-    itself, or the world, and its position (3) and rotation (3, 3) in that one.
+    """A tree of frames, listed from the root on, and the space of its configurations.
 
-    Raises ValueError for names that are taken or unknown; a frame must follow its parent, so there
-    are no cycles.
+    The space has the joints on manifolds in their order, then one Rn of the joints with one
+    coordinate in their order, the prescribed ones last. A prescribed name that no joint has is a
+    further coordinate. `constraint_joints` are constraints that have one coordinate, a function of
+    the configuration. `anchors` has the `Anchor` of every frame by name.
+
+    Raises ValueError for names that are taken or unknown, and for a frame that is listed before
+    its parent; so there are no cycles.
     """
 
     def __init__(
@@ -59,10 +69,10 @@ class Tree:
         name: str,
         frames: Sequence[Frame],
         prescribed: Sequence[str],
-        constrained: Mapping[str, ConstrainedJoint],
+        constraint_joints: Mapping[str, ConstrainedJoint],
     ):
         self.name, self.prescribed = name, tuple(prescribed)
-        self.constrained = constrained
+        self.constraint_joints = constraint_joints
         self.frames = {f.name: f for f in frames}
         self._check_frames(frames)
         spaces = {
@@ -82,56 +92,56 @@ class Tree:
         self.anchors = _anchors(frames)
 
     def scalar_indices(self, coordinate: str) -> tuple[int, int]:
-        """Index in q and in v of a joint's one coordinate; raises ValueError if there is none of
-        that name.
+        """Indices in q and in v of the coordinate of a joint that has one; raises ValueError for
+        an unknown name.
         """
         if coordinate not in self.scalars:
             raise ValueError(
                 f"{self.name}: unknown coordinate {coordinate!r}; "
-                f"{self._among((*self.scalars, *self.constrained))}"
+                f"{self._among((*self.scalars, *self.constraint_joints))}"
             )
         q, v = self.slices(coordinate)
         return q.start, v.start
 
     def slices(self, coordinate: str) -> tuple[slice, slice]:
-        """Where a joint's coordinates, known by name, stand in q and in v."""
+        """Slices of q and of v with the coordinates of the joint that has this coordinate name."""
         return self._slices[coordinate]
 
     def effort(self, coordinate: str) -> tuple[str, str]:
-        """Name and unit of the effort of the joint with this one coordinate; raises ValueError if
-        there is none of that name.
+        """Name and unit of the effort on a coordinate, e.g. ("torque", "N m"); raises ValueError
+        if no joint has the coordinate.
         """
         for frame in self.frames.values():
             if frame.coordinate == coordinate and not frame.mimic and not frame.is_fixed:
                 return frame.joint.effort
-        if coordinate in self.constrained:
-            return self.constrained[coordinate].effort
+        if coordinate in self.constraint_joints:
+            return self.constraint_joints[coordinate].effort
         raise ValueError(
             f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}"
         )
 
     @property
     def length_coordinates(self) -> tuple[str, ...]:
-        """Prescribed coordinates that no joint has."""
+        """Prescribed coordinates that no joint has: lengths of `Distance` constraints."""
         joints = {f.coordinate for f in self.frames.values() if not (f.mimic or f.is_fixed)}
         return tuple(name for name in self.prescribed if name not in joints)
 
     def checked_frame(self, name: str) -> str:
-        """The name of a frame, itself; raises ValueError if no frame has it."""
+        """The name, unchanged; raises ValueError if no frame has it."""
         if name not in self.anchors:
             raise ValueError(f"{self.name}: unknown frame {name!r}; {self._among(self.anchors)}")
         return name
 
-    def relative(self, frame: Frame, q: ca.SX, v: ca.SX) -> Motion:
-        """Motion of a frame in its parent."""
-        placed = Motion.rest(frame.rotation, frame.position)
+    def motion_in_parent(self, frame: Frame, q: ca.SX, v: ca.SX) -> Motion:
+        """Motion of a frame in its parent at the configuration q (nq) and velocity v (nv)."""
+        placement = Motion.constant_pose(frame.rotation, frame.position)
         if frame.is_fixed:
-            return placed
-        at, rate = self._slices[frame.mimic.coordinate if frame.mimic else frame.coordinate]
-        q, v = q[at], v[rate]
+            return placement
+        in_q, in_v = self._slices[frame.mimic.coordinate if frame.mimic else frame.coordinate]
+        q, v = q[in_q], v[in_v]
         if frame.mimic:
             q, v = frame.mimic.ratio * q + frame.mimic.offset, frame.mimic.ratio * v
-        return placed.then(frame.joint.motion(q, v))
+        return placement.compose(frame.joint.motion(q, v))
 
     def _check_frames(self, frames: Sequence[Frame]) -> None:
         known, coordinates = [WORLD], []
@@ -177,43 +187,45 @@ class Tree:
 
 
 class Kinematics:
-    """Motions in the world of the frames of a tree at configuration q (nq) with velocity v (nw),
-    by recursion from the root: O(N) expressions, of the frames that are asked for and those that
-    carry them.
+    """Motions in the world of the frames of a tree at configuration q (nq) and velocity v (nw).
+
+    A recursion from the root composes the motions along the chain of each frame that is asked for
+    [featherstone2008, ch. 4]; every frame is composed once, so that N frames need O(N)
+    expressions.
     """
 
     def __init__(self, tree: Tree, q: ca.SX, v: ca.SX):
         self._tree, self._q, self._v = tree, q, v
-        self._motions = {WORLD: Motion.rest()}
+        self._motions = {WORLD: Motion.constant_pose()}
 
     def motion(self, frame: str) -> Motion:
         """Motion of a frame."""
-        name, frames, ahead = self._tree.checked_frame(frame), self._tree.frames, list[Frame]()
+        name, frames, chain = self._tree.checked_frame(frame), self._tree.frames, list[Frame]()
         while name not in self._motions:
-            ahead.append(frames[name])
-            name = ahead[-1].parent
-        for each in reversed(ahead):
-            relative = self._tree.relative(each, self._q, self._v)
-            self._motions[each.name] = self._motions[each.parent].then(relative)
+            chain.append(frames[name])
+            name = chain[-1].parent
+        for each in reversed(chain):
+            relative = self._tree.motion_in_parent(each, self._q, self._v)
+            self._motions[each.name] = self._motions[each.parent].compose(relative)
         return self._motions[frame]
 
     def position(self, point: Point | str) -> ca.SX:
         """Position (3) of a point, or of a frame's origin, in the world."""
-        frame, at = _of(point)
-        return self.motion(frame).point(at)
+        frame, offset = _frame_and_offset(point)
+        return self.motion(frame).point(offset)
 
     def velocity(self, point: Point | str, axes: str = "world") -> ca.SX:
         """Velocity (3) of a point in the axes of the world, or of its frame for "body"."""
-        frame, at = _of(point)
+        frame, offset = _frame_and_offset(point)
         motion = self.motion(frame)
-        velocity = motion.v + ca.cross(motion.omega, ca.SX(constant(at)))
+        velocity = motion.v + ca.cross(motion.omega, ca.SX(constant(offset)))
         return velocity if axes == "body" else motion.R @ velocity
 
-    def speed_square(self, point: Point | str) -> ca.SX:
-        """`|velocity|^2` of a point, in the axes in which it is the smaller expression."""
-        frame, at = _of(point)
+    def squared_speed(self, point: Point | str) -> ca.SX:
+        """`|velocity|^2` of a point, from the axes that give the smaller expression."""
+        frame, offset = _frame_and_offset(point)
         motion = self.motion(frame)
-        if motion.outer_v is not None and not constant(at).nnz():
+        if motion.outer_v is not None and not constant(offset).nnz():
             return ca.sumsqr(motion.outer_v)
         return ca.sumsqr(self.velocity(point, "body"))
 
@@ -221,41 +233,47 @@ class Kinematics:
         """Angular velocity (3) of a point's frame in the axes of the world, or of the frame for
         "body".
         """
-        motion = self.motion(_of(point)[0])
+        motion = self.motion(_frame_and_offset(point)[0])
         return motion.omega if axes == "body" else motion.R @ motion.omega
 
     def rotation(self, point: Point | str) -> ca.SX:
         """Rotation matrix (3, 3) of a point's frame."""
-        return self.motion(_of(point)[0]).R
+        return self.motion(_frame_and_offset(point)[0]).R
 
     def coordinate(self, name: str) -> ca.SX:
-        """A joint's one coordinate."""
-        if joint := self._constrained(name):
+        """The coordinate of a joint that has one."""
+        if joint := self._constraint_joint(name):
             return joint.coordinate(self)
         return self._q[self._tree.scalar_indices(name)[0]]
 
     def rate(self, name: str) -> ca.SX:
-        """The rate of a joint's one coordinate."""
-        if joint := self._constrained(name):
+        """The rate of the coordinate of a joint that has one."""
+        if joint := self._constraint_joint(name):
             return joint.rate(self)
         return self._v[self._tree.scalar_indices(name)[1]]
 
-    def _constrained(self, name: str) -> ConstrainedJoint | None:
-        return None if name in self._tree.scalars else self._tree.constrained.get(name)
+    def _constraint_joint(self, name: str) -> ConstrainedJoint | None:
+        return None if name in self._tree.scalars else self._tree.constraint_joints.get(name)
 
 
-def _of(point: Point | str) -> tuple[str, Vector]:
+def _frame_and_offset(point: Point | str) -> tuple[str, Vector]:
     return (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
 
 
-def _anchors(frames: Sequence[Frame]) -> dict[str, tuple[str, np.ndarray, np.ndarray]]:
-    found = {WORLD: (WORLD, np.zeros(3), np.eye(3))}
+def _anchors(frames: Sequence[Frame]) -> dict[str, Anchor]:
+    anchors = {WORLD: Anchor(WORLD, np.zeros(3), np.eye(3))}
     for frame in frames:
-        anchor, at, rotation = found[frame.parent]
-        pose = at + rotation @ frame.position, rotation @ np.array(frame.rotation)
-        still = np.zeros(3), np.eye(3)
-        found[frame.name] = (anchor, *pose) if frame.is_fixed else (frame.name, *still)
-    return found
+        carrier, position, rotation = anchors[frame.parent]
+        anchors[frame.name] = (
+            Anchor(
+                carrier,
+                position + rotation @ frame.position,
+                rotation @ np.array(frame.rotation),
+            )
+            if frame.is_fixed
+            else Anchor(frame.name, np.zeros(3), np.eye(3))
+        )
+    return anchors
 
 
 def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
@@ -266,12 +284,12 @@ def _product(poses: Sequence[Space], scalars: Sequence[str]) -> Space:
 def _slices(
     spaces: dict[str, Space], poses: Sequence[Space], scalars: Sequence[str]
 ) -> dict[str, tuple[slice, slice]]:
-    """Where every coordinate, or every joint's several, stand in q and v."""
-    places, i, j = {}, 0, 0
+    """Slices of q and v by the name of every joint coordinate."""
+    slices, i, j = {}, 0, 0
     for name, space in spaces.items():
         if space in poses:
-            places[name] = slice(i, i + space.nq), slice(j, j + space.nw)
+            slices[name] = slice(i, i + space.nq), slice(j, j + space.nw)
             i, j = i + space.nq, j + space.nw
-    return places | {
+    return slices | {
         name: (slice(i + k, i + k + 1), slice(j + k, j + k + 1)) for k, name in enumerate(scalars)
     }

@@ -92,13 +92,13 @@ class Multibody:
 
     @cached_property
     def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
-        """What moves with every moving frame: bodies on frames that are fixed to each other are
-        one.
+        """The inertia of all bodies that move with each moving frame, in the order of the frames'
+        first bodies; bodies on frames that are fixed to each other are added up.
         """
         total: dict[str, SpatialInertia] = {}
         for body in self.bodies:
-            moved = body.moved(*self.tree.anchors[body.frame])
-            total[moved.frame] = total[moved.frame] + moved if moved.frame in total else moved
+            own = body.inertia_in(*self.tree.anchors[body.frame])
+            total[own.frame] = total[own.frame] + own if own.frame in total else own
         total.pop(WORLD, None)
         return tuple(total.values())
 
@@ -228,7 +228,7 @@ class Multibody:
         energy = ca.SX(0)
         for part in self.spatial_inertias:
             motion, inertia = k.motion(part.frame), constant(part.inertia)
-            energy += part.mass / 2 * k.speed_square(Point(part.frame, part.center))
+            energy += part.mass / 2 * k.squared_speed(Point(part.frame, part.center))
             energy += ca.dot(motion.omega, inertia @ motion.omega) / 2
         return energy
 

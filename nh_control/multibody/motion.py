@@ -1,4 +1,4 @@
-"""Pose and velocity of a frame, and how they pass from a frame to the next."""
+"""Pose and velocity of a frame in another one, and their composition along a chain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def constant(values: ArrayLike | ca.SX) -> ca.DM | ca.SX:
-    """A constant vector or matrix whose entries below 1e-15 of the largest are structural zeros:
-    expressions stay small. Parameters, which are expressions, stay as they are.
+    """A constant vector or matrix; entries below 1e-15 of the largest become structural zeros, so
+    that expressions stay small. Expressions (parameters) are returned unchanged.
     """
     if isinstance(values, ca.SX):
         return values
@@ -25,22 +25,22 @@ def constant(values: ArrayLike | ca.SX) -> ca.DM | ca.SX:
     )
 
 
-def three_numbers(values: Vector, what: str) -> tuple[float, float, float]:
-    """The values as a tuple, or an expression as it is; raises ValueError unless they are three
-    finite numbers.
+def three_numbers(values: Vector, name: str) -> tuple[float, float, float]:
+    """The values as a tuple; an expression is returned unchanged. Raises ValueError, with the
+    `name` of the values, unless they are three finite numbers.
     """
     if isinstance(values, ca.SX):
         return values
     array = np.array(values, dtype=float)
     if array.shape != (3,) or not np.isfinite(array).all():
-        raise ValueError(f"{what} must be three finite numbers, got {values}")
+        raise ValueError(f"{name} must be three finite numbers, got {values}")
     x, y, z = array.tolist()
     return x, y, z
 
 
 def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
-    """Unit vector (3) of "x", "y", "z", "-x", "-y", "-z" or of three numbers; raises ValueError
-    for anything else.
+    """Unit vector (3) of an axis: "x", "y", "z", "-x", "-y", "-z" or three numbers. Raises
+    ValueError, which begins with `where`, for any other axis.
     """
     if isinstance(axis, str):
         name = axis.removeprefix("-")
@@ -57,8 +57,8 @@ def unit_vector(axis: str | Vector, where: str) -> np.ndarray:
 
 
 def plane_axes(axis: np.ndarray) -> np.ndarray:
-    """Unit vectors (3, 2) that make a right-handed frame with the axis: (x, y) for z, (y, z) for
-    x, (z, x) for y.
+    """Two unit vectors (3, 2) that make a right-handed frame with the axis as the third: (x, y)
+    for z, (y, z) for x, (z, x) for y.
     """
     for i, unit in enumerate(np.eye(3)):
         if np.array_equal(axis, unit):
@@ -82,10 +82,10 @@ def rotation_about(axis: np.ndarray, angle: ca.SX) -> ca.SX:
 
 @dataclass(frozen=True)
 class Motion:
-    """Pose of a frame in another, rotation `R` (3, 3) and position `p` (3), and its velocity
-    relative to that other in its own axes, angular `omega` (3) and linear `v` (3); expressions
-    with structural zeros. `outer_v` is the linear velocity in the other's axes where it is known
-    without turning `v` back.
+    """Pose and velocity of a frame in an outer frame, as expressions with structural zeros: the
+    rotation `R` (3, 3) and position `p` (3), and the angular velocity `omega` (3) and linear
+    velocity `v` (3) in the frame's own axes. `outer_v` is the linear velocity in the axes of the
+    outer frame, where it is known without the product `R v`.
     """
 
     R: ca.SX
@@ -95,8 +95,10 @@ class Motion:
     outer_v: ca.SX | None = None
 
     @staticmethod
-    def rest(rotation: ArrayLike | None = None, position: ArrayLike | None = None) -> Motion:
-        """No motion: a constant rotation (3, 3) and position (3), both none by default."""
+    def constant_pose(
+        rotation: ArrayLike | None = None, position: ArrayLike | None = None
+    ) -> Motion:
+        """A pose without velocity: rotation (3, 3) and position (3), by default the identity."""
         rotation = ca.SX.eye(3) if rotation is None else ca.SX(constant(rotation))
         return Motion(
             rotation,
@@ -105,8 +107,8 @@ class Motion:
             ca.SX(3, 1),
         )
 
-    def then(self, relative: Motion) -> Motion:
-        """Motion of a frame that moves by `relative` in this one:
+    def compose(self, relative: Motion) -> Motion:
+        """Motion in the outer frame of a frame whose motion in this one is `relative`:
         `R R', p + R p', R'^T omega + omega', R'^T (v + omega x p') + v'`.
         """
         r = relative
@@ -125,5 +127,5 @@ class Motion:
         return self.omega.nnz() == 0 and self.v.nnz() == 0
 
     def point(self, offset: ArrayLike) -> ca.SX:
-        """Position (3) in the outer frame of a point given in this one."""
+        """Position (3) in the outer frame of a point at `offset` (3) in this one."""
         return self.p + self.R @ constant(offset)

@@ -1,5 +1,5 @@
-"""The numbers of a `Multibody` as parameters of its system: masses, centers, inertias, placements,
-dampers and springs of joints.
+"""The physical constants of a `Multibody` by name (masses, centers, inertias, placements, joint
+dampers and springs), and as parameters of its system.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FIELDS: dict[type, tuple[str, ...]] = {
     JointDamper: ("damping",),
     JointSpring: ("stiffness", "rest"),
 }
-"""What of a part may change."""
+"""The fields of every kind of part that may be parameters."""
 PARTS = ("bodies", "frames", "elements")
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Places in an inertia tensor of its parameters: xx, yy, zz, xy, xz, yz."""
+"""Row and column of the six parameters of an inertia tensor: xx, yy, zz, xy, xz, yz."""
 
 
 class Location(NamedTuple):
-    """Where a parameter stands: a list of the model's parts, the part's place, its field."""
+    """Where a constant stands in a model: the list of parts, the index of the part, its field."""
 
     parts: str
     part: int
@@ -42,29 +42,29 @@ class Location(NamedTuple):
 
 
 class ModelConstants:
-    """The numbers of a model by name: `<frame>_mass`, `<frame>_center` (3), `<frame>_inertia` (6:
-    xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames, `<coordinate>_damping`,
-    `<coordinate>_stiffness` and `<coordinate>_rest`. What is no letter in a name is a "_"; names
-    that are taken end with "_2", "_3", ...
+    """The physical constants of a model by name: `<frame>_mass`, `<frame>_center` (3) and
+    `<frame>_inertia` (6: xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames,
+    `<coordinate>_damping`, `<coordinate>_stiffness` and `<coordinate>_rest` of joints. Characters
+    that no identifier may have become "_"; repeated names end with "_2", "_3", ...
     """
 
     def __init__(self, model: Multibody):
         self._model = model
         self.locations: dict[str, Location] = {}
         for parts in PARTS:
-            for at, part in enumerate(getattr(model, parts)):
+            for index, part in enumerate(getattr(model, parts)):
                 for name in FIELDS.get(type(part), ()):
-                    self.locations[self._free(part, name)] = Location(parts, at, name)
+                    self.locations[self._unused_name(part, name)] = Location(parts, index, name)
 
     @cached_property
     def parameters(self) -> Any:
-        """The model's `parameters` with their values, a frozen dataclass that refuses, by
-        ValueError, numbers that no part can have; None without any.
+        """The values of the model's `parameters` as a frozen dataclass, None without any; the
+        dataclass raises ValueError for values that no part can have.
         """
         model = self._model
         if unknown := [name for name in model.parameters if name not in self.locations]:
             raise ValueError(
-                f"{model.name}: no numbers {unknown} to be parameters, choose of "
+                f"{model.name}: no constants {unknown} to be parameters, choose of "
                 f"{list(self.locations)}"
             )
         if not model.parameters:
@@ -78,49 +78,49 @@ class ModelConstants:
         return made()
 
     def value(self, name: str) -> float | tuple[float, ...]:
-        """A number, or several, as the model has them."""
-        place = self.locations[name]
-        value = getattr(getattr(self._model, place.parts)[place.part], place.field)
-        if place.field == "inertia":
+        """The value of a constant in the model, a number or a tuple of numbers."""
+        location = self.locations[name]
+        value = getattr(getattr(self._model, location.parts)[location.part], location.field)
+        if location.field == "inertia":
             return tuple(value[i][j] for i, j in ENTRIES)
         return value
 
     def model_with(self, values: Mapping[str, Any]) -> Multibody:
-        """The model with other values of its parameters, numbers or expressions; with expressions
-        every body is one of its own.
+        """A copy of the model with other values of its parameters, numbers or expressions; with
+        expressions the inertias of bodies on one frame are not added up.
         """
         model, parts = self._model, self._parts(values)
-        twin = copy.copy(model)
+        changed_model = copy.copy(model)
         for name in set(vars(model)) - {f.name for f in fields(model)}:
-            del twin.__dict__[name]  # what follows from the numbers
+            del changed_model.__dict__[name]  # cached values follow from the old constants
         for name, changed in (parts | {"parameters": ()}).items():
-            object.__setattr__(twin, name, changed)
+            object.__setattr__(changed_model, name, changed)
         if any(_symbolic(values[name]) for name in model.parameters):
             tree = copy.copy(model.tree)
             tree.frames = {frame.name: frame for frame in parts["frames"]}
-            twin.__dict__.update(tree=tree, spatial_inertias=parts["bodies"])
-        return twin
+            changed_model.__dict__.update(tree=tree, spatial_inertias=parts["bodies"])
+        return changed_model
 
     def _parts(self, values: Mapping[str, Any]) -> dict[str, tuple]:
-        """The model's parts with these values."""
+        """The parts of the model with these values, by the names in PARTS."""
         changes: dict[tuple[str, int], dict[str, Any]] = {}
         for name in self._model.parameters:
-            place, value = self.locations[name], values[name]
+            location, value = self.locations[name], values[name]
             if _symbolic(value) or value != self.value(name):
-                changes.setdefault(place[:2], {})[place.field] = value
+                changes.setdefault(location[:2], {})[location.field] = value
         parts = {name: list(getattr(self._model, name)) for name in PARTS}
-        for (name, at), changed in changes.items():
-            parts[name][at] = _changed(parts[name][at], changed)
-        return {name: tuple(chosen) for name, chosen in parts.items()}
+        for (name, index), changed in changes.items():
+            parts[name][index] = _changed(parts[name][index], changed)
+        return {name: tuple(values) for name, values in parts.items()}
 
-    def _free(self, part: Any, name: str) -> str:
+    def _unused_name(self, part: Any, name: str) -> str:
         owner = getattr(part, "coordinate", "") if name != "position" else part.name
-        wanted = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
-        found, count = wanted, 1
-        while found in self.locations:
+        first = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
+        unused, count = first, 1
+        while unused in self.locations:
             count += 1
-            found = f"{wanted}_{count}"
-        return found
+            unused = f"{first}_{count}"
+        return unused
 
 
 def _symbolic(value: Any) -> bool:
@@ -129,8 +129,8 @@ def _symbolic(value: Any) -> bool:
 
 
 def _changed(part: Any, changes: Mapping[str, Any]) -> Any:
-    """The part with other values of some fields, by its constructor unless they are
-    expressions.
+    """A copy of the part with other values of some fields; numbers pass the checks of its
+    constructor, expressions do not.
     """
     changes = dict(changes)
     symbolic = any(map(_symbolic, changes.values()))
@@ -144,7 +144,7 @@ def _changed(part: Any, changes: Mapping[str, Any]) -> Any:
             changes[name] = ca.vertcat(*value)
     if not symbolic:
         return replace(part, **changes)
-    twin = copy.copy(part)
+    changed = copy.copy(part)
     for name, value in changes.items():
-        object.__setattr__(twin, name, value)
-    return twin
+        object.__setattr__(changed, name, value)
+    return changed

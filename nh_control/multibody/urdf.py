@@ -47,8 +47,8 @@ WITH_AXIS = (*SCALAR, "planar")
 
 
 class UrdfError(ValueError):
-    """A URDF cannot be made into a model; says which element, what was expected and what was
-    found.
+    """A URDF that cannot be made into a model; the message names the element, what was expected
+    and what was got.
     """
 
 
@@ -60,17 +60,18 @@ def load_urdf(
     gravity: Vector = (0.0, 0.0, -9.81),
     space: str = "SE3",
 ) -> Multibody:
-    """Model of a URDF, given as a path or as text: frames have the names of the links, coordinates
-    those of the joints.
+    """Model of a URDF, given as a path or as text: the frames are named after the links, the
+    coordinates after the joints.
 
-    `base` is "fixed" (the root link is at the world's origin) or "floating" (its pose is a
-    configuration, named after the root link, on the `space` "SE3" or "SO3xR3", whose steps of
-    falling robots are more accurate). Inputs are the efforts of the joints in
-    `actuated`, by default of all with one coordinate but mimics and those with an effort limit of
-    0, in their limits. Damping acts; friction does not (a warning says so). Ranges and speeds are
-    read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
-    body can have is an error, else a warning. Raises UrdfError for what is no URDF or is not
-    supported, OSError for a file that cannot be read.
+    `base` is "fixed" (the root link is at the world's origin) or "floating" (the pose of the root
+    link is a configuration, named after the link, on the `space` "SE3" or "SO3xR3"; steps of
+    falling robots are more accurate on "SO3xR3"). Inputs are the efforts of the joints in
+    `actuated`, within their effort limits; by default all joints with one coordinate are actuated,
+    except mimics and joints with an effort limit of 0. Damping acts; friction does not (a warning
+    says so). Ranges and speeds are read into the frames' `limits`; meshes are not loaded. With
+    `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
+    UrdfError for a text that is not a URDF and for elements that are not supported, OSError for a
+    file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
@@ -83,9 +84,9 @@ def load_urdf(
         links = _links(robot)
         root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
         if root == WORLD and base == "floating":
-            raise UrdfError(f"the root link {WORLD!r} does not move: use base='fixed'")
-        stands = floating(root, space=space) if base == "floating" else fixed(root)
-        roots = [] if root == WORLD else [stands]
+            raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
+        root_frame = floating(root, space=space) if base == "floating" else fixed(root)
+        roots = [] if root == WORLD else [root_frame]
         return Multibody(
             name=re.sub(r"\W", "_", name),
             frames=[*roots, *(joint.frame() for joint in joints)],
@@ -100,7 +101,7 @@ def load_urdf(
 
 @dataclass(frozen=True)
 class _Joint:
-    """A joint element, read."""
+    """The values of a joint element."""
 
     name: str
     kind: str
@@ -168,7 +169,9 @@ class _Joint:
         )
 
     def dampers(self) -> Iterator[JointDamper]:
-        """The joint's damping, on the coordinate that it follows if it is a mimic."""
+        """The damper of the joint; a mimic damps the coordinate that it follows by `ratio^2`
+        times its own damping.
+        """
         if self.damping and self.kind in SCALAR:
             followed, ratio = (
                 (self.mimic.coordinate, self.mimic.ratio) if self.mimic else (self.name, 1.0)
@@ -177,7 +180,9 @@ class _Joint:
 
 
 def _parse(text: str) -> Element:
-    """The robot element; prefixes need not be declared, as in many URDFs with extensions."""
+    """The robot element. Namespace prefixes need not be declared, because many URDFs with
+    extensions do not declare them.
+    """
     builder, parser = TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
         builder.start,
@@ -207,7 +212,7 @@ def _links(robot: Element) -> dict[str, Element]:
 
 
 def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, list[_Joint]]:
-    """The root link and the joints from it on, every joint after that of its parent link."""
+    """The root link, and the joints in an order in which parents come before their children."""
     by_parent: dict[str, list[_Joint]] = {name: [] for name in links}
     children: list[str] = []
     for joint in joints:
@@ -223,12 +228,12 @@ def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, l
         by_parent[joint.parent].append(joint)
     roots = [name for name in links if name not in children]
     if len(roots) != 1:
-        raise UrdfError(f"expected one root link that is no joint's child, got {roots}")
-    ordered, ahead = [], by_parent[roots[0]][::-1]
-    while ahead:
-        joint = ahead.pop()
+        raise UrdfError(f"expected one root link, the child of no joint, got {roots}")
+    ordered, stack = [], by_parent[roots[0]][::-1]
+    while stack:  # depth first
+        joint = stack.pop()
         ordered.append(joint)
-        ahead += by_parent[joint.child][::-1]
+        stack += by_parent[joint.child][::-1]
     if len(ordered) < len(joints):
         raise UrdfError(
             f"the joints {[j.name for j in joints if j not in ordered]} form a loop that does "
@@ -238,7 +243,7 @@ def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, l
 
 
 def _bodies(link: str, element: Element, strict: bool) -> Iterator[Body]:
-    """The body of a link, none without mass."""
+    """The body of a link; a link without mass has none."""
     inertial = element.find("inertial")
     if inertial is None or link == WORLD:
         return
@@ -248,9 +253,9 @@ def _bodies(link: str, element: Element, strict: bool) -> Iterator[Body]:
     inertia = np.array([[_number(tensor, key, where) for key in row] for row in INERTIA])
     if mass == 0 and not inertia.any():
         return
-    at, rotation = _origin(inertial, where)
+    center, rotation = _origin(inertial, where)
     body = partial(
-        Body, link, mass, at, rotation @ inertia @ rotation.T if inertia.any() else None
+        Body, link, mass, center, rotation @ inertia @ rotation.T if inertia.any() else None
     )
     try:
         yield body()
@@ -272,14 +277,14 @@ def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[Jo
     for name in actuated:
         if name not in free:
             raise UrdfError(
-                f"actuated: {name!r} is no joint with one coordinate of its own, choose of "
+                f"actuated: {name!r} is not a joint with a coordinate of its own, choose of "
                 f"{list(free)}"
             )
     return [JointInput(name, free[name] or np.inf) for name in actuated]
 
 
 def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
-    """Range and speed, and the largest effort."""
+    """The limits of the coordinate and its rate, and of the effort."""
     limit = element.find("limit")
     if limit is None or kind not in SCALAR:
         if kind in ("revolute", "prismatic"):

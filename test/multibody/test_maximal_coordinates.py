@@ -251,7 +251,10 @@ def test_constraints_that_are_nearly_dependent_are_taken():
     ("change", "message"),
     [
         (lambda m: maximal_coordinates(m, "SE2"), "unknown configuration space 'SE2'"),
-        (lambda m: maximal_coordinates(m, {"leg": "SE3"}), r"no moving bodies on \['leg'\]"),
+        (
+            lambda m: maximal_coordinates(m, {"leg": "SE3"}),
+            r"no bodies on moving frames \['leg'\]",
+        ),
         (lambda m: floating("x", space="R6"), "unknown space 'R6' of a floating frame"),
         (
             lambda m: JointConstraint("c", "screw", "inner", "outer"),

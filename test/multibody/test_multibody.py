@@ -403,9 +403,9 @@ def test_a_velocity_in_outer_axes_is_that_of_the_frames_own():
     free = Floating(configuration_space="SO3xR3").motion(q, v)
     axis = np.array([0.6, 0.0, 0.8])
     arm = Motion(rotation_about(axis, turn), ca.SX(3, 1), constant(axis) * rate, ca.SX(3, 1))
-    mount = Motion.rest(TILT, (0.3, 0.1, -0.2))
-    assert arm.then(free).outer_v is None and not arm.is_at_rest
-    for motion in (mount.then(free), free):
+    mount = Motion.constant_pose(TILT, (0.3, 0.1, -0.2))
+    assert arm.compose(free).outer_v is None and not arm.is_at_rest
+    for motion in (mount.compose(free), free):
         f = ca.Function("f", [q, v], [motion.outer_v, motion.R @ motion.v])
         known, turned = f([0.5, 0.1, -0.7, 0.5, 0.2, -0.4, 0.6], [0.3, 0.5, -1.0, 0.7, 0.2, 0.4])
         known, turned = np.array(known), np.array(turned)

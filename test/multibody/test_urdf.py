@@ -187,7 +187,7 @@ def test_a_spinning_robot_falls_along_its_parabola_where_its_base_is_on_so3_and_
 def test_a_root_named_world_is_the_world():
     text = robot(link("world", ""), link("a"), joint("j", "continuous", "world", "a"))
     assert tuple(load_urdf(text).tree.frames) == ("a",)
-    with pytest.raises(UrdfError, match="'world' does not move: use base='fixed'"):
+    with pytest.raises(UrdfError, match="'world' cannot move: use base='fixed'"):
         load_urdf(text, base="floating")
 
 
