@@ -96,6 +96,7 @@ setup(
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
         (f"share/{NAME}/config", CONFIG),
         (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
+        (f"share/{NAME}/doc", sorted(glob("doc/*.md"))),
         (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],
     install_requires=[

@@ -222,13 +222,13 @@ def test_launch_files_use_declared_packages():
     assert started | imported <= dependencies("depend", "exec_depend")
 
 
-def test_everything_in_launch_and_config_is_installed():
+def test_everything_in_launch_config_and_doc_is_installed():
     installed = {name for _, names in SETUP["data_files"] for name in names}
     for name in installed:
         assert (ROOT / name).is_file(), name
     present = {
         str(path.relative_to(ROOT))
-        for folder in ("launch", "config", "resource/examples")
+        for folder in ("launch", "config", "doc", "resource/examples")
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
@@ -243,6 +243,7 @@ def test_files_are_installed_where_they_are_looked_for():
     share = "share/nh_control"
     places = {"": share, "launch": f"{share}/launch", "config": f"{share}/config",
               "config/urdf": f"{share}/config/urdf", "resource/examples": f"{share}/examples",
+              "doc": f"{share}/doc",
               "resource": "share/ament_index/resource_index/packages"}  # fmt: skip
     for place, names in SETUP["data_files"]:
         for name in names:

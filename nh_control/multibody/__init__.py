@@ -20,19 +20,20 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps trees of all joints with gravity, springs and dampers on joints and between
-points, inputs on joints and wrenches, prescribed coordinates, joints that follow others and
-constraints, in time linear in the bodies, by one compiled kernel that reads the model as numbers:
-nothing is generated, and A and B are exact. Constraints add a dense system of their multipliers,
-springs and dampers between points one of their forces, followers one of the coordinates that they
-share; A and B with wrenches or such dampers one of the coordinates that carry the bodies they act
-on. Contracted second derivatives are evaluated by CasADi's virtual machine where the kernel ended:
-nothing is compiled for them either. With parts of a user's own kind, or without a compiler, the
-same step is generated from the Lagrangian; of systems with constraints, wrenches, or springs and
-dampers between points those by parameters and h always are.
+`midpoint` steps a tree in time linear in its bodies, by one compiled kernel that reads the model as
+data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the theory).
+The kernel knows all joints, elements, inputs and constraints of this package, prescribed coordinates
+and joints that follow others. Some of them add a small dense system to every step: constraints one
+of their multipliers, springs and dampers between points one of their forces, joints that follow
+others one of the shared coordinates. CasADi's virtual machine evaluates the contracted second
+derivatives at the kernel's solution.
 
-The same in maximal coordinates, every body free on a configuration space of its own, the joints
-as constraints (a body there needs an inertia, too):
+The same step is generated from the Lagrangian for models with joints or elements of a user's own
+class, and without a compiler. Derivatives by parameters and h are generated, too, for systems with
+constraints, wrenches, or springs and dampers between points.
+
+The same model in maximal coordinates: every body has a configuration space of its own, and the
+joints are constraints. There every body needs an inertia:
 
     free = maximal_coordinates(crane, {"cart": "SO3xR3", "pole": "SE3"})
     q, v = maximal_state(crane, crane.configuration(), crane.velocity(), free)

@@ -172,8 +172,8 @@ def _check(
     if unsupported:
         raise ValueError(
             f"{model.name}: in maximal coordinates {unsupported} cannot mimic, be prescribed or "
-            f"carry springs, dampers or inputs: only revolute and prismatic joints between bodies have "
-            f"coordinates there; add bodies, or use joint coordinates"
+            f"carry springs, dampers or inputs: only revolute and prismatic joints between bodies "
+            f"have coordinates there; add bodies, or use joint coordinates"
         )
 
 

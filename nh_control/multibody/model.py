@@ -30,7 +30,7 @@ from nh_control.multibody.tree_engine import TreeEngine, kernel
 from nh_control.multibody.tree_model import TreeModel, moves_mass, not_a_tree
 from nh_control.numerics.expressions import Vector
 
-SEVERAL = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
+SEQUENCES = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
 
 
 class Pose(NamedTuple):
@@ -46,13 +46,13 @@ class Multibody:
     `bodies`, `elements` (springs, dampers), `inputs`, `constraints`.
 
     `system` is the `System` with `L = sum_i m_i |v_i + omega_i x c_i|^2 / 2 + omega_i^T J_i
-    omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the bodies' frames. Configurations
-    are those of the joints in the order of the frames, poses first, then an Rn of the joints with
-    one coordinate.
-    `prescribed` names coordinates that are moved at will and come last; the name of a `Distance`'s
-    length, which no joint has, is a coordinate of its own.
-    `gravity` is in m/s^2, world axes. `parameters` names those of the model's `constants` that are
-    parameters of its system: they change at run time, and steps are differentiated by them. Raises
+    omega_i / 2 + m_i g . (p_i + R_i c_i) - V`, velocities in the bodies' frames. A configuration
+    has the poses of the joints with several coordinates in the order of the frames, then an Rn of
+    the joints with one coordinate.
+    `prescribed` names coordinates whose next values are inputs; they are the last of the Rn. The
+    name of a `Distance`'s length, which no joint has, is a further coordinate.
+    `gravity` is in m/s^2, in the axes of the world. `parameters` names the `constants` that are
+    parameters of the system: they change at run time, and steps have derivatives by them. Raises
     ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
@@ -67,7 +67,7 @@ class Multibody:
     parameters: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for field in SEVERAL:
+        for field in SEQUENCES:
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
         names = [c.name for c in self.constraints]
@@ -104,8 +104,8 @@ class Multibody:
 
     @cached_property
     def system(self) -> System:
-        """The `System` of this model, whose `model` is this one."""
-        if not self._moves_its_own:
+        """The `System` of this model; `System.model` refers back to it."""
+        if not self._every_joint_moves_its_body:
             self.check_masses()
         return System(
             name=self.name,
@@ -117,31 +117,31 @@ class Multibody:
             force=self._own_force,
             holonomic_constraint=self._constraint if self.constraints else None,
             prescribed=tuple(self.prescribed),
-            nominal=tuple(self._generic),
+            nominal=tuple(self._generic_configuration),
             parameters=self.constants.parameters,
             model=self,
         )
 
     @cached_property
     def constants(self) -> ModelConstants:
-        """Masses, centers, inertias, placements, dampers and springs by name."""
+        """Masses, centers, inertias, placements, joint dampers and joint springs by name."""
         return ModelConstants(self)
 
     def is_known_regular(self, system: System) -> bool:
-        """Whether a system is this model's own, without constraints, and its mass matrix regular
-        as every joint moves mass of its own frame.
+        """Whether the system is this model's own, has no constraints, and has a regular mass
+        matrix because every joint moves a body on its own frame.
         """
         constrained = system.holonomic_constraint or system.velocity_constraint or system.domain
-        return self._wrote(system) and not constrained and self._moves_its_own
+        return self._is_own(system) and not constrained and self._every_joint_moves_its_body
 
     def engine(
         self, system: System, method: Method, generated: Callable[[], Engine]
     ) -> Engine | None:
-        """The engine in linear time for the midpoint rule on this model's own `system`, where the
-        kernel knows all parts and there is a compiler: trees of all joints with gravity and this
-        package's springs, dampers, inputs and constraints.
+        """The linear-time engine of the midpoint rule for this model's own `system`; None if the
+        kernel does not know a part of the model (a subclass of a joint, element, input or
+        constraint of this package), or without a compiler.
         """
-        own = self._wrote(system) and not (system.velocity_constraint or system.domain)
+        own = self._is_own(system) and not (system.velocity_constraint or system.domain)
         if method.midpoint_forcing is None or not own or not_a_tree(self):
             return None
         if (library := kernel()) is None:
@@ -153,16 +153,16 @@ class Multibody:
         return Kinematics(self.tree, q, v)
 
     def configuration(self, values: Mapping[str, float] = {}) -> np.ndarray:
-        """Configuration (nq) with the named numbers, the others as at the space's origin; raises
-        ValueError for a name that is none.
+        """Configuration (nq) with the values given by name; the other numbers are those of the
+        space's origin. Raises ValueError for an unknown name.
         """
-        return self._named(self.space.origin, self.space.names, values)
+        return self._with_values(self.space.origin, self.space.names, values)
 
     def velocity(self, values: Mapping[str, float] = {}) -> np.ndarray:
-        """Velocity (nw) with the named numbers, the others zero; raises ValueError for a name that
-        is none.
+        """Velocity (nw) with the values given by name, zero for the others. Raises ValueError for
+        an unknown name.
         """
-        return self._named(np.zeros(self.space.nw), self.space.velocity_names, values)
+        return self._with_values(np.zeros(self.space.nw), self.space.velocity_names, values)
 
     def poses(self, q: ArrayLike) -> dict[str, Pose]:
         """Poses of all frames at configuration q (nq) by name."""
@@ -182,10 +182,10 @@ class Multibody:
         return pose.position + pose.rotation @ np.asarray(point.position)
 
     def check_masses(self) -> None:
-        """Raises ValueError, naming velocities and frames, unless the mass matrix of the
-        coordinates that are not prescribed is regular at a configuration where nothing is aligned.
+        """Raises ValueError if the mass matrix of the free coordinates is singular at a
+        configuration where no axes are aligned; the message names velocities and frames.
         """
-        check_masses(self, self._generic)
+        check_masses(self, self._generic_configuration)
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed
@@ -198,16 +198,18 @@ class Multibody:
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
 
-    def _wrote(self, system: System) -> bool:
-        found = system.lagrangian, system.force, system.holonomic_constraint
-        holds = self._constraint if self.constraints else None
-        return found == (self._lagrangian, self._own_force, holds)
+    def _is_own(self, system: System) -> bool:
+        """Whether the equations of a system are this model's, and not a user's."""
+        equations = system.lagrangian, system.force, system.holonomic_constraint
+        constraint = self._constraint if self.constraints else None
+        return equations == (self._lagrangian, self._own_force, constraint)
 
     @cached_property
-    def _moves_its_own(self) -> bool:
-        """Whether every joint alone gives kinetic energy to what moves with its own frame, so that
-        by induction from the root the mass matrix is regular, also where joints follow others;
-        False says nothing.
+    def _every_joint_moves_its_body(self) -> bool:
+        """Whether every joint, moved alone, gives kinetic energy to the bodies on its own frame.
+
+        Then the mass matrix is regular, by induction from the root, also where joints follow
+        others; if not, it may be regular or singular.
         """
         free = (f for f in self.frames if not (f.is_fixed or f.coordinate in self.prescribed))
         parts = {part.frame: part for part in self.spatial_inertias}
@@ -217,11 +219,11 @@ class Multibody:
     def _own_force(self) -> Callable[..., ca.SX] | None:
         return self._force if self.elements or self.inputs else None
 
-    def _at(self, p: Any) -> Multibody:
+    def _with_parameters(self, p: Any) -> Multibody:
         return self if p is None else self.constants.model_with(vars(p))
 
     def _lagrangian(self, q: ca.SX, v: ca.SX, p: Any = None) -> ca.SX:
-        k = (model := self._at(p)).kinematics(q, v)
+        k = (model := self._with_parameters(p)).kinematics(q, v)
         return model._kinetic(k) - model._potential(k)
 
     def _kinetic(self, k: Kinematics) -> ca.SX:
@@ -241,8 +243,8 @@ class Multibody:
         return sum((e.potential(k) for e in self.elements), ca.SX(0)) - sum(weights, ca.SX(0))
 
     def _force(self, q: ca.SX, v: ca.SX, u: ca.SX, p: Any = None) -> ca.SX:
-        """Derivative of the power with respect to a virtual velocity."""
-        model, w = self._at(p), ca.SX.sym("w", self.space.nw)
+        """Generalized forces: the derivative of their power by a virtual velocity w."""
+        model, w = self._with_parameters(p), ca.SX.sym("w", self.space.nw)
         k, virtual = model.kinematics(q, v), model.kinematics(q, w)
         power = sum((e.power(k, virtual) for e in model.elements), ca.SX(0))
         i = 0
@@ -253,14 +255,14 @@ class Multibody:
         return ca.gradient(power, w)
 
     def _constraint(self, q: ca.SX, p: Any = None) -> ca.SX:
-        k = self._at(p).kinematics(q, ca.SX(self.space.nw, 1))
+        k = self._with_parameters(p).kinematics(q, ca.SX(self.space.nw, 1))
         return ca.vertcat(*(c.residual(k) for c in self.constraints))
 
     @cached_property
-    def _generic(self) -> np.ndarray:
-        """A configuration where nothing is aligned."""
-        turns = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
-        return self.space.retract(self.space.origin, turns)
+    def _generic_configuration(self) -> np.ndarray:
+        """A configuration where no axes are aligned."""
+        change = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
+        return self.space.retract(self.space.origin, change)
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:
@@ -290,7 +292,7 @@ class Multibody:
             )
         return q
 
-    def _named(
+    def _with_values(
         self, start: np.ndarray, names: Sequence[str], values: Mapping[str, float]
     ) -> np.ndarray:
         out = np.array(start)

@@ -225,7 +225,7 @@ FOLDED = {"crank": 0.4, "coupler": 1.0}
     ("kind", "message"),
     [
         ("revolute", "holonomic_constraint has 20 equations for 18 admissible velocities"),
-        ("spherical", "of the rows of {'pin': 1} so many"),
+        ("spherical", "{'pin': 1} of their rows"),
     ],
 )
 def test_dependent_constraints_are_named(kind, message):
