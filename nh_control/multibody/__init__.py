@@ -20,13 +20,13 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps a tree in time linear in its bodies, by one compiled kernel that reads the model as
-data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the theory).
-The kernel knows all joints, elements, inputs and constraints of this package, prescribed coordinates
-and joints that follow others. Some of them add a small dense system to every step: constraints one
-of their multipliers, springs and dampers between points one of their forces, joints that follow
-others one of the shared coordinates. CasADi's virtual machine evaluates the contracted second
-derivatives at the kernel's solution.
+`midpoint` steps a tree in time linear in its bodies, by one compiled kernel that reads the model
+as data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the
+theory). The kernel knows all joints, elements, inputs and constraints of this package, prescribed
+coordinates and joints that follow others. Some of them add a small dense system to every step:
+constraints one of their multipliers, springs and dampers between points one of their forces,
+joints that follow others one of the shared coordinates. CasADi's virtual machine evaluates the
+contracted second derivatives at the kernel's solution.
 
 The same step is generated from the Lagrangian for models with joints or elements of a user's own
 class, and without a compiler. Derivatives by parameters and h are generated, too, for systems with
