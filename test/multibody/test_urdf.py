@@ -136,7 +136,7 @@ def test_a_urdf_becomes_a_plant_a_linearization_and_a_closed_loop():
     """The double pendulum balanced half upright: elbow up on a raised shoulder."""
     arm = midpoint(load_urdf(DOUBLE_PENDULUM).system, h=0.01)
     x_up, u_up = equilibrium(
-        arm, arm.state([2.5, 0.4], [0, 0]), [0, 0], hold=["shoulder", "elbow"]
+        arm, arm.state([2.5, 0.4], [0, 0]), [0, 0], fixed=["shoulder", "elbow"]
     )
     K = lqr.infinite_horizon(arm, x_up, u_up, Q=np.diag([100, 100, 1, 1]), R=np.eye(2)).K
     x = arm.retract(x_up, [0.2, -0.3, 0, 0])

@@ -206,7 +206,8 @@ static int estimate(const struct loop *l, long long k, const double *x, double *
     double innovation[c->ndx], expected[l->model->nx];
     for (long long i = 0; i < c->n_d; ++i) d[i] = *l->stage ? l->disturbance[i] : 0.0;
     if (*l->stage < 2) return DONE;
-    if (comparable(l, k, l->predicted, expected) || local(l, expected, x, innovation)) return FAILED;
+    if (comparable(l, k, l->predicted, expected) || local(l, expected, x, innovation))
+        return FAILED;
     for (long long i = 0; i < c->n_d; ++i) d[i] += c->gain * innovation[c->nv + i];
     return DONE;
 }
