@@ -246,8 +246,8 @@ def draw_scene(axes: Axes3D, shapes: Scene, color: ColorType) -> None:
 
 
 def _add(
-    axes: Axes3D, collection: Callable[..., Any], parts: list[np.ndarray], **look: Any
+    axes: Axes3D, collection: Callable[..., Any], parts: list[np.ndarray], **line_style: Any
 ) -> None:
     """Add a collection unless it is empty, which matplotlib refuses."""
     if parts:
-        axes.add_collection3d(collection(parts, **look))
+        axes.add_collection3d(collection(parts, **line_style))

@@ -1,7 +1,7 @@
-"""The experiments of the papers this package is built on: figures out, their numbers as JSON, and
-a table of what each paper says, what comes out, and what was corrected.
+"""Experiments of the papers behind this package: figures, their numbers as JSON, and a table of
+published results, computed results and corrections.
 
-A paper joins by a module with a `PAPER` and its place in `PAPERS`.
+A new paper needs a module with a `PAPER` and an entry in `PAPERS`.
 """
 
 from nh_control.papers import (

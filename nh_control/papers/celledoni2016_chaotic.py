@@ -29,13 +29,13 @@ METHODS = {
     "AVF": "mean_value",
     "Gonzalez": "gonzalez",
 }
-"""The paper's names and the registry's."""
+"""The paper's names of methods, and the names in the registry."""
 VARIATIONAL, PRESERVING = tuple(METHODS)[:3], tuple(METHODS)[3:]
 STEP_S, ENERGY = 0.1, 3.06
 ORDER_S, ORDER_STEPS = 10.0, (250, 500, 1000, 2000, 4000)
 SAMPLE_STEPS = 10_000
 STARTS, WALK_STEPS = 200, 10_000
-"""The paper says how many starts, not for how long: here to t = 1000."""
+"""The paper gives the number of starts, but not the duration; here it is t = 1000."""
 LINE = 1e-4
 SEED = 2016
 ASSUMED = "SPARK with assumed coefficients"
@@ -43,9 +43,10 @@ ASSUMED = "SPARK with assumed coefficients"
 
 @dataclass(frozen=True)
 class Chaos:
-    """The four panels: errors over `steps` (s), along one motion at `times` the left side of (20)
-    and the relative energy error, and at `walk_times` the variance of the energy error over h^4;
-    and of SPARK by the coefficients of its reactions the order and the largest energy error.
+    """Data of the four panels: errors over `steps` (s); at `times` along one motion the left side
+    of (20) and the relative energy error; at `walk_times` the variance of the energy error over
+    h^4. `spark` contains the order and the largest energy error for each choice of SPARK's
+    reaction coefficients.
     """
 
     steps: np.ndarray
@@ -58,11 +59,11 @@ class Chaos:
     spark: dict[str, tuple[float, float]]
 
     def growth(self, name: str) -> float:
-        """Least-squares slope of the variance over h^4 against time."""
+        """Return the least-squares slope of the variance over h^4 against time."""
         return float(np.polyfit(self.walk_times, self.variance[name], 1)[0])
 
     def numbers(self) -> dict:
-        """What the panels show."""
+        """Return the data of the panels."""
         slopes = {k: measure.slopes(self.steps, e) for k, e in self.errors.items()}
         return {
             "order": {
@@ -84,7 +85,7 @@ class Chaos:
         }
 
     def statements(self) -> tuple[Statement, ...]:
-        """The paper's claims about the figure."""
+        """Return the paper's claims about the figure with the computed results."""
         n = self.numbers()
         orders = [n["order"]["slopes"][k][-1] for k in METHODS]
         constraint = max(n["largest_constraint"].values())
@@ -108,7 +109,7 @@ class Chaos:
                 "all respect the constraint up to machine precision",
                 f"largest |x' + sum w_i z_i'| {constraint:.0e}, to t = {self.times[-1]:g}",
                 constraint < 1e-13,
-                "where each method asks for it: SI-DLA A(q1) v1, SPARK the mean of A(Q_i) V_i of "
+                "at the place where each method enforces it: SI-DLA A(q1) v1, SPARK the mean of A(Q_i) V_i of "
                 f"its two stages, the others A(q_mid) (q1 - q0) / h; {ASSUMED}",
             ),
             Statement(
@@ -123,7 +124,7 @@ class Chaos:
                 "variance of SI-DLA's energy error over 200 starts 1e-4 h^4 t; I-DLA, SPARK alike",
                 "grows by " + ", ".join(f"{g:.1e}" for g in growth) + " h^4 per unit of time",
                 all(0.3 * LINE < g < 3 * LINE for g in growth),
-                "there is an offset of about 0.1 h^4, too: the line holds for the slope; "
+                "there is also an offset of about 0.1 h^4, so the line is compared by its slope; "
                 + ASSUMED,
             ),
             Statement(
@@ -136,7 +137,7 @@ class Chaos:
         )
 
     def _spark(self) -> Statement:
-        """What of SPARK rests on the coefficients that are assumed."""
+        """Return the statement about the assumed coefficients of SPARK."""
         orders = ", ".join(f"{order:.2f}" for order, _ in self.spark.values())
         errors = ", ".join(f"{error:.0e}" for _, error in self.spark.values())
         return Statement(
@@ -145,12 +146,12 @@ class Chaos:
             f"assumed: velocities by IIIA, forces by IIIB. Reactions by {', '.join(self.spark)}: "
             f"orders {orders}, largest energy errors {errors}",
             all(abs(order - 2) < 0.05 for order, _ in self.spark.values()),
-            "the paper prints no coefficients and not which of them act on which term; the figure "
+            "the paper prints no coefficients and no assignment of them to the terms; the figure "
             f"has reactions by {REACTIONS[0]}",
         )
 
     def draw(self) -> Figure:
-        """The four panels, that of the constraint with a row for each method."""
+        """Draw the four panels; the constraint has a row for each method."""
         figure = Figure(figsize=(7.4, 6.6), layout="constrained")
         grid = figure.add_gridspec(2, 2)
         order, energy, variance = (figure.add_subplot(grid[at]) for at in ((0, 0), (1, 0), (1, 1)))
@@ -186,8 +187,8 @@ def compare(
     starts: int = STARTS,
     walk_steps: int = WALK_STEPS,
 ) -> Chaos:
-    """All four panels; random starts of energy 3.06 by a fixed seed, the first of them for order,
-    constraint and energy.
+    """Compute all four panels. Random starts have the energy 3.06 and a fixed seed; the first
+    start serves for order, constraint and energy.
     """
     system, rng = chaotic_quartic(), np.random.default_rng(SEED)
     phases = [random_start(rng, ENERGY) for _ in range(starts)]
@@ -217,8 +218,9 @@ def compare(
 
 
 def _slip(dsys: DiscreteSystem, x: np.ndarray) -> float:
-    """The left side of (20) where the method asks for it in the step from x: A(q1) v1 at the end
-    of SI-DLA, the mean of A(Q_i) V_i over both stages of SPARK, A(q_mid) (q1 - q0) / h of others.
+    """Return the left side of (20) at the place where the method enforces it in the step from x:
+    A(q1) v1 at the end for SI-DLA, the mean of A(Q_i) V_i over both stages for SPARK, and A(q_mid)
+    (q1 - q0) / h for the other methods.
     """
     x1 = dsys.step(x)
     q, q1 = dsys.configuration(x), dsys.configuration(x1)
@@ -231,7 +233,7 @@ def _slip(dsys: DiscreteSystem, x: np.ndarray) -> float:
 
 
 def _side(q: np.ndarray, v: np.ndarray) -> float:
-    """The left side of (20), A(q) v."""
+    """Return the left side of (20), A(q) v."""
     n = len(q) // 2
     return float(v[0] + q[1 : n + 1] @ v[n + 1 :])
 
@@ -239,7 +241,9 @@ def _side(q: np.ndarray, v: np.ndarray) -> float:
 def _reacting(
     reactions: str, reference: Reference, h: np.ndarray, steps: int, every: int
 ) -> tuple[float, float]:
-    """Order and largest relative energy error of SPARK with these coefficients of reactions."""
+    """Return the order and the largest relative energy error of SPARK with these reaction
+    coefficients.
+    """
     motion = reference.motion
     dsys = spark(motion.system, STEP_S, reactions=reactions)
     errors = measure.errors(reference, [dsys.with_step(step) for step in h[-2:]])
@@ -251,7 +255,7 @@ def _reacting(
 def _variance(
     dsys: DiscreteSystem, phases: list[tuple[np.ndarray, np.ndarray]], steps: int, every: int
 ) -> np.ndarray:
-    """Variance of H(t) - H(0) over the starts, over h^4."""
+    """Return the variance of H(t) - H(0) over the starts, divided by h^4."""
 
     def run(phase: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         states = dsys.simulate(dsys.state(*phase), steps=steps, every=every).states
@@ -263,7 +267,9 @@ def _variance(
 
 
 def _energies(states: np.ndarray) -> np.ndarray:
-    """Energies of states (N, 4 n + 1), by hand: 1/2 rho^T (g^ab) rho + V of (19), (21)."""
+    """Return energies of states (N, 4 n + 1) in closed form: 1/2 rho^T (g^ab) rho + V of (19),
+    (21).
+    """
     n = (states.shape[1] - 1) // 4
     q, rho = states[:, : 2 * n + 1], states[:, 2 * n + 1 :]
     w, z, eta = q[:, 1 : n + 1], q[:, n + 1 :], rho[:, n:]
@@ -273,6 +279,6 @@ def _energies(states: np.ndarray) -> np.ndarray:
 
 
 def figure_2(_: Progress) -> Outcome:
-    """The figure in the paper's size."""
+    """Compute Fig. 2 in the paper's size."""
     result = compare()
     return Outcome(result.draw, result.numbers(), result.statements())

@@ -23,27 +23,27 @@ from nh_control.systems import RollingDiskParameters, rolling_disk
 
 DISK = RollingDiskParameters()
 METRIC = np.array([DISK.J_phi, DISK.J_theta, DISK.m, DISK.m])
-"""Of rates (phi, theta, x1, x2), the order of this package."""
+"""Inertias of the rates (phi, theta, x1, x2), in the order of this package."""
 RATES = 3.0, 0.8
-"""y1, y2 in rad/s: the motion is a circle of radius r y1 / y2."""
+"""y1, y2 in rad/s; the motion is a circle of radius r y1 / y2."""
 STEP_S, STEPS = 0.1, 100
 POINTS, SEED = 20, 2016
 
 
 def constraint(q: np.ndarray) -> np.ndarray:
-    """mu(q) (2, 4) of (2)."""
+    """Return mu(q) (2, 4) of (2)."""
     c, s = np.cos(q[1]), np.sin(q[1])
     return np.array([[-DISK.r * c, 0, 1, 0], [-DISK.r * s, 0, 0, 1]])
 
 
 def admissible(q: np.ndarray) -> np.ndarray:
-    """X1, X2 as columns (4, 2)."""
+    """Return X1, X2 as columns (4, 2)."""
     c, s = np.cos(q[1]), np.sin(q[1])
     return np.array([[1, 0, DISK.r * c, DISK.r * s], [0, 1, 0, 0]]).T
 
 
 def normal(angle: float) -> np.ndarray:
-    """X3, X4 as columns (4, 2), of the angle theta; the paper prints phi."""
+    """Return X3, X4 as columns (4, 2) for the angle theta; the paper prints phi."""
     k = -DISK.r / DISK.J_phi
     return np.array(
         [[k * np.cos(angle), 0, 1 / DISK.m, 0], [k * np.sin(angle), 0, 0, 1 / DISK.m]]
@@ -51,15 +51,15 @@ def normal(angle: float) -> np.ndarray:
 
 
 def explicit(t: np.ndarray) -> np.ndarray:
-    """The motion (N, 4) of (5) from the origin at times t (N)."""
+    """Return the motion (N, 4) of (5) from the origin at times t (N)."""
     y1, y2 = RATES
     radius = DISK.r * y1 / y2
     return np.stack([y1 * t, y2 * t, radius * np.sin(y2 * t), radius * (1 - np.cos(y2 * t))], -1)
 
 
 def hamiltonian_motion(times: np.ndarray) -> np.ndarray:
-    """States (N, 8) of (6) on T*Q at times (N), `q' = v`, `p' = mu^T lam`, with the multipliers
-    that keep `mu g^-1 p = 0`.
+    """Return states (N, 8) of (6) on T*Q at times (N): `q' = v`, `p' = mu^T lam`, with the
+    multipliers that satisfy `mu g^-1 p = 0`.
     """
 
     def rate(_: float, x: np.ndarray) -> np.ndarray:
@@ -76,9 +76,9 @@ def hamiltonian_motion(times: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Structure:
-    """Largest errors at random points: of the package's basis as X1, X2, `g(X_a, X_alpha)` with
-    theta and as printed, `[X1, X2]` as m r (sin theta X3 - cos theta X4), the bracket C_ab^c
-    rho_c of (8), H and its slope.
+    """Largest errors at random points: the package's basis against X1, X2; `g(X_a, X_alpha)` with
+    theta and as printed; `[X1, X2]` against m r (sin theta X3 - cos theta X4); the bracket C_ab^c
+    rho_c of (8); H and its gradient.
     """
 
     basis: float
@@ -90,29 +90,29 @@ class Structure:
 
 
 def structure() -> Structure:
-    """At `POINTS` random configurations and momenta."""
+    """Compute the errors at `POINTS` random configurations and momenta."""
     system = rolling_disk(DISK).numeric
     q, rho = ca.SX.sym("q", 4), ca.SX.sym("rho", 2)
     x = coordinates(system, "disk").basis(q)
     poisson = AlmostPoisson(system, system.admissible_basis)
-    turned = ca.jtimes(x[:, 1], q, x[:, 0]) - ca.jtimes(x[:, 0], q, x[:, 1])
-    outputs = [x, turned, poisson.bracket(q, rho), poisson.energy(q, rho)]
+    lie_bracket = ca.jtimes(x[:, 1], q, x[:, 0]) - ca.jtimes(x[:, 0], q, x[:, 1])
+    outputs = [x, lie_bracket, poisson.bracket(q, rho), poisson.energy(q, rho)]
     outputs.append(ca.vertcat(*poisson.gradient(q, rho)))
-    look = ca.Function("look", [q, rho], outputs)
+    evaluate = ca.Function("evaluate", [q, rho], outputs)
     inertias = np.array([DISK.m * DISK.r**2 + DISK.J_phi, DISK.J_theta])
     errors = []
     for point in np.random.default_rng(SEED).normal(size=(POINTS, 6)):
         q_, rho_ = point[:4], point[4:]
-        basis, turn, k, energy, gradient = (np.asarray(v) for v in look(q_, rho_))
+        basis, bracket_value, k, energy, gradient = (np.asarray(v) for v in evaluate(q_, rho_))
         own, x34 = admissible(q_), normal(q_[1])
-        wanted = DISK.m * DISK.r * x34 @ [np.sin(q_[1]), -np.cos(q_[1])]
+        expected = DISK.m * DISK.r * x34 @ [np.sin(q_[1]), -np.cos(q_[1])]
         slope = np.concatenate([np.zeros(4), rho_ / inertias])
         errors.append(
             [
                 np.abs(basis - own).max(),
                 np.abs(own.T * METRIC @ x34).max(),
                 np.abs(own.T * METRIC @ normal(q_[0])).max(),
-                np.abs(turn[:, 0] - wanted).max(),
+                np.abs(bracket_value[:, 0] - expected).max(),
                 np.abs(k).max(),
                 max(abs(energy.item() - rho_ @ slope[4:] / 2), *np.abs(gradient[:, 0] - slope)),
             ]
@@ -121,7 +121,7 @@ def structure() -> Structure:
 
 
 def steps() -> dict[str, np.ndarray]:
-    """Configurations (STEPS + 1, 4) by the five methods of Fig. 2."""
+    """Return configurations (STEPS + 1, 4) by the five methods of Fig. 2."""
     system, runs = rolling_disk(DISK), {}
     for name, method in METHODS.items():
         dsys = INTEGRATORS[method].make(system, STEP_S)
@@ -131,13 +131,13 @@ def steps() -> dict[str, np.ndarray]:
 
 
 def figure_1(_: Progress) -> Outcome:
-    """The disk, its structure and its motion."""
-    found, runs = structure(), steps()
+    """Compare the disk's structure and motion with the paper."""
+    residuals, runs = structure(), steps()
     times = STEP_S * np.arange(STEPS + 1)
     circle, hamiltonian = explicit(times), hamiltonian_motion(times)
-    apart = float(np.abs(hamiltonian[:, :4] - circle).max())
-    off = {name: float(np.abs(q - circle).max()) for name, q in runs.items()}
-    kept = max(off[name] for name in PRESERVING)
+    distance = float(np.abs(hamiltonian[:, :4] - circle).max())
+    deviations = {name: float(np.abs(q - circle).max()) for name, q in runs.items()}
+    largest_deviation = max(deviations[name] for name in PRESERVING)
     drift = float(np.ptp(hamiltonian[:, 4:6] / METRIC[:2], axis=0).max())
 
     def draw() -> Figure:
@@ -150,41 +150,41 @@ def figure_1(_: Progress) -> Outcome:
         return figure
 
     statements = (
-        *_of_structure(found),
+        *_of_structure(residuals),
         Statement(
             "2.1.2 (5), 2.2 (6)",
             "y1' = y2' = 0, explicitly integrated; the same as (6), with multipliers",
             f"(6) by DOP853 keeps y1, y2 to {drift:.0e} and is within "
-            f"{apart:.0e} of the circle of (5) over {times[-1]:g} s",
-            apart < 1e-10 and drift < 1e-11,
+            f"{distance:.0e} of the circle of (5) over {times[-1]:g} s",
+            distance < 1e-10 and drift < 1e-11,
         ),
         Statement(
             "3.2 (14)",
             "the methods of Fig. 2 on the disk",
-            ", ".join(f"{name} {value:.0e}" for name, value in off.items())
+            ", ".join(f"{name} {value:.0e}" for name, value in deviations.items())
             + f" from the circle (m, rad), {STEPS} steps of {STEP_S:g} s",
-            kept < 1e-11,
+            largest_deviation < 1e-11,
             "not in the paper; discrete gradients on SE(2) turn at a constant rate, so the motion "
             "is exact",
         ),
     )
     numbers = {
-        "structure": vars(found),
-        "distance_of_6_from_5": apart,
-        "distance_of_methods_from_5": off,
+        "structure": vars(residuals),
+        "distance_of_6_from_5": distance,
+        "distance_of_methods_from_5": deviations,
     }
     return Outcome(draw, numbers, statements)
 
 
-def _of_structure(found: Structure) -> tuple[Statement, ...]:
-    """The paper's bases, bracket and Hamiltonian beside the ones found here."""
+def _of_structure(residuals: Structure) -> tuple[Statement, ...]:
+    """Return the statements about the bases, the bracket and the Hamiltonian."""
     return (
         Statement(
             "2 (2), 2.1.1",
             "D is spanned by X1, X2, its orthogonal complement by X3, X4",
-            f"X1, X2 to {found.basis:.0e}; g(X_a, X_alpha) {found.orthogonal:.0e} with theta, "
-            f"{found.printed:.1f} as printed",
-            max(found.basis, found.orthogonal) < 1e-15 < found.printed,
+            f"X1, X2 {residuals.basis:.0e}; g(X_a, X_alpha) {residuals.orthogonal:.0e} with theta, "
+            f"{residuals.printed:.1f} as printed",
+            max(residuals.basis, residuals.orthogonal) < 1e-15 < residuals.printed,
             "X3 and X4 have cos theta and sin theta, not of phi; likewise phi' of 2.1.1; "
             f"{POINTS} random points, m = {DISK.m:g}, r = {DISK.r:g}, J_phi = {DISK.J_phi:g}, "
             f"J_theta = {DISK.J_theta:g}: the paper gives none",
@@ -192,21 +192,21 @@ def _of_structure(found: Structure) -> tuple[Statement, ...]:
         Statement(
             "2.1.2",
             "[X1, X2] = m r sin(theta) X3 - m r cos(theta) X4, hence C_ab^c = 0",
-            f"to {found.bracket:.0e}; C_ab^c rho_c at most {found.constants:.0e}",
-            max(found.bracket, found.constants) < 1e-15,
+            f"to {residuals.bracket:.0e}; C_ab^c rho_c at most {residuals.constants:.0e}",
+            max(residuals.bracket, residuals.constants) < 1e-15,
             "with the corrected X3, X4",
         ),
         Statement(
             "2.2 (8), (9)",
             "H = rho_1^2 / (2 (m r^2 + J_phi)) + rho_2^2 / (2 J_theta)",
-            f"H and grad H to {found.energy:.0e}; Pi is made of X1, X2 and C_ab^c = 0",
-            found.energy < 1e-12,
+            f"H and grad H to {residuals.energy:.0e}; Pi is made of X1, X2 and C_ab^c = 0",
+            residuals.energy < 1e-12,
         ),
     )
 
 
 def _paths(axes: Axes, runs: dict[str, np.ndarray], circle: np.ndarray) -> None:
-    """Paths of the contact point."""
+    """Draw the paths of the contact point."""
     axes.plot(*circle[:, 2:].T, color=TARGET, linewidth=1, label="(5)")
     for k, (name, q) in enumerate(runs.items()):
         size = 6 - k

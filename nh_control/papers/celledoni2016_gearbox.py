@@ -20,22 +20,23 @@ METHODS = {"Gonzalez-R": "gonzalez_r", "Gonzalez-F": "gonzalez_f", "SI-DLA": "si
 STEP_S, DURATION_S = 0.1, 50_000.0
 TURN_STEPS, KEPT_TURNS = 10, 50
 TURN, TURN_REST = 2 * np.pi, 2.4492935982947064e-16
-"""2 pi in two parts."""
+"""2 pi as the sum of two numbers of double precision."""
 START = (0.18905338, -0.52274844, -0.41306354), (0.2833655, 0.70591289, 1.14416587)
-"""Configuration and velocity, a random start whose pendulum rotates: of twenty normal ones SI-DLA
-grows in eight only."""
+"""Configuration and velocity of a random start with a rotating pendulum. The energy error of
+SI-DLA grows for eight of twenty normally distributed starts only.
+"""
 
 
 @dataclass(frozen=True)
 class Gearbox:
-    """At `times` the relative energy error and |p_1 + sin(q_3) p_2| of every method."""
+    """The relative energy error and |p_1 + sin(q_3) p_2| of every method at `times`."""
 
     times: np.ndarray
     energy: dict[str, np.ndarray]
     constraint: dict[str, np.ndarray]
 
     def numbers(self) -> dict:
-        """What both panels show: largest values, and the energy error at ten times."""
+        """Return the largest values of both panels, and the energy error at ten times."""
         shown = np.linspace(0, len(self.times) - 1, 11).astype(int)
         return {
             "h": STEP_S,
@@ -48,7 +49,7 @@ class Gearbox:
         }
 
     def statements(self) -> tuple[Statement, ...]:
-        """The paper's claims about the figure."""
+        """Return the paper's claims about the figure with the computed results."""
         e, c = ({k: v.max() for k, v in d.items()} for d in (self.energy, self.constraint))
         half = len(self.times) // 2
         grown, middle = self.energy["SI-DLA"][-1], self.energy["SI-DLA"][half]
@@ -90,7 +91,7 @@ class Gearbox:
         )
 
     def draw(self) -> Figure:
-        """Energy and constraint."""
+        """Draw energy and constraint."""
         figure = Figure(figsize=(7.4, 3.2), layout="constrained")
         panels = figure.subplots(1, 2)
         for panel, values, title in zip(
@@ -106,7 +107,7 @@ class Gearbox:
 
 
 def long_run(duration: float = DURATION_S) -> Gearbox:
-    """All methods from the same start; every 50 turns of 10 steps are kept."""
+    """Run all methods from the same start, and store a state after every 50 turns of 10 steps."""
     system, energy, constraint = gearbox(), {}, {}
     turns = round(duration / STEP_S) // TURN_STEPS
     kept = max(1, min(KEPT_TURNS, turns // 100))
@@ -120,9 +121,11 @@ def long_run(duration: float = DURATION_S) -> Gearbox:
 
 
 def _wound_back(dsys: DiscreteSystem, turns: int, kept: int) -> list[np.ndarray]:
-    """States of a motion, the angle theta modulo 2 pi after every turn: the system is the same
-    there. What 2 pi has beyond double precision is carried along, or ten thousand rounds, all
-    taken off at the same place of the potential, would show in the energy.
+    """Return states of a motion with the angle theta reduced modulo 2 pi after every turn, which
+    does not change the system.
+
+    The error of 2 pi in double precision is accumulated and compensated: without this, ten
+    thousand reductions at the same place of the potential would show in the energy.
     """
     x, owed = dsys.state(*START), 0.0
     states = [x]
@@ -139,8 +142,9 @@ def _wound_back(dsys: DiscreteSystem, turns: int, kept: int) -> list[np.ndarray]
 
 
 def _phase(name: str, dsys: DiscreteSystem, x: np.ndarray) -> tuple[float, float]:
-    """H(q, p), and the constraint where a method has it: Gonzalez-F's p = v + A^T sigma leaves it
-    at the nodes; Gonzalez-R keeps A(q_mid) (q1 - q0) / h; SI-DLA solves for A(q1) v1 = 0.
+    """Return H(q, p), and the constraint as the method satisfies it: at the nodes Gonzalez-F
+    violates it by p = v + A^T sigma; Gonzalez-R satisfies A(q_mid) (q1 - q0) / h = 0; SI-DLA
+    solves A(q1) v1 = 0.
     """
     p, s = dsys.velocity(x), np.sin(x[2])
     if name == "Gonzalez-F":
@@ -157,6 +161,6 @@ def _phase(name: str, dsys: DiscreteSystem, x: np.ndarray) -> tuple[float, float
 
 
 def figure_4(_: Progress) -> Outcome:
-    """The figure in the paper's length."""
+    """Compute Fig. 4 with the paper's duration."""
     result = long_run()
     return Outcome(result.draw, result.numbers(), result.statements())

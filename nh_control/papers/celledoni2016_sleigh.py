@@ -41,7 +41,7 @@ def figure_3(_: Progress) -> Outcome:
     momenta = [run[:, 3:] for run in runs]
     ends = [m[-1].tolist() for m in momenta]
     radius = max(np.ptp(np.hypot(*m.T)) for m in momenta)
-    off = max(np.hypot(m[-1, 0], m[-1, 1] + RHO_2) for m in momenta)
+    deviation = max(np.hypot(m[-1, 0], m[-1, 1] + RHO_2) for m in momenta)
     defect = max(_defect(run) for run in runs)
 
     def draw() -> Figure:
@@ -61,8 +61,8 @@ def figure_3(_: Progress) -> Outcome:
         Statement(
             "4.2, Fig. 3",
             "from close to the unstable equilibrium (0, -0.6) the method goes to a stable one",
-            f"both end {off:.0e} from (0, 0.6); |rho| varies by {radius:.0e}",
-            off < 1e-3 and radius < 1e-13,
+            f"both end {deviation:.0e} from (0, 0.6); |rho| varies by {radius:.0e}",
+            deviation < 1e-3 and radius < 1e-13,
         ),
         Statement(
             "4.2 (23)",
@@ -75,7 +75,7 @@ def figure_3(_: Progress) -> Outcome:
     )
     numbers = {
         "rho_end": ends,
-        "distance_from_stable_equilibrium": off,
+        "distance_from_stable_equilibrium": deviation,
         "variation_of_radius": radius,
         "residual_of_23cde": defect,
     }
@@ -85,10 +85,10 @@ def figure_3(_: Progress) -> Outcome:
 def _defect(states: np.ndarray) -> float:
     """Largest residual of (23c), (23d), (23e) along a motion."""
     total, change = states[1:] + states[:-1], np.diff(states, axis=0)
-    turn = change[:, 0] - STEP_S / 2 * total[:, 3] / np.sqrt(SLEIGH.I + SLEIGH.m * SLEIGH.a**2)
+    rotation = change[:, 0] - STEP_S / 2 * total[:, 3] / np.sqrt(SLEIGH.I + SLEIGH.m * SLEIGH.a**2)
     first = change[:, 3] + STEP_S / 4 * RATE * total[:, 3] * total[:, 4]
     second = change[:, 4] - STEP_S / 4 * RATE * total[:, 3] ** 2
-    return float(np.abs([turn, first, second]).max())
+    return float(np.abs([rotation, first, second]).max())
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,12 @@ def equilibria() -> tuple[Equilibrium, ...]:
 
 def proposition(_: Progress) -> Outcome:
     """Equilibria and their stability."""
-    found = equilibria()
+    results = equilibria()
     euler = {rho: _euler_growth(rho, 0.95 / abs(RATE * rho)) for rho in EQUILIBRIA}
     alike = all((0 < grown < 1) == (rho > 0) for rho, grown in euler.items())
-    error = max(abs(e.eigenvalue / e.formula - 1) for e in found)
-    moved = max(e.moved for e in found)
-    right = all((0 < e.eigenvalue < 1 and e.grown < 1) == (e.rho_2 > 0) for e in found)
+    error = max(abs(e.eigenvalue / e.formula - 1) for e in results)
+    moved = max(e.moved for e in results)
+    right = all((0 < e.eigenvalue < 1 and e.grown < 1) == (e.rho_2 > 0) for e in results)
 
     def draw() -> Figure:
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
@@ -146,8 +146,10 @@ def proposition(_: Progress) -> Outcome:
         z = np.linspace(-1.93, 1.93, 300)
         axes.plot(z, (2 - z) / (2 + z), color=TARGET, linewidth=1, label="Proposition 4.1")
         axes.plot(z, np.exp(-z), ":", color=TARGET, label="continuous")
-        at = [e.h * RATE * e.rho_2 for e in found]
-        axes.plot(at, [e.eigenvalue for e in found], "o", color=RUN, label="linearized step")
+        scaled_steps = [e.h * RATE * e.rho_2 for e in results]
+        axes.plot(
+            scaled_steps, [e.eigenvalue for e in results], "o", color=RUN, label="linearized step"
+        )
         axes.axhline(1, color=TARGET, linewidth=0.6)
         axes.legend(fontsize=8)
         return figure
@@ -162,14 +164,14 @@ def proposition(_: Progress) -> Outcome:
         Statement(
             "Prop. 4.1",
             "lambda_1 = (2 - h C rho_2) / (2 + h C rho_2)",
-            f"exact linearization: equal to {error:.0e} at {len(found)} points, h to 95 % of the "
-            "bound",
+            f"exact linearization: equal to {error:.0e} at {len(results)} points, h up to 95 % of "
+            "the bound",
             error < 1e-12,
         ),
         Statement(
             "Prop. 4.1",
             "below the bound on h stable for rho_2 > 0, unstable for rho_2 < 0",
-            "so for all, by eigenvalue and by the motion from 1e-3 rho_2 beside it"
+            "true for all points, by eigenvalue and by the motion from a distance of 1e-3 rho_2"
             if right
             else "not so",
             right,
@@ -177,13 +179,13 @@ def proposition(_: Progress) -> Outcome:
         Statement(
             "Remark 4.2",
             "explicit Euler behaves alike for h < |1 / (C rho_2)|",
-            "at 95 % of that bound a step beside the equilibrium multiplies rho_1 by "
+            "at 95 % of this bound a step near the equilibrium multiplies rho_1 by "
             f"{min(euler.values()):.2f} or {max(euler.values()):.2f}",
             alike,
         ),
     )
     numbers = {
-        "equilibria": [vars(e) for e in found],
+        "equilibria": [vars(e) for e in results],
         "largest_relative_error_of_eigenvalue": error,
         "largest_move": moved,
     }
@@ -206,7 +208,7 @@ def suslov_problem(_: Progress) -> Outcome:
         for name in ("gonzalez", "mean_value", "implicit_midpoint")
     }
     rho = runs["gonzalez"]
-    apart = max(float(np.abs(run - rho).max()) for run in runs.values())
+    difference = max(float(np.abs(run - rho).max()) for run in runs.values())
     energy = (rho[:, 0] ** 2 / p.I11 + rho[:, 1] ** 2 / p.I22) / 2
     drift = float(np.abs(energy / energy[0] - 1).max())
 
@@ -214,11 +216,11 @@ def suslov_problem(_: Progress) -> Outcome:
         figure = Figure(figsize=(4.4, 3.8), layout="constrained")
         axes = figure.add_subplot(xlabel="ρ₁", ylabel="ρ₂", aspect="equal")
         axes.set_title("Suslov problem: momenta")
-        turn = np.linspace(0, 2 * np.pi, 200)
+        rotation = np.linspace(0, 2 * np.pi, 200)
         size = np.sqrt(2 * energy[0])
         axes.plot(
-            size * np.sqrt(p.I11) * np.cos(turn),
-            size * np.sqrt(p.I22) * np.sin(turn),
+            size * np.sqrt(p.I11) * np.cos(rotation),
+            size * np.sqrt(p.I22) * np.sin(rotation),
             color=TARGET,
             linewidth=0.8,
             label="energy level",
@@ -238,9 +240,9 @@ def suslov_problem(_: Progress) -> Outcome:
     statement = Statement(
         "4.3",
         "the discrete gradient method is here the implicit midpoint rule",
-        f"momenta equal to {apart:.0e} over {steps} steps; energy to {drift:.0e}",
-        apart < 1e-12 and drift < 1e-13,
+        f"momenta equal to {difference:.0e} over {steps} steps; energy to {drift:.0e}",
+        difference < 1e-12 and drift < 1e-13,
         "the paper gives no inertias: I11 = 1, I22 = 2, I33 = 1.5, I13 = 0.4, I23 = -0.3",
     )
-    numbers = {"largest_difference_of_momenta": apart, "largest_relative_energy_error": drift}
+    numbers = {"largest_difference_of_momenta": difference, "largest_relative_energy_error": drift}
     return Outcome(draw, numbers, (statement,))

@@ -1,5 +1,5 @@
 """Figures 8 to 11 of [celledoni2021 5.3]: chains of 2 to 20 pendulums by RKMK(5,4) with variable
-and with constant steps; and what a right-hand side costs.
+and with constant steps; and the cost of a right-hand side.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nh_control.papers.paper import Outcome, Statement
 NUMBERS = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
 DURATION_S, TOLERANCE = 3.0, 1e-6
 TOTAL_M = 5.0
-"""Length of the whole chain of Fig. 10."""
+"""Length of the whole chain in Fig. 10."""
 PEAK_S = 2.2
 SIZES, STEP_SIZES = (25, 50, 100, 200), (2, 5, 10, 20)
 ALLOWED_S = 0.2e-3
-"""For a right-hand side of 200 links."""
+"""Largest time of a right-hand side of 200 links."""
 MEASURED = (
     "error of a step: Euclidean norm of the difference of the pair's two solutions, tolerance "
     "1e-6; reference: DOP853 at 1e-13 for ODE45"
@@ -37,8 +37,8 @@ MEASURED = (
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of n links by variable and by as many constant steps, and accurately at the end
-    (6 n), known to `uncertainty`.
+    """A chain of n links by variable steps, by the same number of constant steps, and its accurate
+    final state `end` (6 n) with its `uncertainty`.
     """
 
     problem: Problem
@@ -49,7 +49,7 @@ class Chain:
 
     @cached_property
     def errors(self) -> tuple[float, float]:
-        """Euclidean distances at the end in R^{6 n}, variable and constant steps."""
+        """Euclidean errors of the final state in R^{6 n}, for variable and constant steps."""
         runs = self.variable, self.constant
         variable, constant = (float(np.linalg.norm(r.y[:, -1] - self.end)) for r in runs)
         return variable, constant
@@ -57,14 +57,14 @@ class Chain:
 
 @lru_cache(maxsize=2 * len(NUMBERS))
 def integrator(n: int, pair: str = "rkmk54") -> AdaptiveIntegrator:
-    """A pair, RKMK(5,4), on chains of n links, whose lengths are arguments."""
+    """Return an embedded pair on chains of n links; the lengths are arguments."""
     problem = chain(n)
     return AdaptiveIntegrator((problem.action, problem.field), pair)
 
 
 @lru_cache(maxsize=4 * len(NUMBERS))
 def run(n: int, length: float, pair: str = "rkmk54", tolerance: float = TOLERANCE) -> Chain:
-    """Variable steps, then the same number of equal ones."""
+    """Run with variable steps, then with the same number of equal steps."""
     problem, method, span = chain(n, length), integrator(n, pair), (0.0, DURATION_S)
     x0, p = problem.x0, problem.numbers
     variable = method.solve(span, x0, rtol=1e-13, atol=tolerance / np.sqrt(len(x0)), p=p)
@@ -76,7 +76,7 @@ def run(n: int, length: float, pair: str = "rkmk54", tolerance: float = TOLERANC
 
 
 def figure_8(_: Progress) -> Outcome:
-    """Links of length 1."""
+    """Compare links of length 1."""
     runs = {n: run(n, 1.0) for n in NUMBERS}
     two, many = (runs[n].errors for n in (NUMBERS[0], NUMBERS[-1]))
     counts = [r.variable.naccepted for r in runs.values()]
@@ -103,7 +103,7 @@ def figure_8(_: Progress) -> Outcome:
 
 
 def figure_10(_: Progress) -> Outcome:
-    """A chain of 5 m."""
+    """Compare chains of total length 5 m."""
     runs = {n: run(n, TOTAL_M / n) for n in NUMBERS}
     better = [n for n, r in runs.items() if r.errors[0] < r.errors[1]]
     best = min(runs, key=lambda n: runs[n].errors[0] / runs[n].errors[1])
@@ -131,7 +131,7 @@ def _numbers(runs: dict[int, Chain]) -> dict[str, list[float]]:
 
 
 def _accuracy(runs: dict[int, Chain], which: str) -> Figure:
-    """Errors over N, and the steps of the longest chain."""
+    """Draw errors over N, and the step sizes of the longest chain."""
     figure = Figure(figsize=(7.4, 3.4), layout="constrained")
     accuracy, steps = figure.subplots(1, 2)
     for i, (label, color) in enumerate((("variable", RUN), ("constant", OPEN))):
@@ -149,7 +149,7 @@ def _accuracy(runs: dict[int, Chain], which: str) -> Figure:
 
 
 def step_sizes(axes: Axes, runs: dict[str, tuple[np.ndarray, str]]) -> None:
-    """Sizes of steps over time, of runs with the times that they reached."""
+    """Draw step sizes over time for runs given by their times."""
     for label, (t, color) in runs.items():
         kept = np.diff(t) > 1e-9
         axes.semilogy(t[:-1][kept], np.diff(t)[kept], color=color, linewidth=1, label=label)
@@ -158,7 +158,7 @@ def step_sizes(axes: Axes, runs: dict[str, tuple[np.ndarray, str]]) -> None:
 
 
 def figure_9(_: Progress) -> Outcome:
-    """All components of two pendulums."""
+    """Draw all components of two pendulums."""
     two = run(2, 1.0)
     both = {"variable steps": (two.variable, RUN), "constant steps": (two.constant, OPEN)}
     times = np.linspace(0, DURATION_S, 601)
@@ -178,8 +178,8 @@ def figure_9(_: Progress) -> Outcome:
         for axes in panels[-1]:
             axes.set_xlabel("time (s)")
         figure.align_ylabels()
-        labelled = panels[0, 0].get_legend_handles_labels()
-        figure.legend(*labelled, loc="outside upper center", ncols=3)
+        labeled = panels[0, 0].get_legend_handles_labels()
+        figure.legend(*labeled, loc="outside upper center", ncols=3)
         return figure
 
     gaps = [_largest_gap(two.problem, r) for r in (two.variable, two.constant)]
@@ -195,13 +195,13 @@ def figure_9(_: Progress) -> Outcome:
 
 
 def _largest_gap(problem: Problem, run: Solution) -> float:
-    """Of a run's nodes from the accurate motion."""
+    """Return the largest distance of a run's nodes from the accurate motion."""
     accurate = problem.accurate(run.t)
     return float(np.linalg.norm(run.y.T - accurate, axis=1).max())
 
 
 def figure_11(_: Progress) -> Outcome:
-    """Steps, angular velocities and accelerations of two pendulums."""
+    """Draw step sizes, angular velocities and accelerations of two pendulums."""
     two = run(2, 1.0)
     both = {"variable steps": (two.variable, RUN), "constant steps": (two.constant, OPEN)}
     times = np.linspace(0, DURATION_S, 3001)
@@ -222,12 +222,19 @@ def figure_11(_: Progress) -> Outcome:
         step_sizes(steps, {n: (r.t, c) for (n, r), c in zip(labels.items(), colors)})
         steps.set_title("Steps, N = 2")
         late = times >= 2.1
-        for i, at in enumerate((4, 10)):
+        for i, row in enumerate((4, 10)):
             name = "_" if i else "reference"
-            zoom.plot(times[late], accurate[late, at], color=TARGET, linewidth=1, label=name)
+            zoom.plot(times[late], accurate[late, row], color=TARGET, linewidth=1, label=name)
             for label, (r, color) in both.items():
-                on, name = r.t >= 2.1, "_" if i else label
-                zoom.plot(r.t[on], r.y[at, on], ".", color=color, markersize=4, label=name)
+                late_nodes, name = r.t >= 2.1, "_" if i else label
+                zoom.plot(
+                    r.t[late_nodes],
+                    r.y[row, late_nodes],
+                    ".",
+                    color=color,
+                    markersize=4,
+                    label=name,
+                )
             changes.plot(times, rates[:, i], color=SERIES[i], label=f"ω{'₁₂'[i]}', y")
         zoom.set(title="ω₁, ω₂, y component (rad/s)", xlabel="time (s)")
         changes.set(title="Angular accelerations (rad/s²)", xlabel="time (s)")
@@ -252,7 +259,7 @@ def figure_11(_: Progress) -> Outcome:
 
 
 def scaling(_: Progress) -> Outcome:
-    """What a right-hand side and a step cost, compiled."""
+    """Measure the compiled right-hand side and a step."""
     seconds = {n: right_hand_side_s(n) for n in SIZES}
     operations = {n: chain(n).field.n_instructions() for n in SIZES}
     per_link = np.diff(list(operations.values())) / np.diff(SIZES)
@@ -261,11 +268,11 @@ def scaling(_: Progress) -> Outcome:
     def draw() -> Figure:
         figure = Figure(figsize=(5.0, 3.6), layout="constrained")
         axes = figure.add_subplot(xlabel="number of pendulums N", ylabel="time (µs)")
-        for label, found, color in (
+        for label, times_s, color in (
             ("step of RKMK(5,4)", steps, OPEN),
             ("right-hand side", seconds, RUN),
         ):
-            n, microseconds = np.array(list(found)), 1e6 * np.array(list(found.values()))
+            n, microseconds = np.array(list(times_s)), 1e6 * np.array(list(times_s.values()))
             axes.loglog(n, microseconds, "o-", color=color, label=label)
             axes.loglog(n, microseconds[0] * n / n[0], **DASHED)
         axes.axhline(1e6 * ALLOWED_S, color=TARGET, linestyle=":", label="0.2 ms")
@@ -296,28 +303,28 @@ def scaling(_: Progress) -> Outcome:
 
 
 def _trial_s(n: int, repeats: int = 5) -> float:
-    """Seconds of one step of variable size, the least of several measurements."""
-    problem, method, found = chain(n), integrator(n), []
+    """Return the seconds of one step of variable size, the least of several measurements."""
+    problem, method, times_s = chain(n), integrator(n), []
     method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
     for _ in range(repeats):
         start = time.perf_counter()
         solved = method.solve((0.0, DURATION_S), problem.x0, p=problem.numbers)
         seconds = time.perf_counter() - start
-        found.append(seconds / (solved.naccepted + solved.nrejected))
-    return min(found)
+        times_s.append(seconds / (solved.naccepted + solved.nrejected))
+    return min(times_s)
 
 
 def right_hand_side_s(n: int, evaluations: int = 200, repeats: int = 20) -> float:
-    """Seconds of one evaluation of a chain's field by the compiled function, the least of several
+    """Return the seconds of one compiled evaluation of a chain's field, the least of several
     measurements.
     """
     problem = chain(n)
     call = problem.compiled().direct("field")
     call.inputs[0][:], call.inputs[1][:] = problem.x0, problem.numbers
-    found = []
+    times_s = []
     for _ in range(repeats):
         start = time.perf_counter()
         for _ in range(evaluations):
             call.run()
-        found.append((time.perf_counter() - start) / evaluations)
-    return min(found)
+        times_s.append((time.perf_counter() - start) / evaluations)
+    return min(times_s)

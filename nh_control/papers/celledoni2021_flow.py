@@ -1,5 +1,5 @@
-"""Motions of [celledoni2021] with constant steps by its methods and by classical ones, and
-accurate ones by SciPy.
+"""Motions of [celledoni2021] with constant steps by its methods and by classical methods, and
+accurate motions by SciPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHODS = {
     "RKMK4, two commutators": "rkmk4_two_commutators",
     "CF4": "cf43",
 }
-"""What the figures call the methods of constant steps."""
+"""Names of the methods with constant steps in the figures."""
 ORDERS = {
     "Lie-Euler": 1,
     "Lie-Euler-Heun": 2,
@@ -42,14 +42,16 @@ ORDERS = {
 
 
 class Untouched(ProductAction):
-    """A product that leaves points as the step gave them: what the methods themselves keep."""
+    """A product action that does not normalize points after a step, to show how well the methods
+    themselves stay on the manifold.
+    """
 
     def normalize(self, x: ca.SX) -> ca.SX:
         return x
 
 
 class Truncated(ProductAction):
-    """A product with dexp^{-1} cut off before ad^5: exact enough for order 5."""
+    """A product action with dexp^{-1} truncated before ad^5, which is exact enough for order 5."""
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return self.dexp_inverse_series(u, v)
@@ -57,7 +59,7 @@ class Truncated(ProductAction):
 
 @dataclass(frozen=True)
 class Problem:
-    """`x' = generator(x) f(x, p)` from x0 at t = 0 with the numbers p of its parameters."""
+    """`x' = generator(x) f(x, p)` from x0 at t = 0 with the parameters p in `numbers`."""
 
     name: str
     action: HomogeneousSpace
@@ -66,7 +68,7 @@ class Problem:
     x0: np.ndarray
 
     def on(self, kind: type[ProductAction]) -> Problem:
-        """The same under another kind of product of the same actions."""
+        """Return the problem under another product of the same actions."""
         if not isinstance(self.action, ProductAction):
             raise TypeError(f"{self.name}: expected a product of actions, got {self.action}")
         action = kind(*self.action.factors, places=self.action.places)
@@ -74,23 +76,25 @@ class Problem:
 
     @property
     def flat(self) -> Problem:
-        """The same in R^nx, that is without its geometry: Munthe-Kaas methods are the classical
-        ones there.
+        """The problem in R^nx, without its geometry; there, Munthe-Kaas methods are classical
+        Runge-Kutta methods.
         """
         x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
         rate = self.action.generator(x) @ self.field(x, ca.SX(0, 1), p)
-        at = [x, ca.SX.sym("u", 0), p]
+        arguments = [x, ca.SX.sym("u", 0), p]
         return Problem(
             self.name,
             TranslationAction(*self.action.names),
-            ca.Function("field", at, [ca.densify(rate)], ["x", "u", "p"], ["f"], {"cse": True}),
+            ca.Function(
+                "field", arguments, [ca.densify(rate)], ["x", "u", "p"], ["f"], {"cse": True}
+            ),
             self.numbers,
             self.x0,
         )
 
     @cached_property
     def rate(self) -> Callable[[float, np.ndarray], np.ndarray]:
-        """Right-hand side x'(t, x) for ODE solvers, compiled."""
+        """The compiled right-hand side x'(t, x) for ODE solvers."""
         call = self.flat.compiled().direct("field")
         call.inputs[1][:] = self.numbers
 
@@ -102,7 +106,7 @@ class Problem:
         return rate
 
     def compiled(self) -> Functions:
-        """`field(x, p)`."""
+        """Return the compiled `field(x, p)`."""
         x, p = ca.SX.sym("x", self.action.nx), ca.SX.sym("p", len(self.numbers))
         f = ca.Function("field", [x, p], [self.field(x, ca.SX(0, 1), p)], ["x", "p"], ["f"])
         return Functions(f"{self.name}_field", [f])
@@ -110,8 +114,8 @@ class Problem:
     def accurate(
         self, times: np.ndarray, tolerance: float = TIGHTEST, solver: str = "DOP853"
     ) -> np.ndarray:
-        """States (N, nx) at times (N) by one of SciPy's solvers, in R^nx; raises RuntimeError
-        where it gives up.
+        """Return states (N, nx) at times (N) by one of SciPy's solvers in R^nx; raises
+        RuntimeError if the solver fails.
         """
         span = (0.0, float(times[-1]))
         run = solve_ivp(
@@ -123,8 +127,8 @@ class Problem:
 
 
 class Steps:
-    """Steps of methods on problems, compiled together: each name has its table, of a pair the
-    main method's by its name, and its problem, all of them with the same number of parameters.
+    """Compiled steps of methods on problems. Each name has a tableau (or the name of a pair, which
+    means its main method) and a problem; all problems have the same number of parameters.
     """
 
     def __init__(self, name: str, methods: Mapping[str, tuple[str | Table, Problem]]):
@@ -136,8 +140,8 @@ class Steps:
         self._calls = {m: compiled.direct(f"step{k}") for k, m in enumerate(methods)}
 
     def run(self, method: str, problem: Problem, h: float, steps: int) -> np.ndarray:
-        """States (steps + 1, nx) of a problem that differs from the method's in its numbers
-        alone.
+        """Return states (steps + 1, nx) of a problem that differs from the method's problem in its
+        parameters only.
         """
         call = self._calls[method]
         states = np.empty((steps + 1, len(problem.x0)))
@@ -156,7 +160,7 @@ class Steps:
         duration: float,
         counts: Sequence[int],
     ) -> np.ndarray:
-        """Euclidean distances of the last states from the accurate one, for numbers of steps."""
+        """Return Euclidean errors of the final states for numbers of steps."""
         runs = [self.run(method, problem, duration / n, n)[-1] for n in counts]
         return np.array([np.linalg.norm(x - end) for x in runs])
 
@@ -168,11 +172,11 @@ def _step(name: str, table: Table, problem: Problem) -> ca.Function:
     return ca.Function(name, [x, h, p], [end], ["x", "h", "p"], ["x1"], {"cse": True})
 
 
-def order_figure(h: np.ndarray, found: dict[str, np.ndarray], title: str) -> Figure:
-    """Errors of methods of the orders 1 to 4 over the step size."""
+def order_figure(h: np.ndarray, errors_by_name: dict[str, np.ndarray], title: str) -> Figure:
+    """Draw errors of methods of orders 1 to 4 over the step size."""
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    measure.plot_orders(axes, h, found, (1, 2, 3, 4))
+    measure.plot_orders(axes, h, errors_by_name, (1, 2, 3, 4))
     axes.legend(fontsize=7)
     axes.set_title(title)
     return figure

@@ -1,5 +1,5 @@
-"""The embedded pairs of [celledoni2021 4]: commutator-free ones of orders 3(2) and 4(3), beside
-RKMK(5,4), on two pendulums.
+"""The embedded pairs of [celledoni2021 4]: commutator-free pairs of orders 3(2) and 4(3), compared
+with RKMK(5,4) on two pendulums.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TOLERANCES = (1e-4, 1e-5, TOLERANCE, 1e-7, 1e-8)
 
 
 def members() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Errors of both methods of every commutator-free pair on two pendulums in space, for the
-    constant steps of Fig. 5: the main method's and the embedded one's.
+    """Return errors of the main and the embedded method of every commutator-free pair, on two
+    pendulums in space with the constant steps of Fig. 5.
     """
     problem = chain(2, start=IN_SPACE[:2])
     tables = {f"main {name}": (table, problem) for name, table in COMMUTATOR_FREE.items()}
@@ -47,20 +47,22 @@ def members() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def runs() -> dict[str, list[Chain]]:
-    """The two pendulums of Fig. 9 by every pair, one run for each tolerance."""
+    """Run the two pendulums of Fig. 9 by every pair, once for each tolerance."""
     return {name: [run(2, 1.0, pair, tol) for tol in TOLERANCES] for name, pair in PAIRS.items()}
 
 
 def pairs(_: Progress) -> Outcome:
-    """Orders of both methods of the pairs, and what their variable steps gain."""
-    both, found = members(), runs()
+    """Compare the orders of both methods of the pairs, and the accuracy of variable steps."""
+    both, chains_by_pair = members(), runs()
     h = ORDER_S / np.array(ORDER_STEPS)
     slopes = {name: [measure.slopes(h, e)[-1] for e in two] for name, two in both.items()}
     orders = {n: (TABLES[t].order, TABLES[t].embedded_order) for n, t in COMMUTATOR_FREE.items()}
-    growth = {name: _growth(chains) for name, chains in found.items()}
-    at = TOLERANCES.index(TOLERANCE)
-    errors = {name: chains[at].errors for name, chains in found.items()}
-    left = max(_left(chains[at]) for chains in found.values())
+    growth = {name: _growth(chains) for name, chains in chains_by_pair.items()}
+    shown_tolerance = TOLERANCES.index(TOLERANCE)
+    errors = {name: chains[shown_tolerance].errors for name, chains in chains_by_pair.items()}
+    largest_violation = max(
+        _manifold_error(chains[shown_tolerance]) for chains in chains_by_pair.values()
+    )
 
     def draw() -> Figure:
         figure = Figure(figsize=(10.4, 3.6), layout="constrained")
@@ -69,9 +71,11 @@ def pairs(_: Progress) -> Outcome:
         measure.plot_orders(order, h, curves, (2, 3, 4))
         order.set_title(f"Error at t = {ORDER_S:g} s (a: main, b: embedded)")
         order.legend(fontsize=6)
-        _work(work, found)
-        shown = zip(found.items(), SERIES)
-        step_sizes(steps, {name: (c[at].variable.t, color) for (name, c), color in shown})
+        _work(work, chains_by_pair)
+        shown = zip(chains_by_pair.items(), SERIES)
+        step_sizes(
+            steps, {name: (c[shown_tolerance].variable.t, color) for (name, c), color in shown}
+        )
         steps.set_title(f"Steps, tolerance {TOLERANCE:g}")
         return figure
 
@@ -85,7 +89,7 @@ def pairs(_: Progress) -> Outcome:
         ),
         Statement(
             "4 (33)",
-            "local errors C h^(p~ + 1) are kept at the tolerance",
+            "local errors C h^(p~ + 1) stay at the tolerance",
             "the number of steps grows as tolerance^-a, a = "
             + ", ".join(f"{a:.2f} ({name})" for name, a in growth.items()),
             all(abs(a * (_embedded(name) + 1) - 1) < 0.15 for name, a in growth.items()),
@@ -97,8 +101,8 @@ def pairs(_: Progress) -> Outcome:
             "; ".join(
                 f"{name}: {v:.0e}, constant steps {c:.0e}" for name, (v, c) in errors.items()
             )
-            + f"; the manifold is kept to {left:.0e}",
-            all(v < 0.5 * c for v, c in errors.values()) and left < 1e-13,
+            + f"; distance from the manifold {largest_violation:.0e}",
+            all(v < 0.5 * c for v, c in errors.values()) and largest_violation < 1e-13,
             f"the paper shows RKMK(5,4) alone; motion of Fig. 9; {MEASURED}",
         ),
     )
@@ -107,8 +111,10 @@ def pairs(_: Progress) -> Outcome:
         "slopes": slopes,
         "tolerances": list(TOLERANCES),
         "exponent_of_steps": growth,
-        "evaluations": {name: [c.variable.nfev for c in chains] for name, chains in found.items()},
-        "errors": {name: [c.errors for c in chains] for name, chains in found.items()},
+        "evaluations": {
+            name: [c.variable.nfev for c in chains] for name, chains in chains_by_pair.items()
+        },
+        "errors": {name: [c.errors for c in chains] for name, chains in chains_by_pair.items()},
     }
     return Outcome(draw, numbers, statements)
 
@@ -118,20 +124,20 @@ def _embedded(name: str) -> int:
 
 
 def _growth(chains: list[Chain]) -> float:
-    """How the number of steps grows as the tolerance falls, an exponent."""
+    """Return the exponent a of the number of steps, which grows as tolerance^-a."""
     counts = [c.variable.naccepted for c in chains]
     return -float(np.polyfit(np.log(TOLERANCES), np.log(counts), 1)[0])
 
 
-def _left(one: Chain) -> float:
-    """How far the variable steps leave `|q_i| = 1` and `q_i . w_i = 0`."""
+def _manifold_error(one: Chain) -> float:
+    """Return the largest violation of `|q_i| = 1` and `q_i . w_i = 0` with variable steps."""
     q, w = np.split(one.variable.y.T.reshape(-1, 2, 6), 2, axis=2)
     return float(max(np.abs(1 - np.sum(q * q, 2)).max(), np.abs(np.sum(q * w, 2)).max()))
 
 
-def _work(axes: Axes, found: dict[str, list[Chain]]) -> None:
-    """Errors over evaluations of the field."""
-    for (name, chains), color in zip(found.items(), SERIES):
+def _work(axes: Axes, chains_by_pair: dict[str, list[Chain]]) -> None:
+    """Draw errors over evaluations of the field."""
+    for (name, chains), color in zip(chains_by_pair.items(), SERIES):
         evaluations = [c.variable.nfev for c in chains]
         errors = [c.errors[0] for c in chains]
         axes.loglog(evaluations, errors, "o-", color=color, markersize=4, label=name)

@@ -22,19 +22,21 @@ CHOSEN = (
 
 
 def figure_13(_: Progress) -> Outcome:
-    """Orders on the controlled system."""
+    """Orders of the methods on the controlled system."""
     problem, steps = model.methods()
     end = problem.accurate(np.array([0.0, model.DURATION_S]))[-1]
     h = model.DURATION_S / np.array(ORDER_STEPS)
-    found = {
+    errors_by_method = {
         name: steps.errors(name, problem, end, model.DURATION_S, ORDER_STEPS) for name in METHODS
     }
-    slopes = {name: measure.slopes(h, e) for name, e in found.items()}
+    slopes = {name: measure.slopes(h, e) for name, e in errors_by_method.items()}
     middle = {name: float(s[1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
         return order_figure(
-            h, found, f"Two quadrotors and a payload, error at t = {model.DURATION_S:g} s"
+            h,
+            errors_by_method,
+            f"Two quadrotors and a payload, error at t = {model.DURATION_S:g} s",
         )
 
     statement = Statement(
@@ -45,23 +47,27 @@ def figure_13(_: Progress) -> Outcome:
         all(abs(order - ORDERS[name]) < 0.1 for name, order in middle.items()),
         f"reference: DOP853 at 1e-13 for ODE45; {CHOSEN}",
     )
-    numbers = {"h": h.tolist(), "error": measure.plain(found), "slopes": measure.plain(slopes)}
+    numbers = {
+        "h": h.tolist(),
+        "error": measure.plain(errors_by_method),
+        "slopes": measure.plain(slopes),
+    }
     return Outcome(draw, numbers, (statement,))
 
 
 def figure_14(_: Progress) -> Outcome:
-    """Snapshots."""
+    """Snapshots of the system."""
     motion = model.run()
     quads = motion.y[:, None] + np.array(model.PARAMETERS.lengths)[:, None] * motion.q
     tensions = model.tensions(motion)
     p = model.PARAMETERS
     share = p.payload_mass * (p.g - 2) / (2 * np.cos(model.FORMATION.angle))
-    off = float(np.abs(tensions[-1] - share).max())
+    deviation = float(np.abs(tensions[-1] - share).max())
 
     def draw() -> Figure:
         figure = Figure(figsize=(8.6, 5.4), layout="constrained")
         axes = figure.add_subplot(1, 2, 1, projection="3d")
-        axes.plot(*model.wanted(motion.times).T, **DASHED, label="desired")
+        axes.plot(*model.reference_position(motion.times).T, **DASHED, label="desired")
         axes.plot(*motion.y.T, color=RUN, label="payload")
         for time in SHOWN_S:
             k = round(time / model.STEP_S)
@@ -86,8 +92,8 @@ def figure_14(_: Progress) -> Outcome:
         "6, Figs. 12, 14",
         "the links between the quadrotors and the payload are rigid",
         f"tensions from {tensions.min():.1f} N to {tensions.max():.1f} N: cables would stay taut; "
-        f"at the end m_y (g - 2) / (2 cos 30 deg) to {off:.0e} N",
-        tensions.min() > 0 and off < 1e-3,
+        f"at the end m_y (g - 2) / (2 cos 30 deg) to {deviation:.0e} N",
+        tensions.min() > 0 and deviation < 1e-3,
         CHOSEN,
     )
     numbers = {"tensions_n": {"least": tensions.min(), "largest": tensions.max()}}
@@ -97,7 +103,7 @@ def figure_14(_: Progress) -> Outcome:
 def figure_15(_: Progress) -> Outcome:
     """Components of the payload's position."""
     motion = model.run()
-    target = model.wanted(motion.times)
+    target = model.reference_position(motion.times)
 
     def draw() -> Figure:
         figure = Figure(figsize=(7.4, 4.6), layout="constrained")
@@ -124,10 +130,10 @@ def figure_15(_: Progress) -> Outcome:
 
 
 def figure_16(_: Progress) -> Outcome:
-    """Deviation of the payload, also with attitudes."""
+    """Deviation of the payload from its reference, also with attitudes."""
     motion, whole = model.run(), model.run_with_attitudes()
     error, error_whole = (
-        np.linalg.norm(m.y - model.wanted(m.times), axis=1) for m in (motion, whole)
+        np.linalg.norm(m.y - model.reference_position(m.times), axis=1) for m in (motion, whole)
     )
 
     def draw() -> Figure:
@@ -139,13 +145,13 @@ def figure_16(_: Progress) -> Outcome:
         axes.legend(fontsize=7)
         return figure
 
-    at = {t: float(error[round(t / model.STEP_S)]) for t in (0.5, model.DURATION_S)}
-    last, gains = at[model.DURATION_S], model.GAINS
+    deviations = {t: float(error[round(t / model.STEP_S)]) for t in (0.5, model.DURATION_S)}
+    last, gains = deviations[model.DURATION_S], model.GAINS
     statements = (
         Statement(
             "6.2, Fig. 16",
             "the point mass asymptotically follows the desired trajectory",
-            f"the deviation falls from {at[0.5]:.2g} m (t = 0.5 s) to {last:.0e} m "
+            f"the deviation falls from {deviations[0.5]:.2g} m (t = 0.5 s) to {last:.0e} m "
             f"(t = {model.DURATION_S:g} s)",
             last < 1e-4,
             f"gains k_y = 12, k_yd = 5, k_q = 16, k_w = 5; {CHOSEN}",
@@ -159,7 +165,7 @@ def figure_16(_: Progress) -> Outcome:
             "not in the paper; RKMK4 on T R^3 x (T SO(3))^2 x (T S^2)^2, h = 1/400 s",
         ),
     )
-    numbers = {"deviation_m": at, "deviation_with_attitudes_m": float(error_whole[-1])}
+    numbers = {"deviation_m": deviations, "deviation_with_attitudes_m": float(error_whole[-1])}
     return Outcome(draw, numbers, statements)
 
 
@@ -187,8 +193,8 @@ def figure_17(_: Progress) -> Outcome:
 
 
 def _direction_errors(motion: model.Motion) -> np.ndarray:
-    """|q_id x q_i| (N, 2)."""
-    return np.linalg.norm(np.cross(model.controlled(motion)[1], motion.q), axis=2)
+    """Return |q_id x q_i| (N, 2)."""
+    return np.linalg.norm(np.cross(model.control_inputs(motion)[1], motion.q), axis=2)
 
 
 def figure_18(_: Progress) -> Outcome:

@@ -32,8 +32,8 @@ START_Y = np.array([-2.0, 0.0, 0.0])
 
 
 class Motion(NamedTuple):
-    """Along a run: times (N), payload positions y (N, 3) and velocities v (N, 3), link
-    directions q (N, 2, 3) and angular velocities w (N, 2, 3).
+    """A run: times (N), payload positions y (N, 3) and velocities v (N, 3), link directions q (N,
+    2, 3) and angular velocities w (N, 2, 3).
     """
 
     times: np.ndarray
@@ -43,13 +43,13 @@ class Motion(NamedTuple):
     w: np.ndarray
 
 
-def wanted(t: np.ndarray) -> np.ndarray:
-    """y_d (N, 3) at times (N)."""
+def reference_position(t: np.ndarray) -> np.ndarray:
+    """Return y_d (N, 3) at times (N)."""
     return np.stack([t - 2.5, 0 * t, 7 - (t - 2.5) ** 2], axis=-1)
 
 
 def _jet(t: ca.SX) -> ca.SX:
-    """y_d and its derivatives (21)."""
+    """Return y_d and its derivatives (21)."""
     y = [ca.vertcat(t - 2.5, 0, 7 - (t - 2.5) ** 2)]
     for _ in range(ORDER):
         y.append(ca.jacobian(y[-1], t))
@@ -57,8 +57,8 @@ def _jet(t: ca.SX) -> ca.SX:
 
 
 def without_attitudes() -> Problem:
-    """The paper's simplified model, thrusts in any direction: x = (y, v, q_1, w_1, q_2, w_2, t)
-    under R^6 x SE(3)^2 x R, with the geometric controller and time as a state.
+    """Return the paper's simplified model with thrusts in any direction: x = (y, v, q_1, w_1, q_2,
+    w_2, t) under R^6 x SE(3)^2 x R, with the geometric controller and time as a state.
     """
     action = ProductAction(
         TranslationAction(*(f"payload_{c}" for c in ("x", "y", "z", "v_x", "v_y", "v_z"))),
@@ -70,14 +70,15 @@ def without_attitudes() -> Problem:
     y, v, q, w, t = x[:3], x[3:6], [x[6:9], x[12:15]], [x[9:12], x[15:18]], x[18]
     thrusts = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(t), (y, v, q, w)).forces
     v_dot, w_dots = accelerations(PARAMETERS, q, w, [thrusts[:, 0], thrusts[:, 1]])
-    turned = [part for a in zip(w, map(ca.cross, q, w_dots)) for part in a]
+    link_rates = [part for a in zip(w, map(ca.cross, q, w_dots)) for part in a]
     x0 = np.concatenate([START_Y, np.zeros(3), np.ravel(np.hstack([LINKS, 0 * LINKS])), [0.0]])
-    return _problem("payload_thrusts", action, x, ca.vertcat(v, v_dot, *turned, 1), x0)
+    return _problem("payload_thrusts", action, x, ca.vertcat(v, v_dot, *link_rates, 1), x0)
 
 
 def with_attitudes() -> Problem:
-    """The whole model on T R^3 x (T SO(3))^2 x (T S^2)^2, x as in `quadrotor_payload_field` and
-    time: thrusts along the bodies' z, attitudes controlled by moments.
+    """Return the complete model on T R^3 x (T SO(3))^2 x (T S^2)^2 with x as in
+    `quadrotor_payload_field` and time; thrusts act along the bodies' z axes, and moments control
+    the attitudes.
     """
     system, field = quadrotor_payload_field(PARAMETERS)
     action = ProductAction(*system.factors, TranslationAction("time"))
@@ -94,14 +95,16 @@ def with_attitudes() -> Problem:
 
 
 def _problem(name: str, action: ProductAction, x: ca.SX, f: ca.SX, x0: np.ndarray) -> Problem:
-    at, names = [x, ca.SX.sym("u", 0), ca.SX.sym("p", 0)], ["x", "u", "p"]
-    field = ca.Function("field", at, [ca.densify(f)], names, ["f"], {"cse": True})
+    arguments, names = [x, ca.SX.sym("u", 0), ca.SX.sym("p", 0)], ["x", "u", "p"]
+    field = ca.Function("field", arguments, [ca.densify(f)], names, ["f"], {"cse": True})
     return Problem(name, action, field, np.zeros(0), x0)
 
 
 @lru_cache(maxsize=1)
 def methods() -> tuple[Problem, Steps]:
-    """The simplified model and its steps by all methods, which leave points as they are."""
+    """Return the simplified model and its steps by all methods, without normalization of
+    points.
+    """
     problem = without_attitudes()
     untouched = problem.on(Untouched)
     table = {name: (method, untouched) for name, method in METHODS.items()}
@@ -111,7 +114,7 @@ def methods() -> tuple[Problem, Steps]:
 
 @lru_cache(maxsize=2)
 def run(method: str = "RKMK4") -> Motion:
-    """The simplified model from rest to the parabola."""
+    """Run the simplified model from rest to the parabola."""
     problem, steps = methods()
     states = steps.run(method, problem, STEP_S, round(DURATION_S / STEP_S))
     pairs = states[:, 6:18].reshape(-1, 2, 6)
@@ -120,7 +123,7 @@ def run(method: str = "RKMK4") -> Motion:
 
 @lru_cache(maxsize=1)
 def run_with_attitudes(h: float = 0.0025) -> Motion:
-    """The whole model by RKMK4."""
+    """Run the complete model by RKMK4."""
     problem = with_attitudes()
     steps = Steps("celledoni2021_payload_attitudes", {"RKMK4": ("rkmk4", problem)})
     states = steps.run("RKMK4", problem, h, round(DURATION_S / h))
@@ -129,9 +132,11 @@ def run_with_attitudes(h: float = 0.0025) -> Motion:
 
 
 def tensions(motion: Motion) -> np.ndarray:
-    """Of the links (N, 2), in N: Newton's law of the quadrotors along them."""
+    """Return the tensions of the links (N, 2) in N, from Newton's law of the quadrotors along the
+    links.
+    """
     m, out = PARAMETERS.quadrotor_mass, []
-    for q, w, force in zip(motion.q, motion.w, controlled(motion)[0]):
+    for q, w, force in zip(motion.q, motion.w, control_inputs(motion)[0]):
         none = np.zeros((2, 3))
         v_dot, _w_dot, _omega_dot = continuous.accelerations(PARAMETERS, q, w, none, force, none)
         pull = force - m * (v_dot + PARAMETERS.g * continuous.E3)
@@ -140,12 +145,12 @@ def tensions(motion: Motion) -> np.ndarray:
     return np.array(out)
 
 
-def controlled(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
-    """Thrusts in N and directions of the controller along a run, (N, 2, 3) each."""
+def control_inputs(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+    """Return the controller's thrusts in N and directions along a run, (N, 2, 3) each."""
     x = ca.SX.sym("x", 19)
     parts = x[1:4], x[4:7], [x[7:10], x[13:16]], [x[10:13], x[16:19]]
-    found = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(x[0]), parts)
-    law = ca.Function("law", [x], [found.forces, found.links])
+    thrusts = desired_thrusts(PARAMETERS, FORMATION, GAINS, _jet(x[0]), parts)
+    law = ca.Function("law", [x], [thrusts.forces, thrusts.links])
     compiled = Functions("celledoni2021_payload_law", [law])
     pairs = np.concatenate([motion.q, motion.w], axis=2).reshape(-1, 12)
     rows = np.column_stack([motion.times, motion.y, motion.v, pairs])

@@ -1,5 +1,5 @@
-"""Figures 4 to 7 of [celledoni2021 5]: chains of spherical pendulums by methods of constant
-steps, and what leaves the manifold.
+"""Figures 4 to 7 of [celledoni2021 5]: chains of spherical pendulums by methods with constant
+steps, and their distance from the manifold.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ IN_SPACE = np.array(
         [np.sqrt(0.5), 0, -np.sqrt(0.5), 1.0, -1.0, 1.0],
     ]
 )
-"""(q_i, w_i) of three links whose motion leaves any plane."""
+"""(q_i, w_i) of three links whose motion is not planar."""
 ORDER_S, ORDER_STEPS = 1.0, (64, 128, 256, 512, 1024)
 KEPT_S, KEPT_STEP_S = 5.0, 0.01
 ODE45 = {"rtol": 1e-3, "atol": 1e-6}
-"""MATLAB's defaults, which are those of SciPy's RK45, too: the same pair."""
+"""MATLAB's default tolerances; SciPy's RK45 has the same defaults and is the same pair."""
 CHOSEN = (
     "the paper gives no start for Figs. 5 to 7: masses and lengths 1, links and velocities of a "
     "motion in space (with the start of 5.3 it stays in a plane, where q . w = 0 for any method)"
@@ -48,8 +48,8 @@ CHOSEN = (
 
 
 def chain(n: int, lengths: float = 1.0, start: np.ndarray | None = None) -> Problem:
-    """n pendulums of mass 1 and this length, by default from the start of 5.3,
-    `(q_i, w_i) = (sqrt(2)/2, 0, sqrt(2)/2, 0, 1, 0)`, z up.
+    """Return n pendulums of mass 1 and this length, z up, by default from the start of 5.3, `(q_i,
+    w_i) = (sqrt(2)/2, 0, sqrt(2)/2, 0, 1, 0)`.
     """
     p = SphericalPendulumParameters(masses=(1.0,) * n, lengths=(lengths,) * n)
     action, field = pendulum_chain(p)
@@ -59,7 +59,7 @@ def chain(n: int, lengths: float = 1.0, start: np.ndarray | None = None) -> Prob
 
 
 def figure_4(_: Progress) -> Outcome:
-    """Three pendulums at a moment of their motion."""
+    """Draw three pendulums at one time of their motion."""
     problem, times = chain(3, start=IN_SPACE), np.linspace(0, 1, 101)
     states = problem.accurate(times).reshape(-1, 3, 6)
     masses = np.cumsum(states[:, :, :3], axis=1)
@@ -90,8 +90,8 @@ def figure_4(_: Progress) -> Outcome:
 
 
 def _energies(states: np.ndarray) -> np.ndarray:
-    """T + U (N) of chains of mass and length 1, states (N, n, 6), by the velocities of the
-    masses.
+    """Return T + U (N) of chains of mass and length 1 at states (N, n, 6), from the velocities of
+    the masses.
     """
     q, w = states[..., :3], states[..., 3:]
     velocity = np.cumsum(np.cross(w, q), axis=1)
@@ -101,8 +101,8 @@ def _energies(states: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def methods() -> tuple[Problem, Steps]:
-    """Two pendulums in space, and their steps by all methods; those without exact dexp^{-1} or
-    geometry, and those that points are left to as they are, too.
+    """Return two pendulums in space and their steps by all methods, including methods with
+    truncated dexp^{-1}, methods in R^nx, and methods without normalization of points.
     """
     problem = chain(2, start=IN_SPACE[:2])
     untouched, flat = problem.on(Untouched), problem.flat
@@ -114,19 +114,19 @@ def methods() -> tuple[Problem, Steps]:
 
 
 def figure_5(_: Progress) -> Outcome:
-    """Orders on two pendulums."""
+    """Orders of the methods on two pendulums."""
     problem, steps = methods()
     end = problem.accurate(np.array([0.0, ORDER_S]))[-1]
     h = ORDER_S / np.array(ORDER_STEPS)
-    found = {
+    errors_by_method = {
         name: steps.errors(name, problem, end, ORDER_S, ORDER_STEPS)
         for name in (*METHODS, "RKMK4, series")
     }
-    slopes = {name: measure.slopes(h, e) for name, e in found.items()}
+    slopes = {name: measure.slopes(h, e) for name, e in errors_by_method.items()}
     last = {name: float(s[-1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
-        return order_figure(h, found, f"Two pendulums, error at t = {ORDER_S:g} s")
+        return order_figure(h, errors_by_method, f"Two pendulums, error at t = {ORDER_S:g} s")
 
     statement = Statement(
         "5.3, Fig. 5",
@@ -135,13 +135,19 @@ def figure_5(_: Progress) -> Outcome:
         all(abs(order - ORDERS[name]) < 0.15 for name, order in last.items()),
         f"reference: DOP853 at 1e-13 for ODE45; {CHOSEN}",
     )
-    numbers = {"h": h.tolist(), "error": measure.plain(found), "slopes": measure.plain(slopes)}
+    numbers = {
+        "h": h.tolist(),
+        "error": measure.plain(errors_by_method),
+        "slopes": measure.plain(slopes),
+    }
     return Outcome(draw, numbers, (statement,))
 
 
 @dataclass(frozen=True)
-class Kept:
-    """How far a run leaves `|q_i| = 1` and `q_i . w_i = 0`: times (N) in s, both (N, 2)."""
+class ManifoldErrors:
+    """Violations of `|q_i| = 1` and `q_i . w_i = 0` along a run: times (N) in s, both violations
+    (N, 2).
+    """
 
     times: np.ndarray
     norms: np.ndarray
@@ -149,8 +155,8 @@ class Kept:
 
 
 @lru_cache(maxsize=1)
-def kept() -> dict[str, Kept]:
-    """The two conditions along two pendulums' motion by all methods."""
+def manifold_errors() -> dict[str, ManifoldErrors]:
+    """Return the violations along two pendulums' motion for all methods."""
     problem, steps = methods()
     count = round(KEPT_S / KEPT_STEP_S)
     times = KEPT_STEP_S * np.arange(count + 1)
@@ -159,12 +165,12 @@ def kept() -> dict[str, Kept]:
     }
     ode45 = solve_ivp(problem.rate, (0, KEPT_S), problem.x0, "RK45", **ODE45)
     runs["RK45 (ODE45)"] = ode45.t, ode45.y.T
-    return {name: _kept(t, x) for name, (t, x) in runs.items()}
+    return {name: _manifold_errors(t, x) for name, (t, x) in runs.items()}
 
 
-def _kept(times: np.ndarray, states: np.ndarray) -> Kept:
+def _manifold_errors(times: np.ndarray, states: np.ndarray) -> ManifoldErrors:
     q, w = np.split(states.reshape(len(states), -1, 6), 2, axis=2)
-    return Kept(times, 1 - np.sum(q * q, axis=2), np.sum(q * w, axis=2))
+    return ManifoldErrors(times, 1 - np.sum(q * q, axis=2), np.sum(q * w, axis=2))
 
 
 def figure_6(_: Progress) -> Outcome:
@@ -178,7 +184,7 @@ def figure_7(_: Progress) -> Outcome:
 
 
 def _manifold(what: str, label: str, where: str, says: str) -> Outcome:
-    runs = kept()
+    runs = manifold_errors()
     worst = {name: float(np.abs(getattr(run, what)).max()) for name, run in runs.items()}
     lie = max(worst[name] for name in METHODS)
 
@@ -191,8 +197,8 @@ def _manifold(what: str, label: str, where: str, says: str) -> Outcome:
                 axes.semilogy(run.times, positive(values), color=color, label=name, linewidth=1)
             axes.set(title=f"Link {i + 1}", xlabel="time (s)")
         panels[0].set_ylabel(label.replace("_i", "ᵢ").replace("^T ", "ᵀ").replace("w", "ω"))
-        labelled = panels[0].get_legend_handles_labels()
-        figure.legend(*labelled, loc="outside upper center", ncols=4, fontsize=7)
+        labeled = panels[0].get_legend_handles_labels()
+        figure.legend(*labeled, loc="outside upper center", ncols=4, fontsize=7)
         return figure
 
     statement = Statement(

@@ -1,4 +1,4 @@
-"""The systems of [celledoni2021] as its Figs. 1 and 12 show them."""
+"""The systems in Figs. 1 and 12 of [celledoni2021]."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, 
 from nh_control.systems.rigid_body import HeavyTopParameters
 
 TILT = np.cos(np.radians(30)), np.sin(np.radians(30)), 0.0, 0.0
-"""Attitude (w, x, y, z) of the top in its figure: chi, the body's y, 30 degrees from upright."""
+"""Attitude (w, x, y, z) of the top in Fig. 1: chi, the body's y axis, is 30 degrees from
+upright.
+"""
 
 
 def top_poses(parameters: HeavyTopParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The fixed point, and the center of mass at `l Q chi`, both with the body's axes."""
+    """Return the poses of the fixed point and of the center of mass at `l Q chi`, both with the
+    body's axes.
+    """
     attitude = quat2mat(q)
     center = parameters.l * attitude @ np.array(parameters.chi)
     return {"fixed": Pose(np.zeros(3), attitude), "center": Pose(center, attitude)}
 
 
 def top_visual(parameters: HeavyTopParameters) -> VisualModel:
-    """A flywheel on a shaft along the body's y, held at the shaft's end."""
+    """Return a flywheel on a shaft along the body's y axis; the end of the shaft is fixed."""
     l = parameters.l
     shapes = (
         Shape("sphere", (0.08 * l,) * 3, ORANGE, "fixed"),
@@ -34,14 +38,14 @@ def top_visual(parameters: HeavyTopParameters) -> VisualModel:
 
 
 def heavy_top() -> Sketched:
-    """Fig. 1."""
+    """Sketch Fig. 1."""
     p = HeavyTopParameters()
     marks = {"fixed": "O", "center": "CM"}
     return Sketched("Heavy top", top_visual(p), p, np.array(TILT), marks)
 
 
 def quadrotors() -> Sketched:
-    """Fig. 12, with upright quadrotors in the formation of 6.2."""
+    """Sketch Fig. 12, with upright quadrotors in the formation of 6.2."""
     visual = quadrotor_payload_visual.visual_model(PARAMETERS)
     c, s = np.cos(FORMATION.angle), np.sin(FORMATION.angle)
     upright, links = np.tile([1.0, 0.0, 0.0, 0.0], 2), np.array([-s, 0, c, s, 0, c])

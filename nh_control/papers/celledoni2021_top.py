@@ -1,5 +1,5 @@
-"""Figures 2 and 3 of [celledoni2021 3.4], the heavy top by symplectic methods; and by Lie group
-methods, the free rigid body of Example 1 and the three formulations of the top.
+"""Figures 2 and 3 of [celledoni2021 3.4], the heavy top by symplectic methods; Lie group methods
+on the free rigid body of Example 1 and on three formulations of the top.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GRAVITY = (
 
 
 def symplectic(h: float) -> dict[str, tuple[DiscreteSystem, np.ndarray]]:
-    """The symplectic methods of Fig. 2, each with its start."""
+    """Return the symplectic methods of Fig. 2, each with its initial state."""
     top, larger = heavy_top(TOP), kaluza_klein_top(TOP)
     on_top = {
         f"SLGI, θ = {theta}": INTEGRATORS[name].make(top, h)
@@ -62,7 +62,7 @@ def symplectic(h: float) -> dict[str, tuple[DiscreteSystem, np.ndarray]]:
 
 @lru_cache(maxsize=1)
 def formulations() -> dict[str, Problem]:
-    """The top on T*SO(3), on se(3)* and on T*(SO(3) x R^3)."""
+    """Return the top on T*SO(3), on se(3)* and on T*(SO(3) x R^3)."""
     numbers = parametric.values(TOP)
     start = np.concatenate([UPRIGHT, MOMENTUM])
     x0 = {
@@ -79,24 +79,24 @@ def formulations() -> dict[str, Problem]:
 
 
 def _gamma(q: np.ndarray) -> np.ndarray:
-    """Q^T e3 (N, 3) of unit quaternions (N, 4)."""
+    """Return Q^T e3 (N, 3) of unit quaternions (N, 4)."""
     return np.array([quat2mat(each)[2] for each in q])
 
 
 def _axis(q: np.ndarray) -> np.ndarray:
-    """Q chi (N, 3)."""
+    """Return Q chi (N, 3)."""
     return np.array([quat2mat(each) @ TOP.chi for each in q])
 
 
 def figure_2(_: Progress) -> Outcome:
-    """The top over a second, and the orders."""
+    """Draw the top over one second, and the orders of the methods."""
     models, count = symplectic(SHOWN_STEP_S), round(SHOWN_S / SHOWN_STEP_S)
     runs = {name: d.simulate(x, (), steps=count).states for name, (d, x) in models.items()}
     half, larger = runs["SLGI, θ = 1/2"], runs["SLGIKK, θ = 1/2"]
-    apart = float(np.abs(half[:, :4] - larger[:, :4]).max())
-    found = _symplectic_errors(models)
+    difference = float(np.abs(half[:, :4] - larger[:, :4]).max())
+    errors_by_method = _symplectic_errors(models)
     h = ORDER_S / np.array(ORDER_STEPS)
-    slopes = {name: measure.slopes(h, error) for name, error in found.items()}
+    slopes = {name: measure.slopes(h, error) for name, error in errors_by_method.items()}
     last = {name: float(s[-1]) for name, s in slopes.items()}
 
     def draw() -> Figure:
@@ -111,7 +111,7 @@ def figure_2(_: Progress) -> Outcome:
             axis.plot(times, _axis(larger[:, :4])[:, i], ":", color=TARGET)
         axis.set(title="Q χ, θ = 1/2 (dotted: KK)", xlabel="time (s)")
         axis.legend(fontsize=7)
-        measure.plot_orders(order, h, found, (1, 2))
+        measure.plot_orders(order, h, errors_by_method, (1, 2))
         order.legend(fontsize=7)
         order.set_title(f"Error at t = {ORDER_S:g} s")
         return figure
@@ -127,16 +127,16 @@ def figure_2(_: Progress) -> Outcome:
         Statement(
             "3.4.3, 3.4.4",
             "SLGIKK is theta = 1/2 on (29)-(32), with quadratic Hamiltonian",
-            f"its attitudes are those of SLGI, theta = 1/2, to {apart:.0e} over {count} steps",
-            apart < 1e-11,
-            "p is kept exactly, so the two are one method here, at one size of step",
+            f"its attitudes equal SLGI's, theta = 1/2, to {difference:.0e} over {count} steps",
+            difference < 1e-11,
+            "p is conserved exactly, so both methods coincide for one step size",
         ),
     )
     numbers = {
         "slopes": measure.plain(slopes),
-        "error": measure.plain(found),
+        "error": measure.plain(errors_by_method),
         "h": h.tolist(),
-        "slgi_and_slgikk_apart": apart,
+        "slgi_and_slgikk_apart": difference,
     }
     return Outcome(draw, numbers, statements)
 
@@ -150,7 +150,7 @@ def _label(space: Any) -> None:
 def _symplectic_errors(
     models: dict[str, tuple[DiscreteSystem, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Errors of the last attitude's matrix, one for each step size."""
+    """Return errors of the final rotation matrix, one for each step size."""
     end = formulations()["cotangent"].accurate(np.array([0.0, ORDER_S]))[-1]
     right, out = quat2mat(end[:4]), {}
     for name, (dsys, x) in models.items():
@@ -160,7 +160,7 @@ def _symplectic_errors(
 
 
 def figure_3(_: Progress) -> Outcome:
-    """Six thousand steps by theta = 0 and theta = 1/2."""
+    """Run 6000 steps with theta = 0 and theta = 1/2."""
     models = symplectic(LONG_STEP_S)
     chosen = {name: models[name] for name in ("SLGI, θ = 0", "SLGI, θ = 1/2")}
     runs, energy = {}, {}
@@ -200,26 +200,26 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def heavy_top_orders(_: Progress) -> Outcome:
-    """The three formulations by explicit Lie group methods."""
+    """Compare the three formulations by explicit Lie group methods."""
     problems = formulations()
     table = {f"{m}, {p}": (METHODS[m], problems[p]) for p in problems for m in METHODS}
     steps = Steps("celledoni2021_tops", table)
     ends = {p: problem.accurate(np.array([0.0, ORDER_S]))[-1] for p, problem in problems.items()}
     gammas = [_gamma(ends[p][None, :4])[0] for p in ("cotangent", "quadratic")]
-    apart = float(np.abs(np.array(gammas) - ends["coadjoint"][3:]).max())
-    h, slopes, found = ORDER_S / np.array(ORDER_STEPS), {}, {}
+    difference = float(np.abs(np.array(gammas) - ends["coadjoint"][3:]).max())
+    h, slopes, errors_by_method = ORDER_S / np.array(ORDER_STEPS), {}, {}
     for name, (_m, problem) in table.items():
         end = ends[name.rsplit(", ", 1)[-1]]
-        found[name] = steps.errors(name, problem, end, ORDER_S, ORDER_STEPS)
-        slopes[name] = measure.slopes(h, found[name])
-    off = max(abs(s[-1] - ORDERS[name.rsplit(", ", 1)[0]]) for name, s in slopes.items())
+        errors_by_method[name] = steps.errors(name, problem, end, ORDER_S, ORDER_STEPS)
+        slopes[name] = measure.slopes(h, errors_by_method[name])
+    order_error = max(abs(s[-1] - ORDERS[name.rsplit(", ", 1)[0]]) for name, s in slopes.items())
     casimirs = _casimirs(steps, problems["coadjoint"])
 
     def draw() -> Figure:
         figure = Figure(figsize=(9.6, 3.6), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for axes, p in zip(panels, problems):
-            shown = {m: found[f"{m}, {p}"] for m in METHODS}
+            shown = {m: errors_by_method[f"{m}, {p}"] for m in METHODS}
             measure.plot_orders(axes, h, shown, (1, 2, 3, 4))
             axes.set_title(f"{p}, t = {ORDER_S:g} s")
             axes.label_outer()
@@ -231,9 +231,9 @@ def heavy_top_orders(_: Progress) -> Outcome:
         Statement(
             "3.4",
             "three formulations: on T*SO(3), Lie-Poisson on se(3)*, on T*(SO(3) x R^3)",
-            f"their accurate motions have Gamma equal to {apart:.0e}; {len(table)} combinations "
-            f"with explicit methods have their orders to {off:.2f}",
-            apart < 1e-10 and off < 0.15,
+            f"their accurate motions have Gamma equal to {difference:.0e}; {len(table)} "
+            f"combinations with explicit methods have their orders to {order_error:.2f}",
+            difference < 1e-10 and order_error < 0.15,
             f"{GRAVITY}; f2 = M g l Gamma0 x Q chi + pi x omega",
         ),
         Statement(
@@ -246,7 +246,7 @@ def heavy_top_orders(_: Progress) -> Outcome:
     )
     numbers = {
         "h": h.tolist(),
-        "error": measure.plain(found),
+        "error": measure.plain(errors_by_method),
         "slopes": measure.plain(slopes),
         "relative_change_of_casimirs": casimirs,
     }
@@ -254,7 +254,7 @@ def heavy_top_orders(_: Progress) -> Outcome:
 
 
 def _casimirs(steps: Steps, problem: Problem) -> dict[str, float]:
-    """Largest relative change of Gamma . Gamma and Pi . Gamma."""
+    """Return the largest relative change of Gamma . Gamma and Pi . Gamma."""
     flat = Steps("celledoni2021_flat_top", {"RK4": ("rkmk4", problem.flat)})
     runs = {
         "RKMK4": steps.run("RKMK4, coadjoint", problem, 1e-3, LONG_STEPS),
@@ -271,7 +271,7 @@ def _casimirs(steps: Steps, problem: Problem) -> dict[str, float]:
 
 
 def rigid_body(_: Progress) -> Outcome:
-    """Example 1: Euler's equations on so(3)*."""
+    """Solve Euler's equations on so(3)* (Example 1)."""
     action, field = rigid_body_momentum(FREE)
     mu = np.array([1.0, 1.5, -0.8])
     problem = Problem("free_rigid_body", action, field, parametric.values(FREE), mu)

@@ -1,5 +1,5 @@
-"""Figures 3 and 4 of [johnson2014 VIII-A], the swing-up of a pendulum by trajectory optimization,
-then tracked by LQR; and the paper's entry with its other figures.
+"""Figures 3 and 4 of [johnson2014 VIII-A]: the swing-up of a pendulum by trajectory optimization
+and its tracking by LQR; and the list of the paper's experiments.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ TOLERANCE = 1e-6
 PERTURBED = np.array([1.0, 1.0])
 MAX_ITERATIONS = 1000
 PREPARED = 4
-"""Quasi-Newton steps with which the authors' program starts either method."""
+"""Number of quasi-Newton steps at the start of either method in the authors' program."""
 FIRST_GAIN = (0.0613, 0.981)
-"""The first gain of their LQR, with identities for weights."""
+"""The first gain of the authors' LQR; the weights are identities."""
 
 
 def model() -> DiscreteSystem:
-    """The pendulum under the midpoint rule with the paper's forces, `F- = u dt`, `F+ = 0`."""
+    """Return the pendulum under the midpoint rule with the paper's forces, `F- = u dt`, `F+ =
+    0`.
+    """
     return midpoint(pendulum(), STEP_S, "left")
 
 
 def infeasible_reference() -> Trajectory:
-    """The step from hanging to standing, (35), at zero momentum and torque."""
+    """Return the step from hanging to standing, (35), at zero momentum and torque."""
     states = np.zeros((STEPS + 1, 2))
     states[STEPS // 2 :, 0] = np.pi
     return Trajectory(
@@ -61,9 +63,9 @@ def infeasible_reference() -> Trajectory:
 
 
 def swing_up(method: str, monitor: Monitor | None = None, prepared: int = 0) -> Optimum:
-    """The feasible trajectory closest to (35) in the weights Q, R, found from the pendulum at rest
-    by "newton" or "steepest" descent, after `prepared` quasi-Newton steps, which its history
-    leaves out.
+    """Return the feasible trajectory closest to (35) in the weights Q, R, by "newton" or
+    "steepest" descent from the pendulum at rest, after `prepared` quasi-Newton steps, which its
+    history omits.
     """
     dsys = model()
     cost = quadratic_cost(dsys, infeasible_reference(), Q, R)
@@ -92,8 +94,8 @@ LIGHT: dict[str, Any] = {"linestyle": ":", "linewidth": 1.0, "marker": ""}
 
 @dataclass(frozen=True)
 class Convergence:
-    """Figure 3: both optimizations, after the quasi-Newton steps of the authors' program and
-    started at once.
+    """Figure 3: both optimizations, with and without the quasi-Newton steps of the authors'
+    program.
     """
 
     newton: Optimum
@@ -102,7 +104,7 @@ class Convergence:
     steepest_at_once: Optimum
 
     def numbers(self) -> dict:
-        """What the figure shows, as plain values; `descents` is the paper's number of
+        """Return the data of the figure as plain values; `descents` is the paper's number of
         iterations.
         """
         return {
@@ -116,7 +118,7 @@ class Convergence:
         } | {"paper": {"newton": {"descents": 14}, "steepest": {"descents": 653}}}
 
     def draw(self) -> Figure:
-        """The descent that is left over the iterations, both axes logarithmic."""
+        """Draw the remaining descent over the iterations, both axes logarithmic."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot(
             xlabel="iteration",
@@ -126,16 +128,16 @@ class Convergence:
             yscale="log",
         )
         after = f"after {PREPARED} quasi-Newton steps"
-        for result, label, look in (
+        for result, label, line_style in (
             (self.steepest, f"steepest descent, {after}", {"color": OPEN}),
-            (self.steepest_at_once, "steepest descent at once", LIGHT | {"color": OPEN}),
+            (self.steepest_at_once, "steepest descent directly", LIGHT | {"color": OPEN}),
             (self.newton, f"Newton, {after}", {"color": RUN}),
-            (self.newton_at_once, "Newton at once", LIGHT | {"color": RUN}),
+            (self.newton_at_once, "Newton directly", LIGHT | {"color": RUN}),
         ):
             axes.plot(
                 1 + np.arange(len(result.history)),
                 [max(i.descent, 1e-14) for i in result.history],
-                **{"marker": ".", "label": label, **look},
+                **{"marker": ".", "label": label, **line_style},
             )
         axes.axhline(TOLERANCE, color=TARGET, linewidth=1.0, linestyle=":")
         axes.set_ylim(bottom=1e-9)
@@ -155,8 +157,8 @@ class Tracking:
     first_gain: np.ndarray
 
     def numbers(self) -> dict:
-        """The first gain, and largest deviations from the reference, in rad and kg m^2/s, over the
-        last half and at the end.
+        """Return the first gain, and the deviations from the reference in rad and kg m^2/s: the
+        largest ones over the last half, and the final ones.
         """
         out: dict[str, Any] = {"first_gain": self.first_gain.ravel().tolist()}
         for name, run in (("closed_loop", self.closed), ("open_loop", self.opened)):
@@ -165,7 +167,7 @@ class Tracking:
         return out
 
     def draw(self) -> Figure:
-        """Angles over time."""
+        """Draw angles over time."""
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot(
             xlabel="time (s)", ylabel="θ (rad)", title="Swing-up of a pendulum: feedback"
@@ -183,19 +185,19 @@ class Tracking:
 
 
 def figure_3(progress: Progress | None = None) -> Convergence:
-    """Newton's method against steepest descent on the same problem from the same start."""
-    found = [
+    """Run Newton's method and steepest descent on the same problem from the same start."""
+    optima = [
         swing_up(
             method, bar(progress, f"{method} descent", TOLERANCE) if progress else None, prepared
         )
         for prepared in (PREPARED, 0)
         for method in ("newton", "steepest")
     ]
-    return Convergence(*found)
+    return Convergence(*optima)
 
 
 def figure_4(reference: Trajectory) -> Tracking:
-    """LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start
+    """Run LQR about the optimal swing-up from the perturbed start [1, 1], (37), and the same start
     without feedback; the weights are identities, as in the authors' program.
     """
     dsys = model()
@@ -219,7 +221,7 @@ def _third(progress: Progress) -> Outcome:
             Statement(
                 "Fig. 3",
                 "Newton's method takes 14 iterations, steepest descent 653",
-                f"{PREPARED} + {newton} and {steepest}; started at once {at_once[0]} and "
+                f"{PREPARED} + {newton} and {steepest}; started directly {at_once[0]} and "
                 f"{at_once[1]}; all to the cost {result.newton.cost:.6f}",
                 PREPARED + newton == 14 and abs(steepest - 653) <= 1,
                 f"{PREPARED} quasi-Newton steps come first, as in the authors' program; LQR gain "
@@ -232,7 +234,7 @@ def _third(progress: Progress) -> Outcome:
 def _fourth(_: Progress) -> Outcome:
     result = figure_4(swing_up("newton").trajectory)
     numbers = result.numbers()
-    end, off = numbers["closed_loop"]["end"], numbers["open_loop"]["last_half"]
+    end, deviation = numbers["closed_loop"]["end"], numbers["open_loop"]["last_half"]
     return Outcome(
         result.draw,
         numbers,
@@ -240,8 +242,8 @@ def _fourth(_: Progress) -> Outcome:
             Statement(
                 "Fig. 4",
                 "feedback brings the perturbed start (37) onto the swing-up, without it it fails",
-                f"closed loop ends {end:.0e} off, open loop is up to {off:.1f} rad off",
-                end < 1e-6 and off > 1,
+                f"closed loop ends {end:.0e} off, open loop is up to {deviation:.1f} rad off",
+                end < 1e-6 and deviation > 1,
             ),
             Statement(
                 "Fig. 4",

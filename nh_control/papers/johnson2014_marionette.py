@@ -1,4 +1,4 @@
-"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings, stabilized by LQR about
+"""Figures 5, 6 and 7 of [johnson2014 VIII-B]: a marionette on six strings; LQR stabilizes it about
 a motion of its strings.
 """
 
@@ -32,8 +32,8 @@ COORDINATES = 22
 
 @dataclass(frozen=True)
 class Stabilization:
-    """The closed and the open loop from every perturbed start, about the reference; `conditioning`
-    is the worst along the latter.
+    """The closed and the open loop about the reference from every perturbed start; `conditioning`
+    is the worst condition number along the open loop.
     """
 
     dsys: DiscreteSystem
@@ -42,17 +42,17 @@ class Stabilization:
     conditioning: Conditioning
 
     def error(self, run: ClosedLoop) -> np.ndarray:
-        """Norm (N + 1) of the error of the 22 coordinates that move freely, in m and rad together,
+        """Return the norm (N + 1) of the error of the 22 free coordinates, in m and rad together,
         as published.
         """
         return np.linalg.norm(run.errors[:, :COORDINATES], axis=1)
 
     def torso(self, run: ClosedLoop) -> np.ndarray:
-        """Rotation (N + 1) of the torso about the vertical, in rad."""
+        """Return the rotation (N + 1) of the torso about the vertical, in rad."""
         return run.trajectory.states[:, self.dsys.state_names.index("torso_rz")]
 
     def numbers(self) -> dict:
-        """What the figures show, as plain values."""
+        """Return the data of the figures as plain values."""
         starts = {}
         for start, runs in self.runs.items():
             errors = [self.error(run) for run in runs]
@@ -89,7 +89,7 @@ class Stabilization:
         }
 
     def violation(self, run: ClosedLoop) -> float:
-        """Largest |h| (m^2) at the nodes of a run."""
+        """Return the largest |h| (m^2) at the nodes of a run."""
         q = ca.SX.sym("q", self.dsys.system.space.nq)
         h = ca.Function("h", [q], [self.dsys.system.holonomic(q)])
         return max(
@@ -98,7 +98,7 @@ class Stabilization:
         )
 
     def figure_5(self) -> Figure:
-        """The marionette at its start and during the motion."""
+        """Draw the marionette at its start and during the motion."""
         visual, states = MARIONETTE.visual_model(), self.reference.trajectory.states
         return stick_figures.draw(
             visual,
@@ -113,7 +113,7 @@ class Stabilization:
         )
 
     def figure_6(self) -> Figure:
-        """Norm of the error for both starts."""
+        """Draw the norm of the error for both starts."""
         figure = Figure(figsize=(6.4, 4.8), layout="constrained")
         panels = figure.subplots(len(self.runs), 1, sharex=True)
         for panel, (start, runs) in zip(panels, self.runs.items()):
@@ -125,7 +125,7 @@ class Stabilization:
         return figure
 
     def figure_7(self) -> Figure:
-        """The torso's rotation about the vertical for the start of the paper's text."""
+        """Draw the torso's rotation about the vertical for the start of the paper's text."""
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
         axes = figure.add_subplot(
             xlabel="time (s)", ylabel="torso about the vertical (rad)", title=f"Marionette: {TEXT}"
@@ -143,8 +143,8 @@ class Stabilization:
 
 @cache
 def stabilization() -> Stabilization:
-    """The experiment with the published weights, 100 on configurations and 1 on all else; a turned
-    torso keeps the strings taut (`satisfy_constraints`).
+    """Run the experiment with the published weights, 100 on configurations and 1 on the rest. The
+    strings stay taut when the torso is rotated (`satisfy_constraints`).
     """
     dsys = MARIONETTE.model()
     reference = MARIONETTE.reference(dsys, "published")

@@ -1,5 +1,5 @@
-"""Processor times of [johnson2014 VIII], of the swing-up's optimization and of the marionette,
-beside those of this machine.
+"""Processor times of [johnson2014 VIII] for the optimization of the swing-up and for the
+marionette, compared with this machine.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ PUBLISHED_MS = {
     "swing-up: steepest descent, an iteration": 28.5,
     "swing-up: Newton, an iteration": 55.8,
 }
-"""Of an Intel i7-2760QM, 2.4 GHz, and of the swing-up of an i7-3770K, 3.5 GHz."""
+"""Times on an Intel i7-2760QM, 2.4 GHz; for the swing-up on an i7-3770K, 3.5 GHz."""
 SEARCHES = (
     "another machine; the paper times the descent's direction, here with the search along it"
 )
 SHARE = 0.04
-"""Newton's processor time over that of steepest descent, for the whole optimization."""
+"""Ratio of the processor times of Newton's method and steepest descent for the whole
+optimization.
+"""
 STEPS = range(0, 1000, 100)
 
 
 def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
-    """Times of the marionette's steps along the published motion, and of both optimizations
+    """Measure the marionette's steps along the published motion, and both optimizations
     `swing_up(method)`.
     """
-    found = _marionette_ms()
+    measured_ms = _marionette_ms()
     seconds = {}
     swing_up("newton")  # compiles
     for method in ("steepest", "newton"):
         start = process_time()
         count = len(swing_up(method).history) - 1
         seconds[method] = process_time() - start
-        found[list(PUBLISHED_MS)[3 + (method == "newton")]] = 1e3 * seconds[method] / count
+        measured_ms[list(PUBLISHED_MS)[3 + (method == "newton")]] = 1e3 * seconds[method] / count
     share = seconds["newton"] / seconds["steepest"]
     statements = (
         *(
@@ -54,7 +56,7 @@ def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
                 None,
                 SEARCHES if name.startswith("swing") else "another machine",
             )
-            for name, ms in found.items()
+            for name, ms in measured_ms.items()
         ),
         Statement(
             "Fig. 3",
@@ -62,11 +64,11 @@ def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
             f"{100 * share:.1f} %, {1e3 * seconds['newton']:.0f} of "
             f"{1e3 * seconds['steepest']:.0f} ms",
             share < 2 * SHARE,
-            "agrees if it is below twice as much; both at once, without quasi-Newton steps",
+            "agrees if it is less than twice as much; both without quasi-Newton steps",
         ),
     )
-    numbers = {"ms": found, "published_ms": PUBLISHED_MS, "share_of_newton": share}
-    return Outcome(lambda: _draw(found), numbers, statements)
+    numbers = {"ms": measured_ms, "published_ms": PUBLISHED_MS, "share_of_newton": share}
+    return Outcome(lambda: _draw(measured_ms), numbers, statements)
 
 
 def _marionette_ms() -> dict[str, float]:
@@ -82,7 +84,7 @@ def _marionette_ms() -> dict[str, float]:
 
 
 def _ms(call: Callable[[int], object]) -> float:
-    """Least processor time of a call at several steps, after a first one that compiles."""
+    """Return the least processor time of a call at several steps; a first call compiles."""
     call(0)
     times = []
     for k in STEPS:
@@ -92,16 +94,16 @@ def _ms(call: Callable[[int], object]) -> float:
     return 1e3 * min(times)
 
 
-def _draw(found: dict[str, float]) -> Figure:
+def _draw(measured_ms: dict[str, float]) -> Figure:
     figure = Figure(figsize=(7.4, 3.2), layout="constrained")
     axes = figure.add_subplot(xlabel="processor time (ms)", title="Times", xscale="log")
-    places = np.arange(len(found))
+    places = np.arange(len(measured_ms))
     for offset, times, label, color in (
         (-0.2, PUBLISHED_MS, "published", OPEN),
-        (0.2, found, "here", RUN),
+        (0.2, measured_ms, "here", RUN),
     ):
         axes.barh(places + offset, list(times.values()), 0.35, color=color, label=label)
-    axes.set_yticks(places, list(found))
+    axes.set_yticks(places, list(measured_ms))
     axes.invert_yaxis()
     legend_below(figure, 2)
     return figure

@@ -1,4 +1,4 @@
-"""What [johnson2014] works out by hand: one step of the pendulum with its first and second
+"""The worked examples of [johnson2014]: one step of the pendulum with its first and second
 derivatives (II-A, IV-A, V), and the singularities of section VII.
 """
 
@@ -22,7 +22,7 @@ from nh_control.systems import pendulum
 STEP_S = 0.1
 X, U = np.array([0.2, 0.5]), np.array([0.8])
 DIRECTION = np.array([1.0, 1.0, 1.0])
-"""Of the deviation (q, p, u) whose predictions the figure compares."""
+"""Direction of the deviation (q, p, u) in the figure."""
 PRINTED: dict[str, Sequence] = {
     "q1, p1": ("0.2471", "0.3627"),
     "A": (("0.9533", "0.0976"), ("-0.9333", "0.9533")),
@@ -45,12 +45,12 @@ M, R, G = 0.7, 1.3, 9.8
 
 
 def worked(_: Progress) -> Outcome:
-    """The worked step, and the errors of its first- and second-order predictions."""
+    """Compute the worked step, and the errors of its first- and second-order predictions."""
     dsys = midpoint(pendulum(), STEP_S, "left")
     lin, x1 = dsys.linearize(X, U), dsys.step(X, U)
     first = np.hstack([lin.A, lin.B])
     second = np.array([dsys.hessian(X, U, e) for e in np.eye(2)])
-    found = dict(zip(PRINTED, (x1, lin.A, lin.B, *second)))
+    computed = dict(zip(PRINTED, (x1, lin.A, lin.B, *second)))
     sizes = np.logspace(-2, 0, 9)
     errors: dict[str, list[float]] = {"first order": [], "second order": []}
     for d in sizes[:, None] * DIRECTION:
@@ -66,15 +66,15 @@ def worked(_: Progress) -> Outcome:
             prints(value, PRINTED[name]),
             CORRECTED.get(name, ""),
         )
-        for name, value in found.items()
+        for name, value in computed.items()
     )
-    numbers = {name: value.tolist() for name, value in found.items()}
+    numbers = {name: value.tolist() for name, value in computed.items()}
     return Outcome(lambda: _draw_worked(sizes, errors), {**numbers, "errors": errors}, statements)
 
 
 def prints(values: np.ndarray, printed: Sequence) -> bool:
-    """Whether values round or are cut to the printed ones at their last digits: the paper does
-    both.
+    """Return whether values, rounded or truncated at the last printed digits, equal the printed
+    ones; the paper does both.
     """
     texts = np.array(printed)
     units = np.array([10.0 ** _last_digit(text) for text in texts.flat])
@@ -109,7 +109,7 @@ def _draw_worked(sizes: np.ndarray, errors: dict[str, list[float]]) -> Figure:
 
 
 def spherical() -> System:
-    """The spherical pendulum in polar angles from the downward vertical, VII-A."""
+    """Return the spherical pendulum in polar angles from the downward vertical, VII-A."""
 
     def lagrangian(q: ca.SX, v: ca.SX) -> ca.SX:
         kinetic = v[0] ** 2 + ca.sin(q[0]) ** 2 * v[1] ** 2
@@ -121,7 +121,9 @@ def spherical() -> System:
 
 
 def constrained() -> System:
-    """The pendulum without gravity in Cartesian coordinates, `h = x^2 + y^2 - l^2`, VII-B."""
+    """Return the pendulum without gravity in Cartesian coordinates, `h = x^2 + y^2 - l^2`,
+    VII-B.
+    """
     return System(
         "pendulum in the plane",
         Rn("x", "y"),
@@ -132,7 +134,9 @@ def constrained() -> System:
 
 
 def matrices(system: System, h: float) -> ca.Function:
-    """`M = D2 D1 Ld` (8) and `Dh(q1) M^{-1} Dh(q0)^T` at two configurations (q0, q1)."""
+    """Return a function of two configurations (q0, q1) for `M = D2 D1 Ld` (8) and `Dh(q1) M^{-1}
+    Dh(q0)^T`.
+    """
     s, n = system.numeric, system.space.nq
     q0, q1 = ca.SX.sym("q0", n), ca.SX.sym("q1", n)
     action = h * ca.SX(s.lagrangian((q0 + q1) / 2, (q1 - q0) / h))
@@ -144,24 +148,24 @@ def matrices(system: System, h: float) -> ca.Function:
 
 
 def determinant(q0: np.ndarray, q1: np.ndarray, h: float) -> float:
-    """(34) as printed: it belongs to Ld with the factor dt, which VII-A prints without."""
-    half, turn = (q0[0] + q1[0]) / 2, q1[1] - q0[1]
-    bracket = h**2 * G * np.cos(half) + R * (2 + np.cos(2 * half)) * turn**2 + 4 * R
+    """Return (34) as printed; it belongs to Ld with the factor dt, which VII-A omits."""
+    half, rotation = (q0[0] + q1[0]) / 2, q1[1] - q0[1]
+    bracket = h**2 * G * np.cos(half) + R * (2 + np.cos(2 * half)) * rotation**2 + 4 * R
     return float(M**2 * R**3 / (4 * h**2) * np.sin(half) ** 2 * bracket)
 
 
 def singularities(_: Progress) -> Outcome:
-    """Where M (8) and Dh M^-1 Dh^T have no inverse."""
+    """Find the singularities of M (8) and of Dh M^-1 Dh^T."""
     half = np.linspace(0, 2 * np.pi, 101)
     bound = np.sqrt(4 * R / G)
     steps = {"0.1 s": STEP_S, "0.95 √(4r/g)": 0.95 * bound, "1.05 √(4r/g)": 1.05 * bound}
     dets = {name: _determinants(h, half, 0.0) for name, h in steps.items()}
-    off = max(
-        abs(_determinants(h, half, turn) - [
-            determinant(np.array([a, 0.0]), np.array([a, turn]), h) for a in half
+    determinant_error = max(
+        abs(_determinants(h, half, rotation) - [
+            determinant(np.array([a, 0.0]), np.array([a, rotation]), h) for a in half
         ]).max()
         for h in steps.values()
-        for turn in (0.0, 0.4)
+        for rotation in (0.0, 0.4)
     )  # fmt: skip
     inner = slice(1, len(half) // 2)  # 0 < theta0 + theta1 < 2 pi
     other = {name: bool(np.ptp(np.sign(det[inner])) > 0) for name, det in dets.items()}
@@ -169,7 +173,7 @@ def singularities(_: Progress) -> Outcome:
     products = _products(turns)
     rule = -4 * STEP_S / M * R**2 * np.cos(turns)
     numbers = {
-        "error_of_(34)": float(off),
+        "error_of_(34)": float(determinant_error),
         "det_at_theta0+theta1=pi": float(dets["0.1 s"][len(half) // 4]),
         "det_at_theta0+theta1=2pi": float(dets["0.1 s"][len(half) // 2]),
         "further_singularity": other,
@@ -183,21 +187,21 @@ def singularities(_: Progress) -> Outcome:
     )
 
 
-def _determinants(h: float, half: np.ndarray, turn: float) -> np.ndarray:
-    """det M for theta0 = theta1 = half and phi1 - phi0 = turn."""
+def _determinants(h: float, half: np.ndarray, rotation: float) -> np.ndarray:
+    """Return det M for theta0 = theta1 = half and phi1 - phi0 = turn."""
     f = matrices(spherical(), h)
-    return np.array([np.linalg.det(f([a, 0.0], [a, turn]).full()) for a in half])
+    return np.array([np.linalg.det(f([a, 0.0], [a, rotation]).full()) for a in half])
 
 
 def _products(turns: np.ndarray) -> np.ndarray:
-    """Dh M^-1 Dh^T of the constrained pendulum after turns in one step."""
+    """Return Dh M^-1 Dh^T of the constrained pendulum for rotations in one step."""
     f, q0 = matrices(constrained(), STEP_S), [0.0, -R]
     return np.array([float(f(q0, [R * np.sin(a), -R * np.cos(a)])[1]) for a in turns])
 
 
 def _conditions() -> dict[str, float]:
-    """Condition numbers of Dh M^-1 Dh^T that steps by turns towards pi/2 report, over `1 / cos`
-    of the turn.
+    """Return the reported condition numbers of Dh M^-1 Dh^T times the cosine of the rotation, for
+    rotations near pi/2 in one step.
     """
     dsys, out = midpoint(constrained(), STEP_S), {}
     for sine in (0.5, 0.99, 0.9999):

@@ -1,4 +1,6 @@
-"""Appendix B of [kobilarov2010]: retraction maps on SE(2) and their tangents, beside matrices."""
+"""Appendix B of [kobilarov2010]: retraction maps on SE(2) and their tangents, compared with
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -16,43 +18,43 @@ from nh_control.papers.paper import Outcome, Statement
 
 SAMPLES = np.random.default_rng(2010).uniform(-2.0, 2.0, (20, 3))
 DIRECTION = np.array([1.0, 1.0, 0.4])
-"""Of the algebra element whose multiples the figure maps."""
+"""Element of the algebra whose multiples the figure maps."""
 LOOKS = {"exp": RUN, "cay": OPEN, "ccsk": SERIES[1]}
 
 
 def hat(v: np.ndarray) -> np.ndarray:
-    """Matrix (3, 3) of an element of the algebra."""
+    """Return the matrix (3, 3) of an element of the algebra."""
     return np.array([[0.0, -v[0], v[1]], [v[0], 0.0, v[2]], [0.0, 0.0, 0.0]])
 
 
 def matrix(g: np.ndarray) -> np.ndarray:
-    """(41): the matrix of g = (theta, x, y)."""
+    """Return (41): the matrix of g = (theta, x, y)."""
     c, s = np.cos(g[0]), np.sin(g[0])
     return np.array([[c, -s, g[1]], [s, c, g[2]], [0.0, 0.0, 1.0]])
 
 
 def cayley(v: np.ndarray) -> np.ndarray:
-    """`(I - v/2)^{-1} (I + v/2)`, the definition of the Cayley map."""
+    """Return `(I - v/2)^{-1} (I + v/2)`, the definition of the Cayley map."""
     half = hat(v) / 2
     return np.linalg.solve(np.eye(3) - half, np.eye(3) + half)
 
 
 def printed_cayley(v: np.ndarray) -> np.ndarray:
-    """The Cayley map as printed, v1^2 - 4 on the diagonal."""
+    """Return the Cayley map as printed, with v1^2 - 4 on the diagonal."""
     g = cayley(v)
     return g - np.diag([2 * g[0, 0], 2 * g[1, 1], 0.0])
 
 
 def numeric(expression: Callable[[ca.SX], ca.SX]) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of v in numbers, vectors without their second axis."""
+    """Return a numeric function of v whose vectors are one-dimensional."""
     v = ca.SX.sym("v", 3)
     f = ca.Function("f", [v], [expression(v)])
     return lambda v: np.squeeze(f(v).full())
 
 
 def tangent_error(name: str) -> float:
-    """Largest error of `dtau_v dtau_v^{-1} = I`, dtau_v w = (d/ds tau(v + s w)) tau(v)^{-1} by
-    automatic differentiation.
+    """Return the largest error of `dtau_v dtau_v^{-1} = I`, with dtau_v w = (d/ds tau(v + s w))
+    tau(v)^{-1} by automatic differentiation.
     """
     one = se2.RETRACTIONS[name]
     v = ca.SX.sym("v", 3)
@@ -67,7 +69,9 @@ def tangent_error(name: str) -> float:
 
 
 def maps(_: Progress) -> Outcome:
-    """The maps and their tangents at random elements, and the truncation (42) over their size."""
+    """Compare the maps and their tangents at random elements, and the truncation (42) over their
+    size.
+    """
     exp, cay = numeric(se2.exp), numeric(se2.cay)
     errors = {
         "exp": max(np.abs(matrix(exp(v)) - expm(hat(v))).max() for v in SAMPLES),
@@ -84,7 +88,7 @@ def maps(_: Progress) -> Outcome:
 
 
 def _truncated(v: ca.SX) -> ca.SX:
-    """(42)."""
+    """Return (42)."""
     a = se2.ad(v)
     return ca.SX.eye(3) - a / 2 + a @ a / 12
 
@@ -129,7 +133,7 @@ def _statements(n: dict[str, float]) -> tuple[Statement, ...]:
 
 
 def _draw(sizes: np.ndarray, cut: np.ndarray) -> Figure:
-    """Where the maps take the multiples of one element, and what the truncation (42) leaves."""
+    """Draw the multiples of one element under the maps, and the error of the truncation (42)."""
     figure = Figure(figsize=(7.4, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for name, color in LOOKS.items():

@@ -56,14 +56,16 @@ RIVALS = {
 
 
 def sleigh() -> Motions:
-    """The free sleigh; the paper gives neither parameters nor start."""
+    """Return motions of the free sleigh; the paper gives neither parameters nor a start."""
     inputs = np.zeros((SLEIGH_STEPS, 2))
     system = chaplygin_sleigh(SLEIGH)
     return motions(system, *SLEIGH_START, SLEIGH_STEP_S, inputs, lambda t: np.zeros(2))
 
 
 def board(parameters: SnakeboardParameters = BOARD) -> Motions:
-    """The snakeboard of Fig. 4: torques cos(20 pi t), sin(2 pi t); a step has their mean."""
+    """Return motions of the snakeboard of Fig. 4 under the torques cos(20 pi t), sin(2 pi t); each
+    step has their mean.
+    """
     h = BOARD_S / BOARD_STEPS
     t = h * np.arange(BOARD_STEPS + 1)
     first, second = np.sin(20 * np.pi * t) / (20 * np.pi), -np.cos(2 * np.pi * t) / (2 * np.pi)
@@ -76,8 +78,8 @@ def board(parameters: SnakeboardParameters = BOARD) -> Motions:
 
 
 def board_start(p: SnakeboardParameters) -> tuple[np.ndarray, np.ndarray]:
-    """psi = pi/2, phi = pi/3, theta = 0, psi' = 2.5, phi' = -0.02 and p1 = -1: `xi = w e(phi)`,
-    `w = p1 / (2 m l^2 cos(phi)) - I sin(phi) psi' / (m l^2)`.
+    """Return psi = pi/2, phi = pi/3, theta = 0, psi' = 2.5, phi' = -0.02 and p1 = -1: `xi = w
+    e(phi)`, `w = p1 / (2 m l^2 cos(phi)) - I sin(phi) psi' / (m l^2)`.
     """
     phi, rates, p1 = np.pi / 3, (2.5, -0.02), -1.0
     yaw = p.m * p.l**2
@@ -93,7 +95,9 @@ def _draw_paths(axes: Axes, result: Motions, points: Points) -> None:
 
 
 def draw(result: Motions, title: str, points: Points) -> Figure:
-    """Path at the left and energy at the right; `points(q)` are the coordinates of a path."""
+    """Draw the path at the left and the energy at the right; `points(q)` returns the coordinates
+    of a path.
+    """
     figure = Figure(figsize=(7.4, 3.6), layout="constrained")
     path, energy = figure.subplots(1, 2)
     fine = np.linspace(0, result.times[-1], len(result.true_energy))
@@ -114,7 +118,7 @@ def draw(result: Motions, title: str, points: Points) -> Figure:
 
 
 def figure_2(_: Progress) -> Outcome:
-    """The sleigh."""
+    """Compare path and energy of the sleigh."""
     result = sleigh()
     n = result.numbers()
 
@@ -150,19 +154,19 @@ def figure_2(_: Progress) -> Outcome:
 
 
 def better(numbers: dict, value: str, rival: str) -> bool:
-    """Whether GNI and RDP both have less of an error than a rival."""
+    """Return whether the errors of GNI and RDP are both less than a rival's error."""
     return max(numbers[k][value] for k in ("GNI", "RDP")) < numbers[rival][value]
 
 
 def compared(numbers: dict, value: str, *rivals: str) -> str:
-    """An error of GNI, RDP and rivals in words."""
+    """Return a text with an error of GNI, RDP and the rivals."""
     label, unit = ("energy error", "") if value == "energy_error" else ("up to", " m off")
-    found = (f"{k} {numbers[k][value]:.2g}{unit}" for k in ("GNI", "RDP", *rivals))
-    return f"{label} {', '.join(found)}"
+    texts = (f"{k} {numbers[k][value]:.2g}{unit}" for k in ("GNI", "RDP", *rivals))
+    return f"{label} {', '.join(texts)}"
 
 
 def _close_up(path: Axes, result: Motions, points: Points) -> None:
-    """The cusp, around the point at which the sleigh stands still, in a frame of its own."""
+    """Draw the cusp, around the point where the sleigh stands still, in separate axes."""
     x, y = points(result.true_path)
     k = int(np.argmin(np.hypot(np.diff(x), np.diff(y))))
     around = 0.045 * np.ptp(y)
@@ -174,7 +178,7 @@ def _close_up(path: Axes, result: Motions, points: Points) -> None:
 
 
 def figure_4(_: Progress) -> Outcome:
-    """The snakeboard at N = 128."""
+    """Compare the snakeboard's motions with N = 128 steps."""
     result = board()
     n = result.numbers()
     size = float(np.ptp(result.true_path[:, 3]))
@@ -185,7 +189,7 @@ def figure_4(_: Progress) -> Outcome:
         Statement(
             "6.2, Fig. 4",
             "N = 128: RK2 fails to follow the true path, GNI and RDP are qualitatively right",
-            f"largest distance {_metres(n)}; the path is {size:.2f} m wide",
+            f"largest distance {_meters(n)}; the path is {size:.2f} m wide",
             good < 0.02 * size < 0.2 * size < bad and not cusps,
             "chosen, as the paper gives none: m = 1, l = 0.7, I = 0.1, J = 1.2; the first torque "
             "is above the Nyquist rate, so steps have the torques' mean; this path has no cusps",
@@ -204,7 +208,7 @@ def figure_4(_: Progress) -> Outcome:
             "6.2",
             "the comparison is to a typical second order Runge-Kutta method",
             f"on (q, v), multipliers eliminated, it is {bad:.2g} m off; the same rule on (q, rho) "
-            f"only {reduced:.1e} m, as good as GNI and RDP: what fails are the coordinates",
+            f"only {reduced:.1e} m, as good as GNI and RDP: the cause of the failure is the coordinates",
             reduced < 2 * good,
             "the paper does not say which equations RK2 solves",
         ),
@@ -217,7 +221,7 @@ def figure_4(_: Progress) -> Outcome:
 
 
 def figure_3(_: Progress) -> Outcome:
-    """The snakeboard, and a typical path with cusps."""
+    """Draw the snakeboard, and a typical path with cusps."""
     dsys = nonholonomic_midpoint(snakeboard(), 0.02)
     run = GAITS["parking"].reference(dsys)
     forward = np.array([dsys.velocity(x)[3] for x in run.states])
@@ -245,13 +249,13 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def _cusps(path: np.ndarray) -> int:
-    """How often a path (N, 5) changes between forwards and backwards."""
-    theta, way = path[:-1, 2], np.diff(path[:, 3:], axis=0)
-    forward = np.cos(theta) * way[:, 0] + np.sin(theta) * way[:, 1]
+    """Return the number of changes between forward and backward motion of a path (N, 5)."""
+    theta, displacement = path[:-1, 2], np.diff(path[:, 3:], axis=0)
+    forward = np.cos(theta) * displacement[:, 0] + np.sin(theta) * displacement[:, 1]
     return int(np.count_nonzero(np.diff(np.sign(forward))))
 
 
-def _metres(numbers: dict) -> str:
+def _meters(numbers: dict) -> str:
     return ", ".join(
         f"{name} {numbers[name]['largest_distance']:.1g} m" for name in ("GNI", "RDP", "RK2")
     )

@@ -1,4 +1,6 @@
-"""Motions that [kobilarov2010 6] compares: by GNI, RDP and Runge-Kutta, beside the true one."""
+"""Motions compared in [kobilarov2010 6]: by GNI, RDP and Runge-Kutta methods, and an accurate
+motion.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ from nh_control.mechanics.system import System
 Torque = Callable[[float], np.ndarray]
 
 FINE = 20
-"""The true motion is shown at so many times a step."""
+"""Number of points per step of the accurate motion."""
 
 
 @dataclass(frozen=True)
 class Motions:
-    """Configurations (N + 1, n) and energies (N + 1) of methods over `times`, and those of the
-    true motion at FINE times a step.
+    """Configurations (N + 1, n) and energies (N + 1) of methods at `times`, and those of the
+    accurate motion with FINE points per step.
     """
 
     times: np.ndarray
@@ -33,20 +35,20 @@ class Motions:
     true_energy: np.ndarray
 
     def off(self, name: str) -> float:
-        """Largest distance of (x, y) from the true one at the same time, infinite where the
-        method breaks down.
+        """Return the largest distance of (x, y) from the accurate motion at the same time;
+        infinite if the method fails.
         """
         d = self.paths[name][:, -2:] - self.true_path[::FINE, -2:]
         far = np.hypot(*d.T).max()
         return float(far) if np.isfinite(far) else float("inf")
 
     def energy_error(self, name: str) -> float:
-        """Largest error of the energy over its true values' largest."""
+        """Return the largest energy error divided by the largest accurate energy."""
         true = self.true_energy[::FINE]
         return float(np.abs(self.energies[name] - true).max() / np.abs(true).max())
 
     def numbers(self) -> dict:
-        """Both for every method."""
+        """Return both errors of every method."""
         return {
             name: {"largest_distance": self.off(name), "energy_error": self.energy_error(name)}
             for name in self.paths
@@ -56,9 +58,9 @@ class Motions:
 def rk2(
     continuous: ContinuousSystem, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Configurations and velocities of the explicit midpoint rule on `q' = v, v' = a(q, v, u)` in
-    plain coordinates, multipliers eliminated: the usual way, in which the constraints drift. The
-    registry's "rk2" works on (q, rho), where they cannot.
+    """Return configurations and velocities of the explicit midpoint rule on `q' = v, v' = a(q, v,
+    u)` in plain coordinates with eliminated multipliers. This is the usual method, and its
+    constraints drift. The registry's "rk2" works on (q, rho), where constraints cannot drift.
     """
     states = [(q, v)]
     for u in inputs:
@@ -71,8 +73,8 @@ def rk2(
 def motions(
     system: System, q: np.ndarray, v: np.ndarray, h: float, inputs: np.ndarray, torque: Torque
 ) -> Motions:
-    """GNI, RDP and both RK2 under inputs (N, nu) that are held, and the true motion under
-    `torque(t)`, by DOP853 at 1e-9.
+    """Return the motions by GNI, RDP and both RK2 methods under piecewise constant inputs (N, nu),
+    and the accurate motion under `torque(t)` by DOP853 at 1e-9.
     """
     plain, steps = in_coordinates(system), len(inputs)
     models = {
@@ -95,9 +97,15 @@ def motions(
         return np.concatenate([y[n:], continuous.acceleration(y[:n], y[n:], torque(t))])
 
     times = h * np.arange(steps + 1)
-    at = np.linspace(0, times[-1], FINE * steps + 1)
+    fine_times = np.linspace(0, times[-1], FINE * steps + 1)
     true = solve_ivp(
-        rates, (0, at[-1]), np.concatenate([q, v]), "DOP853", at, rtol=1e-9, atol=1e-9
+        rates,
+        (0, fine_times[-1]),
+        np.concatenate([q, v]),
+        "DOP853",
+        fine_times,
+        rtol=1e-9,
+        atol=1e-9,
     ).y.T
     return Motions(
         times, paths, energies, true[:, :n], np.array([energy(z[:n], z[n:]) for z in true])

@@ -1,5 +1,5 @@
-"""What [kobilarov2010] says of its integrators beside the figures: orders, energy, the
-nonholonomic momentum, the equivalence with SHAKE, and the oscillation of section 7.
+"""Claims of [kobilarov2010] besides the figures: orders, energy, the nonholonomic momentum, the
+equivalence with SHAKE, and the oscillation of section 7.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BOARD_START = np.array([0.0, 0.4, 0.2, 0.0, 0.0]), np.array([1.5, -0.3])
 
 
 def orders(_: Progress) -> Outcome:
-    """Orders of all variants on both systems."""
+    """Measure the orders of all variants on both systems."""
     h = ORDER_S / np.array(ORDER_STEPS)
     found = {
         "sleigh": _errors(chaplygin_sleigh(SLEIGH), SLEIGH_START, np.array([0.4, -0.3]), h),
@@ -94,17 +94,19 @@ def _errors(
 ) -> dict[str, np.ndarray]:
     out = {}
     for methods, where in ((PLAIN, in_coordinates(system)), (GROUP, system)):
-        reference = Reference(Motion(where, *_in(where, system, start), ORDER_S, u))
+        reference = Reference(Motion(where, *_start_on(where, system, start), ORDER_S, u))
         for name, make in methods.items():
             dsys = make(where, h[0])
             out[name] = measure.errors(reference, [dsys.with_step(step) for step in h], u)
     return out
 
 
-def _in(
+def _start_on(
     where: System, system: System, start: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The start in plain coordinates, whose velocities are rates; else as it is."""
+    """Return the start in plain coordinates, whose velocities are rates, or unchanged for other
+    spaces.
+    """
     q, v = start
     if where is system:
         return q, v
@@ -113,14 +115,14 @@ def _in(
 
 
 def board_start() -> tuple[np.ndarray, np.ndarray]:
-    """A snakeboard in motion that keeps its constraints."""
+    """Return a moving snakeboard that satisfies its constraints."""
     q, rates = BOARD_START
     p, w = snakeboard().parameters, 0.6
     return q, np.array([*rates, w * np.sin(q[1]), -w * p.l * np.cos(q[1]), 0.0])
 
 
 def structure(_: Progress) -> Outcome:
-    """Energy at the half steps, and momenta."""
+    """Compare energies at half steps, and momenta."""
     plain = in_coordinates(chaplygin_sleigh(SLEIGH))
     dsys = gni(plain, STEP_S)
     states = dsys.simulate(dsys.state(*SLEIGH_START), [0.0, 0.0], steps=400).states
@@ -143,7 +145,7 @@ def structure(_: Progress) -> Outcome:
 
 
 def _draw_structure(nodes: np.ndarray, halves: np.ndarray, psi: dict[str, np.ndarray]) -> Figure:
-    """Energy errors at the nodes and between them, and errors of the rotor's momenta."""
+    """Draw energy errors at the nodes and at half steps, and errors of the rotor's momenta."""
     figure = Figure(figsize=(7.4, 3.2), layout="constrained")
     energy, momentum = figure.subplots(1, 2)
     t = STEP_S * np.arange(len(nodes))
@@ -196,7 +198,7 @@ def _structure_statements(
 
 
 def _half_step_energy(q: np.ndarray) -> np.ndarray:
-    """`p^T M^-1 p / 2` of `p_{k+1/2} = M (q_{k+1} - q_k) / h`, M = diag(I, m, m)."""
+    """Return `p^T M^-1 p / 2` of `p_{k+1/2} = M (q_{k+1} - q_k) / h`, M = diag(I, m, m)."""
     w = np.diff(q, axis=0) / STEP_S
     return w**2 @ np.array([SLEIGH.I, SLEIGH.m, SLEIGH.m]) / 2
 
@@ -208,16 +210,18 @@ def _shake(q: np.ndarray) -> float:
 
 
 def _rotor_momentum(make: Make) -> np.ndarray:
-    """I (psi' + omega) along a free motion: the first of the quasi-momenta."""
+    """Return I (psi' + omega) along a free motion, the first quasi-momentum."""
     system = snakeboard()
     where = system if make is rdp else in_coordinates(system)
     dsys: DiscreteSystem = make(where, 0.02)
-    x = dsys.state(*_in(where, system, board_start()))
+    x = dsys.state(*_start_on(where, system, board_start()))
     return dsys.simulate(x, [0.0, 0.0], steps=150).states[:, 5]
 
 
 def _central_difference() -> float:
-    """Largest residual of the printed update of (p1, p2), of the steps' own momenta."""
+    """Return the largest residual of the printed update of (p1, p2) for the momenta of the
+    steps.
+    """
     dsys = rdp(chaplygin_sleigh(SLEIGH), STEP_S, tangent="truncated")
     x, p = dsys.state(*SLEIGH_START), []
     yaw = SLEIGH.I + SLEIGH.a**2 * SLEIGH.m
@@ -232,8 +236,8 @@ def _central_difference() -> float:
 
 
 def oscillation(_: Progress) -> Outcome:
-    """The multipliers of GNI from lambda_0 = 0 and from consistent ones, and what becomes of their
-    alternating part.
+    """Compute the multipliers of GNI from lambda_0 = 0 and from a consistent start, and their
+    alternating part over time.
     """
     plain, multipliers, energies, rates = in_coordinates(chaplygin_sleigh(SLEIGH)), {}, {}, {}
     for name, start in (("λ₀ = 0", "zero"), ("consistent", "consistent")):

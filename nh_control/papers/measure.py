@@ -1,4 +1,4 @@
-"""Measurements that several papers make: orders of integrators, long motions in turns."""
+"""Measurements for several papers: orders of integrators, and energy errors of long motions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKERS = "os^vDx+"
 def errors(
     reference: Reference, models: Sequence[DiscreteSystem], u: ArrayLike = ()
 ) -> np.ndarray:
-    """Errors of the last configuration of a motion, one for each step size."""
+    """Return the errors of the last configuration of a motion, one for each model's step size."""
     motion = reference.motion
     out = []
     for dsys in models:
@@ -30,32 +30,39 @@ def errors(
 
 
 def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: ArrayLike = ()) -> np.ndarray:
-    """State after a number of steps under one input."""
+    """Return the state after a number of steps under one input."""
     return dsys.simulate(x, u, steps=steps, every=steps).states[-1]
 
 
 def slopes(h: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Orders from step size to step size."""
+    """Return the orders between successive step sizes: `log(e_i / e_{i+1}) / log(h_i /
+    h_{i+1})`.
+    """
     return np.diff(np.log(error)) / np.diff(np.log(h))
 
 
-def plot_order(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], order: int = 2) -> None:
-    """Errors over the step size, both logarithmic, with the line of an order."""
-    _plot_errors(axes, h, found)
-    low = 0.5 * min(error[-1] for error in found.values())
+def plot_order(
+    axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray], order: int = 2
+) -> None:
+    """Plot errors over the step size on logarithmic axes, with a line of the given order."""
+    _plot_errors(axes, h, errors_by_name)
+    low = 0.5 * min(error[-1] for error in errors_by_name.values())
     axes.plot(h, low * (h / h[-1]) ** order, ":", color=TARGET, label=f"order {order}")
     axes.margins(x=0.05)
     axes.legend(fontsize=7)
 
 
 def plot_orders(
-    axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray], orders: Sequence[int]
+    axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray], orders: Sequence[int]
 ) -> None:
-    """The same for methods of several orders, with a line for each order, where its method is."""
-    _plot_errors(axes, h, found)
+    """Plot errors of methods of several orders, with a line for each order beside the nearest
+    curve.
+    """
+    _plot_errors(axes, h, errors_by_name)
     for order in orders:
         nearest = min(
-            found.values(), key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order)
+            errors_by_name.values(),
+            key=lambda e: abs(np.log(e[0] / e[-1]) / np.log(h[0] / h[-1]) - order),
         )
         line = 0.4 * nearest[-1] * (h / h[-1]) ** order
         axes.plot(h, line, ":", color=TARGET, linewidth=0.9)
@@ -63,9 +70,9 @@ def plot_orders(
     axes.set_xlim(0.85 * h[-1], 1.35 * h[0])
 
 
-def _plot_errors(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray]) -> None:
+def _plot_errors(axes: Axes, h: np.ndarray, errors_by_name: Mapping[str, np.ndarray]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="step h (s)", ylabel="error at the end")
-    for i, (name, error) in enumerate(found.items()):
+    for i, (name, error) in enumerate(errors_by_name.items()):
         axes.plot(
             h,
             positive(error),
@@ -79,11 +86,11 @@ def _plot_errors(axes: Axes, h: np.ndarray, found: Mapping[str, np.ndarray]) -> 
 
 
 def relative_energy_error(dsys: DiscreteSystem, states: np.ndarray) -> np.ndarray:
-    """`|H / H0 - 1|` of states (N, nx)."""
+    """Return `|H / H0 - 1|` of states (N, nx)."""
     energy = np.array([dsys.energy(x) for x in states])
     return np.abs(energy / energy[0] - 1)
 
 
 def plain(values: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Arrays as lists, for JSON."""
+    """Return arrays as lists, for JSON."""
     return {name: np.asarray(value).tolist() for name, value in values.items()}

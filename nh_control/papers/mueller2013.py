@@ -17,9 +17,9 @@ PAPER = Paper(
         Experiment("joints", "joints of all kinds", mueller2013_beyond.joints),
         Experiment("mixed", "a space for every body", mueller2013_beyond.mixed_spaces),
         Experiment(
-            "ways",
+            "formulations",
             "stabilization, the variational integrator and joint coordinates side by side",
-            mueller2013_beyond.three_ways,
+            mueller2013_beyond.compare_formulations,
         ),
     ),
 )

@@ -1,5 +1,5 @@
 """Beyond [mueller2013]: constraint stabilization, the variational integrator and joint coordinates
-beside the two formulations, a space for every body, and joints of all kinds.
+compared with the two formulations; a configuration space for each body; and joints of all kinds.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ TITLES = {"top": "box top", "pendulum": "double pendulum", "pair": "floating pai
 COMPARED_S, REFERENCE_STEP_S = 0.5, 1e-4
 REFERENCE = "rkmk5"
 FEATURES = (0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.0, 0.1, 0.0)
-"""Points of a body, beside its centre of mass, whose places tell its pose."""
+"""Points of a body, besides its center of mass, that determine its pose."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to integrate an example: in maximal coordinates on a space, or in those of the joints
-    if there is none, by a method.
+class Formulation:
+    """A formulation of an example: maximal coordinates on a space, or joint coordinates if `space`
+    is empty, with an integrator.
     """
 
     space: str
@@ -59,22 +59,22 @@ class Way:
     name: str
 
 
-WAYS = (
-    Way("SE3", METHOD, "SE(3), index 1"),
-    Way("SO3xR3", METHOD, "SO(3) × R³, index 1"),
-    Way("SO3xR3", "rkmk4_baumgarte", "SO(3) × R³, Baumgarte"),
-    Way("SO3xR3", "rkmk4_projected", "SO(3) × R³, projected"),
-    Way("SE3", "midpoint", "SE(3), variational"),
-    Way("SE3", "midpoint_order4", "SE(3), variational, order 4"),
-    Way("", "rkmk4", "joints, RKMK4"),
-    Way("", "midpoint", "joints, variational"),
+FORMULATIONS = (
+    Formulation("SE3", METHOD, "SE(3), index 1"),
+    Formulation("SO3xR3", METHOD, "SO(3) × R³, index 1"),
+    Formulation("SO3xR3", "rkmk4_baumgarte", "SO(3) × R³, Baumgarte"),
+    Formulation("SO3xR3", "rkmk4_projected", "SO(3) × R³, projected"),
+    Formulation("SE3", "midpoint", "SE(3), variational"),
+    Formulation("SE3", "midpoint_order4", "SE(3), variational, order 4"),
+    Formulation("", "rkmk4", "joints, RKMK4"),
+    Formulation("", "midpoint", "joints, variational"),
 )
 
 
 @dataclass(frozen=True)
 class Result:
-    """Largest violation (m; None without constraints) and |E/E0 - 1|, and the distance (m) from
-    the reference at 0.5 s of the body's points that is farthest off.
+    """The largest violation (m; None without constraints), |E/E0 - 1|, and the largest distance
+    (m) of a point of the bodies from the reference at 0.5 s.
     """
 
     violation: float | None
@@ -82,20 +82,23 @@ class Result:
     error: float
 
 
-def ways(names: tuple[str, ...] = tuple(TITLES)) -> dict[str, dict[str, Result]]:
-    """The results of all ways, by example and way."""
-    return {name: {way.name: _result(name, way) for way in WAYS} for name in names}
+def formulations(names: tuple[str, ...] = tuple(TITLES)) -> dict[str, dict[str, Result]]:
+    """Return the results of all formulations by example."""
+    return {
+        name: {formulation.name: _result(name, formulation) for formulation in FORMULATIONS}
+        for name in names
+    }
 
 
-def _result(name: str, way: Way) -> Result:
+def _result(name: str, formulation: Formulation) -> Result:
     case = example(name)
-    if way.space:
-        model = maximal(name, way.space)
-        run = motion(name, way.space, way.method)
-        q = motion(name, way.space, way.method, duration=COMPARED_S).poses[-1]
+    if formulation.space:
+        model = maximal(name, formulation.space)
+        run = motion(name, formulation.space, formulation.method)
+        q = motion(name, formulation.space, formulation.method, duration=COMPARED_S).poses[-1]
     else:
-        model, run = case.model, _in_joint_coordinates(name, way.method, case.duration)
-        q = _in_joint_coordinates(name, way.method, COMPARED_S).poses[-1]
+        model, run = case.model, _in_joint_coordinates(name, formulation.method, case.duration)
+        q = _in_joint_coordinates(name, formulation.method, COMPARED_S).poses[-1]
     violation = run.largest() if run.violation else None
     error = float(np.linalg.norm(_features(name, model, q) - _reference(name), axis=1).max())
     return Result(violation, float(np.abs(run.energy_error).max()), error)
@@ -122,30 +125,37 @@ def _in_joint_coordinates(
 
 
 def _features(name: str, model: Multibody, q: np.ndarray) -> np.ndarray:
-    """Places (n, 3) of the bodies' points."""
+    """Return the positions (n, 3) of the bodies' points."""
     return np.array(
         [
-            model.point(q, Point(body.frame, tuple(np.add(body.center, at))))
+            model.point(q, Point(body.frame, tuple(np.add(body.center, offset))))
             for body in example(name).model.bodies
-            for at in FEATURES
+            for offset in FEATURES
         ]
     )
 
 
 @cache
 def _reference(name: str) -> np.ndarray:
-    """Places at 0.5 s by a method of fifth order in joint coordinates, 10 times finer."""
+    """Return the positions at 0.5 s by a method of order 5 in joint coordinates with a step 10
+    times smaller.
+    """
     run = _in_joint_coordinates(name, REFERENCE, COMPARED_S, REFERENCE_STEP_S)
     return _features(name, example(name).model, run.poses[-1])
 
 
-def three_ways(_: Progress) -> Outcome:
-    """All ways side by side."""
-    found = ways()
-    free, damped, kept = (_violations(found, part) for part in (WAYS[1:2], WAYS[2:3], WAYS[3:6]))
+def compare_formulations(_: Progress) -> Outcome:
+    """Compare all formulations."""
+    found = formulations()
+    free, damped, kept = (
+        _violations(found, part)
+        for part in (FORMULATIONS[1:2], FORMULATIONS[2:3], FORMULATIONS[3:6])
+    )
     gained = free / damped
-    fourth = [way.name for way in WAYS if way.method != "midpoint"]
-    errors = {name: max(r[way].error for way in fourth) for name, r in found.items()}
+    fourth = [formulation.name for formulation in FORMULATIONS if formulation.method != "midpoint"]
+    errors = {
+        name: max(r[formulation].error for formulation in fourth) for name, r in found.items()
+    }
     chaotic = errors.pop("pendulum")
     halves = _variational_halves()
     statements = (
@@ -173,19 +183,26 @@ def three_ways(_: Progress) -> Outcome:
             f"top, 3 s: |E/E0 - 1| at most {halves[0]:.2e} in the first half, {halves[1]:.2e} in "
             "the second",
             halves[1] < 1.05 * halves[0],
-            "second order: its error is larger than what the methods of fourth order lose here",
+            "second order: its error is larger than the errors of the methods of fourth order",
         ),
     )
     numbers = {
-        name: {way: vars(result) for way, result in results.items()}
+        name: {formulation: vars(result) for formulation, result in results.items()}
         for name, results in found.items()
     }
-    return Outcome(lambda: _draw_ways(found), numbers, statements)
+    return Outcome(lambda: _draw_formulations(found), numbers, statements)
 
 
-def _violations(found: Mapping[str, Mapping[str, Result]], ways: Sequence[Way]) -> np.ndarray:
-    """Largest violations, (examples, ways); those of maximal coordinates have one."""
-    return np.array([[r[way.name].violation for way in ways] for r in found.values()], float)
+def _violations(
+    found: Mapping[str, Mapping[str, Result]], formulations: Sequence[Formulation]
+) -> np.ndarray:
+    """Return the largest violations (examples, formulations); only maximal coordinates have
+    violations.
+    """
+    return np.array(
+        [[r[formulation.name].violation for formulation in formulations] for r in found.values()],
+        float,
+    )
 
 
 def _variational_halves() -> tuple[float, float]:
@@ -194,21 +211,23 @@ def _variational_halves() -> tuple[float, float]:
     return float(error[:half].max()), float(error[half:].max())
 
 
-def _draw_ways(found: Mapping[str, Mapping[str, Result]]) -> Figure:
+def _draw_formulations(found: Mapping[str, Mapping[str, Result]]) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
-    names = [way.name for way in WAYS][::-1]
+    names = [formulation.name for formulation in FORMULATIONS][::-1]
     for panel, what, label in zip(
         panels,
         ("violation", "energy", "error"),
         ("largest violation (m)", "largest |E/E₀ − 1|", "error at 0.5 s (m)"),
     ):
         for (name, results), color, marker in zip(found.items(), SERIES, "os^v"):
-            values = [(getattr(results[way], what), i) for i, way in enumerate(names)]
+            values = [
+                (getattr(results[formulation], what), i) for i, formulation in enumerate(names)
+            ]
             shown = np.array([value for value in values if value[0] is not None], dtype=float)
-            at = np.maximum(shown[:, 0], 1e-17), shown[:, 1]
+            offset = np.maximum(shown[:, 0], 1e-17), shown[:, 1]
             panel.plot(
-                *at, marker, color=color, fillstyle="none", markersize=5, label=TITLES[name]
+                *offset, marker, color=color, fillstyle="none", markersize=5, label=TITLES[name]
             )
         panel.set(xscale="log", xlabel=label)
         panel.margins(x=0.08)
@@ -222,7 +241,9 @@ MIXED = (("upper", "SE3"), ("lower", "SO3xR3"))
 
 
 def mixed_spaces(_: Progress) -> Outcome:
-    """SE(3) for the grounded body of the double pendulum, SO(3) x R^3 for the other."""
+    """Use SE(3) for the grounded body of the double pendulum, and SO(3) x R^3 for the other
+    body.
+    """
     runs = {
         "SE(3) both": motion("pendulum", "SE3"),
         "SE(3), SO(3) × R³": motion("pendulum", MIXED),
@@ -271,26 +292,30 @@ SUBGROUPS = {
     "SE3": ("spherical", "revolute", "prismatic", "cylindrical", "planar"),
     "SO3xR3": ("prismatic", "planar"),
 }
-"""Joints whose body moves on a subgroup, of SE(3) or of SO(3) x R^3."""
+"""Joints whose body moves on a subgroup of SE(3) or of SO(3) x R^3."""
 
 
 def grounded(
     kind: str, space: str, method: str = METHOD, steps: int = 1000, h: float = STEP_S
 ) -> Motion:
-    """A link held off its centre on a joint of a kind on the ground, thrown in gravity."""
+    """Return a link in gravity with an initial velocity; a joint of the given kind connects it to
+    the ground off its center.
+    """
     link = Body("body", 2.7, (LINK[0] / 2, 0.03, 0.02), (0.003, 0.009, 0.011))
     model = Multibody(f"link_on_{kind}", GROUNDED[kind], [link])
-    held = maximal_coordinates(model, space)
+    free_link = maximal_coordinates(model, space)
     v = 10 * np.linspace(1.0, 1.5, model.space.nw)
-    dsys = METHODS[method](held.system, h)
+    dsys = METHODS[method](free_link.system, h)
     run = dsys.simulate(
-        dsys.state(*maximal_state(model, model.configuration(), v, held)), steps=steps, every=10
+        dsys.state(*maximal_state(model, model.configuration(), v, free_link)),
+        steps=steps,
+        every=10,
     )
-    return measured(held, run.times, run.states)
+    return measured(free_link, run.times, run.states)
 
 
 def joints(_: Progress) -> Outcome:
-    """Which joints on the ground keep their constraints on which space."""
+    """Find the joints on the ground whose constraints are satisfied exactly, for each space."""
     largest = {
         space: {kind: grounded(kind, space).largest() for kind in GROUNDED} for space in SPACES
     }
@@ -309,6 +334,6 @@ def joints(_: Progress) -> Outcome:
         "SE(3) is perfect where a body moves on a motion subgroup: lower pairs on the ground",
         "; ".join(f"{SPACES[s]} keeps {', '.join(names)}" for s, names in kept.items()),
         {s: tuple(names) for s, names in kept.items()} == SUBGROUPS,
-        "1000 steps; a universal joint is no subgroup; SO(3) x R^3 has those of its own",
+        "1000 steps; a universal joint is no subgroup; SO(3) x R^3 has other subgroups",
     )
     return Outcome(draw, {"largest_violation": largest}, (statement,))

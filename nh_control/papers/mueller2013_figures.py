@@ -1,5 +1,5 @@
-"""Figures 1 to 15 of [mueller2013 5]: violations of constraints and drift of energy on either
-configuration space; and what a step costs there.
+"""Figures 1 to 15 of [mueller2013 5]: violations of constraints and energy drift on either
+configuration space; and the cost of a step.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ TITLES = {
 }
 SIDES = {"top": (0.1, 0.2, 0.4)}
 PRINTED_ENERGY = 13.97e3
-"""T0 of the box top, J."""
+"""T0 of the box top in J."""
 ROUND_OFF = 1e-11
-"""What the constraint of a grounded body may be off after 10^4 steps of 0.07 rad."""
+"""Allowed violation of a grounded body's constraint after 10^4 steps of 0.07 rad."""
 TURN_S = 0.1
-"""Of the box top."""
+"""Period of one revolution of the box top, in s."""
 CHOSEN = {
     "top": "(37) with the classical fourth order tableau, of which the paper gives none; 3 s",
     "pendulum": "fourth order, 2 s; F_i = m_i R_i^T g (printed without m_i)",
-    "pair": "fourth order, 3 s; the centre of mass is at rest",
+    "pair": "fourth order, 3 s; the center of mass is at rest",
     "loop": f"base {BASE} m, swing 10 rad/s, spins 10 pi and 20 pi rad/s: none is printed; 2 s",
 }
 
 
 def sketch(name: str, _: Progress) -> Outcome:
-    """An example where it starts."""
+    """Draw an example at its start."""
     case = example(name)
     mass = case.model.mass_matrix(case.q)
     energy = float(case.v @ mass @ case.v / 2)
@@ -67,17 +67,17 @@ def sketch(name: str, _: Progress) -> Outcome:
 
 
 def _sketched(name: str) -> Sketched:
-    """An example where it starts: its boxes, and its numbered joints on lines to the centres of
-    mass of the bodies that they hold.
+    """Return an example at its start: its boxes, and its numbered joints on lines to the centers
+    of mass of the connected bodies.
     """
     case, marks, cables, places = example(name), {}, [], {}
     model, upright = case.model, np.eye(3)
     for body in model.bodies:
         rotation, position = model.pose(case.q, body.frame)
         places[body.frame] = Pose(position, rotation)
-    for k, (joint, centre) in enumerate(_arms(model, case.q), 1):
-        places |= {f"joint{k}": Pose(joint, upright), f"centre{k}": Pose(centre, upright)}
-        cables.append(Cable(f"joint{k}", f"centre{k}"))
+    for k, (joint, center) in enumerate(_arms(model, case.q), 1):
+        places |= {f"joint{k}": Pose(joint, upright), f"center{k}": Pose(center, upright)}
+        cables.append(Cable(f"joint{k}", f"center{k}"))
         marks[f"joint{k}"] = str(k)
     shapes = tuple(
         Shape("box", SIDES.get(name, LINK), color, body.frame, tuple(body.center))
@@ -88,7 +88,7 @@ def _sketched(name: str) -> Sketched:
 
 
 def violation(name: str, joint: str, where: str, _: Progress) -> Outcome:
-    """The violation of a joint's constraint on both spaces."""
+    """Compare the violation of a joint's constraint on both spaces."""
     runs = {space: motion(name, space) for space in SPACES}
 
     def draw() -> Figure:
@@ -133,7 +133,7 @@ def _violation_statement(name: str, joint: str, where: str, runs: dict[str, Moti
 
 
 def pendulum_joints() -> Statement:
-    """The violations of the two joints of the double pendulum beside each other."""
+    """Compare the violations of the two joints of the double pendulum."""
     largest = {
         space: [motion("pendulum", space).largest(joint) for joint in ("upper", "lower")]
         for space in SPACES
@@ -147,7 +147,7 @@ def pendulum_joints() -> Statement:
 
 
 def energy(name: str, where: str, _: Progress) -> Outcome:
-    """The drift of the total energy on both spaces."""
+    """Compare the drift of the total energy on both spaces."""
     runs = {space: motion(name, space) for space in SPACES}
     drift = {space: float(np.abs(run.energy_error).max()) for space, run in runs.items()}
     found = ", ".join(f"{SPACES[s]} {value:.0e}" for s, value in drift.items())
@@ -164,7 +164,7 @@ def energy(name: str, where: str, _: Progress) -> Outcome:
 
 
 def figure_3(_: Progress) -> Outcome:
-    """The drift of the top's kinetic energy, by methods of second and of fourth order."""
+    """Compare the drift of the top's kinetic energy for methods of orders 2 and 4."""
     fourth = {space: motion("top", space) for space in SPACES}
     second = {space: motion("top", space, SECOND_ORDER, duration=1.0) for space in SPACES}
     start = float(fourth["SE3"].energy[0])
@@ -208,7 +208,7 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def _ratio(runs: dict[str, Motion], until: float) -> float:
-    """Largest drift on SO(3) x R^3 over that on SE(3), up to a time."""
+    """Return the ratio of the largest drifts on SO(3) x R^3 and on SE(3) up to a time."""
     group, product = (
         np.abs(runs[space].energy_error[runs[space].times <= until + STEP_S / 2]).max()
         for space in SPACES
@@ -217,7 +217,7 @@ def _ratio(runs: dict[str, Motion], until: float) -> float:
 
 
 def cost(_: Progress) -> Outcome:
-    """What a step costs on either space."""
+    """Compare the cost of a step on both spaces."""
     found = {space: {name: operations(name, space) for name in TITLES} for space in SPACES}
     ratios = [found["SE3"][name] / found["SO3xR3"][name] for name in TITLES]
 
@@ -240,7 +240,7 @@ def cost(_: Progress) -> Outcome:
 
 
 def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
-    """Values by name on both spaces, side by side."""
+    """Draw values by name on both spaces, side by side."""
     for i, (space, values) in enumerate(found.items()):
         at = np.arange(len(values)) + 0.35 * (i - 0.5)
         axes.bar(at, list(values.values()), 0.33, color=(RUN, AXES[0])[i], label=SPACES[space])
@@ -249,7 +249,7 @@ def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
 
 
 def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figure:
-    """|E/E0 - 1| on both spaces; a second panel, for another method, if `right` is another."""
+    """Draw |E/E0 - 1| on both spaces, with a second panel if `right` is another method."""
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     panels = {"": left} if right is left else {"second order": right, "fourth order": left}
     for i, (order, runs) in enumerate(panels.items()):
@@ -264,14 +264,14 @@ def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figu
 
 
 def _arms(model: Multibody, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places (3) of every joint and of the centre of mass of the body that it holds."""
-    centres = {b.frame: model.point(q, Point(b.frame, b.center)) for b in model.bodies}
+    """Return the positions (3) of every joint and of the center of mass of its body."""
+    centers = {b.frame: model.point(q, Point(b.frame, b.center)) for b in model.bodies}
     held: list[Point | str] = [
         *(f.name for f in model.frames if not isinstance(f.joint, Floating)),
         *(c.b for c in model.constraints if isinstance(c, JointConstraint)),
     ]
     points = [point if isinstance(point, Point) else Point(point) for point in held]
-    return [(model.point(q, point), centres[point.frame]) for point in points]
+    return [(model.point(q, point), centers[point.frame]) for point in points]
 
 
 FIGURES: tuple[tuple[str, str, Callable[[Progress], Outcome]], ...] = (

@@ -30,15 +30,15 @@ HEUN = munthe_kaas("rkmk2", 2, ((0, 0), (1, 0)), (1 / 2, 1 / 2))
 METHODS = {name: one.make for name, one in INTEGRATORS.items()} | {
     SECOND_ORDER: partial(index_one, table=HEUN, name=SECOND_ORDER)
 }
-"""The integrators, and (37) with Heun's tableau of second order."""
+"""The integrators, and (37) with Heun's tableau of order 2."""
 SPACES = {"SE3": "SE(3)", "SO3xR3": "SO(3) × R³"}
 PI = np.pi
 
 
 @dataclass(frozen=True)
 class Example:
-    """A system in joint coordinates and where it starts; `joints` are the numbers of the paper's
-    joints by the names of constraints.
+    """A system in joint coordinates with its start; `joints` maps names of constraints to the
+    numbers of the paper's joints.
     """
 
     model: Multibody
@@ -50,8 +50,8 @@ class Example:
 
 @dataclass(frozen=True)
 class Motion:
-    """At `times` the violation g (N, rows) of every joint by name, and the total energy (N), of
-    the momenta as the method leaves them; `poses` (N, nq) are the bodies'.
+    """At `times` the violation g (N, rows) of every joint by name, and the total energy (N) from
+    the momenta after each step; `poses` (N, nq) are those of the bodies.
     """
 
     times: np.ndarray
@@ -60,7 +60,7 @@ class Motion:
     poses: np.ndarray
 
     def largest(self, joint: str = "") -> float:
-        """Largest component of the violation, of a joint or of all."""
+        """Return the largest component of the violation of a joint, or of all joints."""
         chosen = [self.violation[joint]] if joint else self.violation.values()
         return max(float(np.abs(g).max()) for g in chosen)
 
@@ -72,7 +72,7 @@ class Motion:
 
 @cache
 def example(name: str) -> Example:
-    """One of "top", "pendulum", "pair" and "loop", from the paper's start where it gives one."""
+    """Return "top", "pendulum", "pair" or "loop", from the paper's start if it gives one."""
     return {"top": _top, "pendulum": _pendulum, "pair": _pair, "loop": _loop}[name]()
 
 
@@ -82,7 +82,7 @@ def _top() -> Example:
 
 
 def _pendulum() -> Example:
-    """omega_10 and omega_20 are those of the bodies, whose axes are parallel at the start."""
+    """omega_10 and omega_20 belong to the bodies, whose axes are parallel at the start."""
     model = double_pendulum()
     upper, lower = np.array([10.0, 0.0, 0.0]), PI * np.array([10.0, 10.0, 20.0])
     v = np.concatenate([upper, lower - upper])
@@ -90,7 +90,7 @@ def _pendulum() -> Example:
 
 
 def _pair() -> Example:
-    """The centre of mass is at rest, which the paper does not say."""
+    """The center of mass is at rest; the paper does not give its velocity."""
     model, arm = floating_pair(), np.array([LINK[0] / 2, 0.0, 0.0])
     first, second = np.array([0.0, 0.0, -10.0]), np.array([1.0, -1.0, 2 * PI])
     velocity = -(np.cross(second, arm) + np.cross(first, arm)) / 2
@@ -99,8 +99,8 @@ def _pair() -> Example:
 
 
 def _loop() -> Example:
-    """The triangle swings about its base at 10 rad/s, and the bars spin about their axes as fast
-    as omega_20 of the double pendulum; the paper gives no start.
+    """The triangle swings about its base at 10 rad/s, and the bars spin about their axes with
+    omega_20 of the double pendulum; the paper gives no start.
     """
     model = three_bar_loop()
     q = model.configuration()
@@ -115,14 +115,16 @@ def _loop() -> Example:
 
 @cache
 def maximal(name: str, spaces: str | tuple[tuple[str, str], ...]) -> Multibody:
-    """An example in maximal coordinates, on one space or on pairs of frame and space."""
+    """Return an example in maximal coordinates, on one space or on pairs of frame and space."""
     return maximal_coordinates(
         example(name).model, spaces if isinstance(spaces, str) else dict(spaces)
     )
 
 
 def operations(name: str, space: str) -> int:
-    """Of one step (37) of an example on one space, common ones counted once."""
+    """Return the operations of one step (37) of an example on one space; common subexpressions
+    count once.
+    """
     system = maximal(name, space).system
     method = METHODS[METHOD](system, STEP_S).method
     q, _, u = system.symbols
@@ -141,8 +143,8 @@ def motion(
     duration: float = 0.0,
     kept: int = 1000,
 ) -> Motion:
-    """A run of an example in maximal coordinates, for its own duration if none is given, of which
-    about `kept` states are looked at.
+    """Run an example in maximal coordinates, by default for its own duration, and evaluate about
+    `kept` states.
     """
     case, model = example(name), maximal(name, spaces)
     q, v = maximal_state(case.model, case.q, case.v, model)
@@ -154,13 +156,13 @@ def motion(
 
 
 def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> Motion:
-    """What a run of a model in maximal coordinates, whose mass matrix is constant, shows."""
+    """Evaluate a run of a model in maximal coordinates, which has a constant mass matrix."""
     system, nq = model.system, model.space.nq
     q, v, _ = system.symbols
-    look = ca.Function("look", [q, v], [system.energy(q, v), system.holonomic(q)])
+    evaluate = ca.Function("evaluate", [q, v], [system.energy(q, v), system.holonomic(q)])
     momenta = states[:, nq:]
     velocities = np.linalg.solve(model.mass_matrix(states[0, :nq]), momenta.T)
-    energy, h = (np.asarray(value).T for value in look(states[:, :nq].T, velocities))
+    energy, h = (np.asarray(value).T for value in evaluate(states[:, :nq].T, velocities))
     rows = [len(g) for g in model.constraint_residuals(states[0, :nq]).values()]
     parts = np.split(h, np.cumsum(rows)[:-1], axis=1)
     violation = {c.name: part for c, part in zip(model.constraints, parts)}

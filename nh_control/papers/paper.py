@@ -1,5 +1,5 @@
-"""What a paper here is: experiments by the numbers of its figures, each with its numbers, and what
-the paper says beside what comes out.
+"""The structure of a paper's experiments: figures with their numbers, and comparisons of published
+and computed results.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from nh_control.numerics.progress import Progress
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of a paper's table: where it says what, what comes out, whether that agrees (None
-    for times of another machine, which need not), and what was corrected or had to be chosen.
+    """One row of a paper's table: the place of a claim, the claim, the computed result, whether
+    they agree (None for processor times, which depend on the machine), and corrections or
+    assumptions.
     """
 
     where: str
@@ -28,7 +29,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one experiment gives: its figure, its numbers as plain values, its lines of the
+    """The result of one experiment: its figure, its numbers as plain values, and its rows of the
     table.
     """
 
@@ -39,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure of a paper by its number, or an experiment on one of its statements by a name;
+    """One figure of a paper by its number, or a named experiment on one of its claims;
     `compute(progress)` makes it.
     """
 
@@ -49,13 +50,13 @@ class Experiment:
 
     @property
     def file(self) -> str:
-        """Name of its picture and of its numbers."""
+        """The name of its figure and of its numbers."""
         return f"figure_{self.number}" if self.number.isdigit() else self.number
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with its key, and its experiments in the paper's order."""
+    """A paper with its key and its experiments in the paper's order."""
 
     key: str
     title: str
@@ -67,7 +68,9 @@ class Paper:
         return tuple(experiment.number for experiment in self.experiments)
 
     def experiment(self, number: str) -> Experiment:
-        """One experiment; raises KeyError, naming all, for an unknown number."""
+        """Return one experiment; raises KeyError, which lists all numbers, for an unknown
+        number.
+        """
         for experiment in self.experiments:
             if experiment.number == number:
                 return experiment

@@ -1,5 +1,5 @@
-"""A paper's results in a folder: figures as PNG, numbers.json, and table.md with what the paper
-says and what comes out.
+"""The results of a paper in a folder: figures as PNG, numbers.json, and table.md with published
+and computed results.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ NUMBERS, TABLE = "numbers.json", "table.md"
 
 
 class Report:
-    """The results of a paper in a folder, which grow by one experiment at a time: whatever ends
-    the next one, those before are there in whole.
+    """The results of a paper in a folder. Each experiment is written completely before the next
+    one starts, so an interruption leaves complete files.
     """
 
     def __init__(self, paper: Paper, folder: Path):
@@ -30,14 +30,14 @@ class Report:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files that are written."""
+        """The names of the written files."""
         return [*self._pictures, NUMBERS, TABLE]
 
     def add(self, experiment: Experiment, outcome: Outcome) -> None:
         """Write an experiment's figure, numbers and rows.
 
-        Raises what drawing raises, and ValueError for numbers that are not finite; then nothing is
-        written.
+        Raises the errors of drawing, and ValueError for numbers that are not finite; then nothing
+        is written.
         """
         json.dumps(outcome.numbers, allow_nan=False)
         picture = f"{experiment.file}.png"
@@ -46,7 +46,7 @@ class Report:
         self._add(experiment, outcome.numbers, outcome.statements)
 
     def add_failure(self, experiment: Experiment, error: Exception) -> None:
-        """Write a row that says why an experiment failed."""
+        """Write a row with the reason of an experiment's failure."""
         reason = f"{type(error).__name__}: {error}"
         self.failed.append(experiment.file)
         where = Statement(experiment.file, experiment.title, f"failed, {reason}", False)
@@ -63,7 +63,7 @@ class Report:
         self._write(TABLE, lambda file: file.write_text(page))
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
-        """Write a file in whole or not at all."""
+        """Write a file completely or not at all."""
         part = self._folder / f".{name}"
         try:
             write(part)
@@ -73,13 +73,13 @@ class Report:
 
 
 def row(statement: Statement) -> tuple[str, str, str, str, str]:
-    """A statement's cells under COLUMNS."""
+    """Return a statement's cells under COLUMNS."""
     agrees = {True: "yes", False: "NO", None: "-"}[statement.holds]
     return statement.where, statement.paper, statement.ours, agrees, statement.corrected
 
 
 def table(statements: Sequence[Statement]) -> str:
-    """The statements as a table in Markdown."""
+    """Return the statements as a table in Markdown."""
     lines = [COLUMNS, ("---",) * len(COLUMNS), *map(row, statements)]
     return "\n".join(f"| {' | '.join(_cell(c) for c in cells)} |" for cells in lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Sketches of the mechanical systems that the papers treat, as their visual models show them."""
+"""Sketches of the papers' mechanical systems, drawn from their visual models."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MARK: dict[str, Any] = {
 }
 PLAN = {"elev": 55, "azim": -75}
 FRONT = {"elev": 5, "azim": -90}
-"""Views of systems that move on the ground, and in a plane that stands on it."""
+"""Views of systems that move on the ground, and of systems in a vertical plane."""
 
 
 @dataclass(frozen=True)
 class Sketched:
-    """A system to sketch: its looks at configuration q (nq) and the `marks`, texts at the origins
-    of the visual model's frames; `view` is that of `Axes3D.view_init`.
+    """A system to sketch: its visual model at configuration q (nq) and `marks`, texts at the
+    origins of the model's frames; `view` contains arguments of `Axes3D.view_init`.
     """
 
     title: str
@@ -44,7 +44,7 @@ class Sketched:
 
 
 def sketch(axes: Axes3D, one: Sketched) -> None:
-    """Draw the system in equal scales in all directions, without axes."""
+    """Draw the system at the same scale in all directions, without axes."""
     shapes = visual_scene(one.visual, one.parameters, one.q)
     draw_scene(axes, shapes, TARGET)
     poses = one.visual.poses(one.parameters, one.q)
@@ -58,7 +58,7 @@ def sketch(axes: Axes3D, one: Sketched) -> None:
 
 
 def draw(*systems: Sketched) -> Figure:
-    """Sketches side by side."""
+    """Draw sketches side by side."""
     size = (PANEL_IN * len(systems), PANEL_IN)
     figure = Figure(figsize=size, layout="constrained")
     for place, one in enumerate(systems, 1):
@@ -70,5 +70,5 @@ def draw(*systems: Sketched) -> Figure:
 
 
 def experiment(number: str, title: str, *systems: Sketched) -> Experiment:
-    """A figure of a paper that shows its systems, which has no numbers."""
+    """Return an experiment that draws systems and has no numbers."""
     return Experiment(number, title, lambda _: Outcome(lambda: draw(*systems), {}))

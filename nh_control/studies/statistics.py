@@ -174,8 +174,12 @@ def _levels(columns: Columns, variation: Variation) -> dict[str, Any]:
     """Return the success and the median final error at every listed value."""
     out = {}
     for value in variation.values:
-        at = _where(columns, columns[variation.name] == value)
-        errors = at[ERROR][~np.isnan(at[ERROR])]
+        rows = _where(columns, columns[variation.name] == value)
+        errors = rows[ERROR][~np.isnan(rows[ERROR])]
         median = float(np.median(errors)) if len(errors) else None
-        out[str(value)] = {"runs": len(at["run"]), **share(at["success"]), "median_error": median}
+        out[str(value)] = {
+            "runs": len(rows["run"]),
+            **share(rows["success"]),
+            "median_error": median,
+        }
     return out

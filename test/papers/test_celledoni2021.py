@@ -56,7 +56,7 @@ def test_the_embedded_method_drives_the_steps_of_commutator_free_pairs(pair, mon
     assert growth * (pairs.TABLES[table].embedded_order + 1) == pytest.approx(1, abs=0.15)
     t = found[1].variable.t
     assert t[np.diff(t)[:-1].argmin()] == pytest.approx(2.27, abs=0.05)  # the last is what is left
-    assert max(pairs._left(one) for one in found) < 1e-14
+    assert max(pairs._manifold_error(one) for one in found) < 1e-14
 
 
 def test_two_pendulums_stay_on_the_manifold_without_any_projection():

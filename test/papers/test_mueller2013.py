@@ -127,6 +127,10 @@ def test_the_whole_paper(tmp_path):
     assert len(missed) == 1 and "if its method is the classical one of fourth order" in missed[0]
     assert table.count("| yes |") == 19
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
-    ways = numbers["ways"]
-    assert all(ways[name]["SO(3) × R³, projected"]["violation"] < 1e-14 for name in ways)
-    assert all(ways[name]["SE(3), variational"]["violation"] < 1e-14 for name in ways)
+    formulations = numbers["formulations"]
+    assert all(
+        formulations[name]["SO(3) × R³, projected"]["violation"] < 1e-14 for name in formulations
+    )
+    assert all(
+        formulations[name]["SE(3), variational"]["violation"] < 1e-14 for name in formulations
+    )

@@ -22,7 +22,7 @@ TIMES = np.linspace(0.0, 5.0, 501)
 
 def motion(gap=lambda t: 0 * t, times=TIMES, off=0.0, slip=0.0):
     """Beside the parabola by `gap` along y, links in formation but for `off` and `slip`."""
-    y = model.wanted(times) + np.outer(gap(times), [0.0, 1.0, 0.0])
+    y = model.reference_position(times) + np.outer(gap(times), [0.0, 1.0, 0.0])
     q = np.tile(model.FORMATION.links(2), (len(times), 1, 1)) * (1 + off)
     w = np.cross(q, [0.0, 0.0, 1.0]) + slip * q
     return model.Motion(times, y, 0 * y, q, w)
@@ -48,7 +48,7 @@ def test_the_payload_s_position_is_compared_from_two_seconds_on(monkeypatch, sta
     assert numbers == {"largest_gap_from_2_s_m": pytest.approx(abs(start))} and found == [holds]
     for i, panel in enumerate(outcome.draw().axes):
         lines = {line.get_label(): line.get_ydata() for line in panel.lines}
-        np.testing.assert_array_equal(lines["desired"], model.wanted(TIMES)[:, i])
+        np.testing.assert_array_equal(lines["desired"], model.reference_position(TIMES)[:, i])
         assert np.abs(lines["payload"] - lines["desired"]).max() == (9.0 if i == 1 else 0.0)
 
 
@@ -76,7 +76,7 @@ def test_directions_are_compared_with_those_that_the_controller_wants(monkeypatc
     turned = there + np.where(TIMES < 5, 0.3, last)[:, None, None] * np.cross(
         there, [[0.0, 0.0, 1.0]]
     ) / np.linalg.norm(np.cross(there, [[0.0, 0.0, 1.0]]), axis=2, keepdims=True)
-    monkeypatch.setattr(model, "controlled", lambda run: (None, turned))
+    monkeypatch.setattr(model, "control_inputs", lambda run: (None, turned))
     numbers, found, _ = said(payload.figure_17)
     assert found == [holds]
     np.testing.assert_allclose(numbers["last_direction_errors"], [last, last])
@@ -103,7 +103,7 @@ def test_tensions_of_a_motion_are_newton_s_law_of_the_quadrotors(monkeypatch):
     share = p.payload_mass * p.g / 2 / np.cos(np.pi / 6)
     still = motion(times=TIMES[:1])._replace(w=np.zeros((1, 2, 3)))
     thrusts = still.q * share + [0.0, 0.0, p.quadrotor_mass * p.g]
-    monkeypatch.setattr(model, "controlled", lambda run: (thrusts, None))
+    monkeypatch.setattr(model, "control_inputs", lambda run: (thrusts, None))
     np.testing.assert_allclose(model.tensions(still), [[share, share]])
     turning = still._replace(w=np.cross(still.q, [0.0, 1.0, 0.0]) * [[[2.0], [3.0]]])
     rates = np.sum(turning.w**2, axis=2)
@@ -142,8 +142,8 @@ def test_the_manifold_is_kept_by_lie_group_methods_alone(monkeypatch, what, lie,
         if name in ("CF4", "RK4", "RK45 (ODE45)"):
             values[1, 1] = -(lie if name == "CF4" else others)
         both = {"norms": zero + 7.0, "products": zero + 7.0} | {what: values}
-        runs[name] = pendulums.Kept(np.arange(3.0), **both)
-    monkeypatch.setattr(pendulums, "kept", lambda: runs)
+        runs[name] = pendulums.ManifoldErrors(np.arange(3.0), **both)
+    monkeypatch.setattr(pendulums, "manifold_errors", lambda: runs)
     figure = pendulums.figure_6 if what == "norms" else pendulums.figure_7
     numbers, found, outcome = said(figure)
     assert found == [holds] and list(numbers) == [f"largest_{what}"]
@@ -156,10 +156,10 @@ def test_the_manifold_is_kept_by_lie_group_methods_alone(monkeypatch, what, lie,
 def test_what_links_keep_and_their_energy_are_by_hand():
     rng = np.random.default_rng(1)
     states = rng.normal(size=(4, 2, 6))
-    kept = pendulums._kept(np.arange(4.0), states.reshape(4, 12))
+    errors = pendulums._manifold_errors(np.arange(4.0), states.reshape(4, 12))
     q, w = states[..., :3], states[..., 3:]
-    np.testing.assert_allclose(kept.norms, 1 - np.einsum("nij,nij->ni", q, q))
-    np.testing.assert_allclose(kept.products, np.einsum("nij,nij->ni", q, w))
+    np.testing.assert_allclose(errors.norms, 1 - np.einsum("nij,nij->ni", q, q))
+    np.testing.assert_allclose(errors.products, np.einsum("nij,nij->ni", q, w))
     first, second = np.cross(w[:, 0], q[:, 0]), np.cross(w[:, 1], q[:, 1])
     kinetic = (np.sum(first**2, axis=1) + np.sum((first + second) ** 2, axis=1)) / 2
     potential = 9.81 * (2 * q[:, 0, 2] + q[:, 1, 2])
@@ -259,7 +259,7 @@ def test_energy_errors_of_the_top_are_told_beside_its_kinetic_energy(monkeypatch
     assert f"0.01 J and 2 J of {kinetic:.0f} J; " in outcome.statements[0].ours
 
 
-# --- ways of integration -------------------------------------------------------------------------
+# --- formulations -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("damped", "holds"), [(1e-8, True), (1e-6, False), (1e-3, False)])
@@ -268,14 +268,18 @@ def test_baumgarte_s_gain_is_over_the_same_space_without_it(monkeypatch, damped,
     for other in (1e-15, 1.0):
         found = {}
         for name in beyond.TITLES:
-            by_way = dict.fromkeys((way.name for way in beyond.WAYS), 1e-16)
-            by_way["SE(3), index 1"] = other
-            by_way["SO(3) × R³, index 1"] = 1e-6
-            by_way["SO(3) × R³, Baumgarte"] = damped
-            found[name] = {way: beyond.Result(v, 0.0, 0.0) for way, v in by_way.items()}
-        monkeypatch.setattr(beyond, "ways", lambda found=found: found)
+            violations = dict.fromkeys(
+                (formulation.name for formulation in beyond.FORMULATIONS), 1e-16
+            )
+            violations["SE(3), index 1"] = other
+            violations["SO(3) × R³, index 1"] = 1e-6
+            violations["SO(3) × R³, Baumgarte"] = damped
+            found[name] = {
+                formulation: beyond.Result(v, 0.0, 0.0) for formulation, v in violations.items()
+            }
+        monkeypatch.setattr(beyond, "formulations", lambda found=found: found)
         monkeypatch.setattr(beyond, "_variational_halves", lambda: (1.0, 1.0))
-        _, holding, outcome = said(beyond.three_ways)
+        _, holding, outcome = said(beyond.compare_formulations)
         assert holding == [holds, True, True]
         gain = f"{1e-6 / damped:.0f}"
         assert f"divides the largest violation by {gain} to {gain}; " in outcome.statements[0].ours

@@ -284,7 +284,7 @@ def test_chains_start_as_printed_with_masses_and_lengths_of_one():
     np.testing.assert_array_equal(
         celledoni2021_pendulums.chain(3, 0.4).numbers, [1, 1, 1, 0.4, 0.4, 0.4, 9.81]
     )
-    wanted = celledoni2021_payload_model.wanted(np.array([0.0, 2.5, 4.0]))
+    wanted = celledoni2021_payload_model.reference_position(np.array([0.0, 2.5, 4.0]))
     np.testing.assert_allclose(wanted, [[-2.5, 0, 0.75], [0, 0, 7], [1.5, 0, 4.75]])
 
 
