@@ -109,8 +109,8 @@ class Chaos:
                 "all respect the constraint up to machine precision",
                 f"largest |x' + sum w_i z_i'| {constraint:.0e}, to t = {self.times[-1]:g}",
                 constraint < 1e-13,
-                "at the place where each method enforces it: SI-DLA A(q1) v1, SPARK the mean of A(Q_i) V_i of "
-                f"its two stages, the others A(q_mid) (q1 - q0) / h; {ASSUMED}",
+                "at the place where each method enforces it: SI-DLA A(q1) v1, SPARK the mean of "
+                f"A(Q_i) V_i of its two stages, the others A(q_mid) (q1 - q0) / h; {ASSUMED}",
             ),
             Statement(
                 "4.1, Fig. 2",

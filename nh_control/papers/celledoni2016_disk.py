@@ -182,8 +182,8 @@ def _of_structure(residuals: Structure) -> tuple[Statement, ...]:
         Statement(
             "2 (2), 2.1.1",
             "D is spanned by X1, X2, its orthogonal complement by X3, X4",
-            f"X1, X2 {residuals.basis:.0e}; g(X_a, X_alpha) {residuals.orthogonal:.0e} with theta, "
-            f"{residuals.printed:.1f} as printed",
+            f"X1, X2 {residuals.basis:.0e}; g(X_a, X_alpha) {residuals.orthogonal:.0e} with "
+            f"theta, {residuals.printed:.1f} as printed",
             max(residuals.basis, residuals.orthogonal) < 1e-15 < residuals.printed,
             "X3 and X4 have cos theta and sin theta, not of phi; likewise phi' of 2.1.1; "
             f"{POINTS} random points, m = {DISK.m:g}, r = {DISK.r:g}, J_phi = {DISK.J_phi:g}, "

@@ -208,7 +208,7 @@ def figure_4(_: Progress) -> Outcome:
             "6.2",
             "the comparison is to a typical second order Runge-Kutta method",
             f"on (q, v), multipliers eliminated, it is {bad:.2g} m off; the same rule on (q, rho) "
-            f"only {reduced:.1e} m, as good as GNI and RDP: the cause of the failure is the coordinates",
+            f"only {reduced:.1e} m, as good as GNI and RDP: the coordinates are the cause",
             reduced < 2 * good,
             "the paper does not say which equations RK2 solves",
         ),

@@ -160,9 +160,9 @@ def test_convergence_has_the_counts_and_descents_of_every_optimization(monkeypat
     (axes,) = CONVERGENCE.draw().axes
     for label, result in (
         ("steepest descent, after 4 quasi-Newton steps", CONVERGENCE.steepest),
-        ("steepest descent at once", CONVERGENCE.steepest_at_once),
+        ("steepest descent directly", CONVERGENCE.steepest_at_once),
         ("Newton, after 4 quasi-Newton steps", CONVERGENCE.newton),
-        ("Newton at once", CONVERGENCE.newton_at_once),
+        ("Newton directly", CONVERGENCE.newton_at_once),
     ):
         number, descent = line(axes, label)
         np.testing.assert_array_equal(number, np.arange(1, len(result.history) + 1))
