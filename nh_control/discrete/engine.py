@@ -26,7 +26,6 @@ CONSTANTS = (
     "TARGET",
     "ACCEPT",
     "LEAST",
-    "SMALL",
     "REFRESH",
     "MAX_ITERATIONS",
     "MAX_HALVINGS",
@@ -208,13 +207,11 @@ class Engine:
         if self._narrow is not None:
             return self._narrow._interpreted_step(work)
         x, u, p, call = work.x, work.u, work.p, self._step_functions
-        first, *others = newton.ATTEMPTS
-        result = self._newton(work, bool(work.warm[0]), *first)
+        result = self._newton(work, bool(work.warm[0]))
         if work.warm[0] and result.status != newton.CONVERGED:
-            result = self._newton(work, False, *first)
-        for attempt in others:
-            if result.status in (newton.STALLED, newton.EXHAUSTED):
-                result = self._newton(work, False, *attempt)
+            result = self._newton(work)
+        if result.status in (newton.STALLED, newton.EXHAUSTED):
+            result = self._newton(work, patient=True)
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
@@ -229,7 +226,7 @@ class Engine:
         return newton.OUTSIDE if outside[0] < places else newton.HALF_TURN
 
     def _newton(
-        self, work: Workspace, warm: bool, patient: bool, part: float
+        self, work: Workspace, warm: bool = False, patient: bool = False
     ) -> newton.NewtonResult:
         x, u, p, call = work.x, work.u, work.p, self._step_functions
         if warm:
@@ -247,7 +244,6 @@ class Engine:
             work.z,
             patient,
             lambda z: call("terms", x, u, z, p)[0][:, 0],
-            part,
         )
 
     def _interpreted_linearize(self, work: Workspace) -> int:

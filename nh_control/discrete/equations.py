@@ -16,6 +16,7 @@ from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.states import below_half_a_turn, has_rotations, on_manifold
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
+from nh_control.numerics.rounding import rounding_sizes
 
 
 class StepEquations:
@@ -25,7 +26,7 @@ class StepEquations:
 
     `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
     `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
-    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, sizes of all of r's terms. With
+    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, see `rounding_sizes`. With
     moved states, `r(retract(x, dx), u, z, p)` and
     `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
     `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
@@ -94,7 +95,7 @@ class StepEquations:
             ca.Function("residual", at, [r1], names, ["r"]),
             ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
             ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
-            ca.Function("terms", at, [self._terms(x, u, z, p, c)], names, ["s"]),
+            ca.Function("terms", at, [self._terms(*at, c)], names, ["s"]),
         ]
 
     @cached_property
@@ -198,12 +199,12 @@ class StepEquations:
             scale = ca.fabs(r_w + r_c @ self._derivatives.second_times(b, a_w)) @ sizes
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
-    def _terms(self, x: Graph, u: Graph, z: Graph, p: Graph, c: Graph) -> Graph:
-        """Sizes of r's terms at z, with c for an argument: derivatives by z and c may cancel, as
-        in `v x p` of a body that falls.
+    @cached_property
+    def _terms(self) -> ca.Function:
+        """Sizes of the numbers whose round-off adds up in r, with the derivatives of the Lagrangian
+        for arguments: those by z may cancel, as in `v x p` of a body that falls.
         """
-        r_w, r_c, _ = self._parts(0, 1, 2)(x, u, z, p, c)
-        return ca.densify(ca.fabs(r_w) @ ca.fabs(ca.vertcat(x, u, z)) + ca.fabs(r_c) @ ca.fabs(c))
+        return ca.Function("sizes", self._plain, [rounding_sizes(self._r, self._plain)])
 
     def _jacobian(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
         b = self._stacked(x, u, z, p)

@@ -5,10 +5,10 @@ A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum
 over w = (x, u, z): the change of r_i under a relative perturbation of its arguments, so TARGET is
 a few units of round-off in all units of measurement. Where a slope by x or u is infinite it says
 nothing of r's size, and those by z do alone; an infinite one by z is no number. A row whose slopes
-cancel, like the rotations of a body that falls, still carries the round-off of its terms: in a
-patient attempt, rows that do not shrink have at least the sizes of all `terms`, with dL/dq and
-dL/dv among w. A row whose own unknowns are zero may there be the round-off of the terms that the
-elimination of the others adds up in it, and counts as zero.
+cancel, like the rotations of a body that falls, still carries the round-off of its terms, and a
+row whose own unknowns are zero that of the terms which the elimination of the others adds up in
+it. In a patient attempt a row that a new Jacobian does not shrink counts as zero for as long as it
+is not larger than TARGET times the sizes of all these `terms`.
 
 The factors of a Jacobian are used again as long as a step with them shrinks the residual at least
 by REFRESH; a step that fails with old factors is tried with new ones. Steps are halved until the
@@ -19,8 +19,7 @@ longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation an
 Where this does not lead to the end, a step is tried once more with a further test: that the next
 correction with the same factors would be smaller than the one before (Deuflhard's natural test).
 It does not mind rows whose sizes say nothing of how far they are from zero, as those of an angle
-after many turns. At last, unknowns count as SMALL of the largest one at least, whatever
-their units.
+after many turns.
 
 The last residual is corrected for once more, with the factors at hand and without looking at what
 is left: rows accepted at TARGET have residuals of one sign, step after step, which would add up to
@@ -42,12 +41,6 @@ TARGET = 16 * float(np.finfo(float).eps)
 ACCEPT = 1e-10
 LEAST = 1e-300
 """Size of a row below which numbers lose digits, whatever their unit."""
-SMALL = 1e-3
-"""Part of the largest unknown that every unknown counts as in the last attempts of a step."""
-ATTEMPTS = ((False, 0.0), (True, 0.0), (False, SMALL), (True, SMALL))
-"""Whether an attempt is patient, and the least part of an unknown, in the order in which a step is
-attempted. The last two know units, but solve steps whose rows are round-off of all unknowns.
-"""
 REFRESH = 0.15
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
@@ -87,16 +80,15 @@ def newton(
     z: np.ndarray,
     patient: bool = False,
     terms: Callable[[np.ndarray], np.ndarray] = np.zeros_like,
-    part: float = 0.0,
 ) -> NewtonResult:
     """Solve r(z) = 0 in place from z (nz), where r and its Jacobian r_z are given; `residual(z)`
     returns r (nz) and `jacobian(z)` r_z (nz, nz), which is kept in `r_z`; `scale` is the part of s
-    that is fixed; `patient` has the natural test; `terms(z)` are sizes of all terms; unknowns
-    count as `part` of the largest at least.
+    that is fixed; `patient` has the natural test and drops round-off, by the sizes `terms(z)` of
+    all terms.
     """
-    equation = _Equation(residual, jacobian, terms, scale, r_z, np.zeros(len(z)), patient, part)
+    equation = _Equation(residual, jacobian, terms, scale, r_z, np.zeros(len(z)), patient)
     size, factors = equation.sizes(z), _Factors(r_z)
-    error, rate, fresh, exact = _relative(r, size), 1.0, True, False
+    error, rate, fresh, exact, dz = _relative(r, size), 1.0, True, False, z
     status, iteration = EXHAUSTED, 0
     for iteration in range(MAX_ITERATIONS + 1):
         if not np.isfinite(error):
@@ -107,6 +99,8 @@ def newton(
             break
         if not converged and not fresh and rate > REFRESH:
             equation.renew(z)
+            if patient:
+                equation.drop_round_off(z, r, np.zeros(len(z), bool), factors.terms(dz))
             size, factors = equation.sizes(z), _Factors(r_z)
             error, fresh = _relative(r, size), True
         if converged:
@@ -116,8 +110,9 @@ def newton(
         if factors.singular:
             status = SINGULAR
             break
-        trial = equation.search(z, factors.solve(-r), error, size, factors, fresh)
-        r = trial.r
+        dz = factors.solve(-r)
+        trial = equation.search(z, r, dz, error, size, factors, fresh)
+        r, error = trial.r, trial.before
         if not trial.accepted and not fresh:  # the factors are too old
             r, rate = residual(z), np.inf
             continue
@@ -129,7 +124,7 @@ def newton(
             factors = _Factors(r_z)
         size = equation.sizes(z)
         following = _relative(r, size)
-        rate, error = following / error, following
+        rate, error = following / max(error, LEAST), following
     return NewtonResult(status, iteration, error, float(np.max(np.abs(r), initial=0.0)))
 
 
@@ -143,21 +138,22 @@ def _has_converged(error: float, rate: float, exact: bool) -> bool:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Where the search along a direction ended: z and r there, the relative error, whether it is
-    accepted, and whether r_z was renewed there.
+    """Where the search along a direction ended: z and r there, the relative error there and
+    `before`, of the rows that count, whether it is accepted, and whether r_z was renewed there.
     """
 
     z: np.ndarray
     r: np.ndarray
     error: float
+    before: float
     accepted: bool
     renewed: bool
 
 
 @dataclass(frozen=True)
 class _Equation:
-    """r(z) = 0, its Jacobian as last taken in `r_z`, the part `scale` of s that is fixed, and
-    `least` sizes, those of all terms where the Jacobian was taken, if they were asked for.
+    """r(z) = 0, its Jacobian as last taken in `r_z`, the part `scale` of s that is fixed, and the
+    sizes of rows that were `dropped`, 0 of others.
     """
 
     residual: Callable[[np.ndarray], np.ndarray]
@@ -165,44 +161,45 @@ class _Equation:
     terms: Callable[[np.ndarray], np.ndarray]
     scale: np.ndarray
     r_z: np.ndarray
-    least: np.ndarray
+    dropped: np.ndarray
     patient: bool
-    part: float
 
     def renew(self, z: np.ndarray) -> None:
         """Take the Jacobian at z."""
         self.r_z[...] = self.jacobian(z)
-        self.least[:] = 0.0
 
     def sizes(self, z: np.ndarray) -> np.ndarray:
         """s at z; an infinite one says nothing of how far r is from zero, and is no number."""
         with np.errstate(all="ignore"):
-            size = self.scale + np.abs(self.r_z) @ _magnitudes(z, self.part)
-            size = np.maximum(np.maximum(size, self.least), LEAST)
+            size = self.scale + np.abs(self.r_z) @ np.abs(z)
+            size = np.maximum(np.maximum(size, self.dropped), LEAST)
         return np.where(np.isfinite(size), size, np.nan)
 
-    def add_terms(self, z: np.ndarray, r: np.ndarray, eliminated: np.ndarray) -> None:
-        """Take the sizes of all terms at z for the least ones, and where r there is the round-off
-        of the terms that were `eliminated`, those.
+    def drop_round_off(
+        self, z: np.ndarray, r: np.ndarray, stuck: np.ndarray, eliminated: np.ndarray
+    ) -> None:
+        """Count as zero the rows of r at z, of the `stuck` ones and of those that did so before,
+        that are the round-off of all their terms there, or of those that were `eliminated`.
         """
         with np.errstate(all="ignore"):
             terms = self.terms(z)
-        lost = np.isfinite(eliminated) & (np.abs(r) <= TARGET * eliminated)
-        terms = np.where(np.isfinite(terms), terms, 0.0)
-        self.least[:] = np.maximum(terms, np.where(lost, eliminated, 0.0))
+        terms = np.maximum(*(np.where(np.isfinite(s), s, 0.0) for s in (terms, eliminated)))
+        drops = (stuck | (self.dropped > 0)) & (np.abs(r) <= TARGET * terms)
+        self.dropped[:] = np.where(drops, terms, 0.0)
 
     def search(
         self,
         z: np.ndarray,
+        start: np.ndarray,
         dz: np.ndarray,
         error: float,
         size: np.ndarray,
         factors: _Factors,
         fresh: bool,
     ) -> _Trial:
-        """The longest of the halved steps from z along dz, with a relative `error` to rows of
-        `size` there, that is accepted, or the shortest; with factors that are not `fresh` only the
-        whole step is tried.
+        """The longest of the halved steps from z along dz, with r = `start` and a relative `error`
+        to rows of `size` there, that is accepted, or the shortest; with factors that are not
+        `fresh` only the whole step is tried.
         """
         renewed = False
         for halvings in range(MAX_HALVINGS + 1 if fresh else 1):
@@ -214,32 +211,29 @@ class _Equation:
             renewed = renewed or (not accepted and fresh)
             if renewed:
                 self.renew(trial)
+                if self.patient:
+                    stuck = np.abs(r) > (1 - (1 - REFRESH) * t) * np.abs(start)
+                    self.drop_round_off(trial, r, stuck, factors.terms(dz))
+                    size = np.maximum(size, self.dropped)
+                    error = _relative(start, size)
+                    enough = (1 - 1e-4 * t) * error
                 larger = self.sizes(trial)
                 following = _relative(r, larger)
-                if self.patient and t == 1 and following > max(REFRESH * error, ACCEPT):
-                    self.add_terms(trial, r, factors.terms(dz))
-                    larger = self.sizes(trial)
-                    following = _relative(r, larger)
                 accepted = _relative(r, np.maximum(size, larger)) < enough or following <= ACCEPT
                 if self.patient and not accepted and np.isfinite(following):
-                    accepted = _is_natural(factors.solve(r), dz, z, trial, t, self.part)
+                    accepted = _is_natural(factors.solve(r), dz, z, trial, t)
             if accepted:
                 break
-        return _Trial(trial, r, following, accepted, renewed)
+        return _Trial(trial, r, following, error, accepted, renewed)
 
 
 def _is_natural(
-    after: np.ndarray, dz: np.ndarray, z: np.ndarray, trial: np.ndarray, t: float, part: float
+    after: np.ndarray, dz: np.ndarray, z: np.ndarray, trial: np.ndarray, t: float
 ) -> bool:
     """Whether the correction `after` a step t dz from z to `trial` is smaller than dz."""
-    weights = _magnitudes(np.maximum(np.abs(z), np.abs(trial)), part)
+    weights = np.maximum(np.abs(z), np.abs(trial))
     weights[weights == 0] = np.inf  # what has not moved
     return _relative(after, weights) < (1 - t / 4) * _relative(dz, weights)
-
-
-def _magnitudes(z: np.ndarray, part: float) -> np.ndarray:
-    """|z|, but `part` of the largest at least."""
-    return np.maximum(np.abs(z), part * np.max(np.abs(z), initial=0.0))
 
 
 def _relative(r: np.ndarray, size: np.ndarray) -> float:

@@ -7,30 +7,18 @@
  *     call_terms(x, u, z, p, s),
  *
  * the sizes N_X, N_U, N_Z, N_DOMAIN, N_TURNS, the places X, U, ... of the arrays in the list that
- * a routine is called with, and from newton.py TARGET, ACCEPT, LEAST, SMALL, REFRESH,
+ * a routine is called with, and from newton.py TARGET, ACCEPT, LEAST, REFRESH,
  * MAX_ITERATIONS, MAX_HALVINGS and the status codes. */
 #include <float.h>
 
-/* |z|, but `part` of the largest at least. */
-static void magnitudes(const double *z, double part, double *size)
+/* s at z, at least `dropped`. */
+static void row_sizes(const double *J, const double *z, const double *fixed, const double *dropped,
+                      double *size)
 {
-    double least = 0.0;
-    for (int j = 0; j < N_Z; ++j) size[j] = fabs(z[j]);
-    if (part == 0.0) return;
-    for (int j = 0; j < N_Z; ++j) least = fmax(least, size[j]);
-    for (int j = 0; j < N_Z; ++j) size[j] = fmax(size[j], part * least);
-}
-
-/* s at z, at least `terms`; unknowns count as `part` of the largest at least. */
-static void row_sizes(const double *J, const double *z, double part, const double *fixed,
-                      const double *terms, double *size)
-{
-    double unknown[N_Z];
-    magnitudes(z, part, unknown);
     for (int i = 0; i < N_Z; ++i) {
         size[i] = fixed[i];
-        for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * unknown[j];
-        if (size[i] < terms[i]) size[i] = terms[i];
+        for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * fabs(z[j]);
+        if (size[i] < dropped[i]) size[i] = dropped[i];
         if (size[i] < LEAST) size[i] = LEAST;
         if (!(size[i] < INFINITY))
             size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
@@ -60,25 +48,27 @@ static double relative_error(const double *r, const double *size)
 /* Whether the correction after a step t dz from z to trial, with the factors of that step, is
  * smaller than dz. */
 static int natural(const double *factors, const int *pivots, const double *r, const double *z,
-                   const double *trial, const double *dz, double t, double part)
+                   const double *trial, const double *dz, double t)
 {
-    double after[N_Z], larger[N_Z], weights[N_Z];
+    double after[N_Z], weights[N_Z];
     memcpy(after, r, sizeof after);
     substitute(factors, pivots, after);
-    for (int j = 0; j < N_Z; ++j) larger[j] = fmax(fabs(z[j]), fabs(trial[j]));
-    magnitudes(larger, part, weights);
-    for (int j = 0; j < N_Z; ++j)
+    for (int j = 0; j < N_Z; ++j) {
+        weights[j] = fmax(fabs(z[j]), fabs(trial[j]));
         if (weights[j] == 0.0) weights[j] = INFINITY; /* it has not moved */
+    }
     return relative_error(after, weights) < (1.0 - t / 4) * relative_error(dz, weights);
 }
 
-/* Sizes of rows by all their terms, where slopes that cancel hide them; where r is the round-off
- * of those that the elimination added up for the correction dz, |P^T| |L| |U| |dz|, by these. */
-SELDOM static void all_terms(const double *x, const double *u, const double *p, const double *z,
-                             const double *factors, const int *pivots, const double *dz,
-                             const double *r, double *terms)
+/* Sizes of the rows, of those dropped before and of those larger than `stuck`, that are the
+ * round-off of all their terms, or of those that the elimination added up for the correction dz,
+ * |P^T| |L| |U| |dz|; 0 of others. */
+SELDOM static void drop_round_off(const double *x, const double *u, const double *p,
+                                  const double *z, const double *factors, const int *pivots,
+                                  const double *dz, const double *r, const double *stuck,
+                                  double *dropped)
 {
-    double passed[N_Z], added[N_Z];
+    double terms[N_Z], passed[N_Z], added[N_Z];
     call_terms(x, u, z, p, terms);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
@@ -93,8 +83,10 @@ SELDOM static void all_terms(const double *x, const double *u, const double *p, 
     }
     for (int i = 0; i < N_Z; ++i) {
         if (!isfinite(terms[i])) terms[i] = 0.0;
-        const int lost = added[i] < INFINITY && fabs(r[i]) <= TARGET * added[i];
-        if (lost && terms[i] < added[i]) terms[i] = added[i];
+        if (isfinite(added[i]) && terms[i] < added[i]) terms[i] = added[i];
+        const int drops = (dropped[i] > 0.0 || fabs(r[i]) > stuck[i]) &&
+                          fabs(r[i]) <= TARGET * terms[i];
+        dropped[i] = drops ? terms[i] : 0.0;
     }
 }
 
@@ -104,15 +96,14 @@ static int factor_copy(const double *J, double *factors, int *pivots)
     return factor(factors, pivots);
 }
 
-/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test; unknowns
- * count as `part` of the largest at least. fixed:
- * sizes of r's terms in x and u, of a guess those of the last step from zero. info: iterations,
- * relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-TWICE static int iterate(int patient, int warm, double part, const double *x, const double *u,
-                         const double *p, double *z, double *fixed, double *info, double *J,
-                         double *factors)
+/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test, and
+ * dropping round-off. fixed: sizes of r's terms in x and u, of a guess those of the last step from
+ * zero. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
+TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p,
+                         double *z, double *fixed, double *info, double *J, double *factors)
 {
-    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z], terms[N_Z];
+    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
+    double start[N_Z], stuck[N_Z], dropped[N_Z];
     int pivots[N_Z], fresh = 1, exact = 0;
     if (warm) {
         call_residual(x, u, z, p, r);
@@ -123,8 +114,8 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
         for (int i = 0; i < N_Z; ++i)
             if (!isfinite(fixed[i])) fixed[i] = 0.0;
     }
-    memset(terms, 0, sizeof terms);
-    row_sizes(J, z, part, fixed, terms, size);
+    memset(dropped, 0, sizeof dropped);
+    row_sizes(J, z, fixed, dropped, size);
     int singular = factor_copy(J, factors, pivots);
     double error = relative_error(r, size), rate = 1.0;
     int status = EXHAUSTED, iteration = 0;
@@ -138,8 +129,11 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
         if (!converged && iteration == MAX_ITERATIONS) break;
         if (!converged && !fresh && rate > REFRESH) {
             call_jacobian(x, u, z, p, J);
-            memset(terms, 0, sizeof terms);
-            row_sizes(J, z, part, fixed, terms, size);
+            if (patient) {
+                for (int i = 0; i < N_Z; ++i) stuck[i] = INFINITY;
+                drop_round_off(x, u, p, z, factors, pivots, dz, r, stuck, dropped);
+            }
+            row_sizes(J, z, fixed, dropped, size);
             singular = factor_copy(J, factors, pivots);
             error = relative_error(r, size);
             fresh = 1;
@@ -155,11 +149,12 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
             status = SINGULAR;
             break;
         }
+        if (patient) memcpy(start, r, sizeof r);
         double t = 1.0, next = error;
         int accepted = 0, renewed = 0;
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
              ++halvings, t *= 0.5) {
-            const double enough = (1.0 - 1e-4 * t) * error;
+            double enough = (1.0 - 1e-4 * t) * error;
             for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
             call_residual(x, u, trial, p, r);
             next = relative_error(r, size);
@@ -167,19 +162,22 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
             renewed |= !accepted && fresh;
             if (!renewed) continue;
             call_jacobian(x, u, trial, p, J);
-            memset(terms, 0, sizeof terms);
-            row_sizes(J, trial, part, fixed, terms, larger);
-            next = relative_error(r, larger);
-            if (patient && t == 1.0 && next > REFRESH * error && next > ACCEPT) {
-                all_terms(x, u, p, trial, factors, pivots, dz, r, terms);
-                row_sizes(J, trial, part, fixed, terms, larger);
-                next = relative_error(r, larger);
+            if (patient) {
+                for (int i = 0; i < N_Z; ++i)
+                    stuck[i] = (1.0 - (1.0 - REFRESH) * t) * fabs(start[i]);
+                drop_round_off(x, u, p, trial, factors, pivots, dz, r, stuck, dropped);
+                for (int i = 0; i < N_Z; ++i)
+                    if (size[i] < dropped[i]) size[i] = dropped[i];
+                error = relative_error(start, size);
+                enough = (1.0 - 1e-4 * t) * error;
             }
+            row_sizes(J, trial, fixed, dropped, larger);
+            next = relative_error(r, larger);
             for (int i = 0; i < N_Z; ++i)
                 larger[i] = size[i] > larger[i] ? size[i] : larger[i];
             accepted = relative_error(r, larger) < enough || next <= ACCEPT ||
                        (patient && isfinite(next) &&
-                        natural(factors, pivots, r, z, trial, dz, t, part));
+                        natural(factors, pivots, r, z, trial, dz, t));
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
             call_residual(x, u, z, p, r);
@@ -195,9 +193,9 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
         exact = fresh;
         fresh = renewed;
         if (renewed) singular = factor_copy(J, factors, pivots);
-        row_sizes(J, z, part, fixed, terms, size);
+        row_sizes(J, z, fixed, dropped, size);
         next = relative_error(r, size);
-        rate = next / error;
+        rate = next / fmax(error, LEAST);
         error = next;
     }
     info[0] = iteration;
@@ -211,14 +209,13 @@ TWICE static int iterate(int patient, int warm, double part, const double *x, co
 static int newton(int warm, const double *x, const double *u, const double *p, double *z,
                   double *fixed, double *info, double *J, double *factors)
 {
-    return iterate(0, warm, 0.0, x, u, p, z, fixed, info, J, factors);
+    return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
 }
 
-SELDOM static int seldom_newton(int patient, double part, const double *x, const double *u,
-                                const double *p, double *z, double *fixed, double *info, double *J,
-                                double *factors)
+SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z,
+                                 double *fixed, double *info, double *J, double *factors)
 {
-    return iterate(patient, 0, part, x, u, p, z, fixed, info, J, factors);
+    return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
 }
 
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
@@ -234,9 +231,8 @@ int nh_step(double *const *a)
         status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED))
         status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    for (int k = 0; k < 3 && may_have_a_solution(status); ++k) /* see newton.ATTEMPTS */
-        status = seldom_newton(k != 1, k ? SMALL : 0.0, x, u, p, z, a[SIZES], a[INFO], a[R_Z],
-                               a[FACTORS]);
+    if (may_have_a_solution(status))
+        status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (status != CONVERGED) return status;
     call_readout(x, u, z, p, x1, domain);
     if (!all_finite(N_X, x1)) return NOT_FINITE;
