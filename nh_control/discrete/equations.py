@@ -201,8 +201,8 @@ class StepEquations:
 
     @cached_property
     def _terms(self) -> ca.Function:
-        """Sizes of the numbers whose round-off adds up in r, with the derivatives of the Lagrangian
-        for arguments: those by z may cancel, as in `v x p` of a body that falls.
+        """Sizes of the numbers whose round-off adds up in r, where c are arguments: derivatives by
+        z and c may cancel, as in `v x p` of a body that falls.
         """
         return ca.Function("sizes", self._plain, [rounding_sizes(self._r, self._plain)])
 
