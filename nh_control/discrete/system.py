@@ -241,17 +241,23 @@ class DiscreteSystem(StateMap):
         For configurations that a step joins the result is exact to round-off. Raises StepFailed,
         and ValueError if the iteration does not settle.
         """
-        n = self.system.space.nv
+        space, n = self.system.space, self.system.space.nv
         q1 = np.asarray(q1, dtype=float)
-        x0 = self.measured_state(q0, self.system.space.velocity(np.asarray(q0), q1) / self.h)
+        x0 = self.measured_state(q0, space.velocity(np.asarray(q0), q1) / self.h)
+        at_rest = np.append(space.origin, np.zeros(self.nx - len(q1)))
         for _ in range(iterations):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
-            change = np.linalg.lstsq(lin.A[:n, n:], self.local(lin.x1, target)[:n], rcond=None)[0]
+            A = lin.A[:n, n:]
+            # columns of unit length: which momenta count does not depend on their units
+            lengths = np.linalg.norm(A, axis=0)
+            lengths[lengths == 0] = 1.0
+            scaled = np.linalg.lstsq(A / lengths, self.local(lin.x1, target)[:n], rcond=None)[0]
+            change = scaled / lengths
             x0 = self.retract(x0, np.concatenate([np.zeros(n), change]))
-            if np.max(np.abs(change), initial=0.0) <= 1e-12 * (
-                1 + np.max(np.abs(x0[len(q1) :]), initial=0.0)
-            ):
+            # the terms that make up q1, coordinate by coordinate
+            terms = np.abs(A) @ np.abs(x0[len(q1) :]) + np.abs(self.local(at_rest, target)[:n])
+            if (np.abs(A) @ np.abs(change) <= 1e-12 * terms).all():
                 x1 = self.step(x0, u)
                 return np.concatenate([q1, x1[len(q1) :]])
         raise ValueError(

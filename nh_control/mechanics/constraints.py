@@ -108,11 +108,7 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.n_rho
     require_consistent(system.name, q, h)
-    condition = (
-        np.linalg.cond(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
-        if len(h)
-        else 1.0
-    )
+    condition = _condition(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
     if not condition <= SINGULAR:
         raise NotConsistent(
             f"{system.name}: the constraints are dependent at q, condition number of Dh M^-1 "
@@ -121,6 +117,18 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
             q,
         )
     return (basis @ np.linalg.solve(matrix, momentum) + prescribed)[:, 0]
+
+
+def _condition(s: np.ndarray) -> float:
+    """Condition number of `S = Dh M^-1 Dh^T` with constraints scaled to unit length in the metric
+    of M, `S_ij / sqrt(S_ii S_jj)`, so that their units do not matter; infinite where one has none.
+    """
+    lengths = np.sqrt(np.abs(np.diag(s)))
+    if not len(s):
+        return 1.0
+    if not (np.isfinite(s).all() and (lengths > 0).all()):
+        return np.inf
+    return float(np.linalg.cond(s / np.outer(lengths, lengths)))
 
 
 def require_consistent(owner: str, q: np.ndarray, h: np.ndarray) -> None:

@@ -12,6 +12,7 @@ from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.integrators.index_one import RATE, index_one
 from nh_control.integrators.registry import Make
+from nh_control.mechanics.constraints import consistent_velocity
 from nh_control.mechanics.system import System
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh
@@ -300,3 +301,33 @@ def test_rows_that_are_round_off_are_so_in_all_units(method, units, interpreted)
             assert np.ptp(dsys.energies(states)) <= 1e-11 * dsys.energy(states[0])
         slip = [dsys.constraint_residual(*pair) for pair in zip(states, states[1:])]
         assert np.abs(slip).max() <= 1e-12 * n.m
+
+
+@pytest.mark.parametrize("name", ["sleigh", "cart"])
+def test_configurations_that_a_step_joins_give_its_momenta_in_all_units(name, interpreted):
+    """The search ended where momenta changed by 1e-12, whatever their unit: at once."""
+    found = []
+    for units in (SI, *OTHERS.values(), Units(1e-9, 1e-6, 1.0)):
+        motion = MOTIONS[name](units)
+        dsys = INTEGRATORS["nonholonomic_midpoint"].make(motion.system, H * units.s)
+        x = dsys.state(motion.q, motion.v)
+        x1 = dsys.step(x, motion.u)
+        ends = dsys.configuration(x), dsys.configuration(x1)
+        joined = dsys.state_from_configurations(*ends, motion.u)
+        found.append(dsys.velocity(joined) / motion.of_v)
+        np.testing.assert_allclose(found[-1], dsys.velocity(x1) / motion.of_v, rtol=1e-11)
+    np.testing.assert_allclose(found, np.tile(found[0], (len(found), 1)), rtol=1e-11)
+
+
+@pytest.mark.parametrize("units", ["SI", *OTHERS])
+def test_constraints_of_other_units_are_no_dependent_ones(units):
+    """A length and an angle that are held: the condition number of both was 1e24 in um."""
+    n = OTHERS.get(units, SI)
+    held = System(
+        "held",
+        Rn("x", "y", "angle"),
+        lambda q, v: n.kg * (ca.sumsqr(v[:2]) + n.m**2 * v[2] ** 2) / 2,
+        holonomic_constraint=lambda q: ca.vertcat(ca.sumsqr(q[:2]) - n.m**2, q[2] - q[1] / n.m),
+    )
+    v = consistent_velocity(held, [0.0, n.m, 1.0], np.array([n.m, n.m, 3.0]) / n.s)
+    np.testing.assert_allclose(v * n.s / [n.m, n.m, 1.0], [1.0, 0.0, 0.0], atol=1e-12)
