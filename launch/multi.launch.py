@@ -3,15 +3,9 @@ frames and a clock of its own, and one rviz for all; see nh_control/ros/bringup.
 arguments.
 """
 
-from pathlib import Path
-
 from nh_control.ros import bringup
-
-CONFIG = (
-    Path(__file__).parents[1] / "config"
-)  # beside launch/, in the source tree and installed alike
 
 
 def generate_launch_description():
-    """Return the launch description: the arguments, then what they ask for."""
-    return bringup.description("", CONFIG, robots=True)
+    """Return the launch description: the arguments, then the actions that they ask for."""
+    return bringup.description("", __file__, robots=True)

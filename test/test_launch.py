@@ -809,13 +809,20 @@ class Numbers:
 
 
 def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
-    from nh_control.ros.arguments import _declared
+    from nh_control.ros import arguments
 
-    made = [_declared("plant.parameters.", entry) for entry in declarations(Numbers())]
+    numbers = SimpleNamespace(
+        make_system=lambda parameters: None, targets=lambda system: {}, references={},
+        usable_integrators=lambda system: {}, parameters=Numbers(), no_perturbation=Numbers(),
+    )  # fmt: skip
+    offered = arguments.of_scenario(numbers)
+    made = [one for one in offered if one.parameter.startswith("plant.parameters.")]
     assert [one.name for one in made] == ["plant_count", "plant_lengths", "plant_g"]
     assert [one.parameter for one in made][1] == "plant.parameters.lengths"
     assert [one.kind for one in made] == [int, tuple, float]
-    assert [one.description for one in made] == ["how many", "of the links [m]", "g"]
+    assert [one.description for one in made] == [
+        "How many", "Of the links [m]", "G of Numbers"
+    ]  # fmt: skip
 
 
 def test_what_is_for_one_robot_alone_or_for_a_plant_is_not_asked_of_others():

@@ -297,8 +297,11 @@ def test_every_folder_with_code_is_a_package():
 def test_entry_point_exists(executable, target):
     module, function = target.split(":")
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    body = ast.parse(path.read_text()).body
+    assigned = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
     assert function in {
-        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
+        *(node.name for node in body if isinstance(node, ast.FunctionDef)),
+        *(target.id for target in assigned if isinstance(target, ast.Name)),
     }
     if module.startswith("nh_control.ros.") and importlib.util.find_spec("rclpy") is None:
         pytest.skip(
@@ -399,7 +402,7 @@ def test_parameter_file_states_the_scenario_and_its_defaults(name):
 
 def test_the_file_for_hardware_states_its_parameters_with_their_defaults():
     pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
-    from nh_control.ros.runtime.parameters import HARDWARE
+    from nh_control.ros.runtime.declared import HARDWARE
 
     declared = {spec.name: spec.default for spec in HARDWARE} | {"source": "hardware"}
     file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
@@ -438,7 +441,7 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
         "rcl_interfaces",
         reason="needs ROS messages: install the extra 'ros' or a ROS distribution",
     )
-    from nh_control.ros.runtime.parameters import (
+    from nh_control.ros.runtime.declared import (
         DISPLAY,
         HARDWARE,
         PERTURBATION,

@@ -56,16 +56,17 @@ BY_ROBOT = ("namespace", "frame_prefix", "clock", "state_file")
 
 
 def description(
-    name: str, config: Path, hardware: bool = False, robots: bool = False
+    name: str, launch_file: str, hardware: bool = False, robots: bool = False
 ) -> LaunchDescription:
-    """The launch description of the scenario `name`, or for "" of the launch argument `scenario`;
-    with `hardware` in place of the plant the parameters of `hardware.yaml` come in, with `robots`
-    there are several side by side.
+    """The launch description of the scenario `name`, or, for "", of the launch argument
+    `scenario`; with `hardware` in place of the plant, the parameters of `hardware.yaml` are added;
+    with `robots` several robots stand side by side.
 
-    The folder `config` may hold `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; those of
-    `scenario` serve all others. Arguments that follow from a scenario are declared as soon as it
-    is known.
+    The folder `config` beside that of the launch file, in the source tree and installed, may have
+    `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; the files of `scenario` serve all others.
+    Arguments that follow from a scenario are declared as soon as it is known.
     """
+    config = Path(launch_file).parents[1] / "config"
     if name:
         scenario = scenarios.get(name)
         arguments = [*options(config, name, _robot_model(scenario, config)), *parameters(scenario)]

@@ -37,7 +37,7 @@ from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.cdr import Template, header_stamp  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
+from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.ros.runtime.inbox import Inbox  # noqa: E402
 
 SCENARIO = scenarios.get("snakeboard")
@@ -141,7 +141,8 @@ def answer(node: Node, inbox: Executor | Inbox, shown: tuple | None) -> None:
         heard = lambda m: reply(conversions.nanoseconds(m.header.stamp))  # noqa: E731
         inbox.subscribe(JointState, "ping", heard, 10)
     else:
-        StateReader(inbox, shown, reply, lambda _, reason: sys.exit(reason), 10)
+        listener = StateListener(reply, lambda _, reason: sys.exit(reason))
+        StateReader(inbox, shown, listener, 10)
 
 
 def bare(role: str) -> None:

@@ -2,7 +2,7 @@
 test/cli/readme_table.py` prints it.
 """
 
-from nh_control.ros.runtime.parameters import (
+from nh_control.ros.runtime.declared import (
     DISPLAY,
     PERTURBATION,
     PLANT,
@@ -12,8 +12,8 @@ from nh_control.ros.runtime.parameters import (
     SHARED,
     TRACKER,
     WEIGHTS,
-    Spec,
 )
+from nh_control.ros.runtime.spec import Spec
 
 HEADER = "| parameter | node | default | meaning |"
 

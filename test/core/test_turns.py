@@ -16,7 +16,7 @@ from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.ros.loop.turn_monitor import TurnMonitor
+from nh_control.ros.loop.plant_report import TurnMonitor
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
 

@@ -15,15 +15,15 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.waitable import NumberOfEntities, Waitable  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from nh_control.ros.loop.report import Report  # noqa: E402
-from nh_control.ros.runtime.callback_errors import (  # noqa: E402
+from nh_control.ros.loop.reports import Report  # noqa: E402
+from nh_control.ros.runtime.callback_errors import (  # noqa: E402  # noqa: E402
     LONGEST,
+    QUIET_S,
     CallbackErrors,
+    ThrottledLog,
     of_rclpy,
 )
-from nh_control.ros.runtime.guarded_executor import GuardedExecutor  # noqa: E402
-from nh_control.ros.runtime.guarded_services import guard  # noqa: E402
-from nh_control.ros.runtime.throttled_log import QUIET_S, ThrottledLog  # noqa: E402
+from nh_control.ros.runtime.guards import GuardedExecutor, guard  # noqa: E402
 
 FINE = Report("ok", "tracking", {"step": 3})
 

@@ -5,9 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator, Fallback, Rejection
-from nh_control.ros.loop.step_clock import StepClock
+from nh_control.ros.loop.clocks import StepClock
+from nh_control.ros.loop.command_validator import (
+    CommandNames,
+    CommandValidator,
+    Fallback,
+    Rejection,
+)
 from nh_control.scenarios.driven_joints import DrivenJoint
 
 INPUTS = ("a", "b")
@@ -113,13 +117,15 @@ def test_hold_without_any_command_is_zero_and_clear_forgets():
 
 def test_the_fallback_tracker_asks_for_its_values_and_clips_them():
     values = iter([(0.5, 2.0), (9.0, -3.0)])
-    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "tracker", tracking=lambda: next(values))
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "tracker")
+    g.fallback_inputs[Fallback.TRACKER] = lambda: next(values)
     assert (g.take(0), g.take(1), g.fallback_steps) == ((0.5, 2.0), (1.0, -3.0), 2)
 
 
 def test_the_fallback_damp_asks_for_its_values_each_time():
     asked = iter([(1.0, 2.0), (3.0, 4.0)])
-    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp", damping=lambda: next(asked))
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp")
+    g.fallback_inputs[Fallback.DAMP] = lambda: next(asked)
     assert (g.take(0), g.take(1), g.fallback_steps) == ((1.0, 2.0), (3.0, 4.0), 2)
     assert CommandValidator(NAMES, LIMITS, CLOCK, 1, "damp").take(0) == (0.0, 0.0)
 
@@ -214,7 +220,8 @@ def test_what_is_held_is_forgotten_with_the_run():
 @pytest.mark.parametrize("fallback", ["zero", "hold", "damp"])
 def test_no_force_is_what_the_plant_says(fallback):
     """Where coordinates are moved at will it is not 0."""
-    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, fallback, idle=lambda: [3.0, 4.0])
+    g = CommandValidator(NAMES, LIMITS, CLOCK, 1, fallback)
+    g.fallback_inputs[Fallback.ZERO] = lambda: [3.0, 4.0]
     assert g.take(0) == (3.0, 4.0)
 
 

@@ -14,15 +14,19 @@ from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.ros.loop import hardware_tracker
-from nh_control.ros.loop.arming import Arming, Limits
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
+from nh_control.ros.loop.arming import (
+    Arming,
+    DisarmCommand,
+    DisarmedInputs,
+    Limits,
+    SafeRange,
+    quantities,
+)
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
-from nh_control.ros.loop.join_check import JoinCheck, obstacle
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.safe_range import SafeRange, quantities
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.loop.shadow import Shadow
-from nh_control.ros.loop.state_estimate import StateEstimate
+from nh_control.ros.loop.state_estimate import JoinCheck, StateEstimate, obstacle
 from nh_control.ros.loop.tracker_replay import replay
 from nh_control.runs.measurements import Measurements
 

@@ -15,7 +15,7 @@ from nh_control.ros.loop.hardware_tracker import (
     StateRefused,
     Timing,
 )
-from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.reports import Refusal
 
 WALL = 1_790_000_000_000_000_000
 

@@ -7,8 +7,8 @@ import pytest
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.control.reference_sequence import ReferenceSequence
-from nh_control.ros.loop import join_check
-from nh_control.ros.loop.join_check import JoinCheck
+from nh_control.ros.loop import state_estimate
+from nh_control.ros.loop.state_estimate import JoinCheck
 
 
 @cache
@@ -46,7 +46,9 @@ def test_a_run_is_followed_from_its_start_whatever_comes():
 
 def test_it_is_asked_once_a_second(monkeypatch):
     answers, asked = iter(("a wall", "a wall", "")), []
-    monkeypatch.setattr(join_check, "obstacle", lambda s, k, x: asked.append(k) or next(answers))
+    monkeypatch.setattr(
+        state_estimate, "obstacle", lambda s, k, x: asked.append(k) or next(answers)
+    )
     late, refused = JoinCheck(sequence()), []
     for k in range(50, 400):
         try:

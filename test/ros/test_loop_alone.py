@@ -6,15 +6,14 @@ import types
 
 import numpy as np
 import pytest
+from loop_outputs import loop_output
 from test_simulation_loop import CLOCK, START, Breakable, H
 
 from nh_control.integrators import midpoint
 from nh_control.ros.loop import simulation_loop
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator
-from nh_control.ros.loop.pacing import Pacer
-from nh_control.ros.loop.plant_faults import PlantFaults
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.loop.clocks import Pacer
+from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
+from nh_control.ros.loop.simulated_plant import PlantFaults, SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.scenarios.fault import parse
 from nh_control.systems import pendulum
@@ -60,10 +59,13 @@ class Alone:
         validator = CommandValidator(
             CommandNames(("torque",)), dsys.system.input_bounds, CLOCK, timeout_steps, fallback
         )
+        self.output = loop_output(
+            self._publish, lambda: self.told.append(self.loop.mode), **conditions
+        )
         self.pacer = Pacer(H, speed, clock=lambda: self.script.now)
         self.loop = SimulationLoop(
             self.plant, validator, self.pacer, Options(lockstep, wait, last_step), self.script,
-            self._publish, lambda: self.told.append(self.loop.mode), **conditions,
+            self.output,
         )  # fmt: skip
 
     def _publish(self):
@@ -180,8 +182,8 @@ def test_while_measurements_are_lost_lock_step_holds_the_last_command(made):
     """Those of steps 2, 3 and 4, to which there is no answer."""
     alone = made("dropout=1,start=0.015,duration=0.03", lockstep=True, speed=0.0)
     states = []
-    alone._publish, publish = states.append, alone._publish
-    alone.loop._publish = lambda: (publish(), states.append((alone.plant.step, alone.plant.state)))
+    keep = lambda: states.append((alone.plant.step, alone.plant.state))  # noqa: E731
+    alone.output.publish = lambda: (alone._publish(), keep())
     alone.loop.options = Options(True, True, 7)
     alone.run(0.5)
     x, expected = START, [(0, START)]

@@ -10,9 +10,9 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.loop.refusal import Refusal  # noqa: E402
+from nh_control.ros.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.state_reader import MeasurementReader  # noqa: E402
+from nh_control.ros.messages.state_reader import MeasurementReader, StateListener  # noqa: E402
 
 BOARD = scenarios.get("snakeboard")
 NAMES = ["rotor_joint", "front_truck_joint", "rear_truck_joint"]
@@ -27,9 +27,11 @@ class Hardware:
         self.reader = MeasurementReader(
             inbox,
             codecs(BOARD, BOARD.model()),
-            self.received.append,
-            lambda *refusal: self.refused.append(refusal),
-            self.jumped.append,
+            StateListener(
+                self.received.append,
+                lambda *refusal: self.refused.append(refusal),
+                self.jumped.append,
+            ),
             10,
             spread_s,
         )

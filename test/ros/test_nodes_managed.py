@@ -37,7 +37,8 @@ class Worker:
     def __init__(self, node, inbox, _):
         from std_msgs.msg import Empty
 
-        from nh_control.ros.runtime.parameters import DISPLAY, Parameters
+        from nh_control.ros.runtime.declared import DISPLAY
+        from nh_control.ros.runtime.parameters import Parameters
 
         Worker.made += 1
         self.parameters = Parameters(node, DISPLAY)

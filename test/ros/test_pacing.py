@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nh_control.ros.loop.pacing import Pacer
-from nh_control.ros.loop.step_clock import StepClock
+from nh_control.ros.loop.clocks import Pacer, StepClock
 
 
 class FakeClock:

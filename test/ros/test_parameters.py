@@ -12,8 +12,10 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.results import Conditioning, StepFailed  # noqa: E402
-from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
-from nh_control.ros.runtime.parameters import (  # noqa: E402
+from nh_control.ros.loop.reports import Report  # noqa: E402
+from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
+from nh_control.ros.messages.state_publisher import second_clock  # noqa: E402
+from nh_control.ros.runtime.declared import (  # noqa: E402  # noqa: E402
     DISPLAY,
     PERTURBATION,
     PLANT,
@@ -21,16 +23,13 @@ from nh_control.ros.runtime.parameters import (  # noqa: E402
     RECORDER,
     SHADOW,
     TRACKER,
-    Parameters,
-    Spec,
 )
+from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
+from nh_control.ros.runtime.inbox import answer  # noqa: E402
+from nh_control.ros.runtime.model import find_scenario, frame_prefix  # noqa: E402
+from nh_control.ros.runtime.parameters import Parameters, descriptor  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.robot_name import (  # noqa: E402
-    frame_prefix,
-    full_name,
-    second_clock,
-)
-from nh_control.ros.runtime.services import answered  # noqa: E402
+from nh_control.ros.runtime.spec import Spec  # noqa: E402
 from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
 from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 
@@ -43,8 +42,8 @@ from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 def test_every_parameter_has_a_valid_default_and_a_description(spec):
     assert spec.check(spec.default) == spec.default
     assert len(spec.description) > 10 and spec.description.endswith(".")
-    descriptor = spec.descriptor()
-    assert descriptor.description == spec.description and descriptor.read_only == spec.read_only
+    told = descriptor(spec)
+    assert told.description == spec.description and told.read_only == spec.read_only
 
 
 def test_an_integer_will_do_for_a_float():
@@ -143,8 +142,8 @@ def test_several_numbers_may_have_a_least_value():
     """As a tuple among a scenario's parameters that is declared with `at_least`."""
     spec = Spec("friction", (0.1, 0.1), "", minimum=0.0)
     assert spec.check([0, 2]) == (0.0, 2.0) == spec.check((0.0, 2.0))
-    descriptor = spec.descriptor()  # ROS knows no ranges of lists
-    assert not descriptor.integer_range and not descriptor.floating_point_range
+    told = descriptor(spec)  # ROS knows no ranges of lists
+    assert not told.integer_range and not told.floating_point_range
 
 
 def test_empty_lists_are_lists_of_strings():
@@ -207,21 +206,21 @@ def test_what_may_change_while_a_plant_runs():
 
 
 def test_a_descriptor_tells_range_choices_and_what_is_fixed():
-    descriptor = Spec("h", 0.5, "Step.", minimum=0.25, read_only=False).descriptor()
-    (numbers,) = descriptor.floating_point_range
-    assert (descriptor.name, numbers.from_value, numbers.step) == ("h", 0.25, 0.0)
-    assert numbers.to_value >= 1e6 and descriptor.dynamic_typing
-    assert descriptor.additional_constraints == "" and not descriptor.integer_range
-    descriptor = Spec("n", 3, "Count.", minimum=1).descriptor()
-    (numbers,) = descriptor.integer_range
+    told = descriptor(Spec("h", 0.5, "Step.", minimum=0.25, read_only=False))
+    (numbers,) = told.floating_point_range
+    assert (told.name, numbers.from_value, numbers.step) == ("h", 0.25, 0.0)
+    assert numbers.to_value >= 1e6 and told.dynamic_typing
+    assert told.additional_constraints == "" and not told.integer_range
+    told = descriptor(Spec("n", 3, "Count.", minimum=1))
+    (numbers,) = told.integer_range
     assert (numbers.from_value, numbers.to_value, numbers.step) == (1, 2**31 - 1, 1)
-    assert descriptor.additional_constraints == "fixed at start: start the node anew to change it"
-    assert not descriptor.dynamic_typing and not descriptor.floating_point_range
+    assert told.additional_constraints == "fixed at start: start the node anew to change it"
+    assert not told.dynamic_typing and not told.floating_point_range
     choices = {"choices": ("", "a"), "read_only": False}
-    assert Spec("c", "a", "", **choices).descriptor().additional_constraints == "one of: '', a"
-    both = Spec("c", "a", "", choices=("a", "b")).descriptor().additional_constraints
+    assert descriptor(Spec("c", "a", "", **choices)).additional_constraints == "one of: '', a"
+    both = descriptor(Spec("c", "a", "", choices=("a", "b"))).additional_constraints
     assert both.startswith("one of: a, b; fixed at start")
-    unbounded = Spec("x", 1.0, "", read_only=False).descriptor()
+    unbounded = descriptor(Spec("x", 1.0, "", read_only=False))
     assert not unbounded.floating_point_range and unbounded.dynamic_typing
 
 
@@ -363,8 +362,6 @@ def test_numbers_of_numpy_are_numbers(bench):
 
 
 def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
-    from nh_control.ros.runtime.model import find_scenario
-
     for given in (
         {"scenario": "urdf", "urdf": str(tmp_path / "none.urdf")},
         {"scenario": f"{tmp_path}/none.py:ROBOT"},
@@ -408,7 +405,10 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
 def test_a_namespace_names_the_robot_and_its_frames(bench, namespace, given, prefix, full):
     node = bench("plant", namespace, frame_prefix=given)
     assert frame_prefix(node, Parameters(node, PLANT)) == prefix
-    assert full_name(node) == full
+    from bench import Desk
+
+    Diagnostics(node, Desk(), "drawing", "", lambda: Report("ok", "", {})).publish()
+    assert node.sent("/diagnostics")[-1].status[0].name == f"{full}: drawing"
 
 
 def test_other_sources_of_the_same_time_are_named(bench):
@@ -445,6 +445,6 @@ def test_services_answer_what_came_of_the_request(raised, success, message):
     inbox = SimpleNamespace(name="plant", call=call)
     response = SimpleNamespace(success=None, message="")
     request = lambda: done.append(True)  # noqa: E731
-    assert answered(inbox, response, request, lambda: "running", (Refused,)) is response
+    assert answer(inbox, response, request, lambda: "running", (Refused,)) is response
     assert (response.success, response.message) == (success, message)
     assert done == ([True] if success else [])

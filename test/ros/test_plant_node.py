@@ -81,7 +81,7 @@ class Running:
 
     def report(self):
         """Level, text and values of a report now."""
-        self.made._publish_report()
+        self.made._diagnostics.publish()
         return self.node.told
 
 
@@ -234,7 +234,7 @@ def test_time_goes_on_while_measurements_are_lost(plants):
     again = plants(fault=["dropout=1,start=0.05"]).run()
     assert again.loop.plant.step == STEPS and again.loop.plant.measured_step < STEPS
     before = len(again.stamps())
-    again.made._publish_state()  # for who asks again: the last one that was measured
+    again.made.publish()  # for who asks again: the last one that was measured
     assert len(again.stamps()) == before + 1
     assert again.stamps()[-1] == again.loop.plant.measured_step
     assert again.stamps(TRUTH)[-1] == STEPS
@@ -325,10 +325,10 @@ def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_
     )
     topics = ["/joint_states", "/multi_dof_joint_states"]
     run.node.seen_subscriptions = dict.fromkeys(topics, [hears])
-    assert run.made._missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
+    assert run.made.missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
     run = plants(wait_for=["recorder"])
     run.node.seen_subscriptions = {topics[0]: [hears]}
-    assert run.made._missing() == (
+    assert run.made.missing() == (
         "recorder to subscribe to /multi_dof_joint_states (parameter 'wait_for')"
     )
     run.node.seen_subscriptions = dict.fromkeys([*topics, "/diagnostics"], [hears])
@@ -336,12 +336,12 @@ def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_
         run.node.made[topic].subscribers = 0
         run.node.seen_subscriptions[run.node.made[topic].topic_name] = [hears]
         name = run.node.made[topic].topic_name
-        assert run.made._missing().startswith(f"a subscription of {name} to be matched")
+        assert run.made.missing().startswith(f"a subscription of {name} to be matched")
         run.node.made[topic].subscribers = 1
-    assert run.made._missing() == "new subscriptions to settle"
+    assert run.made.missing() == "new subscriptions to settle"
     run.made._states._complete_at -= 0.11
-    assert run.made._missing() == ""
-    assert plants().made._missing() == ""
+    assert run.made.missing() == ""
+    assert plants().made.missing() == ""
 
 
 def test_services_control_time_and_say_where_it_is(plants):

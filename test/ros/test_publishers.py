@@ -12,14 +12,18 @@ from bob import BOB, hanging  # noqa: E402
 from rclpy.clock_type import ClockType  # noqa: E402
 from rclpy.qos import DurabilityPolicy  # noqa: E402
 
-from nh_control.ros.loop.report import Report  # noqa: E402
-from nh_control.ros.messages import conversions, target_publisher  # noqa: E402
-from nh_control.ros.messages.controller_state import ControllerState  # noqa: E402
+from nh_control.ros.loop.reports import Report  # noqa: E402
+from nh_control.ros.messages import conversions, tracker_output  # noqa: E402
+from nh_control.ros.messages.codec_publisher import CodecPublisher  # noqa: E402
 from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
-from nh_control.ros.messages.ground_truth import GroundTruth  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.state_publisher import StatePublisher  # noqa: E402
-from nh_control.ros.messages.target_publisher import TargetPublisher  # noqa: E402
+from nh_control.ros.messages.state_publisher import (
+    StatePublisher,  # noqa: E402
+)
+from nh_control.ros.messages.tracker_output import (
+    ControllerState,  # noqa: E402
+    TargetPublisher,  # noqa: E402
+)
 
 MODEL = BOB.model()
 REFERENCE = hanging(MODEL)
@@ -40,12 +44,18 @@ class Told:
         desk = Desk()
         desk.incompatible_publishers = lambda: self.deaf
         self.made = Diagnostics(
-            bench, desk, "simulation", "bob", lambda: self.reports.append(1), lambda: self.others
+            bench, desk, "simulation", "bob", self._report, lambda: self.others
         )
+        self.given = Report("ok", "running", {})
+
+    def _report(self):
+        self.reports.append(1)
+        return self.given
 
     def status(self, level="ok", values=None, news=None):
         """The status of a report."""
-        self.made.publish(Report(level, "running", values or {}, news or {}))
+        self.given = Report(level, "running", values or {}, news or {})
+        self.made.publish()
         return self.bench.sent("/diagnostics")[-1].status[0]
 
 
@@ -65,7 +75,7 @@ def test_a_status_has_the_node_s_name_and_the_time_and_every_second_another_one(
     assert bench.made["/diagnostics"].topic_name == "/diagnostics"
     ((period_s, report, options),) = bench.timed
     report()
-    assert period_s == 1.0 and told.reports == [1]
+    assert period_s == 1.0 and told.reports == [1, 1] and len(bench.sent("/diagnostics")) == 2
     assert options["clock"].clock_type is ClockType.STEADY_TIME  # also while simulations pause
 
 
@@ -103,7 +113,7 @@ class Targets:
     def __init__(self, bench, monkeypatch):
         self.now, self.bench = 50.0, bench
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr(target_publisher, "time", clock)
+        monkeypatch.setattr(tracker_output, "time", clock)
         self.made = TargetPublisher(bench, codecs(BOB, MODEL))
         self.sequence = SimpleNamespace(
             dsys=MODEL, target=lambda k: MODEL.state([0.1 * k], [0.2 * k])
@@ -151,8 +161,7 @@ def test_targets_are_told_at_intervals_and_the_last_one_in_any_case(bench, monke
 
 def states(bench, **options):
     """A publisher of states that have been heard once."""
-    given = {"velocities": True, "parameters": BOB.parameters, "clock": "clock"} | options
-    made = StatePublisher(bench, BOB, MODEL, **given)
+    made = StatePublisher(bench, codecs(BOB, MODEL), **{"clock": "clock"} | options)
     made.publish([0.1], [0.2], 10**7, 2 * 10**7)
     return made
 
@@ -215,17 +224,16 @@ def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):
     assert sent == [1]
 
 
-def test_the_truth_is_told_to_those_who_listen(bench):
-    made = GroundTruth(bench, BOB, MODEL, BOB.parameters)
-    q, v = np.array([0.1]), np.array([0.2])
-    made.publish(q, v, 3)
+def test_states_are_published_where_any_topic_has_a_subscriber(bench):
+    made = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
+    made.publish([0.1], [0.2], 3)
+    assert [publisher.sent[-1].header.stamp.nanosec for publisher in made.publishers] == [3, 3]
+    assert made.has_subscribers
     for publisher in made.publishers:
         publisher.subscribers = 0
-    made.publish(q, v, 4)
-    assert [len(publisher.sent) for publisher in made.publishers] == [1, 1]
+    assert not made.has_subscribers
     made.publishers[1].subscribers = 1
-    made.publish(q, v, 5)
-    assert [len(publisher.sent) for publisher in made.publishers] == [2, 2]
+    assert made.has_subscribers
 
 
 def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(bench):

@@ -8,8 +8,7 @@ from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
-from nh_control.ros.loop.safe_range import SafeRange, quantities
+from nh_control.ros.loop.arming import DisarmCommand, DisarmedInputs, SafeRange, quantities
 
 
 @cache

@@ -6,18 +6,16 @@ import time
 
 import numpy as np
 import pytest
+from loop_outputs import loop_output
 
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator
-from nh_control.ros.loop.output_monitor import OutputMonitor
-from nh_control.ros.loop.pacing import Pacer
-from nh_control.ros.loop.plant_report import PlantReport
+from nh_control.ros.loop.clocks import Pacer, StepClock
+from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
+from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
-from nh_control.ros.loop.step_clock import StepClock
 from nh_control.scenarios import Disturbance, Gust, MonitoredOutput
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.systems import pendulum
@@ -112,7 +110,12 @@ class Loop:
         show = lambda: self.published.append((self.plant.step, self.plant.state))  # noqa: E731
         change = lambda: self.changes.append(self.loop.mode)  # noqa: E731
         self.loop = SimulationLoop(
-            self.plant, validator, Pacer(H, speed), options, self.inbox, show, change, **conditions
+            self.plant,
+            validator,
+            Pacer(H, speed),
+            options,
+            self.inbox,
+            loop_output(show, change, **conditions),
         )
         self.thread = threading.Thread(target=self.loop.run, daemon=True)
         self.thread.start()
@@ -220,7 +223,7 @@ def scripted(dsys):
 
     pacer = Pacer(H, clock=lambda: script.now)
     options = Options(False, False, 1000)
-    loop = SimulationLoop(plant, validator, pacer, options, script, show, lambda: None)
+    loop = SimulationLoop(plant, validator, pacer, options, script, loop_output(show))
     script.answer = lambda step, value: loop.command(("torque",), (value,), CLOCK.stamp(step))
     script.loop, script.steps = loop, steps
     return script

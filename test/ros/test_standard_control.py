@@ -9,15 +9,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from loop_outputs import loop_output
 from test_simulation_loop import QueueInbox
 
 from nh_control import scenarios
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator
-from nh_control.ros.loop.pacing import Pacer
+from nh_control.ros.loop.clocks import Pacer, StepClock
+from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
-from nh_control.ros.loop.step_clock import StepClock
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
@@ -101,8 +100,7 @@ def plant(standard):
         Pacer(dsys.h, 0.0),
         Options(False, True, 1000),
         inbox,
-        lambda: None,
-        lambda: None,
+        loop_output(),
     )
     entities = Entities(BOARD, dsys, BOARD.parameters, "")
     node.ended = []

@@ -26,12 +26,12 @@ from transforms3d.quaternions import quat2mat  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.integrators import midpoint  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
-from nh_control.ros.loop.refusal import Refusal  # noqa: E402
+from nh_control.ros.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
-from nh_control.ros.messages.state_reader import StateReader  # noqa: E402
-from nh_control.ros.messages.transforms import transform_broadcaster  # noqa: E402
+from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
+from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
@@ -250,6 +250,11 @@ def refuse(kind, reason):
     raise AssertionError(reason)
 
 
+def state_reader(topics, codecs_, received, refused, *given, **options):
+    """A reader with these callbacks."""
+    return StateReader(topics, codecs_, StateListener(received, refused), *given, **options)
+
+
 class Topics:
     """Stands in for an inbox: what was subscribed to."""
 
@@ -266,7 +271,7 @@ class Topics:
 
 def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
     topics, received = Topics(), []
-    StateReader(topics, (JOINTS, BODY), received.append, refuse, 10)
+    state_reader(topics, (JOINTS, BODY), received.append, refuse, 10)
     joints, body = JointState(), Odometry()
     topics.callbacks["joint_states"](joints)
     assert received == []
@@ -281,7 +286,7 @@ def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
 
 def test_a_part_of_a_state_is_waited_for_only_after_another_part():
     topics = Topics()
-    StateReader(topics, (JOINTS, BODY), lambda _: None, refuse, 10)
+    state_reader(topics, (JOINTS, BODY), lambda _: None, refuse, 10)
     waits = lambda: [topics.awaited[topic]() for topic in ("joint_states", "odom")]
     assert waits() == [False, True]
     topics.callbacks["odom"](Odometry())
@@ -300,7 +305,7 @@ def of_a_time(codec, sec, value=0.0):
 
 def test_states_are_complete_though_their_topics_are_heard_out_of_step():
     topics, received = Topics(), []
-    StateReader(topics, (JOINTS, BODY), received.append, refuse, 10)
+    state_reader(topics, (JOINTS, BODY), received.append, refuse, 10)
     joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
     for sec in (1, 2, 3):
         joints(of_a_time(JOINTS, sec))
@@ -319,7 +324,9 @@ def test_states_are_complete_though_their_topics_are_heard_out_of_step():
 
 def test_no_state_is_put_together_from_before_and_after_time_went_back():
     topics, q, v = Topics(), [0.0] * 5, [0.0] * 5
-    reader = StateReader(topics, (JOINTS, BODY), lambda stamp: reader.read(q, v), refuse, 10)
+    reader = StateReader(
+        topics, (JOINTS, BODY), StateListener(lambda stamp: reader.read(q, v), refuse), 10
+    )
     joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
     joints(of_a_time(JOINTS, 5, 0.1))  # its body is lost
     joints(of_a_time(JOINTS, 0, 0.2))
@@ -332,7 +339,12 @@ def test_no_state_is_put_together_from_before_and_after_time_went_back():
 
 def test_parts_that_are_no_messages_are_refused_and_others_count():
     topics, received, refused = Topics(), [], []
-    StateReader(topics, (JOINTS, BODY), received.append, lambda *why: refused.append(why), 10)
+    StateReader(
+        topics,
+        (JOINTS, BODY),
+        StateListener(received.append, lambda *why: refused.append(why)),
+        10,
+    )
     for data in (b"", serialize_message(of_a_time(JOINTS, 1))[:40]):
         topics.raw["joint_states"](data)
     assert refused == [
@@ -348,7 +360,9 @@ def test_parts_that_are_no_messages_are_refused_and_others_count():
 def test_states_of_which_every_part_is_another_s_are_read_as_well():
     """Joints in another order, a body with a covariance: not the bytes that are expected."""
     topics, q, v = Topics(), [0.0] * 5, [0.0] * 5
-    reader = StateReader(topics, (JOINTS, BODY), lambda stamp: reader.read(q, v), refuse, 10)
+    reader = StateReader(
+        topics, (JOINTS, BODY), StateListener(lambda stamp: reader.read(q, v), refuse), 10
+    )
     joints, body = JointState(name=JOINTS.names[::-1]), of_a_time(BODY, 1, 0.4)
     joints.header.stamp.sec, joints.position = 1, [-0.3, 0.3, 0.7]
     body.pose.covariance[0] = 0.01
@@ -360,7 +374,9 @@ def test_states_of_which_every_part_is_another_s_are_read_as_well():
 def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
     for codec in (quads(), JointCodec(BOARD.joints, model_of("snakeboard").system.space)):
         topics, received = Topics(), []
-        StateReader(topics, (codec,), received.append, refuse, 10, prefix="reference/")
+        StateReader(
+            topics, (codec,), StateListener(received.append, refuse), 10, prefix="reference/"
+        )
         topics.callbacks[f"reference/{codec.topic}"](codec.message)
         assert received == [0]
 
@@ -472,7 +488,7 @@ def test_what_is_not_measured_is_marked_and_left_out():
 def test_a_state_has_velocities_if_all_its_parts_have_them():
     topics, moving = Topics(), []
     read = lambda _: moving.append(reader.read([0.0] * 5, [0.0] * 5))  # noqa: E731
-    reader = StateReader(topics, (JOINTS, BODY), read, refuse, 10)
+    reader = state_reader(topics, (JOINTS, BODY), read, refuse, 10)
     for joints, body in ((False, False), (True, False), (False, True), (True, True)):
         for codec in (board(joints)[0], board(body)[1]):
             codec.write([0.0] * 5, [0.0] * 5)

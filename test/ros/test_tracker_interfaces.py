@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from loop_outputs import tracker_output
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
@@ -16,17 +17,22 @@ from rclpy.serialization import serialize_message  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
-from nh_control.ros.loop import join_check  # noqa: E402
-from nh_control.ros.loop.arming import Arming, Limits  # noqa: E402
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs  # noqa: E402
+from nh_control.ros.loop import state_estimate  # noqa: E402
+from nh_control.ros.loop.arming import (  # noqa: E402
+    Arming,
+    DisarmCommand,
+    DisarmedInputs,
+    Limits,
+    SafeRange,  # noqa: E402
+    Safety,
+)
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
     HardwareTracker,
     StateRefused,
     Timing,
 )
-from nh_control.ros.loop.refusal import Refusal  # noqa: E402
-from nh_control.ros.loop.safe_range import SafeRange  # noqa: E402
+from nh_control.ros.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import (  # noqa: E402
     conversions,
@@ -136,9 +142,12 @@ class Hardware(Interface):
         self.tracker = HardwareTracker(self.sequence, MeasuredState(self.dsys), timing)
         self.arming = Arming(Limits(**limits))
         self.made = HardwareInterface(
-            self.node, self.node, self.codecs, self.tracker, self.arming, self.report,
-            self._send, by_service, DisarmedInputs(self.dsys, after),
-            SafeRange(SCENARIO, self.dsys.system.space, ranges), np.array([True]), self._begin,
+            self.node, self.node, self.codecs, self.tracker,
+            Safety(
+                self.arming, DisarmedInputs(self.dsys, after),
+                SafeRange(SCENARIO, self.dsys.system.space, ranges), np.array([True]), by_service,
+            ),
+            tracker_output(self.report, self._send, self._begin),
         )  # fmt: skip
 
 
@@ -175,8 +184,8 @@ class Simulated(Interface):
             get_subscription_count=lambda: self.matched, topic_name="c"
         )
         self.made = SimulationInterface(
-            self.node, self.node, self.codecs, self.sequence, self.report, publisher,
-            self._send, self._begin, expected,
+            self.node, self.node, self.codecs, self.sequence,
+            tracker_output(self.report, self._send, self._begin, publisher), expected,
         )  # fmt: skip
 
     @property
@@ -319,11 +328,8 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     target = model.state(q, rest)
     sequence = types.SimpleNamespace(dsys=model, target=lambda k: target, step=0)
     node, shown, read = Node(), codecs(board, model), []
-    publisher = types.SimpleNamespace(get_subscription_count=lambda: 0, topic_name="c")
-    report = TrackerReport(board, model)
-    made = SimulationInterface(
-        node, node, shown, sequence, report, publisher, lambda *_: None, lambda: None
-    )
+    output = tracker_output(TrackerReport(board, model))
+    made = SimulationInterface(node, node, shown, sequence, output)
     made._respond = lambda k, has_velocity: read.append(made._q[at])
     node.starts_told = 0
     for codec in shown:
@@ -340,10 +346,8 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
         sequence=sequence, answer=answer, gap_s=lambda stamp: 0.0, start_ns=0, uncompensated=0
     )
     report = types.SimpleNamespace(set_status=lambda *_: None, refuse_state=lambda *_: None)
-    HardwareInterface(
-        node, node, shown, hardware, Arming(Limits()), report, lambda *_: None, False, None, None,
-        None, lambda: None,
-    )  # fmt: skip
+    safety = Safety(Arming(Limits()), None, None, None, False)
+    HardwareInterface(node, node, shown, hardware, safety, tracker_output(report))
     for codec in shown:
         node.topics[codec.topic](codec.message)
     assert read == [pytest.approx(7.0)]
@@ -383,7 +387,7 @@ def test_ranges_are_those_of_what_is_measured_not_of_what_is_expected():
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(monkeypatch):
-    monkeypatch.setattr(join_check, "obstacle", lambda *_: "a wall")
+    monkeypatch.setattr(state_estimate, "obstacle", lambda *_: "a wall")
     late = Simulated()
     late.start(0)
     late.state(7)

@@ -21,7 +21,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 )
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand  # noqa: E402
+from nh_control.ros.loop.arming import DisarmCommand  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -73,7 +73,7 @@ class Answering:
 
     def report(self):
         """Level, text and values of a report now."""
-        self.made._publish_report()
+        self.made._diagnostics.publish()
         return self.node.told
 
 
@@ -156,7 +156,7 @@ def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, 
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
     robot, now = trackers(), [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("nh_control.ros.messages.controller_state.time", clock)
+    monkeypatch.setattr("nh_control.ros.messages.tracker_output.time", clock)
     listened = [robot.node.made[f"controller_state/{n}"] for n in ("reference", "error", "gains")]
     for publisher in listened:
         publisher.subscribers = 0
@@ -274,7 +274,7 @@ def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
 def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
     robot, done = trackers(), []
     note = lambda name: lambda *_: done.append(name)  # noqa: E731
-    robot.made._target.repeat = note("repeat")
+    robot.made._output.repeat_target = note("repeat")
     robot.made._states.tick, robot.made._states.stop = note("tick"), note("stop")
     happens = [lambda: None, lambda: robot.state(0), lambda: None, robot.desk.close]
     robot.desk.on_serve = lambda: happens.pop(0)()
@@ -297,14 +297,14 @@ def test_its_report_says_what_is_followed(trackers):
 # Hardware ----------------------------------------------------------------------------------------
 
 
-class Rehearsing(tuple):
-    """What a tracker of hardware is made of; it notes whether it has rehearsed."""
+class WarmedUp(tuple):
+    """What a tracker of hardware is made of; it notes whether it is warmed up."""
 
-    rehearsed = False
+    is_warm = False
 
     def warm_up(self):
         """Note it."""
-        self.rehearsed = True
+        self.is_warm = True
 
 
 @pytest.fixture
@@ -315,14 +315,8 @@ def wired(trackers, monkeypatch):
         "inbox",
         "codecs",
         "tracker",
-        "arming",
-        "report",
-        "send",
-        "start_by_service",
-        "after",
-        "safe",
-        "tracked",
-        "started_anew",
+        "safety",
+        "output",
     ]
     made = []
     stand_in = SimpleNamespace(now_ns=0)
@@ -333,7 +327,7 @@ def wired(trackers, monkeypatch):
 
     monkeypatch.setattr(tracker, "HardwareInterface", interface)
     monkeypatch.setattr(tracker, "FilteredState", lambda *given: given)
-    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given: Rehearsing(given))
+    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given: WarmedUp(given))
 
     def make(**parameters):
         trackers(source="hardware", **parameters)
@@ -363,26 +357,29 @@ def test_parameters_of_hardware_are_each_what_they_say(wired):
     _, estimate, timing = given.tracker
     assert estimate[1:] == (0.03, 4.0, 50.0)
     assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.01, 0.02, False)
-    limits = given.arming.limits
+    limits = given.safety.arming.limits
     assert (limits.silence_s, limits.error, limits.saturation_s) == (0.6, 0.7, 0.8)
-    assert given.arming.armed and given.start_by_service
-    assert given.after.kind is DisarmCommand.DAMP
-    assert "pivot" in given.safe.violation(np.array([2.5])) and not given.safe.violation(
-        np.array([1.9])
-    )
+    assert given.safety.arming.armed and given.safety.starts_by_service
+    assert given.safety.disarmed_inputs.kind is DisarmCommand.DAMP
+    assert "pivot" in given.safety.ranges.violation(
+        np.array([2.5])
+    ) and not given.safety.ranges.violation(np.array([1.9]))
 
 
 def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
     given = wired()
     _, estimate, timing = given.tracker
-    assert given.tracker.rehearsed and estimate[1:] == (1e-3, 1.0, 300.0)
+    assert given.tracker.is_warm and estimate[1:] == (1e-3, 1.0, 300.0)
     assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.0, 0.0, True)
-    limits = given.arming.limits
+    limits = given.safety.arming.limits
     assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.5, 1.0)
     off = wired(**{"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]})
-    assert (off.arming.limits.error, off.arming.limits.saturation_s) == (0.0, 0.0)
-    assert not given.arming.armed and not given.start_by_service
-    assert given.after.kind is DisarmCommand.NONE and not given.safe.violation(np.array([9.0]))
+    assert (off.safety.arming.limits.error, off.safety.arming.limits.saturation_s) == (0.0, 0.0)
+    assert not given.safety.arming.armed and not given.safety.starts_by_service
+    assert (
+        given.safety.disarmed_inputs.kind is DisarmCommand.NONE
+        and not given.safety.ranges.violation(np.array([9.0]))
+    )
     assert isinstance(wired(**{"hardware.estimator": "none"}).tracker[1], MeasuredState)
 
 

@@ -9,7 +9,7 @@ import pytest
 from nh_control import scenarios
 from nh_control.control import Command
 from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 
 SCENARIO = scenarios.get("snakeboard")

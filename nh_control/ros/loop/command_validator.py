@@ -1,18 +1,18 @@
-"""What a command must be to reach the plant, and what the plant applies without one."""
+"""Validation of commands: names, values and stamps; and the inputs without a valid command."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 
 import numpy as np
 
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.refusal import shortened
-from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS, StepClock
+from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS, StepClock
+from nh_control.ros.loop.reports import shortened
+from nh_control.scenarios.driven_joints import DrivenJoint
 
 
 class Fallback(str, Enum):
@@ -49,11 +49,10 @@ class CommandValidator:
     """Accepts commands for the inputs that `names` knows, stamped with the state they answer.
 
     A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
-    arrives after that is late. Unless `strict`, a command without a stamp, or with one of another
-    clock (wall time), answers the present state: one after the other, as long as no stamped one is
-    fresh, which always wins. Values beyond `limits` (nu, 2) are clipped, as an actuator would.
-    `idle()`, `damping()` and `tracking()` are the values (nu) of the fallbacks ZERO, DAMP and
-    TRACKER, zeros if not given. Not thread-safe: one thread owns a validator.
+    arrives after that is late. Unless `strict`, a command without a stamp, or with a stamp of
+    another clock (wall time), answers the present state, as long as no stamped command is fresh.
+    Values beyond `limits` (nu, 2) are clipped, as an actuator does. Not thread-safe: one thread
+    owns a validator.
     """
 
     def __init__(
@@ -63,10 +62,7 @@ class CommandValidator:
         clock: StepClock,
         timeout_steps: int = 1,
         fallback: Fallback = Fallback.ZERO,
-        idle: Callable[[], Vector] | None = None,
-        damping: Callable[[], Vector] | None = None,
         strict: bool = True,
-        tracking: Callable[[], Vector] | None = None,
     ):
         self.names, self.clock, self.fallback = names, clock, Fallback(fallback)
         self._strict = strict
@@ -74,8 +70,8 @@ class CommandValidator:
         self._lower, self._upper = (
             tuple(column) for column in np.asarray(limits, dtype=float).reshape(-1, 2).T
         )
-        self._idle: Callable[[], Vector] = idle or (lambda: (0.0,) * len(self.names.inputs))
-        self._damping, self._tracking = damping or self._idle, tracking or self._idle
+        self.fallback_inputs: dict[Fallback, Callable[[], Vector]] = {}
+        """Functions of the inputs (nu) of a fallback; by default that of ZERO, or zeros."""
         self.accepted, self.clipped, self.fallback_steps = 0, 0, 0
         self.held_steps = 0
         """Steps under a command that answers an earlier state, still fresh."""
@@ -217,9 +213,59 @@ class CommandValidator:
         if self.fallback is Fallback.STOP:
             return None
         self.fallback_steps += 1
-        if self.fallback is Fallback.DAMP:
-            return tuple(self._damping())
-        if self.fallback is Fallback.TRACKER:
-            return self._within(self._tracking())
-        held: tuple[float, ...] = self._values if self.fallback is Fallback.HOLD else ()
-        return held or tuple(self._idle())
+        if self.fallback is Fallback.HOLD and self._values:
+            return self._values
+        zero = self.fallback_inputs.get(Fallback.ZERO, lambda: (0.0,) * len(self.names.inputs))
+        values = tuple(self.fallback_inputs.get(self.fallback, zero)())
+        return self._within(values) if self.fallback is Fallback.TRACKER else values
+
+
+class CommandNames:
+    """The names that a command may have: every one of the `inputs` once, as itself or as the joint
+    that it drives alone, in any order, and any other of the `joints`, which get no value, or
+    `driving`.
+
+    What has no value is what topic_based_ros2_control sends: all joints' names, and the efforts of
+    those that have an effort to command.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        driven: Sequence[DrivenJoint] = (),
+        joints: Collection[str] = (),
+    ):
+        self.inputs = tuple(inputs)
+        self._as_they_are = tuple((i, 1.0) for i in range(len(self.inputs)))
+        self._targets = {joint.name: (joint.input, joint.gain) for joint in driven}
+        self._targets |= {name: (i, 1.0) for i, name in enumerate(self.inputs)}
+        self._others = frozenset(joints) - self._targets.keys()
+
+    def order(self, names: Sequence[str]) -> tuple[tuple[int, float], ...] | None:
+        """For every input the place of its value in the command and the factor on it, or None if
+        names are missing, unknown, or there twice.
+        """
+        names = tuple(names)
+        if names == self.inputs:
+            return self._as_they_are
+        driving = [name for name in names if name not in self._others]
+        found: dict[int, tuple[int, float]] = {}
+        for place, name in enumerate(driving):
+            target = self._targets.get(name)
+            if target is None or target[0] in found:
+                return None
+            found[target[0]] = place, target[1]
+        if len(found) != len(self.inputs) or len(set(names)) != len(names):
+            return None
+        return tuple(found[i] for i in range(len(self.inputs)))
+
+    def driving(self, names: Sequence[str], values: Sequence[float]) -> tuple[float, ...] | None:
+        """The values of the names that drive, where every name has one; None where they have not,
+        or where one that drives nothing has another value than 0 or NaN.
+        """
+        if len(values) != len(names):
+            return None
+        pairs = list(zip(names, values))
+        if any(v and not math.isnan(v) for name, v in pairs if name in self._others):
+            return None
+        return tuple(v for name, v in pairs if name not in self._others)

@@ -10,8 +10,8 @@ import numpy as np
 from nh_control.control.estimation import Belief, KalmanFilter
 from nh_control.control.input_history import Inputs, split_into_steps
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.refusal import Refusal, Unusable
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.clocks import NANOSECONDS
+from nh_control.ros.loop.reports import Refusal, Unusable
 
 
 class Implausible(Unusable):

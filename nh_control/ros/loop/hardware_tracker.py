@@ -13,9 +13,9 @@ from nh_control.control import Command, DisturbanceEstimate
 from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_estimate import Implausible
-from nh_control.ros.loop.refusal import Refusal, Unusable
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.reports import Refusal, Unusable
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted with the model."""

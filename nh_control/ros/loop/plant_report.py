@@ -1,12 +1,18 @@
-"""What the plant says about itself: a level, one line, and values."""
+"""The plant's report on itself, and the outputs and rotations that are monitored for it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
-from nh_control.ros.loop.report import Report
+import numpy as np
+
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import states
+from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.simulation_loop import Mode, SimulationLoop
+from nh_control.scenarios import MonitoredOutput
 
 AWAIT_WARNING_S = 1.0
 
@@ -94,3 +100,81 @@ class PlantReport:
         elapsed, taken = now - self._time, steps - self._steps
         self._time, self._steps = now, steps
         return taken / elapsed if elapsed > 0 else 0.0
+
+
+class OutputMonitor:
+    """Values of a scenario's monitor, if it has one, after every step, with the lowest of them
+    since the last report.
+    """
+
+    def __init__(self, monitor: MonitoredOutput | None, parameters: object):
+        self._monitor, self._parameters = monitor, parameters
+        self._step = 0
+        self._values: np.ndarray | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lowest: np.ndarray | None = None
+        self._low_steps = 0
+
+    def observe(
+        self,
+        step: int,
+        q: np.ndarray,
+        v: np.ndarray,
+        u: np.ndarray,
+        external: Mapping[str, np.ndarray],
+    ) -> None:
+        """Take the state (q, v) at a step, under the inputs u and the external forces that were
+        held until then; step 0 and a step seen before do not count.
+        """
+        if self._monitor is None or step in (0, self._step):
+            self._step = step
+            return
+        self._step = step
+        values = self._values = self._monitor.values(self._parameters, q, v, u, external)
+        self._lowest = values if self._lowest is None else np.minimum(self._lowest, values)
+        self._low_steps += bool((values <= self._monitor.minimum).any())
+
+    def report(self) -> tuple[dict[str, float], str]:
+        """Present and lowest values since the last report, by name, and a warning about values
+        that were too low, "" without.
+        """
+        monitor, warning = self._monitor, ""
+        if monitor is None or self._values is None:
+            return {}, ""
+        lowest = self._values if self._lowest is None else self._lowest
+        values = {
+            f"{prefix}{monitor.title} {name} ({monitor.unit})": float(value)
+            for prefix, row in (("", self._values), ("lowest ", lowest))
+            for name, value in zip(monitor.names, row)
+        }
+        if self._low_steps:
+            low = [name for name, value in zip(monitor.names, lowest) if value <= monitor.minimum]
+            warning = f"{self._low_steps} steps with {monitor.warning} ({', '.join(low)})"
+        self._clear()
+        return values, warning
+
+
+class TurnMonitor:
+    """The largest turn in one step of the commands, `period_s`, since the last report; nothing in
+    a space without rotations.
+    """
+
+    def __init__(self, space: Space, period_s: float):
+        self._space, self._period_s = space, period_s
+        self._turns, self._largest = states.has_rotations(space), 0.0
+
+    def observe(self, v: np.ndarray) -> None:
+        """Take the velocity (nw) after a step."""
+        if self._turns:
+            self._largest = max(self._largest, states.rotation_angle(self._space, v, self._period_s))
+
+    def report(self) -> tuple[dict[str, float], str]:
+        """The largest turn since the last report, and a warning about one of half a turn or more,
+        "" without.
+        """
+        if not self._turns:
+            return {}, ""
+        largest, self._largest = self._largest, 0.0
+        return {"turn_per_step_rad": largest}, states.rotation_problem(largest, self._period_s)

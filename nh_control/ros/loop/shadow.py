@@ -14,10 +14,9 @@ import numpy as np
 from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_tracker import LONGEST_S, Estimate
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.report import Report
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.reports import Refusal, Report
 
 NEVER_NS = 2**63
 """Later than all stamps."""

@@ -1,19 +1,25 @@
-"""The simulated plant: a discrete system advanced some substeps at a time, always at a finite,
-good state.
+"""The simulated plant: a discrete system, advanced some substeps at a time, that is always at a
+finite state; the faults of its sensors and actuators; and its own copy of the tracker.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from nh_control.control.damping import damping_or_idle
+from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import Vector, all_finite
-from nh_control.ros.loop.plant_faults import PlantFaults
-from nh_control.runs.faults import FaultLines
+from nh_control.runs.fault_effects import Tally
+from nh_control.runs.faults import FaultLines, FaultOutput
+from nh_control.scenarios import Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
+from nh_control.scenarios.fault import Fault
 
 
 class SimulatedPlant:
@@ -192,3 +198,98 @@ class SimulatedPlant:
         return float(
             np.abs(self.dsys.constraint_residual(self._before, self.state)).max(initial=0.0)
         )
+
+
+class BackupTracker:
+    """Commands of the scenario's LqrTracker along a reference of the model, for what the plant
+    measures; it knows of no goals. Gains are computed by `prepare`, or with the first command.
+    """
+
+    def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
+        self._scenario, self._model = scenario, model
+        self._reference = self._next = reference
+        self._tracker: LqrTracker | None = None
+
+    def prepare(self) -> LqrTracker:
+        """Have the gains ready; raises ValueError for a system that cannot be made to track."""
+        if self._tracker is None:
+            self._tracker = self._scenario.tracker(self._model, self._reference)
+        return self._tracker
+
+    def plan(self, reference: Trajectory) -> None:
+        """Another reference from the next start on."""
+        self._next = reference
+
+    def start(self) -> None:
+        """The reference starts."""
+        if self._next is not self._reference:
+            self._reference, self._tracker = self._next, None
+
+    def command(self, plant: SimulatedPlant, start_step: int) -> np.ndarray:
+        """Input (nu) of the model for the plant's last measurement, where the reference started at
+        step `start_step`.
+        """
+        x = self._model.measured_state(*plant.measured)
+        return self.prepare().command(plant.measured_step - start_step, x).u
+
+
+class PlantFaults:
+    """What the plant of a `model` shows and does through faults, as the loop in one process has
+    them. They may change between two steps; then their counts start anew.
+
+    `measured` is the last measurement (configuration, velocity) that was not lost, of step
+    `measured_step`.
+    """
+
+    def __init__(self, model: DiscreteSystem, faults: Sequence[Fault] = ()):
+        self.lines = FaultLines.of(faults, model)
+        self.measured_step = 0
+
+    @property
+    def sensed(self) -> bool:
+        """Whether there are any between the plant and what is measured."""
+        return bool(self.lines.measurements.faults)
+
+    @property
+    def acting(self) -> bool:
+        """Whether there are any between the commands and the plant."""
+        return bool(self.lines.commands.faults)
+
+    def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
+        """A run starts, or goes on, at step k with configuration q (nq) and velocity v (nw), as if
+        these had been there before under the inputs u (nu). This state is never lost.
+        """
+        self.change(self.lines, k, q, v, u)
+        if self.sensed:
+            self.measure(k, q, v)
+
+    def change(
+        self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> None:
+        """Other faults from step k on, as if its state had been there before."""
+        self.lines, self.measured_step, self.measured = lines, k, (q, v)
+        self._sensed = lines.measurements.start(np.concatenate([q, v]))
+        self._acted = lines.commands.start(u)
+        self._tallies = Tally(lines.measurements), Tally(lines.commands)
+
+    def inputs(self, k: int, u: np.ndarray) -> FaultOutput:
+        """What the actuators make of the commands u (nu) at step k."""
+        return self.lines.commands.through(k, u, self._acted)
+
+    def moved(self, k: int, output: FaultOutput) -> None:
+        """The plant has made step k with it."""
+        self._acted = output.memory
+        self._tallies[1].add(k, output)
+
+    def measure(self, k: int, q: np.ndarray, v: np.ndarray) -> None:
+        """The plant has come to step k at configuration q (nq) and velocity v (nw)."""
+        output = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
+        self._sensed = output.memory
+        self._tallies[0].add(k, output)
+        if output.value is not None:
+            self.measured_step, self.measured = k, (output.value[: len(q)], output.value[len(q) :])
+
+    def report(self) -> dict[str, str]:
+        """What every fault has done, by name."""
+        effects = [effect for tally in self._tallies for effect in tally.effects()]
+        return {f"fault {effect.fault}": str(effect) for effect in effects}

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from nh_control.discrete.results import StepFailed
+from nh_control.ros.loop.clocks import Pacer
 from nh_control.ros.loop.command_validator import CommandValidator
-from nh_control.ros.loop.pacing import Pacer
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
@@ -39,17 +39,15 @@ STOPPED = "stopped by request"
 """Reason of a pause at the start."""
 
 
-class Progress(Protocol):
-    """Told in the loop's thread, after each of the steps that were asked for, how many are made,
-    and whether no more will be.
-    """
-
-    def __call__(self, made: int, over: bool) -> None: ...
+Progress: TypeAlias = Callable[[int, bool], None]
+"""Called in the loop's thread after each requested step, as `progress(made, over)`: the number of
+steps made, and whether no more will be.
+"""
 
 
 @dataclass
 class _Steps:
-    """Steps that were asked for."""
+    """Steps that were requested."""
 
     requested: int
     progress: Progress
@@ -69,26 +67,37 @@ class Options:
 
 
 class Inbox(Protocol):
-    """Where commands and requests come from; see `nh_control.ros.inbox`."""
+    """Source of commands and requests, see `nh_control.ros.runtime.inbox`."""
 
     closed: bool
 
-    def serve(self, timeout_s: float | None) -> bool:
-        """Handle what is there, waiting up to timeout_s (None: forever) for the first; returns
-        whether something was.
+    def serve(self, timeout_s: float | None) -> bool: ...
+
+
+class Output(Protocol):
+    """Receiver of what the loop has to publish, called in the loop's thread."""
+
+    def publish(self) -> None:
+        """Publish the present state: a new one, or, while its command is awaited, again every
+        REPUBLISH_S, so that a controller that starts late gets it.
         """
+
+    def changed(self) -> None:
+        """The mode or its reason has changed, or nothing is `missing` any more."""
+
+    def missing(self) -> str:
+        """What the first step has to wait for, "" for nothing."""
+
+    def late_subscribers(self) -> bool:
+        """Whether new subscribers need the state of a plant that does not run."""
+
+    def placed(self) -> None:
+        """The next state to be published does not follow from the last one."""
 
 
 class SimulationLoop:
-    """Steps a plant by commands and deadlines in `run`; all other methods are to be called through
-    the inbox, in the same thread.
-
-    `publish` is called with every new state, and again every REPUBLISH_S while a command for it is
-    awaited, so a controller that starts late or again gets the pending state; a plant that does
-    not run publishes its state again when `late_subscribers` returns true. `changed` is called
-    when mode or reason change. The first step waits for what `missing` says, until it says
-    nothing, of which `changed` tells, too. `placed` is called before the state is published that
-    does not come from the one before it.
+    """Steps a plant by commands and deadlines in `run`, and publishes to `output`; all other
+    methods are to be called through the inbox, in the same thread.
     """
 
     def __init__(
@@ -98,25 +107,14 @@ class SimulationLoop:
         pacer: Pacer,
         options: Options,
         inbox: Inbox,
-        publish: Callable[[], None],
-        changed: Callable[[], None],
-        missing: Callable[[], str] = lambda: "",
-        late_subscribers: Callable[[], bool] = lambda: False,
-        placed: Callable[[], None] = lambda: None,
+        output: Output,
     ):
         self.plant, self.validator, self.pacer, self.options = plant, validator, pacer, options
         self._next, self.mode, self.reason = options, Mode.RUNNING, ""
         self.start_step = 0
         """Step at which the reference starts."""
-        self._placed = placed
         self._steps: _Steps | None = None
-        self._publish, self._changed, self._look_for, self._late_subscribers = (
-            publish,
-            changed,
-            missing,
-            late_subscribers,
-        )
-        self._inbox, self._missing = inbox, ""
+        self._inbox, self._output, self._missing = inbox, output, ""
         self._needs_answer, self._absent = options.wait_for_tracker, True
         self._republish_at = 0.0
         self._awaited_since = time.monotonic()
@@ -150,7 +148,7 @@ class SimulationLoop:
         """
         self._require(Mode.PAUSED, "take a single step" if n == 1 else f"take {n} steps")
         if self.options.lockstep and not self.validator.answers(self.plant.measured_step):
-            self._publish()
+            self._output.publish()
             raise Refused(
                 f"no command answers step {self.plant.measured_step} yet (lock-step); is the "
                 f"tracker running?"
@@ -214,7 +212,7 @@ class SimulationLoop:
             self._set(Mode.PAUSED, self.reason if self.mode is Mode.PAUSED else "by request")
         elif not self._finished():
             self._set(Mode.RUNNING)
-        self._placed()
+        self._output.placed()
         self._show()
 
     # The loop ------------------------------------------------------------------------------------
@@ -248,14 +246,14 @@ class SimulationLoop:
 
     def run(self) -> None:
         """Loop until the inbox is closed."""
-        self._missing = self._look_for()
+        self._missing = self._output.missing()
         self.pacer.restart()
-        self._placed()
+        self._output.placed()
         self._show()
         served = 0
         while not self._inbox.closed:
             if self.mode is not Mode.RUNNING:
-                if self._late_subscribers():
+                if self._output.late_subscribers():
                     self._show(republish=True)
                 self._inbox.serve(REPUBLISH_S)
             elif self.awaiting:
@@ -275,9 +273,9 @@ class SimulationLoop:
             self._inbox.serve(remaining_s)
         else:
             if self._missing:
-                self._missing = self._look_for()
+                self._missing = self._output.missing()
                 if not self._missing:
-                    self._changed()  # all that were waited for know how the run begins
+                    self._output.changed()  # all that were awaited know how the run begins
             self._show(republish=True)
             self._absent = True
         if self._absent and not self.awaiting:
@@ -336,7 +334,7 @@ class SimulationLoop:
             steps.progress(steps.made, True)
 
     def _show(self, republish: bool = False) -> None:
-        self._publish()
+        self._output.publish()
         now = time.monotonic()
         self._republish_at = now + REPUBLISH_S
         if not republish:
@@ -345,7 +343,7 @@ class SimulationLoop:
     def _set(self, mode: Mode, reason: str = "") -> None:
         if (mode, reason) != (self.mode, self.reason):
             self.mode, self.reason = mode, reason
-            self._changed()
+            self._output.changed()
         if mode is not Mode.RUNNING:
             self._end_steps()
 

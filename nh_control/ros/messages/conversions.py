@@ -16,8 +16,8 @@ from geometry_msgs.msg import Point, Quaternion, Vector3
 from sensor_msgs.msg import JointState
 
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.refusal import Refusal, Unusable
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.clocks import NANOSECONDS
+from nh_control.ros.loop.reports import Refusal, Unusable
 
 UNIT = 1e-2
 """How far from 1 the norm of a quaternion may be that is taken for a unit quaternion and

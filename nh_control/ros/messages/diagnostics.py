@@ -9,9 +9,8 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from nh_control.ros.loop.report import Report
+from nh_control.ros.loop.reports import Report
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.robot_name import full_name
 
 _LEVELS = {
     "ok": DiagnosticStatus.OK,
@@ -21,10 +20,9 @@ _LEVELS = {
 
 
 class Diagnostics:
-    """Publishes one status, `<node>: <what>` with the node's namespace, of the hardware
-    `hardware_id`; calls `report` every second of wall time, which should do that, on `publisher`.
-    Publishers that the `inbox` cannot hear are named, and logged once, as is what `disorder` says
-    of the other nodes.
+    """Publishes the node's `report()` every second of wall time, in the inbox's thread, as the
+    status `<node>: <what>` of the hardware `hardware_id`. Publishers that are incompatible with
+    the inbox's subscriptions, and the `warnings()`, are added, and logged once.
     """
 
     def __init__(
@@ -33,18 +31,23 @@ class Diagnostics:
         inbox: Inbox,
         what: str,
         hardware_id: str,
-        report: Callable[[], None],
-        disorder: Callable[[], list[str]] = list,
+        report: Callable[[], Report],
+        warnings: Callable[[], list[str]] = list,
     ):
         self._node, self._inbox, self._known = node, inbox, set[str]()
-        self._disorder = disorder
+        self._report, self._more_warnings = report, warnings
         self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._status = DiagnosticStatus(name=f"{full_name(node)}: {what}", hardware_id=hardware_id)
-        self._timer = node.create_timer(1.0, report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        name = node.get_fully_qualified_name().strip("/")
+        self._status = DiagnosticStatus(name=f"{name}: {what}", hardware_id=hardware_id)
+        self._timer = node.create_timer(
+            1.0,
+            lambda: inbox.post(self.publish),
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
 
-    def publish(self, report: Report) -> None:
-        """Publish a report, its floats with 6 digits, and what no callback could handle."""
-        report = self._inbox.errors.with_counts(report)
+    def publish(self) -> None:
+        """Publish the present report, floats with 6 digits, and the errors of callbacks."""
+        report = self._inbox.errors.with_counts(self._report())
         warnings = self._warnings()
         self._log_first(report.news)
         level = "warn" if warnings and report.level == "ok" else report.level
@@ -58,7 +61,7 @@ class Diagnostics:
         self.publisher.publish(array)
 
     def _warnings(self) -> list[str]:
-        texts = self._disorder() + [
+        texts = self._more_warnings() + [
             f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
             for topic, nodes in self._inbox.incompatible_publishers().items()
         ]

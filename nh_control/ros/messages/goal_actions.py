@@ -14,8 +14,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
 
 from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.step_clock import NANOSECONDS
+from nh_control.ros.loop.clocks import NANOSECONDS
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.goal_interface import GoalInterface, Progress
 from nh_control.ros.runtime.inbox import Inbox

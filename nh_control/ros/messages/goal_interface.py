@@ -19,13 +19,13 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from nh_control.control.guidance import Guidance
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence, Replanner
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.state_codecs import BodyCodec
+from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.throttled_log import ThrottledLog
 
 QUEUE = 10
 PATH_POSES = 300
@@ -67,13 +67,13 @@ class GoalInterface:
         self,
         node: Node,
         inbox: Inbox,
-        model: Model,
         sequence: ReferenceSequence,
         report: TrackerReport,
         paths: PathPublisher,
         now: Callable[[], int],
     ):
-        self._model, self._sequence, self._report, self._paths = model, sequence, report, paths
+        self._sequence, self._report, self._paths = sequence, report, paths
+        self._h = sequence.dsys.h
         self._now, self._log = now, node.get_logger()
         self._warn = ThrottledLog(lambda text: self._log.warning(text))
         self._body, self._path = paths.body, None
@@ -134,7 +134,7 @@ class GoalInterface:
     ) -> None:
         """Go along it."""
         try:
-            plan = goals.trajectory(message, self._body, self._now(), self._model.dsys.h)
+            plan = goals.trajectory(message, self._body, self._now(), self._h)
         except conversions.ConversionError as reason:
             self.refuse("trajectory", str(reason), reason.kind, observer)
             return
@@ -174,8 +174,8 @@ class GoalInterface:
         if self._followed is not None:
             self._followed.accepted(leg)
         self._log.info(
-            f"{what} accepted: from t = {leg.start * self._model.dsys.h:.3f} s to rest at t = "
-            f"{leg.end * self._model.dsys.h:.3f} s"
+            f"{what} accepted: from t = {leg.start * self._h:.3f} s to rest at t = "
+            f"{leg.end * self._h:.3f} s"
         )
         self._paths.publish(self._path)
 

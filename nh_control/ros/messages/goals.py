@@ -12,8 +12,8 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.refusal import Refusal, shortened
-from nh_control.ros.loop.step_clock import NANOSECONDS, OTHER_CLOCK_NS
+from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
+from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 

@@ -11,33 +11,28 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.arming import Arming
-from nh_control.ros.loop.disarmed_inputs import DisarmedInputs
+from nh_control.ros.loop.arming import Safety
+from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.safe_range import SafeRange
-from nh_control.ros.loop.step_clock import NANOSECONDS
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_codecs import Codec
-from nh_control.ros.messages.state_reader import MeasurementReader
-from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.services import Response, answered
+from nh_control.ros.messages.state_reader import MeasurementReader, StateListener
+from nh_control.ros.messages.tracker_output import TrackerOutput
+from nh_control.ros.runtime.inbox import Inbox, Response, answer
 
 QUEUE = 10
 BY_REQUEST = "by request"
 
 
 class HardwareInterface:
-    """Answers measurements with commands once `~/arm` has been called, from the reference's start:
-    the first state after that, or the first after `~/start`.
+    """Answers measurements with commands once `~/arm` has been called. The reference starts with
+    the first state after that, or with the first state after `~/start`.
 
-    `send(u, k, stamp)` publishes a command (nu) that answers the state of a stamp (ns) with the
-    reference at step k. While it is not armed, states are estimated and reported, and nothing is
-    sent; after a disarming, of which `started_anew` tells, what `after` says. Configurations that
-    leave the range `safe` disarm.
-    `tick` is to be called now and then, in the inbox's thread.
+    While it is not armed, states are estimated and reported, and no command is sent; after a
+    disarming the inputs of `safety.disarmed_inputs` are sent. Call `tick` regularly, in the
+    inbox's thread.
     """
 
     def __init__(
@@ -46,27 +41,19 @@ class HardwareInterface:
         inbox: Inbox,
         codecs: Sequence[Codec],
         tracker: HardwareTracker,
-        arming: Arming,
-        report: TrackerReport,
-        send: Callable[[np.ndarray | None, int, int], None],
-        start_by_service: bool,
-        after: DisarmedInputs,
-        safe: SafeRange,
-        tracked: np.ndarray,
-        started_anew: Callable[[], None],
+        safety: Safety,
+        output: TrackerOutput,
     ):
         self._node, self._inbox, self._tracker = node, inbox, tracker
-        self._arming, self._report, self._send = arming, report, send
-        self._by_service, self._after, self._safe = start_by_service, after, safe
-        self._tracked, self._started_anew = tracked, started_anew
-        self._asked_to_start, self._noticed = False, 0
+        self._safety, self._arming, self._output = safety, safety.arming, output
+        self._report = output.report
+        self._start_requested, self._noticed = False, 0
         self._reference_start = ReferenceStartPublisher(node)
         dsys = tracker.sequence.dsys
         self._q = dsys.configuration(tracker.sequence.target(0)).tolist()
         self._v = [0.0] * dsys.system.space.nw
-        self._reader = MeasurementReader(
-            inbox, codecs, self._on_state, self._refused, self._on_jump, QUEUE, dsys.h
-        )
+        listener = StateListener(self._on_state, self._refused, self._on_jump)
+        self._reader = MeasurementReader(inbox, codecs, listener, QUEUE, dsys.h)
         node.create_service(SetBool, "~/arm", self._on_arm)
         node.create_service(Trigger, "~/start", self._on_start)
         self._tell()
@@ -77,22 +64,22 @@ class HardwareInterface:
         return self._tracker.last_ns
 
     def tick(self) -> None:
-        """Notice that nothing comes."""
+        """Disarm after too long a silence, and command what is sent after a disarming."""
         if self._arming.armed:
             self._arming.check_silence(self._time_s())
             self._notice_disarming()
         if self._after_disarming:
-            self._command(self._after.command(fresh=False), 0, self.now_ns)
+            self._command(self._safety.disarmed_inputs.command(fresh=False), 0, self.now_ns)
 
     def stop(self) -> None:
-        """Nobody answers states any more."""
+        """Disarm, because states are not answered any more."""
         self._arming.disarm("the tracker stopped")
         self._notice_disarming()
         self.tick()
 
     def _time_s(self) -> float:
-        """Time in which limits count: simulation time where the node has it, as a simulator may be
-        slow or pause; otherwise that of a clock which nobody sets.
+        """Time in which limits count: simulation time where the node has it, because a simulator
+        may be slow or pause; otherwise the time of a clock that is never set.
         """
         clock = self._node.get_clock()
         if isinstance(clock, ROSClock) and clock.ros_time_is_active:
@@ -104,7 +91,7 @@ class HardwareInterface:
         tracker, arming = self._tracker, self._arming
         if gap_s := tracker.gap_s(stamp):
             self._on_jump(gap_s, "ahead")
-        ready = arming.armed and (self._asked_to_start or not self._by_service)
+        ready = arming.armed and not self._awaits_start
         if ready and tracker.start_ns is None:
             tracker.start(stamp)
             self._reference_start.publish(stamp)
@@ -124,7 +111,7 @@ class HardwareInterface:
                 self._time_s(),
                 self._followed(answer),
                 bool(command.saturated.any()),
-                self._safe.violation(np.asarray(self._q)),
+                self._safety.ranges.violation(np.asarray(self._q)),
             )
             self._notice_disarming()
         self._out(answer, stamp)
@@ -132,15 +119,19 @@ class HardwareInterface:
         self._tell(answer)
 
     def _followed(self, answer: Answer) -> np.ndarray:
-        """The tracked numbers of the configuration's error, none past an end that is not held."""
-        followed = self._tracker.sequence.is_following(answer.step)
-        return answer.command.error[: len(self._tracked)][self._tracked & followed]
+        """The tracked errors of the configuration, none after an end that is not held."""
+        following, tracked = self._tracker.sequence.is_following(answer.step), self._safety.tracked
+        return answer.command.error[: len(tracked)][tracked & following]
+
+    @property
+    def _awaits_start(self) -> bool:
+        return self._safety.starts_by_service and not self._start_requested
 
     def _out(self, answer: Answer, stamp: int) -> None:
         u = answer.command.u if self._arming.armed else None
-        self._after.update(answer.x, u)
+        self._safety.disarmed_inputs.update(answer.x, u)
         if self._after_disarming:
-            u = self._after.command(fresh=True)
+            u = self._safety.disarmed_inputs.command(fresh=True)
         self._command(u, answer.step, stamp)
 
     @property
@@ -149,15 +140,15 @@ class HardwareInterface:
 
     def _command(self, u: np.ndarray | None, k: int, stamp: int) -> None:
         if u is not None:
-            self._send(u, k, stamp)
+            self._output.send(u, k, stamp)
             self._tracker.add_input(u, self._node.get_clock().now().nanoseconds)
 
     def _refused(self, kind: Refusal, reason: str) -> None:
         self._report.refuse_state(kind, reason)
         self.tick()
 
-    def _on_jump(self, seconds: float, way: str = "back") -> None:
-        self._disarm(Refusal.STAMP, f"the states' time jumped {way} by {seconds:.3g} s")
+    def _on_jump(self, seconds: float, direction: str = "back") -> None:
+        self._disarm(Refusal.STAMP, f"the states' time jumped {direction} by {seconds:.3g} s")
         self._tracker.reset()
 
     def _disarm(self, kind: Refusal, reason: str) -> None:
@@ -166,7 +157,7 @@ class HardwareInterface:
         self._notice_disarming()
 
     def _notice_disarming(self) -> None:
-        """What a disarming means beside that nothing is sent."""
+        """After a disarming: log its reason, stop the tracker and return to the start."""
         if self._arming.disarmed == self._noticed:
             return
         self._noticed = self._arming.disarmed
@@ -176,8 +167,8 @@ class HardwareInterface:
         else:
             log.error(text)
         self._tracker.stop(self._node.get_clock().now().nanoseconds)
-        self._asked_to_start = False
-        self._started_anew()
+        self._start_requested = False
+        self._output.restarted()
         self._tell()
 
     def _tell(self, answer: Answer | None = None) -> None:
@@ -190,9 +181,7 @@ class HardwareInterface:
         }
         if answer is not None:
             self._report.add_state_age(answer.age_s)
-        self._report.set_status(
-            values, arming.obstacle(self._by_service and not self._asked_to_start)
-        )
+        self._report.set_status(values, arming.obstacle(self._awaits_start))
 
     # In the executor's thread --------------------------------------------------------------------
 
@@ -210,11 +199,11 @@ class HardwareInterface:
 
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         def change() -> None:
-            self._asked_to_start = True
+            self._start_requested = True
             self._tell()
 
         return self._answer(response, change)
 
     def _answer(self, response: Response, change: Callable[[], None]) -> Response:
         outcome = lambda: "armed" if self._arming.armed else "disarmed"  # noqa: E731
-        return answered(self._inbox, response, change, outcome)
+        return answer(self._inbox, response, change, outcome)

@@ -12,9 +12,8 @@ from std_srvs.srv import SetBool, Trigger
 
 from nh_control.ros.loop.saved_state import SavedState
 from nh_control.ros.loop.simulation_loop import Refused, SimulationLoop
-from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.inbox import Inbox, Response, answer
 from nh_control.ros.runtime.parameters import Parameters
-from nh_control.ros.runtime.services import Response, answered
 
 
 class PlantControl:
@@ -50,7 +49,7 @@ class PlantControl:
         return lambda _, response: self._answer(response, request)
 
     def _answer(self, response: Response, request: Callable[[], None]) -> Response:
-        return answered(self._inbox, response, request, self._present, (Refused,))
+        return answer(self._inbox, response, request, self._present, (Refused,))
 
     def _present(self) -> str:
         return f"{self._loop.mode.value} at step {self._loop.plant.step}"

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 
 from nh_control.control import DisturbanceEstimate
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.join_check import JoinCheck
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.state_estimate import StateEstimate
-from nh_control.ros.loop.step_clock import StepClock
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.loop.clocks import StepClock
+from nh_control.ros.loop.reports import Refusal
+from nh_control.ros.loop.state_estimate import JoinCheck, StateEstimate
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import has_start_publisher, subscribe_start
 from nh_control.ros.messages.state_codecs import Codec
-from nh_control.ros.messages.state_reader import StateReader
+from nh_control.ros.messages.state_reader import StateListener, StateReader
+from nh_control.ros.messages.tracker_output import TrackerOutput
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.subscribers import matched_subscribers
 
@@ -30,14 +28,13 @@ MATCHED_S, EXPECTED_S = 1.0, 10.0
 
 
 class SimulationInterface:
-    """Waits for the messages of a state, all of one stamp, and answers with a command of this
-    stamp: `send(u, k, stamp)` publishes it, or the last one again for None.
+    """Waits for the messages of a state, all of one stamp, and sends a command of this stamp to
+    `output`.
 
-    The step of the reference is that of the stamp, so the tracker may start at any time, and a
-    plant that starts again is followed from its start: `started_anew` is called. So it is where
-    the plant says that the reference starts at another time. A state that is published again gets
-    the same answer again. States of a run that cannot be joined, see `JoinCheck`, get none. The
-    first answer waits for nodes that are `expected` to listen.
+    The step of the reference is that of the stamp, so the tracker may start at any time. A plant
+    that starts again, or whose reference starts at another time, is followed from there. A state
+    that is published again gets the same answer; states of a run that cannot be joined, see
+    `JoinCheck`, get none. The first answer waits until the `expected` nodes have subscribed.
     """
 
     def __init__(
@@ -46,16 +43,13 @@ class SimulationInterface:
         inbox: Inbox,
         codecs: Sequence[Codec],
         sequence: ReferenceSequence,
-        report: TrackerReport,
-        publisher: Publisher,
-        send: Callable[[np.ndarray | None, int, int], None],
-        started_anew: Callable[[], None],
+        output: TrackerOutput,
         expected: Collection[str] = (),
     ):
         self._node, self._inbox, self._patient = node, inbox, True
         self._expected = set(expected)
-        self._sequence, self._dsys, self._report = sequence, sequence.dsys, report
-        self._publisher, self._send, self._started_anew = publisher, send, started_anew
+        self._sequence, self._dsys, self._report = sequence, sequence.dsys, output.report
+        self._output = output
         self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
         self._join_check = JoinCheck(sequence)
         space = self._dsys.system.space
@@ -66,7 +60,8 @@ class SimulationInterface:
         self._start_step, self._start_known, self._latest = 0, False, -1
         # before the states: it counts for those that follow
         subscribe_start(inbox, self._on_start)
-        self._states = StateReader(inbox, codecs, self._on_state, report.refuse_state, QUEUE)
+        listener = StateListener(self._on_state, self._report.refuse_state)
+        self._states = StateReader(inbox, codecs, listener, QUEUE)
 
     @property
     def now_ns(self) -> int:
@@ -74,14 +69,14 @@ class SimulationInterface:
         return self._clock.stamp(self._start_step + self._sequence.step)
 
     def tick(self) -> None:
-        """Nothing is to be done without a state."""
+        """Do nothing without a state."""
 
     def stop(self) -> None:
-        """Nothing is to be done after the last one."""
+        """Do nothing after the last state."""
 
     def _on_state(self, stamp: int) -> None:
-        """Answer the state of this stamp, once it is known when the reference starts: until then
-        it comes again, or the next one does.
+        """Answer the state of this stamp, once the reference's start is known; until then the
+        plant publishes this state again, or the next one.
         """
         if not self._start_known and has_start_publisher(self._node):
             return
@@ -115,12 +110,12 @@ class SimulationInterface:
                 self._forget()
                 return
             self._answered = k, measurement
-        self._send(u, k, stamp)
+        self._output.send(u, k, stamp)
         self._report.add_response_time(time.perf_counter() - arrived)
 
     def _on_start(self, stamp: int) -> None:
-        """The reference starts at this time, and the next state does not come from the last; but
-        the first that is heard may be of long ago.
+        """The reference starts at this time, and the next state does not follow from the last one;
+        the first message may be an old one.
         """
         step, known = self._clock.step(stamp), self._start_known
         self._start_known = True
@@ -133,22 +128,20 @@ class SimulationInterface:
             self._forget()
 
     def _await_subscribers(self) -> None:
-        """Wait until all known and expected listeners hear the commands; if one does not in time,
-        never again: it may be incompatible, or not there.
+        """Wait until all known and expected subscribers receive the commands. If one does not in
+        time, it may be incompatible or absent, and is never waited for again.
         """
         deadline = time.monotonic() + (EXPECTED_S if self._expected else MATCHED_S)
-        while self._patient and not self._inbox.closed and (trouble := self._unheard()):
+        while self._patient and not self._inbox.closed and (trouble := self._missing()):
             if time.monotonic() > deadline:
                 self._patient = False
                 self._node.get_logger().warning(trouble)
             time.sleep(1e-3)
 
-    def _unheard(self) -> str:
-        """Who does not hear the commands, "" if all do."""
-        topic, heard_by = (
-            self._publisher.topic_name,
-            matched_subscribers(self._node, self._publisher),
-        )
+    def _missing(self) -> str:
+        """The subscribers that do not receive the commands, "" if all do."""
+        publisher = self._output.publisher
+        topic, heard_by = publisher.topic_name, matched_subscribers(self._node, publisher)
         if heard_by is None:
             return f"a subscription of {topic} was not matched: is its quality incompatible?"
         absent = self._expected - heard_by
@@ -182,7 +175,7 @@ class SimulationInterface:
         return command.u
 
     def _forget(self) -> None:
-        """Nothing is known of earlier steps."""
+        """Forget all earlier steps."""
         self._answered, self._memory, self._u = None, None, np.zeros(self._dsys.nu)
         self._estimate.reset()
 
@@ -192,4 +185,4 @@ class SimulationInterface:
         self._latest = -1
         self._join_check.reset()
         self._sequence.reset()
-        self._started_anew()
+        self._output.restarted()

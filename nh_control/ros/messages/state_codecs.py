@@ -21,7 +21,7 @@ from transforms3d.quaternions import quat2mat
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Space
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.refusal import Refusal, shortened
+from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Body, BodyState, Joint, Scenario

@@ -1,23 +1,23 @@
-"""The plant's state and clock on their topics."""
+"""The plant's measured and true state, clock and transforms on their topics."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
+from geometry_msgs.msg import TransformStamped
+from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 
-from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
-from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.transforms import transform_broadcaster
+from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.runtime.subscribers import LateSubscribers, matched_subscribers
-from nh_control.scenarios import Scenario
 
+CLOCKS = {"namespace": "clock", "global": "/clock", "none": ""}
+"""Topic of the time by the parameter `clock`."""
 SETTLED_S = 0.1
 """How long all must have been matched before a run: the other end of a connection may know of it a
 little later, and drops what comes before.
@@ -29,23 +29,12 @@ lock-step run may be.
 
 
 class StatePublisher:
-    """Publishes all that a scenario shows of the plant `dsys` with its physical `parameters`, with
-    equal stamps, the time on the topic `clock` before it (unless that is empty) and TF after
-    it; frames begin with `prefix`.
+    """Publishes the plant's state in all messages of the codecs, with equal stamps; before it the
+    time on the topic `clock`, unless that is empty, and after it TF.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        scenario: Scenario,
-        dsys: DiscreteSystem,
-        velocities: bool,
-        parameters: Any,
-        clock: str = "/clock",
-        prefix: str = "",
-    ):
-        self._node, self._clock = node, Clock()
-        self._codecs = codecs(scenario, dsys, velocities, parameters, prefix)
+    def __init__(self, node: Node, codecs: Sequence[Codec], clock: str = "/clock"):
+        self._node, self._clock, self._codecs = node, Clock(), codecs
         times = [(clock, self._clock)] if clock else []
         states = [pair for codec in self._codecs for pair in codec.outgoing]
         outgoing = [*times, *states]
@@ -116,3 +105,55 @@ class StatePublisher:
         this was last asked.
         """
         return self._late_subscribers.new()
+
+
+def transform_broadcaster(
+    node: Node, bodies: Sequence[Odometry]
+) -> tuple[Callable[[], None], Sequence[Publisher]]:
+    """A function that broadcasts the present poses of bodies as transforms, and its publisher; it
+    does nothing, logged once, without tf2_ros; also without bodies.
+    """
+    if not bodies:
+        return lambda: None, ()
+    try:
+        from tf2_ros import TransformBroadcaster
+    except ImportError as missing:
+        node.get_logger().info(
+            f"no TF: {missing}; poses are in odometry and markers only, install tf2_ros to show "
+            f"robot models in rviz"
+        )
+        return lambda: None, ()
+    broadcaster = TransformBroadcaster(node)
+    transforms = [
+        TransformStamped(header=body.header, child_frame_id=body.child_frame_id) for body in bodies
+    ]
+
+    def broadcast() -> None:
+        for body, transform in zip(bodies, transforms):
+            position, translation = body.pose.pose.position, transform.transform.translation
+            translation.x, translation.y, translation.z = position.x, position.y, position.z
+            transform.transform.rotation = body.pose.pose.orientation
+        broadcaster.sendTransform(transforms)
+
+    return broadcast, (broadcaster.pub_tf,)
+
+
+def second_clock(node: Node, topic: str) -> list[str]:
+    """A warning, if there are other publishers of the time on a topic to which this node publishes
+    its own; "" is no topic.
+    """
+    if not topic:
+        return []
+    topic, own = node.resolve_topic_name(topic), node.get_fully_qualified_name()
+    names = [
+        f"{one.node_namespace.rstrip('/')}/{one.node_name}"
+        for one in node.get_publishers_info_by_topic(topic)
+    ]
+    if own in names:
+        names.remove(own)
+    if not names:
+        return []
+    return [
+        f"{topic} comes from {', '.join(sorted(names))} as well, and jumps for all who take it: "
+        "give each robot its namespace, or this plant clock:=none"
+    ]

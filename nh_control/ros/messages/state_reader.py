@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template, deserialized, header_stamp
 from nh_control.ros.messages.conversions import ConversionError
@@ -24,18 +25,20 @@ one another where a process is behind.
 """
 
 
-class Reader(Protocol):
-    """Subscribes to states, and tells when one is complete."""
+@dataclass(frozen=True)
+class StateListener:
+    """Callbacks of a reader: `received(stamp)` (ns) for a complete state, `refused(kind, reason)`
+    for messages that cannot be used, `jumped(seconds)` where stamps go back by more than a second.
+    """
 
-    def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """Read the last complete state into q (nq), which on entry is close to the configuration,
-        and v (nw); returns whether there are velocities. Raises ConversionError.
-        """
+    received: Callable[[int], None]
+    refused: Callable[[Refusal, str], None]
+    jumped: Callable[[float], None] = lambda seconds: None
 
 
 def quality(source: str, depth: int) -> QoSProfile:
-    """How states are heard from the `source` of the nodes' parameter: sensors may be best-effort.
-    A subscription that is best-effort hears those that are reliable, too.
+    """Quality of service of subscriptions to states from the `source` of the nodes' parameter:
+    best-effort for sensors, which receives reliable publishers, too.
     """
     best_effort = source == "hardware"
     reliability = ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE
@@ -46,39 +49,33 @@ def reader(
     source: str,
     inbox: Inbox,
     codecs: Sequence[Codec],
-    received: Callable[[int], None],
-    refused: Callable[[Refusal, str], None],
-    jumped: Callable[[float], None],
+    listener: StateListener,
     queue: int,
     spread_s: float,
-) -> Reader:
-    """The reader of states from the `source` of the nodes' parameter, `simulation` or `hardware`;
-    see `StateReader` and `MeasurementReader`.
-    """
+) -> StateReader | MeasurementReader:
+    """The reader of states from the parameter `source`, `simulation` or `hardware`."""
     if source == "simulation":
-        return StateReader(inbox, codecs, received, refused, queue)
-    return MeasurementReader(inbox, codecs, received, refused, jumped, queue, spread_s)
+        return StateReader(inbox, codecs, listener, queue)
+    return MeasurementReader(inbox, codecs, listener, queue, spread_s)
 
 
 class StateReader:
-    """Subscribes to the messages that hold the state; calls `received(stamp)` (ns) once all those
-    of a stamp have come, in whatever order with those of other stamps, and `refused(kind, reason)`
-    for bytes that are no message.
+    """Subscribes to the messages of the state on `prefix + <topic of the codec>`; a state is
+    received once all messages of its stamp have come, in any order with those of other stamps.
 
-    Topics are those of the codecs after `prefix`. Messages as a plant of the package sends them
-    are kept as they came until they are read: a state that is passed over costs little.
+    Messages of a plant of this package stay bytes until they are read: a state that is never read
+    costs little.
     """
 
     def __init__(
         self,
         inbox: Inbox,
         codecs: Sequence[Codec],
-        received: Callable[[int], None],
-        refused: Callable[[Refusal, str], None],
+        listener: StateListener,
         queue: int,
         prefix: str = "",
     ):
-        self._codecs, self._received, self._refused = codecs, received, refused
+        self._codecs, self._listener = codecs, listener
         self._templates = [Template(deepcopy(codec.message)) for codec in codecs]
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
@@ -106,7 +103,7 @@ class StateReader:
         try:
             message = deserialized(data, self._codecs[i].message_type)
         except ConversionError as reason:
-            self._refused(reason.kind, str(reason))
+            self._listener.refused(reason.kind, str(reason))
             return
         self._add(i, message, conversions.nanoseconds(message.header.stamp))
 
@@ -117,7 +114,7 @@ class StateReader:
         if all(part is not None for part in parts):
             self._messages = parts
             self._forget(stamp)
-            self._received(stamp)
+            self._listener.received(stamp)
         elif len(self._begun) > STATES_BEGUN:
             del self._begun[next(iter(self._begun))]
 
@@ -129,7 +126,9 @@ class StateReader:
                 return
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """As `Reader.read`."""
+        """Read the last complete state into q (nq), which on entry is close to the configuration,
+        and v (nw); returns whether there are velocities. Raises ConversionError.
+        """
         moving = [
             codec.read(template.decode(part) if isinstance(part, bytes) else part, q, v)
             for codec, template, part in zip(self._codecs, self._templates, self._messages)
@@ -138,26 +137,20 @@ class StateReader:
 
 
 class MeasurementReader:
-    """As `StateReader`, of hardware: messages of a state may have different stamps, up to
-    `spread_s` apart, and its joints may come in several (see `Assembly`); publishers may be
-    best-effort.
-
-    `refused(kind, reason)` is called for messages that cannot be used, `jumped(seconds)` where
-    stamps go back by more than a second, after which they count anew.
+    """As `StateReader`, of hardware: the messages of a state may have stamps up to `spread_s`
+    apart, and its joints may come in several messages (see `Assembly`); publishers may be
+    best-effort. After a jump of the stamps, states are assembled anew.
     """
 
     def __init__(
         self,
         inbox: Inbox,
         codecs: Sequence[Codec],
-        received: Callable[[int], None],
-        refused: Callable[[Refusal, str], None],
-        jumped: Callable[[float], None],
+        listener: StateListener,
         queue: int,
         spread_s: float,
     ):
-        self._codecs, self._received = codecs, received
-        self._refused, self._jumped = refused, jumped
+        self._codecs, self._listener = codecs, listener
         parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
         self._assembly = Assembly(parts, spread_s)
         self._joints: dict[str, tuple[float, float | None]] = {}
@@ -175,7 +168,7 @@ class MeasurementReader:
         try:
             require_lengths(message)
         except ConversionError as reason:
-            self._refused(reason.kind, str(reason))
+            self._listener.refused(reason.kind, str(reason))
             return
         rates = message.velocity or [None] * len(message.name)
         known = {
@@ -194,12 +187,12 @@ class MeasurementReader:
     def _offer(self, parts: Iterable[Hashable], message: Any) -> None:
         back_s = self._assembly.add(parts, conversions.nanoseconds(message.header.stamp))
         if back_s:
-            self._jumped(back_s)
+            self._listener.jumped(back_s)
         if (stamp := self._assembly.take()) is not None:
-            self._received(stamp)
+            self._listener.received(stamp)
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """As `Reader.read`."""
+        """As `StateReader.read`."""
         moving = [
             codec.read(
                 self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v

@@ -4,30 +4,29 @@ and of the path so far.
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from nh_control.ros.loop.refusal import Refusal
-from nh_control.ros.loop.report import Report
+from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import StateReader, reader
-from nh_control.ros.messages.target_publisher import PREFIX
+from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
+from nh_control.ros.messages.tracker_output import PREFIX
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.callback_errors import ThrottledLog
+from nh_control.ros.runtime.declared import DISPLAY
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import DISPLAY, Parameters
-from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.ros.runtime.model import Model, frame_prefix
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.subscribers import LateSubscribers
-from nh_control.ros.runtime.throttled_log import ThrottledLog
 
 GHOST = 0.25
 HARDWARE_QUEUE = 10
@@ -65,22 +64,13 @@ class Display:
         self._warn = ThrottledLog(lambda text: log.warning(text))
         self._simulated = parameters["source"] == "simulation"
         self._queue = 1 if self._simulated else HARDWARE_QUEUE
-        self._states = reader(
-            parameters["source"],
-            inbox,
-            shown,
-            self._on_state,
-            self._refuse,
-            lambda _: self._trail.clear(),
-            self._queue,
-            dsys.h,
-        )
-        self._targets = StateReader(inbox, shown, self._on_target, self._refuse, 1, PREFIX)
+        states = StateListener(self._on_state, self._refuse, lambda _: self._trail.clear())
+        self._states = reader(parameters["source"], inbox, shown, states, self._queue, dsys.h)
+        targets = StateListener(self._on_target, self._refuse)
+        self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
         self._drawn, self._refused, self._trouble = 0, 0, ""
-        self._diagnostics = Diagnostics(
-            node, inbox, "drawing", scenario.name, lambda: inbox.post(self._publish_report)
-        )
+        self._diagnostics = Diagnostics(node, inbox, "drawing", scenario.name, self._make_report)
 
     def work(self) -> None:
         """Draw, sleep a frame, and so on."""
@@ -98,13 +88,12 @@ class Display:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _publish_report(self) -> None:
+    def _make_report(self) -> Report:
         level, text = ("ok", "drawing") if self._drawn else ("warn", "waiting for states")
         if self._trouble:
-            level, text = "warn", self._trouble
+            level, text, self._trouble = "warn", self._trouble, ""
         values = {"frames": self._drawn, "time_s": self._time_ns * 1e-9, "refused": self._refused}
-        self._diagnostics.publish(Report(level, text, values))
-        self._trouble = ""
+        return Report(level, text, values)
 
     def _refuse(self, _: Refusal, reason: str) -> None:
         self._refused, self._trouble = self._refused + 1, reason
@@ -183,10 +172,5 @@ class Display:
         return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return process.run("display", Display, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(process.run, "display", Display)
+"""Run the node, `main(args)`; returns the exit code."""

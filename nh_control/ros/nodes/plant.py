@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -15,38 +16,40 @@ from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import declarations
-from nh_control.ros.loop.backup_tracker import BackupTracker
-from nh_control.ros.loop.command_names import CommandNames
-from nh_control.ros.loop.command_validator import CommandValidator, Fallback, Rejection
-from nh_control.ros.loop.output_monitor import OutputMonitor
-from nh_control.ros.loop.pacing import Pacer
-from nh_control.ros.loop.plant_faults import PlantFaults
-from nh_control.ros.loop.plant_report import PlantReport
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.loop.clocks import Pacer
+from nh_control.ros.loop.command_validator import (
+    CommandNames,
+    CommandValidator,
+    Fallback,
+    Rejection,
+)
+from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport, TurnMonitor
+from nh_control.ros.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
-from nh_control.ros.loop.turn_monitor import TurnMonitor
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
+from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
-from nh_control.ros.messages.ground_truth import GroundTruth
 from nh_control.ros.messages.plant_control import PlantControl
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
-from nh_control.ros.messages.state_publisher import StatePublisher
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_publisher import (
+    CLOCKS,
+    UNSENT,
+    StatePublisher,
+    second_clock,
+)
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import PERTURBATION, PLANT, PLANT_PARAMETERS
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import (
-    PERTURBATION,
-    PLANT,
-    PLANT_PARAMETERS,
-    Parameters,
-)
+from nh_control.ros.runtime.model import Model, frame_prefix
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.plant_changes import PlantChanges
-from nh_control.ros.runtime.robot_name import CLOCKS, frame_prefix, second_clock
 from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.runs.node_process import STEP_FAILED
+from nh_control.runs.topics import TRUTH
 from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located
@@ -57,8 +60,8 @@ DELIVERY_S = 1.0
 
 
 class Plant:
-    """Publishes states and clock, takes commands; time, order and validity of steps are
-    `SimulationLoop`'s.
+    """Publishes states and clock and takes commands; `SimulationLoop`, whose output it is, decides
+    about time, order and validity of the steps.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
@@ -67,43 +70,28 @@ class Plant:
         self._model = model = Model.of(self._parameters)
         self._backup = BackupTracker(model.scenario, model.dsys, model.reference)
         self._loop = self._make_loop()
-        dsys = self._loop.plant.dsys
-        self._reference_start = ReferenceStartPublisher(node)  # found before the states
-        self._states = StatePublisher(
-            node,
-            self._model.scenario,
-            dsys,
-            self._parameters["publish_velocities"],
-            self._plant_parameters,
-            CLOCKS[self._parameters["clock"]],
-            frame_prefix(node, self._parameters),
+        plant, prefix = self._loop.plant, frame_prefix(node, self._parameters)
+        self._reference_start = ReferenceStartPublisher(node)  # discovered before the states
+        shown, true = (
+            codecs(model.scenario, plant.dsys, velocities, self._plant_parameters, prefix)
+            for velocities in (self._parameters["publish_velocities"], True)
         )
-        self._truth = GroundTruth(
-            node,
-            self._model.scenario,
-            dsys,
-            self._plant_parameters,
-            frame_prefix(node, self._parameters),
-        )
-        self._monitor = OutputMonitor(self._model.scenario.monitor, self._plant_parameters)
-        self._turns = TurnMonitor(dsys.system.space, self._model.dsys.h)
+        clock = CLOCKS[self._parameters["clock"]]
+        self._states = StatePublisher(node, shown, clock)
+        self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
+        self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
+        self._turns = TurnMonitor(plant.dsys.system.space, model.dsys.h)
         self._report = PlantReport(self._loop, self._monitor, self._turns)
         self._diagnostics = Diagnostics(
             node,
             inbox,
             "simulation",
-            self._model.scenario.name,
-            lambda: inbox.post(self._publish_report),
-            lambda: second_clock(node, CLOCKS[self._parameters["clock"]]),
+            model.scenario.name,
+            self._report.make,
+            lambda: second_clock(node, clock),
         )
         self._command = Template(conversions.command_message(self._model.dsys.inputs))
-        inbox.subscribe(
-            JointState,
-            "joint_commands",
-            self._on_command,
-            QUEUE,
-            raw=True,
-        )
+        inbox.subscribe(JointState, "joint_commands", self._on_command, QUEUE, raw=True)
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
         errors = [
@@ -111,7 +99,7 @@ class Plant:
             for entry in declarations(self._model.scenario.no_perturbation)
         ]
         changes = PlantChanges(
-            self._model, self._loop, self._options, errors, self._last_step, self._backup
+            model, self._loop, self._options, errors, self._last_step, self._backup
         )
         self._live = DynamicParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
@@ -124,7 +112,7 @@ class Plant:
         """End the actions, and see that the last messages arrive."""
         self._end_standard_control()
         self._live.close()
-        self._publish_report()
+        self._diagnostics.publish()
         wait_delivered(self._node.publishers, DELIVERY_S)
 
     def _make_loop(self) -> SimulationLoop:
@@ -138,31 +126,21 @@ class Plant:
                     self._backup.prepare()
         except (ValueError, StepFailed) as error:
             raise process.UsageError(str(error)) from error
-        timeout_steps = 1 if p["lockstep"] else p["command_timeout_steps"]
         validator = CommandValidator(
             self._command_names(plant),
             plant.commanded(plant.dsys.system.input_bounds),
             model.clock,
-            timeout_steps,
+            1 if p["lockstep"] else p["command_timeout_steps"],
             Fallback(p["fallback"]),
-            lambda: plant.idle,
-            lambda: plant.damping,
             p["lockstep"],
-            lambda: self._backup.command(plant, self._loop.start_step),
         )
+        validator.fallback_inputs = {
+            Fallback.ZERO: lambda: plant.idle,
+            Fallback.DAMP: lambda: plant.damping,
+            Fallback.TRACKER: lambda: self._backup.command(plant, self._loop.start_step),
+        }
         pacer = Pacer(model.dsys.h, p["speed_factor"])
-        return SimulationLoop(
-            plant,
-            validator,
-            pacer,
-            run,
-            self._inbox,
-            self._publish_state,
-            self._on_change,
-            self._missing,
-            self._late_subscribers,
-            self._on_placed,
-        )
+        return SimulationLoop(plant, validator, pacer, run, self._inbox, self)
 
     def _command_names(self, plant: SimulatedPlant) -> CommandNames:
         dsys, joints = self._model.dsys, self._model.scenario.joints
@@ -236,19 +214,19 @@ class Plant:
 
     # In the working thread -----------------------------------------------------------------------
 
-    def _publish_state(self) -> None:
+    def publish(self) -> None:
+        """Publish the measured and the true state; without a measurement the time only."""
         plant, clock = self._loop.plant, self._model.clock
         q, v = plant.configuration, plant.velocity
-        now = clock.stamp(plant.step)
-        if plant.step in (plant.measured_step, self._shown):
+        now, measured = clock.stamp(plant.step), plant.measured_step
+        if plant.step in (measured, self._shown):  # a lost one only for a late subscriber
             seen, moving = plant.measured
-            self._states.publish(
-                seen.tolist(), moving.tolist(), clock.stamp(plant.measured_step), now
-            )
+            self._states.publish(seen.tolist(), moving.tolist(), clock.stamp(measured), now)
         else:
-            self._states.publish_time(now)  # the measurement is lost, but for who asks again
+            self._states.publish_time(now)
         self._shown = plant.step
-        self._truth.publish(q, v, now)
+        if self._truth.has_subscribers:
+            self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
         self._turns.observe(v)
 
@@ -260,24 +238,25 @@ class Plant:
         else:
             self._loop.command(*conversions.read_command(message))
 
-    def _on_placed(self) -> None:
-        """Tell when the reference starts, before the state that does not come from the last."""
+    def placed(self) -> None:
+        """Publish the reference's start before a state that does not follow from the last one."""
         if self._loop.plant.step == self._loop.start_step:
             self._backup.start()
         self._reference_start.deliver(self._model.clock.stamp(self._loop.start_step))
 
-    def _missing(self) -> str:
-        """What keeps the nodes of the parameter `wait_for` from hearing the states."""
+    def missing(self) -> str:
+        """Why the nodes of the parameter `wait_for` do not receive the states, "" if they do."""
         others = [self._diagnostics.publisher, *self._truth.publishers]
         return self._states.missing(self._parameters["wait_for"], others)
 
-    def _late_subscribers(self) -> bool:
-        """Whether somebody has come who does not know the state."""
+    def late_subscribers(self) -> bool:
+        """Whether there are new subscribers to the states."""
         return self._states.late_subscribers()
 
-    def _on_change(self) -> None:
+    def changed(self) -> None:
+        """Report and log the mode; end the process where the parameters say so."""
         loop = self._loop
-        self._publish_report()
+        self._diagnostics.publish()
         reason = f": {loop.reason}" if loop.reason else ""
         on_finish = self._parameters["on_finish"]
         text = f"{loop.mode.value} at step {loop.plant.step}{reason}"
@@ -299,14 +278,6 @@ class Plant:
             if on_finish == "exit":
                 self._exit.request()
 
-    def _publish_report(self) -> None:
-        self._diagnostics.publish(self._report.make())
 
-
-def main(args: list[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return process.run("plant", Plant, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(process.run, "plant", Plant)
+"""Run the node, `main(args)`; returns the exit code."""

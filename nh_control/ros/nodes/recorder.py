@@ -4,8 +4,8 @@ open; no ROS installation needed.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy
 from rosbags.rosbag2 import WriterError
 
-from nh_control.ros.loop.report import Report
+from nh_control.ros.loop.reports import Report
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import RECORDER
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import find_scenario
-from nh_control.ros.runtime.parameters import RECORDER, Parameters
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.runs.bag_writer import BagWriter
 from nh_control.runs.node_process import NOT_RECORDED
 from nh_control.runs.topics import recorded, states
@@ -66,9 +67,7 @@ class Recorder:
             take = self._writer.topic(name, type_name, latched)
             inbox.subscribe(message_type, topic, self._sink(take), heard, raw=True)
         node.get_logger().info(f"recording {', '.join(topic for topic, *_ in types)} to {path}")
-        self._diagnostics = Diagnostics(
-            node, inbox, "recording", scenario.name, lambda: inbox.post(self._publish_report)
-        )
+        self._diagnostics = Diagnostics(node, inbox, "recording", scenario.name, self._make_report)
 
     def work(self) -> None:
         """Write messages."""
@@ -97,7 +96,7 @@ class Recorder:
         else:
             self._exit.request(error)
 
-    def _publish_report(self) -> None:
+    def _make_report(self) -> Report:
         counts, lost = self._writer.taken, self._writer.lost
         begun = any(
             count for topic, count in counts.items() if topic.rsplit("/")[-1] not in TOLD_BY_ALL
@@ -108,7 +107,7 @@ class Recorder:
             level, self._reported = "error", lost.total()
         values = {"messages": counts.total(), "lost": lost.total(), **counts}
         values |= {f"lost: {topic}": count for topic, count in lost.items()}
-        self._diagnostics.publish(Report(level, text, values))
+        return Report(level, text, values)
 
     @property
     def _came(self) -> int:
@@ -143,10 +142,5 @@ def _parse(topic: str) -> tuple[str, str, type]:
         ) from error
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return process.run("recorder", Recorder, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(process.run, "recorder", Recorder)
+"""Run the node, `main(args)`; returns the exit code."""

@@ -4,27 +4,28 @@ and publishes what differs.
 
 from __future__ import annotations
 
-import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.command_names import CommandNames
+from nh_control.ros.loop.command_validator import CommandNames
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.refusal import Refusal
+from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.shadow import Residual, Shadow
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import reader
+from nh_control.ros.messages.state_reader import StateListener, reader
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import PLANT_PARAMETERS, SHADOW
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import find_scenario
-from nh_control.ros.runtime.parameters import PLANT_PARAMETERS, SHADOW, Parameters
-from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.ros.runtime.model import find_scenario, frame_prefix
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located
@@ -61,20 +62,13 @@ class ShadowNode:
         driven = driven_joints(scenario.joints, dsys.system, dsys.system.nu)
         self._names = CommandNames(dsys.inputs, driven, [joint.name for joint in scenario.joints])
         shown = codecs(scenario, dsys, prefix=frame_prefix(node, p))
-        self._reader = reader(
-            p["source"],
-            inbox,
-            shown,
-            self._on_state,
-            self._refused,
-            self._on_jump,
-            QUEUE if self._simulated else HARDWARE_QUEUE,
-            dsys.h,
-        )
+        listener = StateListener(self._on_state, self._shadow.refuse, self._on_jump)
+        queue = QUEUE if self._simulated else HARDWARE_QUEUE
+        self._reader = reader(p["source"], inbox, shown, listener, queue, dsys.h)
         self._q, self._v = dsys.system.space.origin.tolist(), [0.0] * dsys.system.space.nw
         self._newest_ns = -1
         self._diagnostics = Diagnostics(
-            node, inbox, "prediction", scenario.name, lambda: inbox.post(self._publish_report)
+            node, inbox, "prediction", scenario.name, self._make_report
         )
         node.get_logger().info(f"model: {dsys}; of {p['source']}")
 
@@ -86,9 +80,9 @@ class ShadowNode:
                 self._publish(self._shadow.settle())
 
     def close(self) -> None:
-        """Tell the last statistics."""
+        """Publish the last residuals and statistics."""
         self._publish(self._shadow.settle())
-        self._publish_report()
+        self._diagnostics.publish()
 
     def _on_command(self, message: JointState) -> None:
         names, values, stamp = conversions.read_command(message)
@@ -108,16 +102,13 @@ class ShadowNode:
         try:
             moving = self._reader.read(self._q, self._v)
         except conversions.ConversionError as reason:
-            self._refused(reason.kind, str(reason))
+            self._shadow.refuse(reason.kind, str(reason))
             return
         self._publish(self._shadow.measured(stamp, self._q, self._v if moving else None))
 
     def _on_jump(self, seconds: float) -> None:
         self._shadow.reset()
         self._shadow.trouble = f"the states' time jumped back by {seconds:.3g} s"
-
-    def _refused(self, kind: Refusal, reason: str) -> None:
-        self._shadow.refuse(kind, reason)
 
     def _publish(self, residuals: list[Residual]) -> None:
         for residual in residuals:
@@ -126,14 +117,10 @@ class ShadowNode:
             self._message.position = residual.values.tolist()
             self._publisher.publish(self._message)
 
-    def _publish_report(self) -> None:
+    def _make_report(self) -> Report:
         report = self._shadow.report()
-        self._diagnostics.publish(
-            type(report)(
-                report.level,
-                report.message,
-                {**report.values, "commands_refused": self._commands_refused},
-            )
+        return replace(
+            report, values={**report.values, "commands_refused": self._commands_refused}
         )
 
 
@@ -148,10 +135,5 @@ def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
         raise process.UsageError(str(error)) from error
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return process.run("shadow", ShadowNode, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(process.run, "shadow", ShadowNode)
+"""Run the node, `main(args)`; returns the exit code."""

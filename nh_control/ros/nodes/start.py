@@ -8,37 +8,13 @@ import ctypes
 import os
 import signal
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from nh_control.runs.node_process import PARENT
 
 _PR_SET_PDEATHSIG = 1
-
-
-def plant() -> int:
-    """Run the plant; returns the exit code."""
-    return _run("plant")
-
-
-def tracker() -> int:
-    """Run the tracker; returns the exit code."""
-    return _run("tracker")
-
-
-def display() -> int:
-    """Run the display; returns the exit code."""
-    return _run("display")
-
-
-def recorder() -> int:
-    """Run the recorder; returns the exit code."""
-    return _run("recorder")
-
-
-def shadow() -> int:
-    """Run the shadow; returns the exit code."""
-    return _run("shadow")
 
 
 def _run(name: str) -> int:
@@ -68,3 +44,11 @@ def _runs(number: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+# the executables: each runs its node and returns the exit code
+plant = partial(_run, "plant")
+tracker = partial(_run, "tracker")
+display = partial(_run, "display")
+recorder = partial(_run, "recorder")
+shadow = partial(_run, "shadow")

@@ -5,41 +5,41 @@ goals and trajectories.
 from __future__ import annotations
 
 import sys
+from functools import partial
 
-import numpy as np
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.ros.loop.arming import Arming, Limits
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand, DisarmedInputs
+from nh_control.ros.loop.arming import (
+    Arming,
+    DisarmCommand,
+    DisarmedInputs,
+    Limits,
+    SafeRange,
+    Safety,
+    error_limit,
+)
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
-from nh_control.ros.loop.safe_range import SafeRange, error_limit
+from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.tracker_report import TrackerReport
-from nh_control.ros.messages import conversions
-from nh_control.ros.messages.cdr import Template
-from nh_control.ros.messages.controller_state import ControllerState
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_actions import GoalActions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
 from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
-from nh_control.ros.messages.target_publisher import TargetPublisher
+from nh_control.ros.messages.tracker_output import TrackerOutput
 from nh_control.ros.runtime import process
-from nh_control.ros.runtime.declared import AUTO
+from nh_control.ros.runtime.declared import AUTO, TRACKER
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import TRACKER, Parameters
-from nh_control.ros.runtime.robot_name import frame_prefix
+from nh_control.ros.runtime.model import Model, frame_prefix
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 
-UNSENT = 1000
-"""Commands kept for subscribers that are slow to acknowledge them, such as a recorder."""
 TICK_S = 0.05
-"""How often to look, while no state comes, for new subscribers and for what takes too long."""
+"""How often, while no state comes, to look for new subscribers and for too long a silence."""
 SWITCH_S = 2e-4
 """How long a thread that plans may keep the interpreter from the one that answers."""
 
@@ -51,7 +51,7 @@ class Tracker:
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
         sys.setswitchinterval(SWITCH_S)
-        self._node, self._inbox, self._busy = node, inbox, False
+        self._node, self._inbox = node, inbox
         parameters = Parameters(node, TRACKER)
         self._model = model = Model.of(parameters)
         guidance = (
@@ -68,24 +68,14 @@ class Tracker:
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
         )
         self._live = DynamicParameters(node, inbox, parameters, changes.changes)
-        self._command = Template(conversions.command_message(model.dsys.inputs))
-        self._sent = self._command.encode()
-        self._publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
-        self._target = TargetPublisher(node, shown)
-        self._state = ControllerState(node, self._sequence)
+        self._output = output = TrackerOutput(
+            node, shown, self._sequence, self._report, self._restart
+        )
         self._states = (
             self._hardware(parameters, shown)
             if parameters["source"] == "hardware"
             else SimulationInterface(
-                node,
-                inbox,
-                shown,
-                self._sequence,
-                self._report,
-                self._publisher,
-                self._send,
-                self._start_anew,
-                parameters["heard_by"],
+                node, inbox, shown, self._sequence, output, parameters["heard_by"]
             )
         )
         self._actions: GoalActions | None = None
@@ -94,7 +84,7 @@ class Tracker:
         self._goals = self._make_goals(node, self._paths)
         self._show_path(self._sequence.leg(0))
         self._diagnostics = Diagnostics(
-            node, inbox, "tracking", model.scenario.name, lambda: inbox.post(self._publish_report)
+            node, inbox, "tracking", model.scenario.name, self._make_report
         )
         node.get_logger().info(
             f"model: {model.dsys}; reference {model.reference.name!r}, "
@@ -106,11 +96,11 @@ class Tracker:
     def work(self) -> None:
         """Answer states."""
         while not self._inbox.closed:
-            self._busy = False
+            self._output.has_sent = False
             self._inbox.serve(TICK_S)
-            if not self._busy:
+            if not self._output.has_sent:
                 self._states.tick()
-                self._target.repeat()
+                self._output.repeat_target()
         self._states.stop()
 
     def close(self) -> None:
@@ -133,26 +123,20 @@ class Tracker:
         timing = Timing(
             p["hardware.actuation_s"], p["hardware.max_age_s"], p["hardware.compensate_delay"]
         )
-        limits, safe = self._limits(p)
+        limits, ranges = self._limits(p)
+        safety = Safety(
+            Arming(limits, p["hardware.armed"]),
+            DisarmedInputs(dsys, DisarmCommand(p["disarm.command"])),
+            ranges,
+            self._model.scenario.tracked(dsys.system.space),
+            p["hardware.start"] == "service",
+        )
         tracker = HardwareTracker(self._sequence, estimate, timing)
         tracker.warm_up()
-        return HardwareInterface(
-            self._node,
-            self._inbox,
-            shown,
-            tracker,
-            Arming(limits, p["hardware.armed"]),
-            self._report,
-            self._send,
-            p["hardware.start"] == "service",
-            DisarmedInputs(dsys, DisarmCommand(p["disarm.command"])),
-            safe,
-            self._model.scenario.tracked(dsys.system.space),
-            self._start_anew,
-        )
+        return HardwareInterface(self._node, self._inbox, shown, tracker, safety, self._output)
 
     def _limits(self, p: Parameters) -> tuple[Limits, SafeRange]:
-        """What disarms: as the parameters say, or as the scenario does."""
+        """The limits and ranges that disarm, of the parameters or else of the scenario."""
         model, own = self._model, self._model.scenario.limits
         error, saturation_s = p["disarm.error"], p["disarm.saturation_s"]
         if error < 0:
@@ -178,35 +162,17 @@ class Tracker:
         """Follow goals, if the scenario has bodies and a guidance."""
         if paths is None or self._sequence.leg(0).guidance is None:
             return None
-        goals = GoalInterface(
-            node,
-            self._inbox,
-            self._model,
-            self._sequence,
-            self._report,
-            paths,
-            lambda: self._states.now_ns,
-        )
+        now = lambda: self._states.now_ns  # noqa: E731
+        goals = GoalInterface(node, self._inbox, self._sequence, self._report, paths, now)
         self._actions = GoalActions(node, self._inbox, goals, self._model.dsys.h)
         return goals
-
-    def _send(self, u: np.ndarray | None, k: int, stamp: int) -> None:
-        """Publish a command, or the last one again, and what it steers to."""
-        self._busy = True
-        if u is not None:
-            conversions.write_command(self._command.message, u.tolist(), stamp)
-            self._sent = self._command.encode()
-        self._publisher.publish(self._sent)
-        self._target.publish(self._sequence, k, stamp)
-        if self._report.last is not None:
-            self._state.publish(*self._report.last, k, stamp)
 
     def _show_path(self, leg: ReferenceLeg) -> None:
         """Publish the path of the reference, if the scenario has bodies."""
         if self._paths is not None:
             self._paths.publish(self._paths.message(leg.tracker.reference, leg.start))
 
-    def _start_anew(self) -> None:
+    def _restart(self) -> None:
         if self._goals is not None:
             self._goals.forget("the run started anew")
         self._show_path(self._sequence.leg(0))
@@ -220,15 +186,10 @@ class Tracker:
         t = leg.start * self._model.dsys.h
         self._node.get_logger().info(f"reference {name!r} from t = {t:.3f} s")
 
-    def _publish_report(self) -> None:
+    def _make_report(self) -> Report:
         self._report.set_leg(self._sequence.leg(self._sequence.step))
-        self._diagnostics.publish(self._report.make())
+        return self._report.make()
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return process.run("tracker", Tracker, args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(process.run, "tracker", Tracker)
+"""Run the node, `main(args)`; returns the exit code."""

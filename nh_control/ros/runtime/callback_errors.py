@@ -1,8 +1,9 @@
-"""What messages, requests and goals did to a node, which none of them ends."""
+"""Errors of callbacks and malformed messages, which are counted and logged but end no node."""
 
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -10,8 +11,7 @@ from dataclasses import replace
 
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
-from nh_control.ros.loop.report import Report
-from nh_control.ros.runtime.throttled_log import ThrottledLog
+from nh_control.ros.loop.reports import Report
 
 LONGEST = 2000
 """Characters, at most, of a reason: it may repeat a message of any size."""
@@ -84,3 +84,29 @@ class CallbackErrors:
         level, text = trouble
         worst = "error" if "error" in (level, report.level) else level
         return replace(report, level=worst, message=f"{report.message}; {text}", values=values)
+
+
+QUIET_S = 5.0
+"""At most one line in this time."""
+
+
+class ThrottledLog:
+    """Logs a text with `log` unless it has done so within QUIET_S; the next one tells how many
+    were left out. From any thread. For rclpy, `log` is a lambda around a logger's method: it wants
+    one severity per line of code.
+    """
+
+    def __init__(self, log: Callable[[str], object], now: Callable[[], float] = time.monotonic):
+        self._log, self._now, self._lock = log, now, threading.Lock()
+        self._last, self._left_out = -QUIET_S, 0
+
+    def __call__(self, text: str) -> None:
+        """Log it, or leave it out."""
+        with self._lock:
+            now = self._now()
+            if now < self._last + QUIET_S:
+                self._left_out += 1
+                return
+            more = f"; {self._left_out} more were not logged" if self._left_out else ""
+            self._last, self._left_out = now, 0
+        self._log(text + more)

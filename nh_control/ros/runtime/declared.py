@@ -1,17 +1,28 @@
-"""Every parameter of every node, declared once: type, default, range, description."""
+"""Every parameter of every node and launch file, declared once: type, default, range,
+description.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from nh_control.ros.loop.arming import DisarmCommand
 from nh_control.ros.loop.command_validator import Fallback
-from nh_control.ros.loop.disarmed_inputs import DisarmCommand
 from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import disturbance, fault
 
+PLANT_PARAMETERS = "plant.parameters."
+"""Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
+
+PERTURBATION = "perturb."
+"""Prefix of the scenario's initial errors, `perturb.<field>`."""
+
+WEIGHTS = "weights."
+"""Prefix of the tracker's weights, `weights.<coordinate or input>`."""
+
 OF_SCENARIO, AUTO = -1.0, "auto"
-"""Limits of hardware that are those of its scenario."""
+"""Values that stand for the limits and ranges of the scenario."""
 
 SCENARIO = (
     Spec(

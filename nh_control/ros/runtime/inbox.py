@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as CallTimeout
 from typing import Any, NamedTuple, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
@@ -24,11 +25,13 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from std_srvs.srv import SetBool, Trigger
 
 from nh_control.ros.runtime.callback_errors import CallbackErrors
 from nh_control.ros.runtime.subscribers import incompatible_publishers
 
 T = TypeVar("T")
+Response = TypeVar("Response", SetBool.Response, Trigger.Response)
 
 LONGEST_S = 3600.0
 """Longest single wait; a longer one (a very slow plant's) would not fit the wait set's numbers."""
@@ -106,7 +109,7 @@ class Inbox:
         raises, and TimeoutError without an answer.
         """
         if self.closed:
-            raise TimeoutError(f"the {self.name} is not active")
+            raise CallTimeout(f"the {self.name} is not active")
         future: Future[T] = Future()
 
         def run() -> None:
@@ -165,6 +168,27 @@ class Inbox:
             request()
         except Exception as error:
             self.errors.raised(getattr(request, "__qualname__", "a request"), error)
+
+
+def answer(
+    inbox: Inbox,
+    response: Response,
+    request: Callable[[], None],
+    outcome: Callable[[], str],
+    refusals: tuple[type[Exception], ...] = (),
+) -> Response:
+    """The response of a service whose request the working thread carries out: `outcome()`, or
+    the reason of a failure: one of the `refusals`, or no answer in time.
+    """
+    # Python 3.10 has two kinds of TimeoutError
+    expected: tuple[type[Exception], ...] = (*refusals, TimeoutError, CallTimeout)
+    try:
+        inbox.call(request)
+        response.success, response.message = True, outcome()
+    except expected as reason:
+        response.success = False
+        response.message = str(reason) or f"the {inbox.name} did not answer in time"
+    return response
 
 
 class _Subscription(NamedTuple):

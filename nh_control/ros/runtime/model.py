@@ -1,15 +1,18 @@
-"""The model and reference that a node's shared parameters ask for."""
+"""The scenario, model, reference and frames that a node's parameters name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rclpy.node import Node
+
 from nh_control import scenarios
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.step_clock import StepClock
-from nh_control.ros.runtime.parameters import SCENARIO, Parameters
+from nh_control.ros.loop.clocks import StepClock
+from nh_control.ros.runtime.declared import SCENARIO
+from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import UsageError
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.user_code import located
@@ -52,3 +55,14 @@ def find_scenario(parameters: Parameters) -> Scenario:
         return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
+
+
+def frame_prefix(node: Node, parameters: Parameters) -> str:
+    """Prefix of the robot's frames, by the parameter `frame_prefix`; "auto" stands for the
+    namespace and a slash.
+    """
+    given = parameters["frame_prefix"]
+    if given != "auto":
+        return given
+    namespace = node.get_namespace().strip("/")
+    return f"{namespace}/" if namespace else ""

@@ -1,5 +1,5 @@
-"""The parameters of a running node: declared from `declared`, checked, read; and the refusal of
-anything else.
+"""The parameters of a running node: declared from their specifications, checked and read; all
+others are refused.
 
 A parameter file may give all nodes' parameters in one `/**` section: a node accepts what belongs
 to another node of this package, and refuses what belongs to none.
@@ -8,37 +8,24 @@ to another node of this package, and refuses what belongs to none.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.ros.runtime.declared import ALL
-from nh_control.ros.runtime.declared import AUTOSTART as AUTOSTART
-from nh_control.ros.runtime.declared import DISPLAY as DISPLAY
-from nh_control.ros.runtime.declared import HARDWARE as HARDWARE
-from nh_control.ros.runtime.declared import PLANT as PLANT
-from nh_control.ros.runtime.declared import RECORDER as RECORDER
-from nh_control.ros.runtime.declared import SCENARIO as SCENARIO
-from nh_control.ros.runtime.declared import SHADOW as SHADOW
-from nh_control.ros.runtime.declared import SHARED as SHARED
-from nh_control.ros.runtime.declared import TRACKER as TRACKER
-from nh_control.ros.runtime.process import UsageError
-from nh_control.ros.runtime.spec import Spec as Spec
+from nh_control.mechanics.parameters import declarations
+from nh_control.ros.runtime.declared import ALL, PERTURBATION, PLANT_PARAMETERS, WEIGHTS
+from nh_control.ros.runtime.spec import Spec, UsageError
 
-PLANT_PARAMETERS = "plant.parameters."
-"""Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
-
-PERTURBATION = "perturb."
-"""Prefix of the scenario's initial errors, `perturb.<field>`."""
-
-WEIGHTS = "weights."
-"""Prefix of the tracker's weights, `weights.<coordinate or input>`."""
+FIXED = "fixed at start: start the node anew to change it"
+_HUGE = 1e9
 
 _BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, WEIGHTS)
 """Prefixes of parameters that follow from the scenario; plant and tracker check them."""
@@ -82,7 +69,7 @@ class Parameters:
         if self._node.has_parameter(spec.name):
             return  # of an earlier configuration, and fixed since then
         value = [""] if value == [] else value  # rclpy takes an empty list for bytes
-        self._node.declare_parameter(spec.name, value, spec.descriptor(), ignore_override=True)
+        self._node.declare_parameter(spec.name, value, descriptor(spec), ignore_override=True)
 
     def declare_fields(self, prefix: str, defaults: Any, read_only: bool = True) -> dict[str, Any]:
         """Declare the fields of a dataclass of numbers and tuples of numbers as parameters
@@ -96,8 +83,7 @@ class Parameters:
             if name.startswith(prefix) and name not in valid:
                 raise UsageError(_unknown("parameter", name, valid))
         for field in declared:
-            spec = _spec(prefix, field, type(defaults).__name__)
-            self.declare(replace(spec, read_only=read_only))
+            self.declare(Spec.of_field(prefix, field, type(defaults).__name__, read_only))
         return {field.name: self[prefix + field.name] for field in declared}
 
     def declare_changed(self, prefix: str, defaults: Any) -> dict[str, Any]:
@@ -126,19 +112,30 @@ class Parameters:
         return [item for item in value if item] if isinstance(default, list) else value
 
 
-def _spec(prefix: str, field: Declaration, owner: str) -> Spec:
-    """The parameter of a dataclass's field; bounds that it must not reach are the dataclass's to
-    check.
-    """
-    exact = field.is_integer or isinstance(field.value, tuple)
-    text = field.description or f"{field.name} of {owner}"
-    unit = f" [{field.unit}]" if field.unit else ""
-    return Spec(
-        prefix + field.name,
-        field.value if exact else float(field.value),
-        f"{text[0].upper()}{text[1:]}{unit}.",
-        minimum=field.at_least if field.at_least > -math.inf else None,
+def descriptor(spec: Spec) -> ParameterDescriptor:
+    """The ROS descriptor of a parameter."""
+    constraints = (
+        f"one of: {', '.join(c or repr(c) for c in spec.choices)}" if spec.choices else ""
     )
+    if spec.read_only:
+        constraints = f"{constraints}{'; ' if constraints else ''}{FIXED}"
+    out = ParameterDescriptor(
+        name=spec.name,
+        description=spec.description,
+        additional_constraints=constraints,
+        read_only=spec.read_only,
+        # rclpy would refuse an integer for a number that can be set while the node runs
+        dynamic_typing=isinstance(spec.default, float) and not spec.read_only,
+    )
+    if spec.minimum is not None and isinstance(spec.default, float):
+        out.floating_point_range = [
+            FloatingPointRange(from_value=float(spec.minimum), to_value=_HUGE, step=0.0)
+        ]
+    elif spec.minimum is not None and isinstance(spec.default, int):
+        out.integer_range = [
+            IntegerRange(from_value=int(spec.minimum), to_value=2**31 - 1, step=1)
+        ]
+    return out
 
 
 def _unknown(what: str, name: str, valid: list[str]) -> str:

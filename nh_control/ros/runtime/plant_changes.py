@@ -9,12 +9,12 @@ from typing import Any
 
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.backup_tracker import BackupTracker
 from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.loop.simulated_plant import BackupTracker
 from nh_control.ros.loop.simulation_loop import SimulationLoop
+from nh_control.ros.runtime.declared import PERTURBATION
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import PERTURBATION
 from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import PlantOptions, disturbance, fault
 

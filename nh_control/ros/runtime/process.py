@@ -30,19 +30,15 @@ from rclpy.task import Future
 
 from nh_control.numerics.interrupts import RepeatedInterrupt
 from nh_control.ros.runtime.callback_errors import CallbackErrors
-from nh_control.ros.runtime.guarded_executor import GuardedExecutor
-from nh_control.ros.runtime.guarded_services import guard
+from nh_control.ros.runtime.guards import GuardedExecutor, guard
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.spec import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
 LEAVE_S = 20.0
 """How long a node may take to leave the network. Fast DDS, as the wheels on PyPI have it, never
 returns if another node is discovered in that moment, and keeps the interpreter (its issue 6513).
 """
-
-
-class UsageError(ValueError):
-    """A node cannot start with what it was given; the message names the remedy."""
 
 
 class Exit:

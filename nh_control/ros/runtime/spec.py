@@ -1,4 +1,4 @@
-"""One parameter of a node: what it may be, and what ROS is told of it."""
+"""Specification of one parameter; free of ROS, because launch arguments follow from it, too."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from array import array
 from dataclasses import dataclass
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from nh_control.mechanics.parameters import Declaration
 
-from nh_control.ros.runtime.process import UsageError
 
-FIXED = "fixed at start: start the node anew to change it"
-
-_HUGE = 1e9
+class UsageError(ValueError):
+    """A node cannot start with the values that it was given; the message names the remedy."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A parameter; numbers may have a minimum and strings a list of choices. Read-only ones are
-    fixed at start.
+    """A parameter: its name, default, description, the minimum of numbers and the choices of
+    strings; a read-only one is fixed at start.
 
-    A list is one of strings, a tuple one of as many numbers, none below the minimum.
+    A list has strings; a tuple has as many numbers as its default, none below the minimum.
     """
 
     name: str
@@ -90,27 +88,18 @@ class Spec:
             noun = nouns[type(self.default)]
         return noun if self.minimum is None else f"{noun} >= {self.minimum:g}"
 
-    def descriptor(self) -> ParameterDescriptor:
-        """The ROS descriptor."""
-        constraints = (
-            f"one of: {', '.join(c or repr(c) for c in self.choices)}" if self.choices else ""
+    @staticmethod
+    def of_field(prefix: str, field: Declaration, owner: str, read_only: bool = True) -> Spec:
+        """The parameter `prefix + field` of a field of the dataclass `owner`, which itself checks
+        bounds that are excluded.
+        """
+        exact = field.is_integer or isinstance(field.value, tuple)
+        text = field.description or f"{field.name} of {owner}"
+        unit = f" [{field.unit}]" if field.unit else ""
+        return Spec(
+            prefix + field.name,
+            field.value if exact else float(field.value),
+            f"{text[0].upper()}{text[1:]}{unit}.",
+            minimum=field.at_least if field.at_least > -math.inf else None,
+            read_only=read_only,
         )
-        if self.read_only:
-            constraints = f"{constraints}{'; ' if constraints else ''}{FIXED}"
-        out = ParameterDescriptor(
-            name=self.name,
-            description=self.description,
-            additional_constraints=constraints,
-            read_only=self.read_only,
-            # rclpy would refuse an integer for a number that can be set while the node runs
-            dynamic_typing=isinstance(self.default, float) and not self.read_only,
-        )
-        if self.minimum is not None and isinstance(self.default, float):
-            out.floating_point_range = [
-                FloatingPointRange(from_value=float(self.minimum), to_value=_HUGE, step=0.0)
-            ]
-        elif self.minimum is not None and isinstance(self.default, int):
-            out.integer_range = [
-                IntegerRange(from_value=int(self.minimum), to_value=2**31 - 1, step=1)
-            ]
-        return out

@@ -9,9 +9,11 @@ import numpy as np
 
 from nh_control.control import LqrTracker
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.ros.runtime.declared import WEIGHTS
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
-from nh_control.ros.runtime.parameters import WEIGHTS, Parameters, Spec
+from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.simulation import closed_loop
 
 SMALLEST = 1e-12

@@ -1,10 +1,23 @@
-"""Why states, goals and trajectories are not used, in words that can be counted."""
+"""Reports of the nodes, and the reasons for which they refuse states, goals and trajectories."""
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+
+
+@dataclass(frozen=True)
+class Report:
+    """`level` is "ok", "warn" or "error"; `values` are readable pairs; `news` are to be logged,
+    of every kind the first one.
+    """
+
+    level: str
+    message: str
+    values: Mapping[str, object]
+    news: Mapping[str, str] = field(default_factory=dict)
 
 
 class Refusal(str, Enum):
