@@ -168,7 +168,9 @@ class TurnMonitor:
     def observe(self, v: np.ndarray) -> None:
         """Take the velocity (nw) after a step."""
         if self._turns:
-            self._largest = max(self._largest, states.rotation_angle(self._space, v, self._period_s))
+            self._largest = max(
+                self._largest, states.rotation_angle(self._space, v, self._period_s)
+            )
 
     def report(self) -> tuple[dict[str, float], str]:
         """The largest turn since the last report, and a warning about one of half a turn or more,
