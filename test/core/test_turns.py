@@ -16,7 +16,7 @@ from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.ros.loop.plant_report import TurnMonitor
+from nh_control.ros.loop.plant_report import RotationMonitor
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
 
@@ -123,7 +123,7 @@ def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch
 
 
 def test_the_plant_tells_the_largest_turn_since_its_last_report():
-    monitor = TurnMonitor(Product(Rn("x"), SO3("a"), SO3("b")), H)
+    monitor = RotationMonitor(Product(Rn("x"), SO3("a"), SO3("b")), H)
     assert monitor.report() == ({"turn_per_step_rad": 0.0}, "")
     for first, second in ((1.0, 2.0), (3.0, 40.0), (5.0, 6.0)):
         monitor.observe(np.array([1e6, first, 0.0, 0.0, 0.0, second, 0.0]))
@@ -132,7 +132,7 @@ def test_the_plant_tells_the_largest_turn_since_its_last_report():
     assert "40 rad/s turns by 4 rad in one step" in warning and "h < 0.079 s" in warning
     monitor.observe(np.array([0.0, 3.0, 0.0, 4.0, 0.0, 0.0, 0.0]))
     assert monitor.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
-    flat = TurnMonitor(Rn("x", "y", "z"), H)
+    flat = RotationMonitor(Rn("x", "y", "z"), H)
     flat.observe(np.full(3, 1e6))
     assert flat.report() == ({}, "")
 

@@ -288,8 +288,8 @@ def test_commands_without_a_stamp_are_taken_unless_answers_are_waited_for(plants
 
 def test_the_time_of_commands_measurements_and_turns_is_the_model_s(plants, monkeypatch):
     """However many steps the plant makes in it."""
-    watched, monitor = [], plant.TurnMonitor
-    monkeypatch.setattr(plant, "TurnMonitor", lambda *a: watched.append(a) or monitor(*a))
+    watched, monitor = [], plant.RotationMonitor
+    monkeypatch.setattr(plant, "RotationMonitor", lambda *a: watched.append(a) or monitor(*a))
     late = ["positions:delay=0.02", "commands:delay=0.01"]
     run = plants(**{"plant.substeps": 2}, fault=late, disturb=["theta:constant:0.5"]).run()
     assert run.loop.plant.dsys.h == 0.005 and run.loop.pacer.period_s == 0.01

@@ -11,7 +11,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Rn
 from nh_control.ros.loop.clocks import PacingStatistics
 from nh_control.ros.loop.command_validator import Fallback, Rejection
-from nh_control.ros.loop.plant_report import PlantReport, TurnMonitor
+from nh_control.ros.loop.plant_report import PlantReport, RotationMonitor
 from nh_control.ros.loop.simulation_loop import Mode
 
 STATISTICS = PacingStatistics(100, 49.0, 3, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6)
@@ -100,7 +100,7 @@ def test_every_value_is_there_under_its_name(clock):
 
 
 def test_turns_are_those_since_the_last_report():
-    turns = TurnMonitor(SO3(), 0.1)
+    turns = RotationMonitor(SO3(), 0.1)
     for rate in (2.0, -40.0, 3.0):
         turns.observe(np.array([0.0, rate, 0.0]))
     values, warning = turns.report()
@@ -108,7 +108,7 @@ def test_turns_are_those_since_the_last_report():
     assert "a velocity of 40 rad/s turns by 4 rad in one step" in warning
     turns.observe(np.array([3.0, 0.0, 4.0]))
     assert turns.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
-    still = TurnMonitor(Rn("x"), 0.1)
+    still = RotationMonitor(Rn("x"), 0.1)
     still.observe(np.array([100.0]))
     assert still.report() == ({}, "")
 

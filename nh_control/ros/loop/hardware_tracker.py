@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
 from nh_control.control import Command, DisturbanceEstimate
-from nh_control.control.input_history import InputHistory, Inputs, predict
+from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.hardware_estimate import Implausible
+from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.reports import Refusal, Unusable
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted with the model."""
+Estimate: TypeAlias = FilteredState | MeasuredState
+"""Makes states of measurements."""
 IN_TURN = 10
-"""Implausible states after which it is the estimate that is wrong."""
+"""Number of implausible states in sequence after which the estimate is taken to be wrong."""
 
 
 class StateRefused(Unusable):
@@ -28,29 +30,14 @@ class StateRefused(Unusable):
 
 
 class Diverged(Exception):
-    """States and estimate do not belong together; the message says by how much."""
-
-
-class Estimate(Protocol):
-    """Makes states of measurements, see `hardware_estimate`."""
-
-    def state(
-        self,
-        time_ns: int,
-        q: Sequence[float],
-        v: Sequence[float] | None,
-        inputs: Inputs,
-        expected: np.ndarray,
-    ) -> np.ndarray: ...
-
-    def reset(self) -> None: ...
+    """The estimate does not fit the states; the message says by how much."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """`actuation_s`: from the sending of a command to its effect; `max_age_s`: of a state that is
-    used, by the tracker's clock, 0 for any; `compensate`: whether commands are for the state that
-    is expected when they act.
+    """`actuation_s`: time from the sending of a command to its effect; `max_age_s`: largest age of
+    a state that is used, by the tracker's clock, 0 for any; `compensate`: whether commands are for
+    the state that is predicted for the time when they act.
     """
 
     actuation_s: float = 0.0
@@ -94,16 +81,16 @@ class HardwareTracker:
         self.reset()
 
     def warm_up(self) -> None:
-        """Have everything compiled and loaded before the first state comes, by two answers that
-        are taken back: while that takes its time, states are lost, and over the gap the model of
-        what is held somehow until it is armed falls for seconds.
+        """Compile and load everything before the first state comes, by two answers that are taken
+        back. Otherwise states would be lost meanwhile, and over this gap the model of a robot that
+        is held until it is armed would fall for seconds.
         """
         q = self._dsys.configuration(self.sequence.target(self.sequence.first)).tolist()
         try:
             for time_ns in (0, round(1.5 * self._dsys.h * NANOSECONDS)):
                 self.answer(time_ns, q, None, time_ns)
         except (StateRefused, StepFailed):
-            pass  # real states are refused for the same reason, with a word
+            pass  # real states are refused for the same reason, which is logged
         self.reset()
         self.sequence.reset()
 
@@ -183,7 +170,7 @@ class HardwareTracker:
         self._inputs.add(now_ns - self._ahead_ns + actuation_ns, u)
 
     def stop(self, now_ns: int) -> None:
-        """Nothing is sent any more, and the reference starts anew one day."""
+        """No command is sent any more; the reference can start again."""
         self.add_input(self._idle, now_ns)
         self.start_ns = None
         self.sequence.reset()
@@ -230,8 +217,8 @@ class HardwareTracker:
         if after == 0.0:
             return here
         side = -1 if after < 0 and k > self.sequence.first else 1
-        way = self._dsys.local(here, self.sequence.target(k + side))
-        return self._dsys.retract(here, side * after * way)
+        difference = self._dsys.local(here, self.sequence.target(k + side))
+        return self._dsys.retract(here, side * after * difference)
 
     def _step_of(self, time_s: float) -> int:
         return max(self.sequence.first, round(time_s / self._dsys.h))

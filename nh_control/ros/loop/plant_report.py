@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
@@ -17,17 +16,10 @@ from nh_control.scenarios import MonitoredOutput
 AWAIT_WARNING_S = 1.0
 
 
-class Monitor(Protocol):
-    """Something watched over every step."""
-
-    def report(self) -> tuple[dict[str, float], str]:
-        """Values since the last report, by name, and a warning, "" without."""
-
-
 class PlantReport:
     """Reports on a loop; rates and warnings are about the time since the report before."""
 
-    def __init__(self, loop: SimulationLoop, *monitors: Monitor):
+    def __init__(self, loop: SimulationLoop, *monitors: OutputMonitor | RotationMonitor):
         self._loop, self._monitors = loop, monitors
         self._time, self._steps = time.monotonic(), 0
         self._trouble = (0, 0, 0)
@@ -156,27 +148,27 @@ class OutputMonitor:
         return values, warning
 
 
-class TurnMonitor:
-    """The largest turn in one step of the commands, `period_s`, since the last report; nothing in
-    a space without rotations.
+class RotationMonitor:
+    """The largest rotation in one step of `period_s` since the last report, of spaces with
+    rotations, poses or directions: less than half a turn can be told apart.
     """
 
     def __init__(self, space: Space, period_s: float):
         self._space, self._period_s = space, period_s
-        self._turns, self._largest = states.has_rotations(space), 0.0
+        self._has_rotations, self._largest = states.has_rotations(space), 0.0
 
     def observe(self, v: np.ndarray) -> None:
         """Take the velocity (nw) after a step."""
-        if self._turns:
+        if self._has_rotations:
             self._largest = max(
                 self._largest, states.rotation_angle(self._space, v, self._period_s)
             )
 
     def report(self) -> tuple[dict[str, float], str]:
-        """The largest turn since the last report, and a warning about one of half a turn or more,
-        "" without.
+        """The largest rotation since the last report, and a warning if it is half a turn or more,
+        otherwise "".
         """
-        if not self._turns:
+        if not self._has_rotations:
             return {}, ""
         largest, self._largest = self._largest, 0.0
         return {"turn_per_step_rad": largest}, states.rotation_problem(largest, self._period_s)

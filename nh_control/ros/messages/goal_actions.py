@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Transform
@@ -21,25 +21,6 @@ from nh_control.ros.messages.goal_interface import GoalInterface, Progress
 from nh_control.ros.runtime.inbox import Inbox
 
 FEEDBACK_S = 0.1
-
-
-class ActionType(Protocol):
-    """An action: `name`, and `package` and `type_name` of its type, which may be missing."""
-
-    name: str
-    package: str
-    type_name: str
-
-    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
-        """Ask for what the request wants."""
-
-    def fill_feedback(
-        self, feedback: Any, action_request: ActionRequest, progress: Progress
-    ) -> None:
-        """Write how far it is."""
-
-    def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
-        """Write what became of it."""
 
 
 class NavigateToPose:
@@ -121,6 +102,10 @@ class FollowJointTrajectory:
         if refusal in codes:
             result.error_code = codes[refusal]
         result.error_string = reason
+
+
+ActionType: TypeAlias = NavigateToPose | FollowJointTrajectory
+"""An action with its `name`, and the `package` and `type_name` of its type."""
 
 
 class ActionRequest:

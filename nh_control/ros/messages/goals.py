@@ -1,4 +1,4 @@
-"""Goals and trajectories that other nodes ask for, checked and in plain numbers."""
+"""Goals and trajectories of other nodes: checked and converted to plain numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOAL_AGE_S = 1.0
 
 @dataclass(frozen=True)
 class Body:
-    """The body whose motion is wished for, `name` in the frame `parent`."""
+    """The body that goals and trajectories are for, `name` in the frame `parent`."""
 
     name: str
     parent: str
@@ -47,8 +47,8 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
             f"stamp 0",
         )
     position = conversions.xyz(message.pose.position)
-    if not np.isfinite(position).all():
-        raise ConversionError(Refusal.NOT_FINITE, f"position {position.tolist()} is not finite")
+    finite = bool(np.isfinite(position).all())
+    _require(finite, Refusal.NOT_FINITE, f"position {position.tolist()} is not finite")
     return np.array([*position[:2], position[2] or height])
 
 
@@ -64,28 +64,25 @@ def trajectory(
     plan raises it where its first point is due before it can start.
     """
     _require_frame(message, body)
-    if list(message.joint_names) != [body.name]:
-        raise ConversionError(
-            Refusal.NAMES,
-            f"joint_names are {shortened(message.joint_names)}; expected [{body.name!r}]",
-        )
-    if not message.points:
-        raise ConversionError(Refusal.LENGTH, "no points")
+    names = shortened(message.joint_names)
+    named = list(message.joint_names) == [body.name]
+    _require(named, Refusal.NAMES, f"joint_names are {names}; expected [{body.name!r}]")
+    _require(bool(message.points), Refusal.LENGTH, "no points")
     stamp = _stamp(message, now_ns)
-    if 0 < stamp < now_ns:
-        raise ConversionError(
-            Refusal.STAMP,
-            f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation "
-            f"time at which it is to start, or stamp 0",
-        )
+    _require(
+        not 0 < stamp < now_ns,
+        Refusal.STAMP,
+        f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation time at "
+        f"which it is to start, or stamp 0",
+    )
     times = np.array(
         [conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points]
     )
-    if times[0] < 0 or not (np.diff(times) > 0).all():
-        raise ConversionError(
-            Refusal.STAMP,
-            f"times_from_start must increase from 0 or later, got {shortened(times.tolist())} s",
-        )
+    _require(
+        times[0] >= 0 and bool((np.diff(times) > 0).all()),
+        Refusal.STAMP,
+        f"times_from_start must increase from 0 or later, got {shortened(times.tolist())} s",
+    )
     positions = np.array(
         [
             _vector(point.transforms, "translation", k, "translation")
@@ -137,8 +134,11 @@ def _vector(parts: Sequence[Any], field: str, point: int, what: str) -> np.ndarr
 
 
 def _require_frame(message: PoseStamped | MultiDOFJointTrajectory, body: Body) -> None:
-    if message.header.frame_id != body.parent:
-        raise ConversionError(
-            Refusal.FRAME,
-            f"in the frame {message.header.frame_id[:60]!r}; expected {body.parent!r}",
-        )
+    frame = message.header.frame_id
+    text = f"in the frame {frame[:60]!r}; expected {body.parent!r}"
+    _require(frame == body.parent, Refusal.FRAME, text)
+
+
+def _require(condition: bool, kind: Refusal, reason: str) -> None:
+    if not condition:
+        raise ConversionError(kind, reason)

@@ -108,11 +108,12 @@ class StandardControl:
         return response
 
     def _get_state(self, _: Any, response: Any) -> Any:
-        response.state.state, response.result = self._state(), _ok()
+        response.state.state = self._state()
+        response.result = Result(result=Result.RESULT_OK)
         return response
 
     def _state(self) -> int:
-        """What the loop does; what has ended or failed is paused."""
+        """State of the simulation; a run that has ended or failed is paused."""
         mode, reason = self._loop.mode, self._loop.reason
         if mode is Mode.RUNNING:
             return int(SimulationState.STATE_PLAYING)
@@ -121,43 +122,42 @@ class StandardControl:
 
     def _set_state(self, request: Any, response: Any) -> Any:
         target, loop = request.state.state, self._loop
-        if target == SimulationState.STATE_QUITTING:
-            response.result = _ok()
-            self._quit()
-            return response
         requests = {
             SimulationState.STATE_STOPPED: loop.stop,
             SimulationState.STATE_PLAYING: loop.resume,
             SimulationState.STATE_PAUSED: loop.pause,
         }
-        if target not in requests:
-            response.result = _result(Result.RESULT_FEATURE_UNSUPPORTED, f"no state {target}")
-        elif target == self._state():
-            code = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-            response.result = _result(code, f"the plant is {loop.mode.value} already")
-        else:
-            failed = SetSimulationState.Response.STATE_TRANSITION_ERROR
-            response.result = self._call(requests[target], failed)
-        return response
+
+        def change() -> None:
+            if target == SimulationState.STATE_QUITTING:
+                self._quit()
+            elif target not in requests:
+                raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, f"no state {target}")
+            elif target == self._state():
+                code = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
+                raise _Failed(code, f"the plant is {loop.mode.value} already")
+            else:
+                self._inbox.call(requests[target])
+
+        return _answer(response, change, SetSimulationState.Response.STATE_TRANSITION_ERROR)
 
     def _reset(self, request: Any, response: Any) -> Any:
-        loop = self._loop
-        scope = request.scope or ResetSimulation.Request.SCOPE_ALL
-        both = (
-            bool(scope & ResetSimulation.Request.SCOPE_TIME),
-            bool(scope & ResetSimulation.Request.SCOPE_STATE),
-        )
+        kinds, loop = ResetSimulation.Request, self._loop
         requests = {
-            (True, True): loop.reset,
-            (True, False): loop.reset_time,
-            (False, True): loop.reset_state,
+            kinds.SCOPE_DEFAULT: loop.reset,
+            kinds.SCOPE_TIME | kinds.SCOPE_STATE: loop.reset,
+            kinds.SCOPE_TIME: loop.reset_time,
+            kinds.SCOPE_STATE: loop.reset_state,
         }
-        response.result = (
-            self._call(requests[both])
-            if both in requests
-            else _result(Result.RESULT_FEATURE_UNSUPPORTED, "nothing is ever spawned here")
-        )
-        return response
+        scope = request.scope & (kinds.SCOPE_TIME | kinds.SCOPE_STATE)
+
+        def change() -> None:
+            if request.scope and not scope:
+                text = "nothing is ever spawned here"
+                raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, text)
+            self._inbox.call(requests[scope])
+
+        return _answer(response, change)
 
     # Steps ---------------------------------------------------------------------------------------
 
@@ -185,9 +185,11 @@ class StandardControl:
     async def _made(self, requested: int, tell: Callable[[int], None]) -> Result:
         """The result of so many steps, of which `tell` is called with how many are made."""
         if requested < 1:
-            return _result(Result.RESULT_OPERATION_FAILED, "expected at least 1 step, got 0")
-        steps = Steps(self._node)
-        result = self._call(lambda: self._loop.step(requested, steps.progress))
+            text = f"expected at least 1 step, got {requested}"
+            return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
+        steps, loop = Steps(self._node), self._loop
+        request = lambda: loop.step(requested, steps.progress)  # noqa: E731
+        result = _outcome(lambda: self._inbox.call(request))
         if result.result != Result.RESULT_OK:
             return result
         over = False
@@ -196,10 +198,9 @@ class StandardControl:
             tell(steps.made)
         if steps.made == requested:
             return result
-        loop = self._loop
         reason = f"{loop.mode.value}{f': {loop.reason}' if loop.reason else ''}"
         text = f"{steps.made} of {requested} steps made, the plant is {reason}"
-        return _result(Result.RESULT_OPERATION_FAILED, text)
+        return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
 
     def _cancel(self, _: Any) -> CancelResponse:
         self._inbox.post(self._loop.end_steps)
@@ -208,44 +209,39 @@ class StandardControl:
     # Entities ------------------------------------------------------------------------------------
 
     def _get_entities(self, request: Any, response: Any) -> Any:
-        response.result, response.entities = self._chosen(request.filters)
-        return response
+        def fill() -> None:
+            response.entities = self._matching(request.filters)
+
+        return _answer(response, fill)
 
     def _get_entities_states(self, request: Any, response: Any) -> Any:
-        response.result, names = self._chosen(request.filters)
-
-        def show() -> None:
+        def fill() -> None:
+            names = self._matching(request.filters)
             response.states = [self._shown(name) for name in names]
             response.entities = names
 
-        if response.result.result == Result.RESULT_OK:
-            response.result = self._call(show)
-        return response
+        return _answer(response, lambda: self._inbox.call(fill))
 
     def _get_entity_info(self, request: Any, response: Any) -> Any:
-        response.result = self._known(request.entity)
-        if response.result.result == Result.RESULT_OK:
+        def fill() -> None:
+            self._require(request.entity)
             response.info.category.category = EntityCategory.CATEGORY_ROBOT
             response.info.description = f"{request.entity} of {self._title}"
-        return response
+
+        return _answer(response, fill)
 
     def _get_entity_state(self, request: Any, response: Any) -> Any:
-        response.result = self._known(request.entity)
-
-        def show() -> None:
+        def fill() -> None:
+            self._require(request.entity)
             response.state = self._shown(request.entity)
 
-        if response.result.result == Result.RESULT_OK:
-            response.result = self._call(show)
-        return response
+        return _answer(response, lambda: self._inbox.call(fill))
 
     def _set_entity_state(self, request: Any, response: Any) -> Any:
-        response.result = self._known(request.entity)
-        if response.result.result != Result.RESULT_OK:
-            return response
         given, loop = request.state, self._loop
 
         def change() -> None:
+            self._require(request.entity)
             state = self._entities.moved(
                 request.entity,
                 loop.plant.state,
@@ -255,8 +251,8 @@ class StandardControl:
             )
             loop.set_state(state)
 
-        response.result = self._call(change, SetEntityState.Response.INVALID_POSE)
-        return response
+        failed = SetEntityState.Response.INVALID_POSE
+        return _answer(response, lambda: self._inbox.call(change), failed)
 
     def _shown(self, name: str) -> EntityState:
         """The present state of a body; in the loop's thread."""
@@ -265,42 +261,50 @@ class StandardControl:
         conversions.set_time(state.header.stamp, self._loop.validator.clock.stamp(plant.step))
         return state
 
-    def _chosen(self, filters: EntityFilters) -> tuple[Result, list[str]]:
-        """Names that the filters let pass."""
+    def _matching(self, filters: EntityFilters) -> list[str]:
+        """Names that pass the filters; raises _Failed."""
         if filters.categories or filters.tags.tags or filters.bounds.type:
             text = "entities are filtered by name alone"
-            return _result(Result.RESULT_FEATURE_UNSUPPORTED, text), []
+            raise _Failed(Result.RESULT_FEATURE_UNSUPPORTED, text)
         try:
             pattern = re.compile(filters.filter)
         except re.error as error:
             text = f"filter {filters.filter!r}: {error}"
-            return _result(Result.RESULT_OPERATION_FAILED, text), []
-        return _ok(), [name for name in self._entities.names if pattern.search(name)]
+            raise _Failed(Result.RESULT_OPERATION_FAILED, text) from error
+        return [name for name in self._entities.names if pattern.search(name)]
 
-    def _known(self, name: str) -> Result:
+    def _require(self, name: str) -> None:
+        """Raise _Failed unless there is an entity of this name."""
         names = self._entities.names
-        if name in names:
-            return _ok()
-        text = f"no entity '{name}'; there are {', '.join(names) or 'none'}"
-        return _result(Result.RESULT_NOT_FOUND, text)
-
-    def _call(
-        self, request: Callable[[], None], failed: int = Result.RESULT_OPERATION_FAILED
-    ) -> Result:
-        """The result of a request to the loop, `failed` with the reason where it is refused."""
-        try:
-            self._inbox.call(request)
-        except (Refused, ValueError) as reason:
-            return _result(failed, str(reason))
-        except (TimeoutError, CallTimeout) as reason:  # the same from Python 3.11 on
-            text = str(reason) or "the plant did not answer in time"
-            return _result(Result.RESULT_OPERATION_FAILED, text)
-        return _ok()
+        if name not in names:
+            text = f"no entity '{name}'; there are {', '.join(names) or 'none'}"
+            raise _Failed(Result.RESULT_NOT_FOUND, text)
 
 
-def _ok() -> Result:
+class _Failed(Exception):
+    """A request fails with a code of its result."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+def _answer(
+    response: Any, request: Callable[[], None], failed: int = Result.RESULT_OPERATION_FAILED
+) -> Any:
+    """The response with the result of a request, `failed` with the reason if it is refused."""
+    response.result = _outcome(request, failed)
+    return response
+
+
+def _outcome(request: Callable[[], None], failed: int = Result.RESULT_OPERATION_FAILED) -> Result:
+    try:
+        request()
+    except _Failed as reason:
+        return Result(result=reason.code, error_message=str(reason))
+    except (Refused, ValueError) as reason:
+        return Result(result=failed, error_message=str(reason))
+    except (TimeoutError, CallTimeout) as reason:  # the same from Python 3.11 on
+        text = str(reason) or "the plant did not answer in time"
+        return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
     return Result(result=Result.RESULT_OK)
-
-
-def _result(code: int, message: str) -> Result:
-    return Result(result=code, error_message=message)

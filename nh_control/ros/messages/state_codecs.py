@@ -1,8 +1,8 @@
-"""How a scenario's configuration and velocity travel in messages: a codec for each kind of thing
-that it shows.
+"""Codecs between a scenario's configuration and velocity and its messages: one for its joints, one
+for a planar body, one for bodies in space.
 
-Codecs write into messages that are made once, because a step's messages are rebuilt thousands of
-times per second.
+Codecs write into messages that are made once, because they are published thousands of times per
+second.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, MutableSequence, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from geometry_msgs.msg import Pose, Transform, Twist
@@ -30,29 +30,6 @@ UNKNOWN = -1.0
 """First entry of the covariance of a twist that is not known, as in sensor_msgs/Imu."""
 
 
-class Codec(Protocol):
-    """One kind of what a scenario shows: its state travels in messages of `message_type` on
-    `topic`; `message` is the one that `write` fills.
-
-    `outgoing` are all topics with the messages that `write` fills, `odometry` those of them that
-    are poses of bodies.
-    """
-
-    topic: str
-    message_type: type
-    message: Any
-    outgoing: Sequence[tuple[str, Any]]
-    odometry: Sequence[Odometry]
-
-    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
-        """Write configuration q (nq) and velocity v (nw) into the outgoing messages."""
-
-    def read(self, message: Any, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """Read into q (nq), which on entry is close to the configuration, and v (nw); returns
-        whether there are velocities. Raises ConversionError.
-        """
-
-
 def codecs(
     scenario: Scenario,
     dsys: DiscreteSystem,
@@ -60,24 +37,24 @@ def codecs(
     parameters: Any = None,
     prefix: str = "",
 ) -> tuple[Codec, ...]:
-    """Codecs of what the scenario shows of the system with these `parameters`, its own if not
-    given, which together hold its state; messages carry velocities or, like encoders, none, and
-    names of frames that begin with `prefix`.
+    """The codecs that together hold the state of the scenario's system with these `parameters`, by
+    default its own; the messages have velocities or, like those of encoders, none, and frames that
+    begin with `prefix`.
     """
     parameters = scenario.parameters if parameters is None else parameters
     space = dsys.system.space
-    found: list[Codec] = []
+    parts: list[Codec] = []
     if scenario.joints:
-        found.append(JointCodec(scenario.joints, space, velocities))
+        parts.append(JointCodec(scenario.joints, space, velocities))
     if scenario.body is not None:
-        found.append(PlanarCodec(scenario.body, space, velocities, prefix))
+        parts.append(PlanarCodec(scenario.body, space, velocities, prefix))
     if scenario.to_bodies is not None and scenario.from_bodies is not None:
-        found.append(
+        parts.append(
             SpatialCodec(
                 scenario.to_bodies, scenario.from_bodies, dsys, velocities, parameters, prefix
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 class JointCodec:
@@ -297,7 +274,11 @@ class SpatialCodec:
 
 
 BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
-"""Codecs of bodies, whose first one has a pose to `place`."""
+"""Codecs of bodies; `place` writes the pose of the first one."""
+Codec: TypeAlias = JointCodec | BodyCodec
+"""A part of the state, in messages of `message_type` on `topic`; `write` fills `message`. The
+pairs `outgoing` are all topics with the messages that `write` fills, `odometry` the poses of them.
+"""
 
 
 def require_lengths(message: JointState) -> None:

@@ -23,7 +23,7 @@ from nh_control.ros.loop.command_validator import (
     Fallback,
     Rejection,
 )
-from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport, TurnMonitor
+from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
 from nh_control.ros.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.ros.messages import conversions
@@ -80,8 +80,8 @@ class Plant:
         self._states = StatePublisher(node, shown, clock)
         self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
         self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
-        self._turns = TurnMonitor(plant.dsys.system.space, model.dsys.h)
-        self._report = PlantReport(self._loop, self._monitor, self._turns)
+        self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
+        self._report = PlantReport(self._loop, self._monitor, self._rotations)
         self._diagnostics = Diagnostics(
             node,
             inbox,
@@ -228,7 +228,7 @@ class Plant:
         if self._truth.has_subscribers:
             self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
-        self._turns.observe(v)
+        self._rotations.observe(v)
 
     def _on_command(self, data: bytes) -> None:
         try:
