@@ -117,7 +117,7 @@ def not_worth_compiling(dsys, *functions):
     """The system with its generated functions of states, and these, in CasADi's virtual machine,
     the kernel as it is.
     """
-    _ = dsys._engine, dsys._code.states
+    _ = dsys._engine, dsys._code.node_functions
     with without_compiler():
         for name in ("state", *functions):
             getattr(dsys._code, name)

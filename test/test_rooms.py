@@ -46,6 +46,20 @@ def imported(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
+def in_circles(files: dict[str, Path]) -> set[str]:
+    """The modules in circles of imports, for type hints, too, and between two circles: those that
+    are left when modules that import none of the others, or that none of them imports, are taken
+    away again and again.
+    """
+    imports = {name: imported(path) & (files.keys() - {name}) for name, path in files.items()}
+    while True:
+        used = set().union(*imports.values())
+        ends = {n for n, others in imports.items() if n not in used or not others & imports.keys()}
+        if not ends:
+            return set(imports)
+        imports = {name: others for name, others in imports.items() if name not in ends}
+
+
 def knows_ros(name: str) -> bool:
     top = name.split(".")[0]
     packages = {"rclpy", "builtin_interfaces", "rcl_interfaces", "std_srvs", "tf2_ros"}
@@ -105,6 +119,29 @@ def test_an_import_that_climbs_is_found(tmp_path, monkeypatch):
     file.parent.mkdir()
     file.write_text("from nh_control.runs import topics\nfrom nh_control.numerics import newton\n")
     assert set(climbs(file, "nh_control", ROOMS)) == {"nh_control.runs", "nh_control.runs.topics"}
+
+
+def modules(paths: list[Path], root: Path) -> dict[str, Path]:
+    """Files by the names of their modules; packages, which only hand out names, are left out."""
+    named = {path: path.relative_to(root.parent).with_suffix("").parts for path in paths}
+    return {".".join(parts): path for path, parts in named.items() if parts[-1] != "__init__"}
+
+
+def test_no_file_imports_another_in_a_circle():
+    """Not for type hints either: these imports stand in the files, too."""
+    assert in_circles(modules(FILES, PACKAGE)) == set()
+
+
+def test_a_circle_is_found(tmp_path):
+    root = tmp_path / "nh_control"
+    root.mkdir()
+    hint = "if TYPE_CHECKING:\n    from nh_control.engine import Engine\n"
+    engine = "from nh_control import model, newton\n"
+    texts = {"model": hint, "engine": engine, "newton": "", "cli": "import nh_control.model\n"}
+    for name, text in texts.items():
+        (root / f"{name}.py").write_text(text)
+    found = in_circles(modules(sorted(root.glob("*.py")), root))
+    assert found == {"nh_control.model", "nh_control.engine"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

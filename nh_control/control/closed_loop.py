@@ -14,7 +14,7 @@ import numpy as np
 
 from nh_control.control.feedback_law import LoopData, native_steps
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
-from nh_control.discrete.motion import address
+from nh_control.discrete.native_abi import address
 from nh_control.discrete.plant import advance, convert, same_steps, with_external
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics import newton

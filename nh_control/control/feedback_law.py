@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.discrete.motion import MotionData, address, loops
-from nh_control.discrete.native_abi import NativeSystem, StepperData
+from nh_control.discrete.motion import loops
+from nh_control.discrete.native_abi import MotionData, NativeSystem, StepperData, address
 from nh_control.discrete.system import DiscreteSystem
 
 

@@ -1,17 +1,14 @@
-"""What follows from a system under a method, and the memory in which it is evaluated."""
+"""The compiled functions of a system under a method, and the memory in which it is evaluated."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.engine import Engine
-from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.engine import Engine, MakeKernel, NodeFunctions, generated_engine
 from nh_control.discrete.method import Method
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.geometry.spaces import Space
@@ -20,71 +17,45 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import Functions
 
 
-@runtime_checkable
-class Stepping(Protocol):
-    """A model of a system that may step it in a way of its own."""
-
-    def engine(
-        self, system: System, method: Method, generated: Callable[[], Engine]
-    ) -> Engine | None:
-        """The engine of a system of this model under a method, None to take the one that is
-        `generated`.
-        """
-
-
-@runtime_checkable
-class StateEngine(Protocol):
-    """An engine that knows momenta, velocities and energies of states, where `knows_states`."""
-
-    knows_states: bool
-
-    def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momenta of a configuration and a velocity."""
-
-    def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
-        """Velocity of a state."""
-
-    def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
-        """Energy (J) of a state with its velocity."""
-
-
 class CompiledFunctions:
     """Functions that are made when they are needed, for every step and all values of the
     parameters.
     """
 
-    def __init__(self, system: System, method: Method, step_space: Space | None, alpha: float):
-        self._system, self._method = system, method
+    def __init__(
+        self,
+        system: System,
+        method: Method,
+        make_kernel: MakeKernel | None,
+        step_space: Space | None,
+        alpha: float,
+    ):
+        self._system, self._method, self._make_kernel = system, method, make_kernel
         self._step_space, self._alpha = step_space, alpha
 
     @cached_property
     def engine(self) -> Engine:
-        """Step, linearization and Hessian: of the system's model, if it has some for the method,
-        else generated from the equations.
-        """
-        return self._own or self.generated()
+        """Step, linearization and Hessian: of the kernel, generated where there is none."""
+        return self._kernel or self.generated()
 
     @cached_property
-    def states(self) -> StateEngine | None:
-        """The model's own momenta, velocities and energies, if it has some."""
-        own = self._own
-        return own if isinstance(own, StateEngine) and own.knows_states else None
+    def node_functions(self) -> NodeFunctions | None:
+        """The kernel's own momenta, velocities and energies; None to generate them."""
+        return None if self._kernel is None else self._kernel.node_functions
 
     @cached_property
-    def _own(self) -> Engine | None:
-        model = self._system.model
-        if not isinstance(model, Stepping):
+    def _kernel(self) -> Engine | None:
+        if self._make_kernel is None:
             return None
-        return model.engine(self._system, self._method, self.generated)
+        return self._make_kernel(self._system, self._method)
 
     def generated(self) -> Engine:
-        """The engine from the equations."""
-        name = f"{self._system.name} by {self._method.name}"
-        return Engine(StepEquations(self._system, self._method, name))
+        """The engine of code that is generated from the method's residual and read-out."""
+        return generated_engine(self._system, self._method)
 
     @cached_property
     def inertia(self) -> Functions:
-        """`inertia(x, p)`, see `System.inertia`."""
+        """`inertia(x, p)`, see `Mechanics.inertia`."""
         return Functions(f"{self._system.name}_inertia", [inertia(self._system)])
 
     @cached_property
@@ -108,7 +79,7 @@ class CompiledFunctions:
         residual = s.constraint_matrix(middle) @ displacement - h * s.drift(middle)
         outputs = {
             "state": ([q, v, u, h], ca.vertcat(q, self._momentum(q, v, u, h))),
-            "energy": ([q, v], s.energy(q, v)),
+            "energy": ([q, v], s.mechanics.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
             "constraint": ([x, x1, h], residual),
@@ -120,7 +91,7 @@ class CompiledFunctions:
 
     def _momentum(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         """Stored momentum of a velocity, with the memory that the method starts with."""
-        rho, method = self._system.momentum(q, v), self._method
+        rho, method = self._system.mechanics.momentum(q, v), self._method
         if method.start is None:
             return ca.vertcat(rho, ca.SX(len(method.memory), 1))
         return ca.vertcat(rho, method.start(q, rho, u, h))

@@ -8,7 +8,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -16,9 +16,11 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
+from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import Substeps
 from nh_control.discrete.simulation import native_simulation, python_simulation
 from nh_control.discrete.workspace import Shapes, Workspace
+from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions, Native
 
@@ -62,6 +64,19 @@ def step_shapes(nx: int, nu: int, n_p: int, n: int, ndx: int, nw: int) -> Shapes
     adjoints: Shapes = {"lam": (ndx,), "nu": (n,), "mu": (n,)}
     second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
     return {**step, **newtons, **first, **adjoints, **second, "hessian": (nw, nw)}
+
+
+class NodeFunctions(Protocol):
+    """Momenta, velocities and energies of states at a node, as some engines compute them."""
+
+    def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Momenta of a configuration and a velocity."""
+
+    def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
+        """Velocity of a state."""
+
+    def energy(self, work: Workspace, x: np.ndarray, v: np.ndarray) -> float:
+        """Energy (J) of a state with its velocity."""
 
 
 class Engine:
@@ -133,6 +148,11 @@ class Engine:
     ) -> int:
         """The status of a routine that failed, after further attempts, see `continuation`."""
         return solve_by_continuation(self.step, routine, status, work)
+
+    @property
+    def node_functions(self) -> NodeFunctions | None:
+        """The engine's own momenta, velocities and energies; None to generate them."""
+        return None
 
     @property
     def n_z(self) -> int:
@@ -280,3 +300,14 @@ class Engine:
         with np.errstate(all="ignore"):
             work.hessian[...] = p.T @ full @ p
         return newton.CONVERGED if np.isfinite(work.hessian).all() else newton.NOT_FINITE
+
+
+MakeKernel: TypeAlias = Callable[[System, Method], Engine | None]
+"""Makes an engine that steps a system by a method in the place of the generated one; None where it
+cannot.
+"""
+
+
+def generated_engine(system: System, method: Method) -> Engine:
+    """The engine of code that is generated from the method's residual and read-out."""
+    return Engine(StepEquations(system, method, f"{system.name} by {method.name}"))

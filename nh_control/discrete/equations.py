@@ -181,7 +181,7 @@ class StepEquations:
         system, nq = self.system, self.system.space.nq
         if self.n_z or not has_rotations(system.space):
             return ca.SX(0, 1)
-        mass, momentum, basis, drift = system.inertia(x1[:nq], x1[nq:])
+        mass, momentum, basis, drift = system.mechanics.inertia(x1[:nq], x1[nq:])
         velocity = basis @ factorized(mass)(momentum) + drift
         return below_half_a_turn(system.space, velocity, h)
 

@@ -33,9 +33,6 @@ class Method:
 
     A composition takes steps by the fractions `substeps` of h in turn, see
     `DiscreteSystem.composed`.
-
-    Where a method is the midpoint rule of `integrators.variational`, `midpoint_forcing` is the
-    part of the forces that it takes at the start; a model may have an engine of its own for it.
     """
 
     name: str
@@ -46,13 +43,12 @@ class Method:
     memory: tuple[str, ...] = ()
     start: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     substeps: tuple[float, ...] = (1.0,)
-    midpoint_forcing: float | None = None
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: those of the system, with the memory."""
         if not self.memory:
-            return system.state_space
-        return Product(system.state_space, Rn(*self.memory))
+            return system.mechanics.state_space
+        return Product(system.mechanics.state_space, Rn(*self.memory))
 
 
 def no_residual(q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:

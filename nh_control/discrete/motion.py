@@ -8,15 +8,14 @@ from collections.abc import Callable
 from functools import cache, cached_property, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from nh_control.discrete.compiled_functions import CompiledFunctions
+from nh_control.discrete.native_abi import MotionData, address
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled, newton
-
-if TYPE_CHECKING:
-    from nh_control.discrete.compiled_functions import CompiledFunctions
 
 
 def loops() -> ctypes.PyDLL | None:
@@ -30,19 +29,9 @@ def _made_by(compiler: str | None, cache_directory: Path) -> ctypes.PyDLL | None
     return compiled.Native("closed_loop", [], text).library
 
 
-class MotionData(ctypes.Structure):
-    """`struct motion` of closed_loop.c."""
-
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("inertia", "p")),
-        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "n_rho", "n_impulses")),
-        ("room", ctypes.c_void_p),
-    ]
-
-
 class Motion(threading.local):
     """What follows from states (nx) of a system with the inertia `M y = b, v = X y + c`, see
-    `System.inertia`, at its parameters' values.
+    `Mechanics.inertia`, at its parameters' values.
 
     Every thread has arrays of its own. All raise LinAlgError where M is singular.
     """
@@ -130,7 +119,7 @@ class Motion(threading.local):
         return not getattr(library, routine)(ctypes.byref(data), *arguments)
 
     def _inertia(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return self._code.inertia("inertia", x[: self._system.state_space.nq], self._p)
+        return self._code.inertia("inertia", x[: self._system.mechanics.state_space.nq], self._p)
 
 
 class _Velocity(NamedTuple):
@@ -141,8 +130,3 @@ class _Velocity(NamedTuple):
     x: np.ndarray
     v: np.ndarray
     run: Callable[[], int]
-
-
-def address(array: np.ndarray) -> ctypes.c_void_p:
-    """Where native code finds the numbers of a contiguous array."""
-    return ctypes.c_void_p(array.ctypes.data)

@@ -7,8 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nh_control.discrete.motion import MotionData, address
 from nh_control.discrete.workspace import Workspace
+
+
+def address(array: np.ndarray) -> ctypes.c_void_p:
+    """Where native code finds the numbers of a contiguous array."""
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+class MotionData(ctypes.Structure):
+    """`struct motion` of closed_loop.c."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("inertia", "p")),
+        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "n_rho", "n_impulses")),
+        ("room", ctypes.c_void_p),
+    ]
 
 
 class Substeps(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.discrete.compiled_functions import Arrays, CompiledFunctions
 from nh_control.discrete.composed import ComposedEngine
-from nh_control.discrete.engine import Engine
+from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.method import Method
 from nh_control.discrete.motion import Motion
 from nh_control.geometry.spaces import Space
@@ -34,10 +34,11 @@ class StateMap:
         method: Method,
         step_space: Space | None = None,
         alpha: float = 0.5,
+        make_kernel: MakeKernel | None = None,
     ):
         self.system, self.method, self.h = system, method, checked_step(method, h)
         self.state_space = method.state_space(system)
-        self._code = CompiledFunctions(system, method, step_space, alpha)
+        self._code = CompiledFunctions(system, method, make_kernel, step_space, alpha)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
@@ -117,11 +118,11 @@ class StateMap:
         """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
         however far they are from the constraints. Raises ValueError for what is not finite.
         """
-        if self._code.states is not None:
+        if (node := self._code.node_functions) is not None:
             space = self.system.space
             q = states.numbers(self, f"a configuration {space.names}", q, space.nq)
             v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
-            momenta = self._code.states.momentum(self._arrays.work, q, v)
+            momenta = node.momentum(self._arrays.work, q, v)
             return self._finite("state", np.concatenate([q, momenta]), (q, v))
         forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
         return self._evaluate("state", q, v, forces, [self.h])
@@ -142,8 +143,8 @@ class StateMap:
         if x.ndim == 2:
             return np.reshape([self.velocity(row) for row in x], (len(x), self.system.space.nw))
         x = self._moving(x)
-        if self._code.states is not None:
-            return self._code.states.velocity(self._arrays.work, x)
+        if (node := self._code.node_functions) is not None:
+            return node.velocity(self._arrays.work, x)
         return self._motion.velocity(x)
 
     def rotation_angles(self, x: ArrayLike) -> np.ndarray:
@@ -263,11 +264,11 @@ class StateMap:
         return np.reshape([self._evaluate(name, *row) for row in rows], (count, size))
 
     def _energies(self, states: np.ndarray) -> np.ndarray:
-        own = self._code.states
-        if own is None:
+        node = self._code.node_functions
+        if node is None:
             return self._motion.energies(states)
         work = self._arrays.work
-        return np.array([own.energy(work, x, own.velocity(work, x)) for x in states])
+        return np.array([node.energy(work, x, node.velocity(work, x)) for x in states])
 
     def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
         """A function of states at the parameters' values, as a vector; raises ValueError where it

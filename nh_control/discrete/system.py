@@ -163,7 +163,7 @@ class DiscreteSystem(StateMap):
         """
         code = self._code
         code.engine.hessian, code.state  # noqa: B018  (made when asked for)
-        code.states or code.inertia  # noqa: B018
+        code.node_functions or code.inertia  # noqa: B018
         return self
 
     def simulate(

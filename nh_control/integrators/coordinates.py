@@ -75,7 +75,7 @@ class Coordinates:
 
     def basis(self, q: ca.SX) -> ca.SX:
         """X(q), (n, n_rho)."""
-        return self.rate_matrix(q) @ self.system.admissible_basis(self.position(q))
+        return self.rate_matrix(q) @ self.system.mechanics.admissible_basis(self.position(q))
 
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
@@ -176,7 +176,7 @@ class Coordinates:
         """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
         else `X (X^T X)^{-1} rho`.
         """
-        x = ca.sparsify(self.system.admissible_basis(at))
+        x = ca.sparsify(self.system.mechanics.admissible_basis(at))
         places = _unit_rows(x)
         if places is None:
             return x @ ca.solve(x.T @ x, rho)

@@ -168,12 +168,12 @@ def _step(
         """
         if basis == "own":
             return rho
-        return ca.solve(change_of_basis(chosen(q), system.admissible_basis(q)).T, rho)
+        return ca.solve(change_of_basis(chosen(q), system.mechanics.admissible_basis(q)).T, rho)
 
     def outside(q: ca.SX, chosen: Basis, rho: ca.SX) -> ca.SX:
         if basis == "own":
             return rho
-        return change_of_basis(chosen(q), system.admissible_basis(q)).T @ rho
+        return change_of_basis(chosen(q), system.mechanics.admissible_basis(q)).T @ rho
 
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients

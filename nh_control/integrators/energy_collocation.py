@@ -41,7 +41,7 @@ def energy_collocation(
     (c, b), (t, w) = gauss(stages), gauss(points)
     inner, quadrature = integrals(c, c), integrals(c, t)
     weights = [[w[k] * l(t[k]) / b_i for k in range(points)] for l, b_i in zip(lagrange(c), b)]
-    structure = AlmostPoisson(system, system.admissible_basis)
+    structure = AlmostPoisson(system, system.mechanics.admissible_basis)
 
     def stage_rates(z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The rates K (size, stages), and the change of zeta."""

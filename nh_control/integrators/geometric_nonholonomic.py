@@ -144,7 +144,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     rest = ca.SX.zeros(space.n)
 
     def force(q: ca.SX, u: ca.SX) -> ca.SX:
-        return space.derivatives(space.system.gradients, q, rest, u)[1]
+        return space.derivatives(space.system.mechanics.gradients, q, rest, u)[1]
 
     def readout(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
@@ -159,7 +159,7 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
 def _starts(space: Coordinates) -> dict[str, _Start]:
     """sigma(q, rho, u, h) of the three starts."""
     rest = ca.SX.zeros(space.n)
-    gradients = space.system.gradients
+    gradients = space.system.mechanics.gradients
 
     def consistent(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         return h / 2 * space.multipliers(gradients, q, rho, u)

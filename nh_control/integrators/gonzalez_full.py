@@ -31,7 +31,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         )
     space, n, m = system.space, system.space.nv, system.m
     free = AlmostPoisson(system, lambda q: ca.SX.eye(n))
-    bound = AlmostPoisson(system, system.admissible_basis)
+    bound = AlmostPoisson(system, system.mechanics.admissible_basis)
 
     def momentum(q: ca.SX, state: ca.SX) -> ca.SX:
         sigma = state[system.n_rho :]
@@ -56,7 +56,7 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
     ) -> tuple[ca.SX, ca.SX]:
         _, q1 = middle_and_end(space, q, h * z[:n])
         p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
-        rho1 = system.admissible_basis(q1).T @ p1
+        rho1 = system.mechanics.admissible_basis(q1).T @ p1
         rest = p1 - bound.momentum(q1, rho1)
         return q1, ca.vertcat(rho1, ca.solve(a @ a.T, a @ rest))
 

@@ -66,10 +66,10 @@ def projected_index_one(
     ) -> tuple[ca.SX, ca.SX]:
         q1, p = _moved(equations, table, q, rho, u, h)
         for _ in range(PROJECTIONS):
-            solve = factorized(system.inertia(q1, p)[0])
+            solve = factorized(system.mechanics.inertia(q1, p)[0])
             violation = ca.vertcat(ca.SX(n, 1), -system.holonomic(q1))
             q1 = system.space.retract(q1, solve(violation)[:n])
-        matrix, momentum, basis, _ = system.inertia(q1, p)
+        matrix, momentum, basis, _ = system.mechanics.inertia(q1, p)
         return q1, gradients(q1, basis @ factorized(matrix)(momentum))[1]
 
     return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))

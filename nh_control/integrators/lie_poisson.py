@@ -110,7 +110,7 @@ def _if_mass_turns(system: System) -> str:
     """Compares dL/dv at random configurations with that at the origin."""
     (q, v, _), space = system.symbols, system.space
     at = [q, v, system.parameter_symbols]
-    momentum = ca.Function("momentum", at, [system.gradients(q, v)[1]])
+    momentum = ca.Function("momentum", at, [system.mechanics.gradients(q, v)[1]])
     for d, w in np.random.default_rng(0).normal(size=(4, 2, space.nv)):
         places = space.origin, space.retract(space.origin, d / 2)
         here, there = (np.asarray(momentum(q, w, system.parameter_values)) for q in places)

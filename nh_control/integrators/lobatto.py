@@ -121,7 +121,7 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
         return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
 
     def start(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        return space.multipliers(system.gradients, q, rho, u)
+        return space.multipliers(system.mechanics.gradients, q, rho, u)
 
     n_z = n_v + (s - 1) * space.m
     method = Method(

@@ -80,7 +80,7 @@ def rdp(
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> ca.SX:
-        return rho + system.admissible_basis(q).T @ (
+        return rho + system.mechanics.admissible_basis(q).T @ (
             half_kick(q, u, z, h) - momenta(q, z, h, gradients)[0]
         )
 
@@ -88,7 +88,7 @@ def rdp(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX]:
         q1 = space.retract(q, displacement(q, z, h))
-        return q1, system.admissible_basis(q1).T @ (
+        return q1, system.mechanics.admissible_basis(q1).T @ (
             momenta(q, z, h, gradients)[1] + half_kick(q, u, z, h)
         )
 

@@ -43,7 +43,7 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         derivatives: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
             at = _moved(q, rho, h, a[i], derivatives)
-            derivatives.append(space.rates(system.gradients, *at, u))
+            derivatives.append(space.rates(system.mechanics.gradients, *at, u))
         return _moved(q, rho, h, b, derivatives)
 
     return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout))

@@ -59,8 +59,8 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
 
     def start(q: ca.SX, rho: ca.SX, z: ca.SX) -> ca.SX:
         """Momentum after the constraints' impulse."""
-        p0 = system.reduce(q, rho)
-        return p0 - system.holonomic_impulse(q, z[moving:]) if system.n_holonomic else p0
+        p0 = system.mechanics.reduce(q, rho)
+        return p0 - system.mechanics.holonomic_impulse(q, z[moving:]) if system.n_holonomic else p0
 
     def residual(
         q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
@@ -75,7 +75,7 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
         step, k, m = ends(q, u, z, h, gradients)
         p0 = ca.vertcat(start(q, rho, z), ca.SX(len(system.prescribed), 1))
         p1 = step.end_momentum(p0, k, m)[:moving]
-        return step.end, system.store(step.end, p1, system.prescribed_part(step.w) / h)
+        return step.end, system.mechanics.store(step.end, p1, system.prescribed_part(step.w) / h)
 
     n_z = moving + system.n_holonomic
     method = Method(NAMES[theta], n_z, residual, readout, range(moving, n_z))

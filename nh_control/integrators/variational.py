@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method
@@ -10,19 +12,23 @@ from nh_control.geometry.spaces import StepGeometry
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.system import System
+from nh_control.multibody.model import Multibody, MultibodySystem
+from nh_control.multibody.tree_engine import tree_engine
 
 FORCINGS = {"symmetric": 0.5, "left": 1.0}
 
 
-def midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSystem:
+def midpoint(system: System | Multibody, h: float, forcing: str = "symmetric") -> DiscreteSystem:
     """Midpoint variational integrator with discrete forces, second order, symplectic if unforced
-    [johnson2014 (2)].
+    [johnson2014 (2)]. A `Multibody`, or its `system`, is stepped by the linear-time kernel of
+    trees, every other system by generated code.
 
     `p0 + D1 Ld + F- = 0,  p1 = D2 Ld + F+,  F- = a h f(q_mid, v_mid, u),  F+ = (1 - a) h f(q_mid,
     v_mid, u)`; `forcing` is "symmetric" (a = 1/2, second order) or "left" (a = 1, the split of the
     paper's examples). State (q, p). Raises ValueError if the system has velocity constraints: use
     `nonholonomic_midpoint`.
     """
+    system = system.system if isinstance(system, Multibody) else system
     if system.m:
         raise ValueError(
             f"midpoint: {system.name} has {system.m} velocity constraints; use "
@@ -31,21 +37,24 @@ def midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSy
     return _lagrange_dalembert(system, h, forcing, "midpoint")
 
 
-def nonholonomic_midpoint(system: System, h: float, forcing: str = "symmetric") -> DiscreteSystem:
+def nonholonomic_midpoint(
+    system: System | Multibody, h: float, forcing: str = "symmetric"
+) -> DiscreteSystem:
     """Discrete Lagrange-d'Alembert on the midpoint rule, second order in q and rho.
 
     `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0,
     rho1 = X(q1)^T (D2 Ld + F+)`; unknowns are the mean velocity `local(q0, q1) / h` and the
     multipliers lam of holonomic constraints. State (q, rho). Systems without velocity constraints
-    are allowed (then it is `midpoint`).
+    are allowed (then it is `midpoint`, with the same engines).
     """
+    system = system.system if isinstance(system, Multibody) else system
     return _lagrange_dalembert(system, h, forcing, "nonholonomic_midpoint")
 
 
 def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> DiscreteSystem:
     if forcing not in FORCINGS:
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
-    left, space = FORCINGS[forcing], system.space
+    left, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
     moving = space.nv - len(system.prescribed)
     n_z = moving + system.n_holonomic
 
@@ -62,9 +71,9 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         step = segment(q, u, z, h)
         force = space.frame(q).T @ kick(step, u, h)
         impulse = left * force - discrete_momenta(gradients, h, step)[0]
-        balance = system.reduce(q, rho) + system.admissible_tangents(q).T @ impulse
+        balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
         if system.n_holonomic:
-            balance -= system.holonomic_impulse(q, z[moving:])
+            balance -= mechanics.holonomic_impulse(q, z[moving:])
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
         return ca.vertcat(balance, rolling, system.holonomic(step.q1))
 
@@ -75,13 +84,16 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u, h)
         momentum = discrete_momenta(gradients, h, step)[1] + (1 - left) * force
-        components = system.admissible_tangents(q1).T @ momentum
-        return q1, system.store(q1, components, system.prescribed_part(step.w) / h)
+        components = mechanics.admissible_tangents(q1).T @ momentum
+        return q1, mechanics.store(q1, components, system.prescribed_part(step.w) / h)
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
     places = range(moving, n_z)
-    method = Method(label, n_z, residual, readout, places, midpoint_forcing=left)
-    return DiscreteSystem(system, h, method)
+    method = Method(label, n_z, residual, readout, places)
+    # a Multibody takes the linear-time kernel of trees, everything else generated code
+    is_tree = isinstance(system, MultibodySystem)
+    kernel = partial(tree_engine, force_at_start=left) if is_tree else None
+    return DiscreteSystem(system, h, method, make_kernel=kernel)
 
 
 INTEGRATORS = (

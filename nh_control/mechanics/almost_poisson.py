@@ -90,7 +90,7 @@ class AlmostPoisson:
         m, n_rho = self.system.m, self.system.n_rho
         if not 0 < 2 * m < n_rho == x.shape[1]:
             return ca.solve(x.T @ mass @ x, rho)
-        places = self.system.elimination.independent
+        places = self.system.mechanics.elimination.independent
         own = ca.sparsify(ca.simplify(x[places, :]))
         p, a = ca.SX(x.shape[0], 1), self.system.constraint_matrix(q)
         p[places] = ca.solve(own.T, rho)

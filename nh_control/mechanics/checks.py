@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.mechanics import Mechanics
 from nh_control.numerics.expressions import contains_nan
-
-if TYPE_CHECKING:
-    from nh_control.mechanics.system import System
-
 
 WRITTEN = {
     "lagrangian": ("q, v", "lagrangian_at"),
@@ -21,7 +18,7 @@ WRITTEN = {
     "velocity_constraint": ("q", "constraint_matrix"),
     "velocity_drift": ("q", "drift"),
     "holonomic_constraint": ("q", "holonomic"),
-    "distribution": ("q", "admissible_basis"),
+    "distribution": ("q", "declared_basis"),
     "domain": ("q", "domain_at"),
 }
 """The functions that a user writes: their arguments, after which parameters p come where there are
@@ -41,24 +38,24 @@ ON_TIME = (
 )
 
 
-@runtime_checkable
-class Vouching(Protocol):
-    """A model that knows that the expressions of its system are in order."""
-
-    def is_known_regular(self, system: System) -> bool:
-        """Whether a system has what this model wrote and no constraints, and its mass matrix is
-        regular.
-        """
-
-
-def check(system: System) -> None:
-    """Raise ValueError, or TypeError for a function of other arguments, where a system is none."""
+def check_declaration(system: LagrangianSystem) -> None:
+    """Raise ValueError or TypeError for fields of a system that do not fit each other."""
+    for field in ("inputs", "input_units", "prescribed"):
+        if isinstance(value := getattr(system, field), str):
+            raise TypeError(
+                f"{system.name}: {field} must be a tuple of texts, got the text {value!r}; write "
+                f"({value!r},)"
+            )
     _require_companions(system)
     system.nominal_configuration  # noqa: B018  (refuses a wrong one)
     _require_prescribed_last(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
-    if isinstance(system.model, Vouching) and system.model.is_known_regular(system):
-        return
+
+
+def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
+    """Raise ValueError where the functions of a system have wrong shapes, its constraints depend
+    on each other or its mass matrix is singular, and TypeError for a function of other arguments.
+    """
     written = {
         what: _expression(system, what) for what in WRITTEN if getattr(system, what) is not None
     }
@@ -79,13 +76,13 @@ def check(system: System) -> None:
     _expect(system, "velocity_drift", system.drift(q), (system.m, 1))
     _require_independence(system, q)
     _require_freedom(system)
-    x = system.admissible_basis(q)
+    x = mechanics.admissible_basis(q)
     _expect(system, "distribution", x, (system.space.nw, system.n_rho))
     _require_solution(system, q, x)
     _require_positive(system, x.T @ mass @ x)
 
 
-def _require_companions(system: System) -> None:
+def _require_companions(system: LagrangianSystem) -> None:
     """Raise ValueError where one of the system's fields asks for another one."""
     if system.inputs and system.force is None:
         raise ValueError(f"{system.name}: inputs {system.inputs} need a force(q, v, u)")
@@ -97,14 +94,14 @@ def _require_companions(system: System) -> None:
         raise ValueError(f"{system.name}: a distribution needs the velocity_constraint it solves")
     if system.velocity_drift is not None and system.velocity_constraint is None:
         raise ValueError(f"{system.name}: a velocity_drift needs its velocity_constraint")
-    if system.elimination.on_spheres and system.distribution is not None:
+    if system.space.nw != system.space.nv and system.distribution is not None:
         raise ValueError(
             f"{system.name}: a distribution cannot have the turning bases of spheres; leave it "
             "out, it is eliminated from velocity_constraint"
         )
 
 
-def _require_arguments(system: System, what: str) -> None:
+def _require_arguments(system: LagrangianSystem, what: str) -> None:
     """Raise TypeError unless a function takes the arguments that it is called with."""
     wanted = WRITTEN[what][0] + ("" if system.parameters is None else ", p")
     count = wanted.count(",") + 1
@@ -120,7 +117,7 @@ def _require_arguments(system: System, what: str) -> None:
         ) from None
 
 
-def _expression(system: System, what: str) -> ca.SX:
+def _expression(system: LagrangianSystem, what: str) -> ca.SX:
     """A function at the system's symbols; raises ValueError for one that cannot be called with
     expressions, or makes NaN of them, as `math.cos` does.
     """
@@ -146,7 +143,7 @@ def _expression(system: System, what: str) -> ca.SX:
     return expression
 
 
-def _require_freedom(system: System) -> None:
+def _require_freedom(system: LagrangianSystem) -> None:
     """Constraints must leave a velocity."""
     free = system.space.nv - len(system.prescribed)
     if system.m >= free:
@@ -161,7 +158,7 @@ def _require_freedom(system: System) -> None:
         )
 
 
-def _require_positive(system: System, mass: ca.SX) -> None:
+def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
     """The mass matrix on the admissible velocities must be positive definite at the nominal
     configuration.
     """
@@ -194,7 +191,7 @@ def scaled_spectrum(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, vectors
 
 
-def _require_prescribed_last(system: System) -> None:
+def _require_prescribed_last(system: LagrangianSystem) -> None:
     last = system.space.factors[-1] if isinstance(system.space, Product) else system.space
     n = len(system.prescribed)
     if n and not (isinstance(last, Rn) and last.names[-n:] == system.prescribed and last.nv >= n):
@@ -204,7 +201,7 @@ def _require_prescribed_last(system: System) -> None:
         )
 
 
-def _require_matrix_of_q(system: System, q: ca.SX) -> None:
+def _require_matrix_of_q(system: LagrangianSystem, q: ca.SX) -> None:
     """The matrix of the constraints is a function of q and the parameters alone."""
     if system.velocity_constraint is None:
         return
@@ -218,7 +215,7 @@ def _require_matrix_of_q(system: System, q: ca.SX) -> None:
         )
 
 
-def _require_independence(system: System, q: ca.SX) -> None:
+def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
     """The constraints must be independent at the nominal configuration, where it lies in the
     domain.
     """
@@ -246,7 +243,7 @@ def _dependent_rows(a: np.ndarray) -> list[int]:
     return [k for k, rank in enumerate(ranks) if rank == (ranks[k - 1] if k else 0)]
 
 
-def _require_solution(system: System, q: ca.SX, x: ca.SX) -> None:
+def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX) -> None:
     """A X must vanish at the nominal configuration and at others around it."""
     a = system.constraint_matrix(q)
     for d in (
@@ -262,6 +259,8 @@ def _require_solution(system: System, q: ca.SX, x: ca.SX) -> None:
             )
 
 
-def _expect(system: System, what: str, expression: ca.SX, shape: tuple[int, int]) -> None:
+def _expect(
+    system: LagrangianSystem, what: str, expression: ca.SX, shape: tuple[int, int]
+) -> None:
     if expression.shape != shape:
         raise ValueError(f"{system.name}: {what} must have shape {shape}, got {expression.shape}")

@@ -47,7 +47,7 @@ class ContinuousSystem:
             - ca.jtimes(momentum, e, y)
         )
         rolling = system.constraint_matrix(moved) @ space.frame(moved)
-        constraint = ca.vertcat(rolling, system.holonomic_jacobian(moved))
+        constraint = ca.vertcat(rolling, system.mechanics.holonomic_jacobian(moved))
         drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic, 1))
         outputs = {
             "mass": ca.jacobian(momentum, y),

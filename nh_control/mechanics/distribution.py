@@ -43,8 +43,8 @@ def _householder(system: System, q0: ca.SX) -> Basis:
 
 
 BASES: dict[str, Callable[[System, ca.SX], Basis]] = {
-    "own": lambda system, q0: system.admissible_basis,
-    "elimination": lambda system, q0: system.elimination.tangents,
+    "own": lambda system, q0: system.mechanics.admissible_basis,
+    "elimination": lambda system, q0: system.mechanics.elimination.tangents,
     "householder": _householder,
 }
 """Bases for a step from q0: the system's own, which is its `distribution` if it has one;

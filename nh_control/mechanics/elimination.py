@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from scipy.linalg import qr
 
 from nh_control.geometry.spaces import Product
-
-if TYPE_CHECKING:
-    from nh_control.mechanics.system import System
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
 
 class Elimination:
@@ -22,7 +19,7 @@ class Elimination:
     Velocities on spheres are never dependent: their bases turn.
     """
 
-    def __init__(self, system: System):
+    def __init__(self, system: LagrangianSystem):
         self._system, self._space = system, system.space
         self._free = system.space.nv - len(system.prescribed)
 

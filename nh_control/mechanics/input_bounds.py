@@ -1,50 +1,53 @@
-"""The numbers that a system declares, checked and completed: the limits of its inputs, and the
-configuration at which it is judged.
-"""
+"""The limits of a system's inputs and its nominal configuration, checked and completed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from nh_control.mechanics.system import System
+from nh_control.geometry.spaces import Space
 
 
-def input_bounds(system: System) -> np.ndarray:
-    """Lower and upper bound of every input, (nu + prescribed, 2), infinite where `input_limits`
-    says nothing; raises ValueError for another shape, or bounds that are not lower < upper.
+def input_bounds(
+    owner: str,
+    limits: np.ndarray | Callable[[Any], np.ndarray] | None,
+    parameters: Any,
+    nu: int,
+    n_prescribed: int,
+) -> np.ndarray:
+    """Lower and upper bound of every input, (nu + n_prescribed, 2), infinite where `limits` says
+    nothing; raises ValueError for another shape, or bounds that are not lower < upper.
     """
-    n, given = system.nu + len(system.prescribed), system.input_limits
+    n = nu + n_prescribed
     free = np.tile([-np.inf, np.inf], (n, 1))
-    limits = np.array(
-        free if given is None else given(system.parameters) if callable(given) else given, float
+    bounds = np.array(
+        free if limits is None else limits(parameters) if callable(limits) else limits, float
     )
-    if limits.shape == (system.nu, 2):
-        limits = np.vstack([limits, free[system.nu :]])
-    if limits.shape != (n, 2) or not (limits[:, 0] < limits[:, 1]).all():
-        shapes = " or ".join(f"({rows}, 2)" for rows in sorted({system.nu, n}))
+    if bounds.shape == (nu, 2):
+        bounds = np.vstack([bounds, free[nu:]])
+    if bounds.shape != (n, 2) or not (bounds[:, 0] < bounds[:, 1]).all():
+        shapes = " or ".join(f"({rows}, 2)" for rows in sorted({nu, n}))
         raise ValueError(
-            f"{system.name}: input_limits must be {shapes} with lower < upper, got "
-            f"{limits.tolist()}"
+            f"{owner}: input_limits must be {shapes} with lower < upper, got {bounds.tolist()}"
         )
-    limits.setflags(write=False)
-    return limits
+    bounds.setflags(write=False)
+    return bounds
 
 
-def nominal_configuration(system: System) -> np.ndarray:
-    """`nominal` (nq), or else the space's origin; raises ValueError for numbers that are no
-    configuration.
+def nominal_configuration(owner: str, space: Space, nominal: Sequence[float] | None) -> np.ndarray:
+    """The nominal configuration (nq), the space's origin where none is given; raises ValueError
+    for numbers that are no configuration.
     """
-    space, at = system.space, system.space.origin
-    if system.nominal is not None:
-        at = np.array(system.nominal, dtype=float)
-        still = np.zeros(space.nv)
-        if at.shape != (space.nq,) or not np.abs(space.retract(at, still) - at).max() <= 1e-9:
+    q = space.origin
+    if nominal is not None:
+        q = np.array(nominal, dtype=float)
+        rest = np.zeros(space.nv)
+        if q.shape != (space.nq,) or not np.abs(space.retract(q, rest) - q).max() <= 1e-9:
             raise ValueError(
-                f"{system.name}: nominal must be a configuration, {space.nq} finite numbers "
-                f"{space.names} on their manifold, got {system.nominal}"
+                f"{owner}: nominal must be a configuration, {space.nq} finite numbers "
+                f"{space.names} on their manifold, got {nominal}"
             )
-    at.setflags(write=False)
-    return at
+    q.setflags(write=False)
+    return q

@@ -152,17 +152,19 @@ class _DirectionalDerivatives:
 
 
 def inertia(system: System) -> ca.Function:
-    """`inertia(x, p) -> M, b, X, c` of `System.inertia` at parameters p, with a mass matrix
+    """`inertia(x, p) -> M, b, X, c` of `Mechanics.inertia` at parameters p, with a mass matrix
     `M = X^T L_vv X` that is evaluated like the other second derivatives.
     """
     nq, nw, n = system.space.nq, system.space.nw, system.n_rho
     derivatives, p_ = LagrangianDerivatives(system, nq + nw), system.parameter_symbols
-    x_, mass_ = ca.SX.sym("x", system.state_space.nq), ca.SX.sym("mass", n, n)
+    x_, mass_ = ca.SX.sym("x", system.mechanics.state_space.nq), ca.SX.sym("mass", n, n)
     q, rest = x_[:nq], ca.SX.zeros(nw)
-    basis = system.admissible_basis(q)
+    basis = system.mechanics.admissible_basis(q)
     along = ca.vertcat(ca.SX(nq, n), basis)
     directions = ca.Function("directions", [x_, p_], [ca.vertcat(q, rest, p_), basis, along])
-    system_of = ca.Function("system_of", [x_, p_, mass_], system.inertia(q, x_[nq:], mass_))
+    system_of = ca.Function(
+        "system_of", [x_, p_, mass_], system.mechanics.inertia(q, x_[nq:], mass_)
+    )
     x, p = derivatives.kind.sym("x", x_.shape[0]), derivatives.kind.sym("p", p_.shape[0])
     at, basis, along = directions(x, p)
     mass = basis.T @ derivatives.second_times(at, along)[nq:, :]

@@ -32,7 +32,7 @@ class LieEquations:
     `rho' = X^T (T^T (dL/dq + Dh^T lam) + ad*_v p + f) + (X')^T p`,  T = generator(q), where
     multipliers of velocity constraints have dropped out, and lam are those for which `Dh v` stays
     zero: index one. The velocity is the one next to the momentum's that keeps the constraints, see
-    `System.inertia`; with `baumgarte` (alpha, beta) it is the momentum's own, and lam makes
+    `Mechanics.inertia`; with `baumgarte` (alpha, beta) it is the momentum's own, and lam makes
     `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep
     their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
     momentum before its projection. Kinetic energies must be positive on the admissible velocities.
@@ -65,8 +65,8 @@ class LieEquations:
 
 def state_action(system: System, coordinates: str = "exp") -> ProductAction:
     """The action on a system's states (q, rho)."""
-    space, out = system.space, system.elimination
-    names = system.state_space.names[space.nq :]
+    space, out = system.space, system.mechanics.elimination
+    names = system.mechanics.state_space.names[space.nq :]
     if not system.m or out.on_spheres:
         return phase_action(space, names, coordinates, out.dropped)
     actions: list[HomogeneousSpace] = []
@@ -102,7 +102,7 @@ class _Field:
         self._system, self._q, self._baumgarte = system, q, baumgarte
         self._factors = [(f, [*at], [*w]) for f, at, w in simple_factors(system.space)]
         self._basis, self._particular, self._kept = _stored_basis(system, q)
-        mass, momentum, x, c = system.inertia(q, rho)
+        mass, momentum, x, c = system.mechanics.inertia(q, rho)
         self._solve = factorized(mass)
         n = system.n_rho
         if baumgarte is None:
@@ -112,7 +112,7 @@ class _Field:
             y = ca.vertcat(own, ca.SX(system.n_holonomic, 1))
         self._x, self._v = x[:, : system.n_rho], x @ y + c
         self._s = self._v[self._kept] if self._kept else y[: system.n_rho]
-        self._gradient_q, self._p = system.gradients(q, self._v)
+        self._gradient_q, self._p = system.mechanics.gradients(q, self._v)
         self._force = system.generalized_force(q, self._v, u)
         self._q_rate = self._moving(self._v)
         constant = ca.SX.sym("p", system.space.nw)
@@ -161,7 +161,7 @@ class _Field:
         w = ca.substitute(drift_rate, s, self._s) + self._basis @ self._normal()
         at, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
         momentum, sliding = (
-            system.gradients(q, v)[1],
+            system.mechanics.gradients(q, v)[1],
             ca.jtimes(system.holonomic(q), q, self._moving(v)),
         )
         rates = [ca.jtimes(what, at, along) for what in (momentum, sliding)]
@@ -169,7 +169,9 @@ class _Field:
         if self._baumgarte is not None:
             alpha, beta = self._baumgarte
             g += 2 * alpha * ca.substitute(sliding, v, self._v) + beta**2 * system.holonomic(q)
-        frame = system.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
+        frame = (
+            system.mechanics.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
+        )
         force = frame.T @ (self._rate(self._gradient_q) - self._basis_rate) - self._x.T @ p_rate
         return -self._solve(ca.vertcat(force, -g))[system.n_rho :]
 
@@ -200,13 +202,13 @@ def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
     """(X, c, kept) of `v = X s + c` with s the velocities that rho belongs to: those in the places
     `kept`, or coordinates on a distribution if none are.
     """
-    n, out = system.space.nw, system.elimination
+    n, out = system.space.nw, system.mechanics.elimination
     kept = [i for i in range(n) if i not in out.dropped]
     if not system.m:
         return ca.SX.eye(n), ca.SX(n, 1), kept
     c = system.space.frame(q) @ out.particular(q, ca.SX(0, 1))
     if not out.on_spheres:
-        return system.admissible_basis(q), c, []
+        return system.mechanics.admissible_basis(q), c, []
     a, dropped, basis = system.constraint_matrix(q), list(out.dropped), ca.SX(n, len(kept))
     basis[kept, :] = ca.SX.eye(len(kept))
     basis[dropped, :] = -ca.solve(a[:, dropped], a[:, kept])

@@ -82,10 +82,10 @@ def _minimal(
     """Velocity and s' for coordinates s of the admissible velocities."""
     space, n = system.space, system.space.nv
     e = ca.SX.sym("e", n)
-    moved, basis = space.retract(q, e), system.admissible_tangents(q)
-    y = basis @ s + system.elimination.particular(q, ca.SX(0, 1))
-    moved_velocity = system.admissible_tangents(moved) @ s
-    moved_velocity += system.elimination.particular(moved, ca.SX(0, 1))
+    moved, basis = space.retract(q, e), system.mechanics.admissible_tangents(q)
+    y = basis @ s + system.mechanics.elimination.particular(q, ca.SX(0, 1))
+    moved_velocity = system.mechanics.admissible_tangents(moved) @ s
+    moved_velocity += system.mechanics.elimination.particular(moved, ca.SX(0, 1))
     basis_rate = ca.substitute(ca.jtimes(moved_velocity, e, y), e, ca.SX.zeros(n))
     velocity = space.frame(q) @ y
     t = _sparse(terms(q=q, v=velocity, u=u))
@@ -125,6 +125,6 @@ def _moving(system: System, q: ca.SX, y: ca.SX) -> ca.SX:
 
 def _coordinates(system: System, q: ca.SX, v: ca.SX) -> ca.SX:
     """Least-squares coordinates s of a velocity v (nw), less that of the drift, in Y."""
-    basis = system.admissible_tangents(q)
-    y = system.space.frame(q).T @ v - system.elimination.particular(q, ca.SX(0, 1))
+    basis = system.mechanics.admissible_tangents(q)
+    y = system.space.frame(q).T @ v - system.mechanics.elimination.particular(q, ca.SX(0, 1))
     return ca.solve(basis.T @ basis, basis.T @ y) if basis.shape[1] else ca.SX(0, 1)

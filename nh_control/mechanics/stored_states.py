@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
+from nh_control.mechanics.elimination import Elimination
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
-if TYPE_CHECKING:
-    from nh_control.mechanics.system import System
 
-
-def stores_components(system: System) -> bool:
+def stores_components(system: LagrangianSystem, elimination: Elimination) -> bool:
     """Whether momenta are stored as their components `X^T p` (n_rho): with velocity constraints,
     but not beside spheres, whose bases turn; otherwise they are stored like velocities.
     """
-    return bool(system.m) and not system.elimination.on_spheres
+    return bool(system.m) and not elimination.on_spheres
 
 
-def state_space(system: System) -> Space:
+def state_space(system: LagrangianSystem, elimination: Elimination) -> Space:
     """Space of the states: the configuration space, and that of the stored momenta with the
     velocities of prescribed coordinates at their end.
     """
-    if stores_components(system):
+    if stores_components(system, elimination):
         rho = (f"rho_{i + 1}" for i in range(system.n_rho))
         return Product(system.space, Rn(*rho, *(f"v_{name}" for name in system.prescribed)))
-    space, out = system.space, system.elimination
+    space = system.space
     stored, local = (
         [_momentum_name(system, name.removesuffix("_dot")) for name in names]
         for names in (space.velocity_names, space.tangent_names)
     )
-    return PhaseSpace(space, stored, local, out.dropped, out.dependent)
+    return PhaseSpace(space, stored, local, elimination.dropped, elimination.dependent)
 
 
-def _momentum_name(system: System, name: str) -> str:
+def _momentum_name(system: LagrangianSystem, name: str) -> str:
     """Name of the stored momentum of a velocity, or of the velocity if it is prescribed."""
     if name in system.prescribed:
         return f"v_{name}"

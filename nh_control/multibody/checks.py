@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -12,12 +11,10 @@ from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.multibody.constraints import Distance
 from nh_control.multibody.elements import JointInput
 from nh_control.multibody.kinematics import Kinematics
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
+from nh_control.multibody.parts import MultibodyParts
 
 
-def check_parts(model: Multibody, k: Kinematics) -> None:
+def check_parts(model: MultibodyParts, k: Kinematics) -> None:
     """Raises ValueError if a part of the model names an unknown frame or coordinate.
 
     Every part writes its expression in the kinematics k, which refuses unknown names.
@@ -44,12 +41,12 @@ def check_parts(model: Multibody, k: Kinematics) -> None:
             )
 
 
-def check_masses(model: Multibody, q: np.ndarray) -> None:
-    """Raises ValueError if the mass matrix of the free coordinates is singular at q (nq), a
-    configuration where no axes are aligned; the message names velocities and frames.
+def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
+    """Raises ValueError if the mass matrix of the free coordinates is singular; it is that of a
+    configuration where no axes are aligned. The message names velocities and frames.
     """
     space, free = model.space, model.space.nw - len(model.prescribed)
-    mass = model.mass_matrix(q)[:free, :free]
+    mass = mass_matrix[:free, :free]
     massless = [name for name, m in zip(space.velocity_names, np.diag(mass)) if m <= 0]
     if massless:
         raise ValueError(
@@ -65,7 +62,7 @@ def check_masses(model: Multibody, q: np.ndarray) -> None:
         )
 
 
-def _moved_by(model: Multibody, velocities: Sequence[str]) -> str:
+def _moved_by(model: MultibodyParts, velocities: Sequence[str]) -> str:
     """The names of the frames that these velocities move, for a message."""
     moved = [
         f.name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from nh_control.multibody.frames import ORIGIN, WORLD
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.motion import unit_vector
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
+from nh_control.multibody.parts import MultibodyParts
 
 KNOWN = (Distance, PointOnPlane, Coincident, JointConstraint)
 SQUARE, ALONG, TURNED = range(3)
@@ -24,7 +21,7 @@ NONE = -1
 """In the place of a frame: the world; of a coordinate: there is none."""
 
 
-def unknown_constraint(model: Multibody) -> str:
+def unknown_constraint(model: MultibodyParts) -> str:
     """The kind of constraint of a model that the kernel does not know, "" if it knows all."""
     for constraint in model.constraints:
         if type(constraint) not in KNOWN:
@@ -36,7 +33,7 @@ def unknown_constraint(model: Multibody) -> str:
 
 
 def located(
-    model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray], point: Point | str
+    model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray], point: Point | str
 ) -> tuple[int, np.ndarray]:
     """The number of the moving frame that carries a point, and its position (3) in the kernel's
     axes there. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's in their
@@ -76,7 +73,7 @@ class Rows:
     frames, `axes` (3, 3) the kernel's in their own.
     """
 
-    model: Multibody
+    model: MultibodyParts
     index: dict[str, int]
     axes: dict[str, np.ndarray]
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nh_control.multibody.elements import WRENCH, Wrench
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
 from nh_control.multibody.kinematics import Point
+from nh_control.multibody.parts import MultibodyParts
 from nh_control.multibody.point_forces import damped_frames
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
 
 
 @dataclass(frozen=True)
@@ -39,14 +36,14 @@ class Push:
         )
 
 
-def unknown_wrench(model: Multibody) -> str:
+def unknown_wrench(model: MultibodyParts) -> str:
     """What of a model's wrenches the kernel does not know, "" if it knows all."""
     wrenches = (entry for entry in model.inputs if type(entry) is Wrench)
     still = any(not carriers_of(model, _frame_of(entry)) for entry in wrenches)
     return "a Wrench on the world" if still else ""
 
 
-def carriers_of(model: Multibody, name: str) -> list[Frame]:
+def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
     """The moving frames that carry a frame."""
     tree, found = model.tree, []
     anchor = tree.anchors[name][0]
@@ -56,7 +53,7 @@ def carriers_of(model: Multibody, name: str) -> list[Frame]:
     return found
 
 
-def carriers(model: Multibody) -> set[int]:
+def carriers(model: MultibodyParts) -> set[int]:
     """Places of the velocities that carry a body on which a wrench or a damper acts."""
     pushed = (_frame_of(entry) for entry in model.inputs if isinstance(entry, Wrench))
     on = (*pushed, *damped_frames(model))
@@ -66,7 +63,9 @@ def carriers(model: Multibody) -> set[int]:
     return {v for place in places for v in range(place.start, place.stop)}
 
 
-def pushes(model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray]) -> Iterator[Push]:
+def pushes(
+    model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
+) -> Iterator[Push]:
     """The components of a model's wrenches in the order of the inputs. `index` are the numbers of
     its moving frames, `axes` (3, 3) the kernel's in their own.
     """

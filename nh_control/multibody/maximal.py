@@ -237,7 +237,7 @@ def _check_independent(model: Multibody, q: np.ndarray) -> None:
     """
     system = model.system
     basis: list[np.ndarray] = []
-    jacobian = system.value(system.holonomic_jacobian(system.symbols[0]), q)
+    jacobian = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
     free = jacobian[:, : len(jacobian.T) - len(system.prescribed)]
     root = np.linalg.cholesky(model.mass_matrix(q)[: free.shape[1], : free.shape[1]])
     rows = np.linalg.solve(root, free.T).T

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,22 +13,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.discrete.engine import Engine
-from nh_control.discrete.method import Method
-from nh_control.geometry.spaces import Space
+from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
-from nh_control.multibody.bodies import Body, SpatialInertia
 from nh_control.multibody.checks import check_masses, check_parts
-from nh_control.multibody.constraints import Constraint
-from nh_control.multibody.elements import Element, Input
-from nh_control.multibody.frames import WORLD, Frame
-from nh_control.multibody.joints import JointConstraint
-from nh_control.multibody.kinematics import Kinematics, Point, Tree
+from nh_control.multibody.joint_inertia import moves_mass
+from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers
 from nh_control.multibody.parameters import ModelConstants
-from nh_control.multibody.tree_engine import TreeEngine, kernel
-from nh_control.multibody.tree_model import TreeModel, moves_mass, not_a_tree
-from nh_control.numerics.expressions import Vector
+from nh_control.multibody.parts import MultibodyParts
 
 SEQUENCES = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
 
@@ -41,7 +33,7 @@ class Pose(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Multibody:
+class Multibody(MultibodyParts):
     """A mechanical system as a tree of `frames`, each after its parent, from "world" on, with
     `bodies`, `elements` (springs, dampers), `inputs`, `constraints`.
 
@@ -56,16 +48,6 @@ class Multibody:
     ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
 
-    name: str
-    frames: Sequence[Frame]
-    bodies: Sequence[Body] = ()
-    elements: Sequence[Element] = ()
-    inputs: Sequence[Input] = ()
-    constraints: Sequence[Constraint] = ()
-    prescribed: Sequence[str] = ()
-    gravity: Vector = (0.0, 0.0, -9.81)
-    parameters: Sequence[str] = ()
-
     def __post_init__(self) -> None:
         for field in SEQUENCES:
             object.__setattr__(self, field, tuple(getattr(self, field)))
@@ -79,35 +61,11 @@ class Multibody:
         check_parts(self, self.kinematics(*self._symbols))
 
     @cached_property
-    def tree(self) -> Tree:
-        """The frames with their configuration space."""
-        joints = (c for c in self.constraints if isinstance(c, JointConstraint))
-        constrained = {joint.name: joint for joint in joints if joint.has_one_coordinate}
-        return Tree(self.name, self.frames, self.prescribed, constrained)
-
-    @property
-    def space(self) -> Space:
-        """Configuration space."""
-        return self.tree.space
-
-    @cached_property
-    def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
-        """The inertia of all bodies that move with each moving frame, in the order of the frames'
-        first bodies; bodies on frames that are fixed to each other are added up.
-        """
-        total: dict[str, SpatialInertia] = {}
-        for body in self.bodies:
-            own = body.inertia_in(*self.tree.anchors[body.frame])
-            total[own.frame] = total[own.frame] + own if own.frame in total else own
-        total.pop(WORLD, None)
-        return tuple(total.values())
-
-    @cached_property
-    def system(self) -> System:
-        """The `System` of this model; `System.model` refers back to it."""
-        if not self._every_joint_moves_its_body:
+    def system(self) -> MultibodySystem:
+        """The `System` of this model; its `model` refers back to it."""
+        if not self.is_known_regular:
             self.check_masses()
-        return System(
+        return MultibodySystem(
             name=self.name,
             space=self.space,
             lagrangian=self._lagrangian,
@@ -119,38 +77,13 @@ class Multibody:
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic_configuration),
             parameters=self.constants.parameters,
-            model=self,
+            made_of=self,
         )
 
     @cached_property
-    def constants(self) -> ModelConstants:
+    def constants(self) -> ModelConstants[Multibody]:
         """Masses, centers, inertias, placements, joint dampers and joint springs by name."""
         return ModelConstants(self)
-
-    def is_known_regular(self, system: System) -> bool:
-        """Whether the system is this model's own, has no constraints, and has a regular mass
-        matrix because every joint moves a body on its own frame.
-        """
-        constrained = system.holonomic_constraint or system.velocity_constraint or system.domain
-        return self._is_own(system) and not constrained and self._every_joint_moves_its_body
-
-    def engine(
-        self, system: System, method: Method, generated: Callable[[], Engine]
-    ) -> Engine | None:
-        """The linear-time engine of the midpoint rule for this model's own `system`; None if the
-        kernel does not know a part of the model (a subclass of a joint, element, input or
-        constraint of this package), or without a compiler.
-        """
-        own = self._is_own(system) and not (system.velocity_constraint or system.domain)
-        if method.midpoint_forcing is None or not own or not_a_tree(self):
-            return None
-        if (library := kernel()) is None:
-            return None
-        return TreeEngine(system, method, TreeModel(self), library, generated)
-
-    def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
-        """Motions of all frames as expressions of q (nq) and v (nw)."""
-        return Kinematics(self.tree, q, v)
 
     def configuration(self, values: Mapping[str, float] = {}) -> np.ndarray:
         """Configuration (nq) with the values given by name; the other numbers are those of the
@@ -185,7 +118,7 @@ class Multibody:
         """Raises ValueError if the mass matrix of the free coordinates is singular at a
         configuration where no axes are aligned; the message names velocities and frames.
         """
-        check_masses(self, self._generic_configuration)
+        check_masses(self, self.mass_matrix(self._generic_configuration))
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the stored velocities, (nw, nw), at configuration q (nq); the prescribed
@@ -198,14 +131,8 @@ class Multibody:
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
         return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
 
-    def _is_own(self, system: System) -> bool:
-        """Whether the equations of a system are this model's, and not a user's."""
-        equations = system.lagrangian, system.force, system.holonomic_constraint
-        constraint = self._constraint if self.constraints else None
-        return equations == (self._lagrangian, self._own_force, constraint)
-
     @cached_property
-    def _every_joint_moves_its_body(self) -> bool:
+    def is_known_regular(self) -> bool:
         """Whether every joint, moved alone, gives kinetic energy to the bodies on its own frame.
 
         Then the mass matrix is regular, by induction from the root, also where joints follow
@@ -301,3 +228,27 @@ class Multibody:
                 raise ValueError(f"{self.name}: unknown name {name!r}; choose of {list(names)}")
             out[names.index(name)] = value
         return out
+
+
+@dataclass(frozen=True, repr=False)
+class MultibodySystem(System):
+    """The `System` of a `Multibody`, its `model`; None for a copy by `dataclasses.replace`, whose
+    functions may be others.
+
+    Without constraints and with a mass on every joint it is regular, so that no expression is
+    made to check it.
+    """
+
+    made_of: InitVar[Multibody | None] = None
+
+    def __post_init__(self, made_of: Multibody | None) -> None:
+        object.__setattr__(self, "_model", made_of)
+        if made_of is None or made_of.constraints or not made_of.is_known_regular:
+            super().__post_init__()
+        else:
+            check_declaration(self)
+
+    @property
+    def model(self) -> Multibody | None:
+        """The model whose functions these are."""
+        return self.__dict__["_model"]

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointSpring
 from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.model import Multibody
 from nh_control.multibody.parameters import ENTRIES
 from nh_control.multibody.tree_model import TreeModel
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
 
 MASS, FIRST, INERTIA, POSITION, STIFFNESS, PULL, DAMPING, PLACES = 0, 1, 4, 10, 13, 14, 15, 16
 """Places of a joint's numbers, in the order of `native/parameter_jacobian.c`."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, fields, make_dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -17,9 +17,7 @@ import numpy as np
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointDamper, JointSpring
 from nh_control.multibody.frames import Frame
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
+from nh_control.multibody.parts import MultibodyParts
 
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
@@ -41,14 +39,18 @@ class Location(NamedTuple):
     field: str
 
 
-class ModelConstants:
+ModelT = TypeVar("ModelT", bound=MultibodyParts)
+"""The kind of a model, whose copies are of the same kind."""
+
+
+class ModelConstants(Generic[ModelT]):
     """The physical constants of a model by name: `<frame>_mass`, `<frame>_center` (3) and
     `<frame>_inertia` (6: xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames,
     `<coordinate>_damping`, `<coordinate>_stiffness` and `<coordinate>_rest` of joints. Characters
     that no identifier may have become "_"; repeated names end with "_2", "_3", ...
     """
 
-    def __init__(self, model: Multibody):
+    def __init__(self, model: ModelT):
         self._model = model
         self.locations: dict[str, Location] = {}
         for parts in PARTS:
@@ -85,7 +87,7 @@ class ModelConstants:
             return tuple(value[i][j] for i, j in ENTRIES)
         return value
 
-    def model_with(self, values: Mapping[str, Any]) -> Multibody:
+    def model_with(self, values: Mapping[str, Any]) -> ModelT:
         """A copy of the model with other values of its parameters, numbers or expressions; with
         expressions the inertias of bodies on one frame are not added up.
         """

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from nh_control.multibody.frames import WORLD, Frame, Planar, Prismatic, Revolute
 from nh_control.multibody.motion import plane_axes
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
+from nh_control.multibody.parts import MultibodyParts
 
 PARALLEL = 1e-13
 """Sine up to which axes are parallel: round-off of rotations."""
 
 
-def normals(model: Multibody, frames: list[Frame]) -> dict[str, np.ndarray]:
+def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]:
     """The normal of the plane in which all bodies move, in the axes of the world and of all moving
     `frames`: revolute joints turn about it, prismatic ones slide across it. Empty if the bodies
     move in space.

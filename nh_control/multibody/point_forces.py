@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nh_control.multibody.constraint_rows import located
 from nh_control.multibody.elements import Damper, Spring
 from nh_control.multibody.kinematics import Point
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
+from nh_control.multibody.parts import MultibodyParts
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Bond:
 
 
 def bonds(
-    model: Multibody, index: dict[str, int], axes: dict[str, np.ndarray]
+    model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> tuple[list[Bond], list[Bond]]:
     """The springs between points of a model, and its dampers. `index` are the numbers of its
     moving frames, `axes` (3, 3) the kernel's in their own.
@@ -50,7 +47,7 @@ def bonds(
     return springs, dampers
 
 
-def damped_frames(model: Multibody) -> list[str]:
+def damped_frames(model: MultibodyParts) -> list[str]:
     """Names of the frames of the points of dampers."""
     dampers = (element for element in model.elements if isinstance(element, Damper))
     points = (point for damper in dampers for point in (damper.a, damper.b))

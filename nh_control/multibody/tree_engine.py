@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nh_control.discrete.engine import (
     Engine,
+    NodeFunctions,
     definitions,
+    generated_engine,
     native_text,
     step_shapes,
 )
@@ -23,14 +24,12 @@ from nh_control.mechanics import parametric
 from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.multibody.frames import Joint
+from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian
 from nh_control.multibody.rotation_joints import functions_of
-from nh_control.multibody.tree_model import TreeModel
+from nh_control.multibody.tree_model import TreeModel, not_a_tree
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Native
-
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
 
 FILES = (
     "tree",
@@ -79,14 +78,15 @@ class TreeEngine(Engine):
         method: Method,
         data: TreeModel,
         library: ctypes.CDLL,
+        force_at_start: float,
         generated: Callable[[], Engine],
     ):
-        self._of = system, method, data, library
+        self._of = system, method, data, library, force_at_start
         self._trees, self._make, self._data = library, generated, data
-        self._left = method.midpoint_forcing or 0.0
+        self._force_at_start = force_at_start
         self._n_z, self._nv = method.n_z, system.space.nv
         self._free, self._m = self._nv - len(system.prescribed), system.n_holonomic
-        nx, ndx = system.state_space.nq, system.state_space.nv
+        nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
         parameters = data.model.constants.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
@@ -119,7 +119,7 @@ class TreeEngine(Engine):
             np.array(_compiled(joint)[1], dtype=np.uint64).view(float)
             for joint in data.wide_joints
         ]
-        return np.concatenate([data.packed(self._left, self._n_p), *addresses])
+        return np.concatenate([data.packed(self._force_at_start, self._n_p), *addresses])
 
     @property
     def n_z(self) -> int:
@@ -175,9 +175,9 @@ class TreeEngine(Engine):
         return [self._constrained(work) if self._m else _inverse(-self._by_rho(work))]
 
     @property
-    def knows_states(self) -> bool:
-        """Whether `momentum`, `velocity` and `energy` can be had: no coordinate is prescribed."""
-        return self._nv == self._free
+    def node_functions(self) -> NodeFunctions | None:
+        """The kernel's own; None where coordinates are prescribed."""
+        return self if self._nv == self._free else None
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Momenta p (nv) of a configuration and a velocity."""
@@ -248,6 +248,18 @@ class ParametricTreeEngine(TreeEngine):
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:
         return self._trees["tree_linearize_wide"]
+
+
+def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) -> Engine | None:
+    """The kernel of the midpoint rule that takes the part `force_at_start` of the forces at a
+    step's start; None where a system is not its model's own, for a part that the kernel does not
+    know, and without a compiler.
+    """
+    model = system.model
+    if model is None or not_a_tree(model) or (library := kernel()) is None:
+        return None
+    generated = partial(generated_engine, system, method)
+    return TreeEngine(system, method, TreeModel(model), library, force_at_start, generated)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:

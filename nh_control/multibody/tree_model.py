@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from transforms3d.axangles import axangle2mat
 
-from nh_control.multibody.bodies import SpatialInertia
 from nh_control.multibody.constraint_rows import NONE, Row, Rows, unknown_constraint
 from nh_control.multibody.elements import (
     Damper,
@@ -32,19 +30,13 @@ from nh_control.multibody.frames import (
     Spherical,
     prismatic,
 )
+from nh_control.multibody.joint_inertia import moments
+from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import Bond, bonds
 
-if TYPE_CHECKING:
-    from nh_control.multibody.model import Multibody
-
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
-ALL = [0, 1, 2, 3, 4, 5]
-FREE = {Revolute: [2], Prismatic: [3], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
-"""Components of a twist in the kernel's axes that a joint leaves free, of others all."""
-REGULAR = 1e-9
-"""Part of the other inertias that counts as some."""
 OWN, PRESCRIBED = 0, 1
 """How the coordinate of a joint moves."""
 FOLLOWS, SHARED, IDLE = -2, -1, 2
@@ -196,7 +188,7 @@ class TreeModel:
             q, v = tree.slices(mimic.coordinate)
             own_v = tree.space.nv + self.followers[frame.name] if frame.mimic else v.start
             own, toward = turned[frame.name], turned[parent].T
-            mass, first, inertia = _moments(masses.get(frame.name), own)
+            mass, first, inertia = moments(masses.get(frame.name), own)
             placed = toward @ rotation @ np.array(frame.rotation) @ own
             numbers = [
                 *(index.get(parent, -1), self._kind(frame.joint), q.start, own_v),
@@ -293,20 +285,6 @@ class TreeModel:
         return len(SCALAR) + self.wide_joints.index(_upright(joint))
 
 
-def moves_mass(frame: Frame, part: SpatialInertia) -> bool:
-    """Whether every motion of a joint alone gives kinetic energy to what moves with its frame."""
-    axes = axes_of(frame)
-    mass, first, inertia = _moments(part, axes)
-    lever = np.cross(np.eye(3), first)
-    spatial = np.block([[inertia, lever], [lever.T, mass * np.eye(3)]])
-    free = FREE.get(type(frame.joint), ALL)
-    energy, scale = spatial[np.ix_(free, free)], np.diag(spatial)[free]
-    if not (scale > REGULAR * np.where(np.array(free) < 3, inertia.trace(), mass)).all():
-        return False
-    ratios = energy / np.sqrt(np.outer(scale, scale))
-    return bool(np.linalg.eigvalsh(ratios)[0] > REGULAR)
-
-
 def _turns(joint: Joint) -> int:
     """Whether a joint's coordinates begin with a quaternion."""
     if isinstance(joint, Floating) and joint.configuration_space != "SE3":
@@ -321,15 +299,6 @@ def _is_scalar(frame: Frame) -> bool:
 def _upright(joint: Joint) -> Joint:
     """The joint in the kernel's axes."""
     return Planar(UPRIGHT) if isinstance(joint, Planar) else joint
-
-
-def _moments(part: SpatialInertia | None, own: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, first moment (3) and inertia (3, 3) about the frame's origin, in the axes `own`."""
-    if part is None:
-        return 0.0, np.zeros(3), np.zeros((3, 3))
-    c = own.T @ part.center
-    inertia = own.T @ part.inertia @ own
-    return part.mass, part.mass * c, inertia + part.mass * (c @ c * np.eye(3) - np.outer(c, c))
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:

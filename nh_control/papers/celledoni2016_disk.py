@@ -94,7 +94,7 @@ def structure() -> Structure:
     system = rolling_disk(DISK).numeric
     q, rho = ca.SX.sym("q", 4), ca.SX.sym("rho", 2)
     x = coordinates(system, "disk").basis(q)
-    poisson = AlmostPoisson(system, system.admissible_basis)
+    poisson = AlmostPoisson(system, system.mechanics.admissible_basis)
     lie_bracket = ca.jtimes(x[:, 1], q, x[:, 0]) - ca.jtimes(x[:, 0], q, x[:, 1])
     outputs = [x, lie_bracket, poisson.bracket(q, rho), poisson.energy(q, rho)]
     outputs.append(ca.vertcat(*poisson.gradient(q, rho)))

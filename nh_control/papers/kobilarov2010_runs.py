@@ -115,5 +115,5 @@ def motions(
 def _energy(system: System) -> Callable[[np.ndarray, np.ndarray], float]:
     s = system.numeric
     q, v = ca.SX.sym("q", s.space.nq), ca.SX.sym("v", s.space.nw)
-    f = ca.Function("energy", [q, v], [s.energy(q, v)])
+    f = ca.Function("energy", [q, v], [s.mechanics.energy(q, v)])
     return lambda q, v: float(f(q, v))

@@ -129,7 +129,7 @@ def operations(name: str, space: str) -> int:
     method = METHODS[METHOD](system, STEP_S).method
     q, _, u = system.symbols
     rho, h, none = ca.SX.sym("rho", system.n_rho), ca.SX.sym("h"), ca.SX(0, 1)
-    ends = method.readout(q, rho, u, none, h, system.gradients)
+    ends = method.readout(q, rho, u, none, h, system.mechanics.gradients)
     at = [q, rho, u, h, system.parameter_symbols]
     return ca.Function("step", at, list(ends), {"cse": True}).n_instructions()
 
@@ -159,7 +159,7 @@ def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> Motion:
     """Evaluate a run of a model in maximal coordinates, which has a constant mass matrix."""
     system, nq = model.system, model.space.nq
     q, v, _ = system.symbols
-    evaluate = ca.Function("evaluate", [q, v], [system.energy(q, v), system.holonomic(q)])
+    evaluate = ca.Function("evaluate", [q, v], [system.mechanics.energy(q, v), system.holonomic(q)])
     momenta = states[:, nq:]
     velocities = np.linalg.solve(model.mass_matrix(states[0, :nq]), momenta.T)
     energy, h = (np.asarray(value).T for value in evaluate(states[:, :nq].T, velocities))

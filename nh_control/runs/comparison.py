@@ -182,7 +182,7 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
     rolling = system.constraint_matrix(q) @ v - system.drift(q)
     defect = ca.vertcat(ca.SX(1, 1), rolling, system.holonomic(q))
-    f = ca.Function("values", [q, v], [system.energy(q, v), ca.norm_inf(defect)])
+    f = ca.Function("values", [q, v], [system.mechanics.energy(q, v), ca.norm_inf(defect)])
 
     def values(q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         energy, constraint = f(q, v)

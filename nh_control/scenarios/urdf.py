@@ -20,6 +20,7 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, Multibody, load_urdf
+from nh_control.multibody.kinematics import Tree
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import perturb_state
@@ -70,7 +71,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         references={"hold": partial(_held, model)} if held else {"free": partial(_free, model)},
         weights=_weights(model, held),
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
-        perturb=perturbed,
+        perturb=partial(_perturbed, model.tree),
         joints=tuple(
             Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
             for c in model.tree.scalars
@@ -85,16 +86,18 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     )
 
 
-def perturbed(model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbation) -> np.ndarray:
+def _perturbed(
+    tree: Tree, model: DiscreteSystem, x: np.ndarray, perturbation: JointPerturbation
+) -> np.ndarray:
     """State x (nx) with every joint turned by `angle` (rad) or slid by `position` (m), a floating
     base turned and moved to its left by as much, and every momentum scaled; random signs with a
     seed.
     """
-    space, robot = model.system.space, model.system.model
+    space = model.system.space
     change = np.zeros(space.nv)
-    for coordinate in robot.tree.scalars:
-        slides = robot.tree.effort(coordinate)[1] == "N"
-        change[robot.tree.scalar_indices(coordinate)[1]] = (
+    for coordinate in tree.scalars:
+        slides = tree.effort(coordinate)[1] == "N"
+        change[tree.scalar_indices(coordinate)[1]] = (
             perturbation.position if slides else perturbation.angle
         )
     if not isinstance(space, Rn):

@@ -72,7 +72,9 @@ def released(dsys: DiscreteSystem, q: np.ndarray) -> np.ndarray:
     """
     system = dsys.system
     q_ = ca.SX.sym("q", system.space.nq)
-    force = ca.Function("force", [q_], [system.gradients(q_, ca.SX.zeros(system.space.nw))[0]])(q)
+    force = ca.Function(
+        "force", [q_], [system.mechanics.gradients(q_, ca.SX.zeros(system.space.nw))[0]]
+    )(q)
     momenta = dsys.h / 2 * np.asarray(force)[: system.n_rho, 0]
     return np.concatenate([q, momenta, np.zeros(len(system.prescribed))])
 

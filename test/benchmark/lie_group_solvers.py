@@ -81,7 +81,7 @@ def state(motion: Motion) -> np.ndarray:
     """(q, rho) of the motion's start."""
     system = motion.system
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
-    momentum = ca.Function("momentum", [q, v], [system.numeric.momentum(q, v)])
+    momentum = ca.Function("momentum", [q, v], [system.numeric.mechanics.momentum(q, v)])
     return np.concatenate([motion.q, np.asarray(momentum(motion.q, motion.v))[:, 0]])
 
 

@@ -279,7 +279,7 @@ def energies(dsys, start, steps):
     our formula for the energy.
     """
     q, v = ca.SX.sym("q", dsys.system.space.nq), ca.SX.sym("v", dsys.system.space.nw)
-    energy = ca.Function("energy", [q, v], [dsys.system.numeric.energy(q, v)])
+    energy = ca.Function("energy", [q, v], [dsys.system.numeric.mechanics.energy(q, v)])
     first = Mujoco("hinges")
     first.set(*start)
     states = dsys.simulate(dsys.state(*first.ours()), np.zeros((steps, dsys.nu))).states

@@ -30,7 +30,12 @@ def condition(dsys, x, x1):
     """Condition numbers for two configurations, whether a step joins them or not."""
     space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
     r = dsys.method.residual(
-        ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), z, dsys.h, dsys.system.gradients
+        ca.SX(x[: space.nq]),
+        ca.SX(x[space.nq :]),
+        ca.SX(0, 1),
+        z,
+        dsys.h,
+        dsys.system.mechanics.gradients,
     )
     mean = np.zeros(dsys.method.n_z)
     mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h

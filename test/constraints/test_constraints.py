@@ -209,7 +209,7 @@ def constraint(system, q):
     h, slope = (
         np.asarray(value)
         for value in ca.Function(
-            "h", [q_], [system.holonomic_constraint(q_), system.holonomic_jacobian(q_)]
+            "h", [q_], [system.holonomic_constraint(q_), system.mechanics.holonomic_jacobian(q_)]
         )(q)
     )
     return h[:, 0], slope

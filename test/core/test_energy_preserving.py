@@ -89,7 +89,7 @@ def test_the_structure_is_the_continuous_system(make, basis):
         rate = local.rate(zeta, local.gradient(zeta), ca.DM(u))
         v = chosen(at) @ structure.gradient(at, rho)[1]
         moved = one.space.retract(at, e[:n])
-        momenta = chosen(moved).T @ one.gradients(moved, v + e[n:])[1]
+        momenta = chosen(moved).T @ one.mechanics.gradients(moved, v + e[n:])[1]
         zeta_of = ca.vertcat(one.space.local(centre, moved), momenta)
         return rate, v, zeta_of, ca.jacobian(zeta_of, e)
 
@@ -139,7 +139,9 @@ def test_discrete_gradients_are_discrete_gradients(gradient, size):
     way[2] = 0.0
 
     def terms(zeta0, zeta1):
-        local = AlmostPoisson(one, one.admissible_basis).local(Chart(one.space, ca.SX(4, 1)))
+        local = AlmostPoisson(one, one.mechanics.admissible_basis).local(
+            Chart(one.space, ca.SX(4, 1))
+        )
         g = gradient(local, zeta0, zeta1)
         return g, local.energy(zeta0), local.energy(zeta1), local.gradient(zeta0)
 

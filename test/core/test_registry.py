@@ -155,7 +155,7 @@ def test_a_method_says_which_options_it_has(name):
 )
 def test_states_end_with_what_a_method_remembers(method, memory):
     dsys = CALLED[method]()
-    names = snakeboard().state_space.names
+    names = snakeboard().mechanics.state_space.names
     assert dsys.method.memory == memory and dsys.state_names == (*names, *memory)
     assert dsys.nx == len(names) + len(memory) == dsys.ndx
 

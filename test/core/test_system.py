@@ -388,8 +388,12 @@ def test_dependent_velocities_are_never_prescribed_ones():
         velocity_constraint=lambda q: ca.horzcat(1, 2, -9),
         prescribed=("belt",),
     )
-    assert system.elimination.dependent == (1,) and system.elimination.independent == [0]
-    c = system.value(system.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3))
+    assert system.mechanics.elimination.dependent == (
+        1,
+    ) and system.mechanics.elimination.independent == [0]
+    c = system.value(
+        system.mechanics.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3)
+    )
     np.testing.assert_allclose(c[:, 0], [0.0, 13.5, 3.0])
 
 
@@ -401,9 +405,11 @@ def test_momenta_beside_a_sphere_are_stored_without_the_dependent_ones():
         lambda q, v: ca.sumsqr(v) / 2,
         velocity_constraint=lambda q: ca.horzcat(0, 0, 0, 2, 1),
     )
-    assert system.elimination.dependent == (2,) and system.elimination.dropped == (3,)
+    assert system.mechanics.elimination.dependent == (
+        2,
+    ) and system.mechanics.elimination.dropped == (3,)
     momenta = "rho_link_x", "rho_link_y", "rho_link_z", "rho_y"
-    assert system.state_space.names == (*system.space.names, *momenta)
+    assert system.mechanics.state_space.names == (*system.space.names, *momenta)
 
 
 def test_a_system_says_what_it_is():
@@ -421,7 +427,7 @@ def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     turned = dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None)
     with pytest.raises(ValueError, match="depend .* `nominal`"):
         point(**turned)
-    assert point(**turned, nominal=[1.0, 0.0]).elimination.dependent == (1,)
+    assert point(**turned, nominal=[1.0, 0.0]).mechanics.elimination.dependent == (1,)
 
 
 def test_time_is_had_as_the_errors_say():
@@ -439,7 +445,11 @@ def test_time_is_had_as_the_errors_say():
 
 def test_the_right_one_is_accepted():
     system = point()
-    assert (system.nu, system.m, system.n_rho) == (1, 1, 1) and system.state_space.names == (
+    assert (system.nu, system.m, system.n_rho) == (
+        1,
+        1,
+        1,
+    ) and system.mechanics.state_space.names == (
         "x",
         "y",
         "rho_1",
@@ -478,7 +488,7 @@ def test_dependent_velocities_may_be_chosen():
             distribution=None,
             dependent=dependent,
         )
-        assert turned.elimination.dependent == dependent
+        assert turned.mechanics.elimination.dependent == dependent
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12
@@ -510,7 +520,7 @@ def test_velocity_terms_in_the_lagrangian():
 
 
 def test_a_product_with_a_pose_names_its_states():
-    assert snakeboard().state_space.names == (
+    assert snakeboard().mechanics.state_space.names == (
         "psi",
         "phi",
         "theta",
@@ -520,7 +530,7 @@ def test_a_product_with_a_pose_names_its_states():
         "rho_2",
         "rho_3",
     )
-    assert pendulum().state_space.names == ("theta", "p_theta") and isinstance(
+    assert pendulum().mechanics.state_space.names == ("theta", "p_theta") and isinstance(
         chaplygin_sleigh().space, SE2
     )
     assert isinstance(snakeboard().space, Product)

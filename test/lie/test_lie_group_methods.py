@@ -379,7 +379,7 @@ def admissible_velocity(system, q, v):
         for expression in (
             ca.vertcat(
                 system.constraint_matrix(q_) @ system.space.frame(q_),
-                system.holonomic_jacobian(q_),
+                system.mechanics.holonomic_jacobian(q_),
             ),
             ca.vertcat(system.drift(q_), ca.SX(system.n_holonomic, 1)),
             system.space.frame(q_),

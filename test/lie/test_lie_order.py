@@ -150,14 +150,14 @@ def test_order_two(run, interpreted):
         nodes = dsys.simulate(reference[0], u).states[:: n // (2 * OBSERVED)]
         errors.append(np.abs(nodes - reference)[OBSERVED:].max(0))
     errors = np.array(errors)
-    exact = np.isin(system.state_space.names, kept)
+    exact = np.isin(system.mechanics.state_space.names, kept)
     scale = np.abs(reference).max()
     assert errors[:, exact].max(initial=0.0) <= 1e-12 * scale
     # Above the reference's own error, and small enough to be in the limit h -> 0.
     assert errors[-1, ~exact].min() > 1e-10 and errors[0, ~exact].max() < 0.1 * scale
     slopes = -np.polyfit(np.log(steps), np.log(errors[:, ~exact]), 1)[0]
     assert np.abs(slopes - 2.0).max() <= 0.1, dict(
-        zip(np.array(system.state_space.names)[~exact], slopes.round(3))
+        zip(np.array(system.mechanics.state_space.names)[~exact], slopes.round(3))
     )
 
 

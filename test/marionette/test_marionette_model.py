@@ -73,7 +73,7 @@ def test_sizes_and_names_are_the_published_ones(system):
         6,
         0,
     )
-    assert system.state_space.nq == 80 and system.n_rho == counts["nQd"]
+    assert system.mechanics.state_space.nq == 80 and system.n_rho == counts["nQd"]
     assert (
         list(system.space.names) == published.NAMES
         and list(system.prescribed) == published.DATA["kinematic_configs"]
@@ -96,7 +96,7 @@ def test_frames_stand_where_they_are_published():
 
 def test_energy_forces_and_constraints_are_those_of_the_independent_model(system):
     q_, v_ = ca.SX.sym("q", 40), ca.SX.sym("v", 40)
-    of_q = system.holonomic_constraint(q_), system.holonomic_matrix(q_)
+    of_q = system.holonomic_constraint(q_), system.mechanics.holonomic_matrix(q_)
     ours = ca.Function(
         "ours", [q_, v_], [system.lagrangian(q_, v_), *of_q, system.force(q_, v_, ca.SX(0, 1))]
     )

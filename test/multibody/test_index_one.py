@@ -167,7 +167,7 @@ def violation(maximal, x):
     """h and its rate at a state."""
     system = maximal.system
     h = np.concatenate(list(maximal.constraint_residuals(x[:14]).values()))
-    slope = system.value(system.holonomic_jacobian(system.symbols[0]), x[:14])
+    slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), x[:14])
     return h, slope @ np.linalg.solve(maximal.mass_matrix(x[:14]), x[14:])
 
 
@@ -199,7 +199,7 @@ def test_a_projection_keeps_poses_and_velocities():
     assert max(np.abs(violation(maximal, x)[1]).max() for x in states[::20]) < 1e-13
     plain, kept = free.step(off), dsys.step(off)
     system = maximal.system
-    slope = system.value(system.holonomic_jacobian(system.symbols[0]), kept[:14])
+    slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), kept[:14])
     change = kept[14:] - plain[14:]
     impulse = np.linalg.lstsq(slope.T, change, rcond=None)[0]
     assert np.linalg.norm(change) > 1e-5

@@ -303,7 +303,7 @@ def test_joints_that_close_loops_hold_along_their_slopes():
     residuals = np.concatenate([*model.constraint_residuals(end).values()])
     np.testing.assert_allclose(residuals, 0, rtol=0, atol=1e-13)
     before, after = (
-        system.value(system.holonomic_jacobian(system.symbols[0]), at) for at in (q, end)
+        system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), at) for at in (q, end)
     )
     n, size = len(q), np.abs(before).max()
     np.testing.assert_allclose(-r_z[:n, n:].T, before, rtol=0, atol=1e-13 * size)
@@ -320,7 +320,7 @@ def test_the_velocity_that_hard_steps_begin_with_keeps_the_constraints_of_moving
     u = np.concatenate([rng.normal(size=system.nu), q[-1:] + 0.003])
     work = dsys._run(dsys._engine.linearize, x, u)
     found = dsys._engine.velocity(work, x)[: len(q) - 1]
-    slope = system.value(system.holonomic_jacobian(system.symbols[0]), q)
+    slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
     assert np.abs(slope[0, -1]) > 0.1 and np.abs(found).max() > 0.1
     np.testing.assert_allclose(slope @ [*found, 0.003 / dsys.h], 0, rtol=0, atol=1e-12)
 
@@ -365,7 +365,13 @@ def test_a_system_with_a_domain_of_its_own_is_not_the_model_s():
     """Which knows nothing of the domain: neither its steps nor its regular masses are those."""
     model = Multibody("arm", [revolute("a", axis="y")], [Body("a", 1.0, center=(0.0, 0.0, -1.0))])
     limited = replace(model.system, domain=lambda q: 1 - q[0])
-    assert model.is_known_regular(model.system) and not model.is_known_regular(limited)
-    method = midpoint(model.system, 0.01).method
-    assert model.engine(limited, method, lambda: None) is None
-    assert isinstance(model.engine(model.system, method, lambda: None), TreeEngine)
+    assert model.system.model is model and limited.model is None
+    for own in (model, model.system):
+        assert isinstance(midpoint(own, 0.01)._engine, TreeEngine)
+    assert not isinstance(midpoint(limited, 0.01)._engine, TreeEngine)
+
+
+def test_a_changed_system_is_checked_again():
+    model = Multibody("arm", [revolute("a", axis="y")], [Body("a", 1.0, center=(0.0, 0.0, -1.0))])
+    with pytest.raises(ValueError, match="mass matrix"):
+        replace(model.system, lagrangian=lambda q, v: q[0] + 0 * v[0])

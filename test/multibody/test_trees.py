@@ -30,8 +30,8 @@ from nh_control.multibody import (
     spherical,
 )
 from nh_control.multibody.bodies import SpatialInertia
+from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.multibody.tree_model import moves_mass
 from nh_control.numerics import compiled
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")

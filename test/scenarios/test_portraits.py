@@ -34,7 +34,7 @@ def moving(name, seed):
     system = portrait.make()
     space, visual = system.space, portrait.visual(system.parameters)
     q_ = ca.SX.sym("q", space.nq)
-    basis = ca.Function("basis", [q_], [system.numeric.admissible_basis(q_)])
+    basis = ca.Function("basis", [q_], [system.numeric.mechanics.admissible_basis(q_)])
     q = space.retract(space.origin, rng.uniform(-0.8, 0.8, space.nv))
     v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
     step = 1e-6

@@ -42,7 +42,7 @@ def start(system, seed):
     rng, space = np.random.default_rng(seed), system.space
     q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     q_ = ca.SX.sym("q", space.nq)
-    basis = ca.Function("basis", [q_], [system.numeric.admissible_basis(q_)])
+    basis = ca.Function("basis", [q_], [system.numeric.mechanics.admissible_basis(q_)])
     v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
     largest = np.nan_to_num(system.input_bounds[:, 1], posinf=2.0)
     return q, v, largest * rng.uniform(-0.2, 0.2, system.nu)
@@ -50,7 +50,7 @@ def start(system, seed):
 
 def energy(system, q, v):
     at = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
-    return float(ca.Function("energy", at, [system.numeric.energy(*at)])(q, v))
+    return float(ca.Function("energy", at, [system.numeric.mechanics.energy(*at)])(q, v))
 
 
 @pytest.mark.parametrize("name", HAND)

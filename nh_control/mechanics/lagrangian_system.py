@@ -1,0 +1,179 @@
+"""A mechanical system as it is written down: its functions, evaluated at expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import parametric
+from nh_control.mechanics.input_bounds import input_bounds, nominal_configuration
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.numerics.expressions import Returned, as_expression
+
+
+@dataclass(frozen=True, repr=False)
+class LagrangianSystem:
+    """The declaration of a mechanical system, see `System`, and its functions at expressions. The
+    expressions that follow from it are those of `Mechanics`.
+    """
+
+    name: str
+    space: Space
+    lagrangian: Callable[..., Returned]
+    inputs: tuple[str, ...] = ()
+    force: Callable[..., Returned] | None = None
+    velocity_constraint: Callable[..., Returned] | None = None
+    velocity_drift: Callable[..., Returned] | None = None
+    holonomic_constraint: Callable[..., Returned] | None = None
+    prescribed: tuple[str, ...] = ()
+    distribution: Callable[..., Returned] | None = None
+    dependent: tuple[int, ...] | None = None
+    symmetry: Symmetry | None = None
+    domain: Callable[..., Returned] | None = None
+    parameters: Any = None
+    input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
+    input_units: tuple[str, ...] = ()
+    nominal: Sequence[float] | None = None
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the numbers among the parameters, `lengths[0], lengths[1]` for a tuple."""
+        return parametric.names(self.parameters)
+
+    @cached_property
+    def parameter_values(self) -> np.ndarray:
+        """Their values, (n)."""
+        return parametric.values(self.parameters)
+
+    @property
+    def parameter_symbols(self) -> ca.SX:
+        """Their symbols (n), of which all of this system's expressions are made."""
+        return self._symbolic_parameters[0]
+
+    @cached_property
+    def input_bounds(self) -> np.ndarray:
+        """Lower and upper bound of every input, (nu + prescribed, 2); infinite ones without
+        limits.
+        """
+        return input_bounds(
+            self.name, self.input_limits, self.parameters, self.nu, len(self.prescribed)
+        )
+
+    @cached_property
+    def nominal_configuration(self) -> np.ndarray:
+        """A configuration (nq) of the space at which the system is judged: `nominal`, or else the
+        space's origin.
+        """
+        return nominal_configuration(self.name, self.space, self.nominal)
+
+    @cached_property
+    def m(self) -> int:
+        """Number of velocity constraints."""
+        if self.velocity_constraint is None:
+            return 0
+        return self._call(self.velocity_constraint, self.symbols[0]).shape[0]
+
+    @property
+    def n_rho(self) -> int:
+        """Number of quasi-momenta, nv less constraints and prescribed coordinates."""
+        return self.space.nv - self.m - len(self.prescribed)
+
+    @cached_property
+    def n_holonomic(self) -> int:
+        """Number of holonomic constraints."""
+        return self.holonomic(self.symbols[0]).shape[0]
+
+    def lagrangian_at(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """L(q, v)."""
+        return self._call(self.lagrangian, q, v)
+
+    def generalized_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+        """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
+        if self.force is None:
+            return ca.SX(self.space.nw, 1)
+        return ca.vertcat(self._call(self.force, q, v, u))
+
+    def constraint_matrix(self, q: ca.SX) -> ca.SX:
+        """A(q), (m, nw)."""
+        if self.velocity_constraint is None:
+            return ca.SX(0, self.space.nw)
+        return ca.densify(self._call(self.velocity_constraint, q))
+
+    def drift(self, q: ca.SX) -> ca.SX:
+        """b(q), (m)."""
+        if self.velocity_drift is None:
+            return ca.SX(self.m, 1)
+        return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
+
+    def holonomic(self, q: ca.SX) -> ca.SX:
+        """h(q), (n_holonomic)."""
+        if self.holonomic_constraint is None:
+            return ca.SX(0, 1)
+        return ca.vertcat(self._call(self.holonomic_constraint, q))
+
+    def declared_basis(self, q: ca.SX) -> ca.SX:
+        """X(q), (nw, n_rho), of a declared distribution; raises ValueError where there is none."""
+        if self.distribution is None:
+            raise ValueError(f"{self.name} declares no distribution(q)")
+        return ca.densify(self._call(self.distribution, q))
+
+    def domain_at(self, q: ca.SX) -> ca.SX:
+        """What must be positive at q; nothing if the system holds everywhere."""
+        return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
+
+    @property
+    def declared_symmetry(self) -> Symmetry:
+        """The symmetry; raises ValueError for a system that declares none."""
+        if self.symmetry is None:
+            raise ValueError(f"{self.name} declares no symmetry (shape, connection, basis)")
+        return self.symmetry
+
+    def connection(self, r: ca.SX) -> ca.SX:
+        """The symmetry's connection at the shape r, (group, shape)."""
+        return self._call(self.declared_symmetry.connection, r)
+
+    def symmetry_basis(self, r: ca.SX) -> ca.SX:
+        """The symmetry directions that satisfy the constraints at the shape r, (group, c)."""
+        return self._call(self.declared_symmetry.basis, r)
+
+    def prescribed_part(self, vector: ca.SX) -> ca.SX:
+        """The last entries of a configuration, velocity, stored momentum or input: those of the
+        prescribed coordinates.
+        """
+        n = len(self.prescribed)
+        return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
+
+    def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
+        if self.parameters is not None:
+            arguments = (*arguments, self._symbolic_parameters[1])
+        return as_expression(function(*arguments))
+
+    @cached_property
+    def _symbolic_parameters(self) -> tuple[ca.SX, Any]:
+        return parametric.symbolic(self.parameters)
+
+    @cached_property
+    def symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Symbols of q, v and u."""
+        return (
+            ca.SX.sym("q", self.space.nq),
+            ca.SX.sym("v", self.space.nw),
+            ca.SX.sym("u", self.nu),
+        )
+
+    def value(self, expression: ca.SX, q: np.ndarray) -> np.ndarray:
+        """An expression of the symbol q at a configuration, at the parameters' values."""
+        function = ca.Function("value", [self.symbols[0], self.parameter_symbols], [expression])
+        numbers = self.parameter_values if self.parameter_symbols.numel() else np.zeros(0)
+        return np.asarray(function(q, numbers))

@@ -1,0 +1,139 @@
+"""The expressions that follow from a system's declaration: bases, momenta, inertia and energy."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import casadi as ca
+
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import stored_states
+from nh_control.mechanics.elimination import Elimination
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+
+
+class Mechanics:
+    """Expressions of a system `L(q, v)`, `A(q) v = b(q)`, `h(q) = 0` at expressions of q, v and
+    rho, made of its functions alone.
+    """
+
+    def __init__(self, system: LagrangianSystem):
+        self.system = system
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """Dependent velocities as functions of the independent ones."""
+        return Elimination(self.system)
+
+    @cached_property
+    def state_space(self) -> Space:
+        """Space of the states (q, rho): p = dL/dv, stored like velocities, with the velocities of
+        prescribed coordinates in the place of their momenta; `rho = X^T p` on a distribution.
+
+        With spheres and velocity constraints rho is stored like velocities, too, without the
+        dependent ones.
+        """
+        return stored_states.state_space(self.system, self.elimination)
+
+    def admissible_basis(self, q: ca.SX) -> ca.SX:
+        """X(q), (nw, n_rho): a basis of the virtual velocities, A X = 0."""
+        if self.system.distribution is not None:
+            return self.system.declared_basis(q)
+        return self.system.space.frame(q) @ self.admissible_tangents(q)
+
+    def admissible_tangents(self, q: ca.SX) -> ca.SX:
+        """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
+        if self.system.distribution is not None:
+            return self.admissible_basis(q)
+        return self.elimination.tangents(q)
+
+    def holonomic_jacobian(self, q: ca.SX) -> ca.SX:
+        """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
+        the last ones.
+        """
+        e = ca.SX.sym("e", self.system.space.nv)
+        if not self.system.n_holonomic:
+            return ca.SX(0, self.system.space.nv)
+        jacobian = ca.jacobian(self.system.holonomic(self.system.space.retract(q, e)), e)
+        return ca.substitute(jacobian, e, ca.SX.zeros(self.system.space.nv))
+
+    def holonomic_matrix(self, q: ca.SX) -> ca.SX:
+        """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""
+        return self.holonomic_jacobian(q) @ self.admissible_tangents(q)
+
+    def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
+        """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (n_rho), by one reverse
+        derivative.
+        """
+        e = ca.SX.sym("e", self.system.space.nv)
+        h = self.system.holonomic(self.system.space.retract(q, e))
+        impulse = ca.jtimes(h, e, multipliers, True)
+        impulse = ca.substitute(impulse, e, ca.SX.zeros(self.system.space.nv))
+        return self.admissible_tangents(q).T @ impulse
+
+    @cached_property
+    def _stores_components(self) -> bool:
+        return stored_states.stores_components(self.system, self.elimination)
+
+    def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """Components `X^T p` (n_rho) of a stored momentum."""
+        if self._stores_components:
+            return rho[: self.system.n_rho]
+        return (self.elimination.stored_frame(q).T @ rho)[: self.system.n_rho]
+
+    def store(self, q: ca.SX, components: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
+        """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
+        coordinates.
+        """
+        kept = ca.vertcat(components, prescribed_velocity)
+        if self._stores_components:
+            return kept
+        return self.elimination.stored_frame(q) @ kept
+
+    def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
+        q_, v_, _ = self.system.symbols
+        at = ca.vertcat(q_, v_)
+        gradient = ca.gradient(self.system.lagrangian_at(q_, v_), at)
+        gradient = ca.substitute(gradient, at, ca.vertcat(q, v))
+        return gradient[: self.system.space.nq], gradient[self.system.space.nq :]
+
+    def momentum(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """Stored momentum of the velocity v (nw), with components `X(q)^T dL/dv`."""
+        return self.store(
+            q, self.admissible_basis(q).T @ self.gradients(q, v)[1], self.system.prescribed_part(v)
+        )
+
+    def inertia(
+        self, q: ca.SX, rho: ca.SX, mass: ca.SX | None = None
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
+        admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and a velocity
+        c (nw) that keeps the velocity constraints with the prescribed velocities.
+
+        With holonomic constraints y ends with the impulses mu that make the velocity keep them,
+        `M y + (Dh Y)^T mu = b,  Dh Y y = -Dh c`: (28) of [johnson2014] leaves half of a step's
+        constraint impulse in p, and without mu the velocity would be first order only. The mass
+        matrix is derived unless it is given.
+        """
+        x = self.admissible_basis(q)
+        particular = self.elimination.particular(q, self.system.prescribed_part(rho))
+        c = self.system.space.frame(q) @ particular
+        if mass is None:
+            v_ = self.system.symbols[1]
+            mass = x.T @ ca.hessian(self.system.lagrangian_at(q, v_), v_)[0] @ x
+        m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
+        k = self.system.n_holonomic
+        if k:
+            jacobian = self.holonomic_jacobian(q)
+            free = jacobian @ self.admissible_tangents(q)
+            m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
+            b = ca.vertcat(b, -jacobian @ particular)
+            x = ca.horzcat(x, ca.SX(self.system.space.nw, k))
+        return m, b, x, c
+
+    def energy(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """`E = v . dL/dv - L`."""
+        v_ = self.system.symbols[1]
+        lagrangian = self.system.lagrangian_at(q, v_)
+        return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)

@@ -1,0 +1,61 @@
+"""The parts of a multibody system, and the tree that its frames make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+
+from nh_control.geometry.spaces import Space
+from nh_control.multibody.bodies import Body, SpatialInertia
+from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.elements import Element, Input
+from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.joints import JointConstraint
+from nh_control.multibody.kinematics import Kinematics, Tree
+from nh_control.numerics.expressions import Vector
+
+
+@dataclass(frozen=True)
+class MultibodyParts:
+    """The declaration of a `Multibody`: frames, bodies, elements, inputs and constraints."""
+
+    name: str
+    frames: Sequence[Frame]
+    bodies: Sequence[Body] = ()
+    elements: Sequence[Element] = ()
+    inputs: Sequence[Input] = ()
+    constraints: Sequence[Constraint] = ()
+    prescribed: Sequence[str] = ()
+    gravity: Vector = (0.0, 0.0, -9.81)
+    parameters: Sequence[str] = ()
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The frames with their configuration space."""
+        joints = (c for c in self.constraints if isinstance(c, JointConstraint))
+        constrained = {joint.name: joint for joint in joints if joint.has_one_coordinate}
+        return Tree(self.name, self.frames, self.prescribed, constrained)
+
+    @property
+    def space(self) -> Space:
+        """Configuration space."""
+        return self.tree.space
+
+    @cached_property
+    def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
+        """The inertia of all bodies that move with each moving frame, in the order of the frames'
+        first bodies; bodies on frames that are fixed to each other are added up.
+        """
+        total: dict[str, SpatialInertia] = {}
+        for body in self.bodies:
+            own = body.inertia_in(*self.tree.anchors[body.frame])
+            total[own.frame] = total[own.frame] + own if own.frame in total else own
+        total.pop(WORLD, None)
+        return tuple(total.values())
+
+    def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
+        """Motions of all frames as expressions of q (nq) and v (nw)."""
+        return Kinematics(self.tree, q, v)
