@@ -10,7 +10,7 @@ from typing import Any
 
 import casadi as ca
 
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.mechanics.lagrangian import GradientSymbols, LagrangianDerivatives
 from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.states import below_half_a_turn, has_rotations, on_manifold
@@ -169,9 +169,9 @@ class StepEquations:
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         n = self.system.space.nq
-        r = self.method.residual(x[:n], x[n:], u, z, h, self._gradients)
-        g = self.method.readout(x[:n], x[n:], u, z, h, self._gradients)
-        return r, ca.vertcat(*g)
+        symbols = StepSymbols(x[:n], x[n:], u, z, h, self._gradients)
+        r = self.method.residual(symbols)
+        return r, ca.vertcat(*self.method.readout(symbols))
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
         """Numbers that are positive where the velocity after a step rotates nothing by half a turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import casadi as ca
 
@@ -12,8 +12,23 @@ from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics.system import System
 
 Gradients: TypeAlias = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
-Residual: TypeAlias = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], ca.SX]
-Readout: TypeAlias = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, Gradients], tuple[ca.SX, ca.SX]]
+
+
+class StepSymbols(NamedTuple):
+    """The symbols of a step from (q, rho) under the input u: the unknowns z, the step h, and
+    `gradients(q, v) = (dL/dq, dL/dv)`.
+    """
+
+    q: ca.SX
+    rho: ca.SX
+    u: ca.SX
+    z: ca.SX
+    h: ca.SX
+    gradients: Gradients
+
+
+Residual: TypeAlias = Callable[[StepSymbols], ca.SX]
+Readout: TypeAlias = Callable[[StepSymbols], tuple[ca.SX, ca.SX]]
 
 
 @dataclass(frozen=True)
@@ -24,8 +39,7 @@ class Method:
     Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first
     iteration finds them to first order in h. `multipliers` are the places in z of the multipliers
     of holonomic constraints (impulses); the rows of r at the same places are the constraints. Both
-    functions take the step h as a symbol and, as a last argument, `gradients(q, v) = (dL/dq,
-    dL/dv)`; they use the Lagrangian in no other way.
+    functions take the `StepSymbols`, and use the Lagrangian by their `gradients` only.
 
     A method that needs more memory than (q, rho) names it in `memory`: a state then ends with
     these numbers, rho in both functions too, and `start(q, rho, u, h)` are those of a state
@@ -51,6 +65,6 @@ class Method:
         return Product(system.mechanics.state_space, Rn(*self.memory))
 
 
-def no_residual(q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
+def no_residual(symbols: StepSymbols) -> ca.SX:
     """The residual (0) of a method that solves for nothing."""
     return ca.SX(0, 1)

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.polynomial import Legendre
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, has_symmetric_retraction, middle_and_end
 from nh_control.integrators.registry import Integrator, Make, first_of, if_combined
@@ -175,9 +175,8 @@ def _step(
             return rho
         return change_of_basis(chosen(q), system.mechanics.admissible_basis(q)).T @ rho
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, _ = symbols
         chosen = BASES[basis](system, q)
         centre, _ = middle_and_end(space, q, h * z[:n])
         chart, half, rho = Chart(space, centre), h * z / 2, inside(q, chosen, rho)
@@ -191,9 +190,8 @@ def _step(
             return z - approximate.rate(middle, g, u)
         return z - at.rate(middle, gradient(at, zeta0, zeta1), u)
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, _, z, h, _ = symbols
         chosen = BASES[basis](system, q)
         _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, outside(q1, chosen, inside(q, chosen, rho) + h * z[n:])

@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import refuses
@@ -48,9 +48,8 @@ def energy_collocation(
         rates = ca.reshape(z, size, stages)
         return rates, h * rates @ ca.DM(b)
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, _ = symbols
         rates, change = stage_rates(z, h)
         centre, _ = middle_and_end(space, q, change[:n])
         at = structure.local(Chart(space, centre))
@@ -63,9 +62,8 @@ def energy_collocation(
             rows.append(rates[:, i] - at.rate(place, h_gradients @ ca.DM(weights[i]), u))
         return ca.vertcat(*rows)
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, _, z, h, _ = symbols
         change = stage_rates(z, h)[1]
         return middle_and_end(space, q, change[:n])[1], rho + change[n:]
 

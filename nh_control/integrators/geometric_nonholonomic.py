@@ -7,7 +7,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, no_residual
+from nh_control.discrete.method import Gradients, Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import (
     Coordinates,
@@ -124,15 +124,13 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
             after += b * (p + a * h * force)
         return local, q0, before, after
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
         local, q0, before, _ = ends(q, u, z, h, gradients)
         return before - _incoming(local, q, q0, rho)
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, u, z, h, gradients = symbols
         local, q0, _, after = ends(q, u, z, h, gradients)
         q1 = q0 + h * z
         return local.position(q1), _reflected(local, q1, after)
@@ -146,9 +144,8 @@ def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
     def force(q: ca.SX, u: ca.SX) -> ca.SX:
         return space.derivatives(space.system.mechanics.gradients, q, rest, u)[1]
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, _, h, _ = symbols
         p = _incoming(space, q, q, rho) + h / 2 * force(q, u)
         q1 = q + h * space.speed(q, p)
         return q1, _reflected(space, q1, p + h / 2 * force(q1, u))

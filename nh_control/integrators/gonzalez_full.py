@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
 from nh_control.integrators.discrete_gradients import midpoint_gradient, refuses
@@ -37,9 +37,8 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         sigma = state[system.n_rho :]
         return bound.momentum(q, state[: system.n_rho]) + system.constraint_matrix(q).T @ sigma
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, _ = symbols
         rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
         half = h * rates / 2
         centre, _ = middle_and_end(space, q, 2 * half[:n])
@@ -51,9 +50,8 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         balance[n:] -= a.T @ lam
         return ca.vertcat(balance, a @ rates[:n])
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, _, z, h, _ = symbols
         _, q1 = middle_and_end(space, q, h * z[:n])
         p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
         rho1 = system.mechanics.admissible_basis(q1).T @ p1

@@ -8,7 +8,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, no_residual
+from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
@@ -38,9 +38,8 @@ def index_one(
     """
     equations = _equations(system, name, baumgarte)
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, _, h, _ = symbols
         return _moved(equations, table, q, rho, u, h)
 
     return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
@@ -61,9 +60,8 @@ def projected_index_one(
     equations = _equations(system, name, (0.0, 0.0))
     n = system.n_rho
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, _, h, gradients = symbols
         q1, p = _moved(equations, table, q, rho, u, h)
         for _ in range(PROJECTIONS):
             solve = factorized(system.mechanics.inertia(q1, p)[0])

@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, no_residual
+from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.homogeneous import HomogeneousSpace
 from nh_control.integrators.lie_stages import (
@@ -63,9 +63,8 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
         )
     equations, main = LieEquations(system, coordinates), table.main
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, _, h, _ = symbols
         p = system.parameter_symbols
         end, _ = lie_step(
             main, equations.action, lambda x: equations.field(x, u, p), ca.vertcat(q, rho), h

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.arcs import Arcs, transport_momentum, unknown_factor
 from nh_control.integrators.registry import (
@@ -84,8 +84,9 @@ def _transporting(
     space = system.space
     rule = [(float(c), float(b)) for c, b in zip(*gauss(points))]
 
-    def after(q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
+    def after(symbols: StepSymbols) -> ca.SX:
         """p1, all impulses carried back to the start first."""
+        q, p, u, v, h, gradients = symbols
         for c, b in rule:
             at = Arcs(space, q, h * v, c)
             slope = at.trivialized_gradient(gradients(at.point, v)[0])
@@ -93,15 +94,15 @@ def _transporting(
             p += transport_momentum(space, -c * h * v, impulse)
         return transport_momentum(space, h * v, p)
 
-    def residual(q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, p, _, v, h, gradients = symbols
         middle = Arcs(space, q, h * v, 0.5)
-        p1 = after(q, p, u, v, h, gradients)
+        p1 = after(symbols)
         return mean(p, p1, h * v) - gradients(middle.point, v)[1]
 
-    def readout(
-        q: ca.SX, p: ca.SX, u: ca.SX, v: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
-        return Arcs(space, q, h * v, 0.0).end, after(q, p, u, v, h, gradients)
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, _, v, h, _ = symbols
+        return Arcs(space, q, h * v, 0.0).end, after(symbols)
 
     return DiscreteSystem(system, h, Method(name, space.nv, residual, readout))
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
@@ -43,28 +43,24 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
     n_v, n_z = s * space.n, s * (space.n + space.m)
 
-    def step(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[Coordinates, Stages, ca.SX]:
+    def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX]:
+        q, rho, u, z, h, gradients = symbols
         v = parts(z[:n_v], s)
         local, q0 = space.about(q, h * weighted(b, v))
         p0 = local.node(q, q0, rho)[1]
         at = stages(local, a, gradients, q0, p0, u, v, z[n_v:], h)
         return local, at, at.momentum(h, b, b)
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        local, at, p1 = step(q, rho, u, z, h, gradients)
+    def residual(symbols: StepSymbols) -> ca.SX:
+        h = symbols.h
+        local, at, p1 = step(symbols)
         balance = [at.momentum(h, forces[i], split[i]) - at.p[i] for i in range(s)]
         slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
         means = [weighted(row, slips) for row in a[1:]]
         return ca.vertcat(*balance, *means, local.slip(at.q[-1], p1))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
-        local, at, p1 = step(q, rho, u, z, h, gradients)
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        local, at, p1 = step(symbols)
         return local.position(at.q[-1]), local.basis(at.q[-1]).T @ p1
 
     name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
@@ -94,9 +90,8 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     n, n_v = system.n_rho, s * space.n
     memory = tuple(f"lam_{i + 1}" for i in range(space.m)) if carried else ()
 
-    def step(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[Coordinates, Stages]:
+    def step(symbols: StepSymbols) -> tuple[Coordinates, Stages]:
+        q, rho, u, z, h, gradients = symbols
         v = parts(z[:n_v], s)
         local, q0 = space.about(q, h * weighted(b, v))
         p0 = local.node(q, q0, rho[:n])[1]
@@ -104,18 +99,16 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
         impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
         return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        local, at = step(q, rho, u, z, h, gradients)
+    def residual(symbols: StepSymbols) -> ca.SX:
+        h = symbols.h
+        local, at = step(symbols)
         balance = [at.momentum(h, row, row) - p for row, p in zip(hat, at.p)]
         slips = [local.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
         return ca.vertcat(*balance, *slips)
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
-        local, at = step(q, rho, u, z, h, gradients)
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        z, h = symbols.z, symbols.h
+        local, at = step(symbols)
         rho1 = local.basis(at.q[-1]).T @ at.momentum(h, b, b)
         lam1 = z[n_z - len(memory) :] / h if memory else ca.SX(0, 1)
         return local.position(at.q[-1]), ca.vertcat(rho1, lam1)

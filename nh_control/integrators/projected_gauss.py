@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
@@ -37,9 +37,8 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     n_v, m = s * space.n, space.m
     n_k = n_v + s * m
 
-    def step(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
+    def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
+        q, rho, u, z, h, gradients = symbols
         v = parts(z[:n_v], s)
         displacement = h * weighted(b, v)
         local, q0 = space.about(q, displacement)
@@ -48,18 +47,15 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_k:])
         return local, at, q0 + displacement, p1
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        local, at, q1, p1 = step(q, rho, u, z, h, gradients)
+    def residual(symbols: StepSymbols) -> ca.SX:
+        h = symbols.h
+        local, at, q1, p1 = step(symbols)
         balance = [at.momentum(h, row, row) - p for row, p in zip(a, at.p)]
         slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
         return ca.vertcat(*balance, *slips, local.slip(q1, p1))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
-        local, _, q1, p1 = step(q, rho, u, z, h, gradients)
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        local, _, q1, p1 = step(symbols)
         return local.position(q1), local.basis(q1).T @ p1
 
     method = Method(f"nonholonomic_gauss_{s}", n_k + m, residual, readout)

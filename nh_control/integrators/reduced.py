@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn
@@ -77,16 +77,14 @@ def rdp(
         d = displacement(q, z, h)
         return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
         return rho + system.mechanics.admissible_basis(q).T @ (
             half_kick(q, u, z, h) - momenta(q, z, h, gradients)[0]
         )
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, u, z, h, gradients = symbols
         q1 = space.retract(q, displacement(q, z, h))
         return q1, system.mechanics.admissible_basis(q1).T @ (
             momenta(q, z, h, gradients)[1] + half_kick(q, u, z, h)

@@ -7,7 +7,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, no_residual
+from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import coordinates, if_curved, if_unfit
 from nh_control.integrators.registry import Integrator
@@ -37,9 +37,8 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         raise ValueError(f"unknown explicit Runge-Kutta rule {rule!r}, of {sorted(EXPLICIT)}")
     space, (a, b) = coordinates(system, rule, if_curved), EXPLICIT[rule]
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, _, h, _ = symbols
         derivatives: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
             at = _moved(q, rho, h, a[i], derivatives)
@@ -61,16 +60,14 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
     space = coordinates(system, "implicit_midpoint")
     n = space.n
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
         local, q0 = space.about(q, h * z[:n])
         middle = q0 + h / 2 * z[:n]
         return z - ca.vertcat(*local.rates(gradients, middle, rho + h / 2 * z[n:], u))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, _, z, h, _ = symbols
         local, q0 = space.about(q, h * z[:n])
         return local.position(q0 + h * z[:n]), rho + h * z[n:]
 

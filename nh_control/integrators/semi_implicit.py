@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
 from nh_control.integrators.registry import Integrator
@@ -32,9 +32,8 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     known = space.constant_mass
     n_v = n if known else 2 * n
 
-    def ends(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX, ca.SX]:
+    def ends(symbols: StepSymbols) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX, ca.SX]:
+        q, rho, u, z, h, gradients = symbols
         after, before = z[:n], space.node(q, q, rho)[0] if known else z[n:n_v]
         local, q0 = space.about(q, h / 2 * (before + after))
         middle = q0 + h / 2 * before
@@ -44,16 +43,12 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
         lifted = ca.SX(0, 1) if known else p0 - local.node(q, q0, rho)[1]
         return local, middle + h / 2 * after, p1, p1 - p0 - kick, lifted
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
-        local, q1, p1, balance, lifted = ends(q, rho, u, z, h, gradients)
+    def residual(symbols: StepSymbols) -> ca.SX:
+        local, q1, p1, balance, lifted = ends(symbols)
         return ca.vertcat(balance, lifted, local.slip(q1, p1))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
-        local, q1, p1, *_ = ends(q, rho, u, z, h, gradients)
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        local, q1, p1, *_ = ends(symbols)
         return local.position(q1), local.basis(q1).T @ p1
 
     return DiscreteSystem(system, h, Method("si_dla", n_v + m, residual, readout))

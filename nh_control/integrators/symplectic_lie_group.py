@@ -7,7 +7,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.arcs import Arcs, unknown_factor
 from nh_control.integrators.registry import Integrator, first_of, if_constrained
@@ -62,16 +62,14 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
         p0 = system.mechanics.reduce(q, rho)
         return p0 - system.mechanics.holonomic_impulse(q, z[moving:]) if system.n_holonomic else p0
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
         step, k, m = ends(q, u, z, h, gradients)
         balance = start(q, rho, z) - step.start_momentum(k, m)[:moving]
         return ca.vertcat(balance, system.holonomic(step.end))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, rho, u, z, h, gradients = symbols
         step, k, m = ends(q, u, z, h, gradients)
         p0 = ca.vertcat(start(q, rho, z), ca.SX(len(system.prescribed), 1))
         p1 = step.end_momentum(p0, k, m)[:moving]

@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import StepGeometry
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
@@ -65,9 +65,8 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     def kick(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
-    def residual(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
         step = segment(q, u, z, h)
         force = space.frame(q).T @ kick(step, u, h)
         impulse = left * force - discrete_momenta(gradients, h, step)[0]
@@ -77,9 +76,8 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
         return ca.vertcat(balance, rolling, system.holonomic(step.q1))
 
-    def readout(
-        q: ca.SX, rho: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, u, z, h, gradients = symbols
         step = segment(q, u, z, h)
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u, h)

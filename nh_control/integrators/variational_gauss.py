@@ -8,7 +8,7 @@ from typing import NamedTuple
 import casadi as ca
 from numpy.polynomial import Polynomial
 
-from nh_control.discrete.method import Gradients, Method
+from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end, trivialized_jacobian
 from nh_control.integrators.discrete_gradients import if_asymmetric
@@ -39,13 +39,13 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
         raise ValueError(f"variational_gauss: stages must be at least 1, got {stages}")
     space, n, action = system.space, system.space.nv, _Action(system, stages)
 
-    def residual(q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> ca.SX:
+    def residual(symbols: StepSymbols) -> ca.SX:
+        q, p, u, z, h, gradients = symbols
         start, _, inner = action.end_derivatives(q, u, z, h, gradients)
         return ca.vertcat(p + start, inner / h)
 
-    def readout(
-        q: ca.SX, p: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[ca.SX, ca.SX]:
+    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, u, z, h, gradients = symbols
         _, q1 = middle_and_end(space, q, h * z[:n])
         return q1, action.end_derivatives(q, u, z, h, gradients)[1]
 

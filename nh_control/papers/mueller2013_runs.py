@@ -11,6 +11,7 @@ from functools import cache, partial
 import casadi as ca
 import numpy as np
 
+from nh_control.discrete.method import StepSymbols
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one
 from nh_control.integrators.lie_tableaux import munthe_kaas
@@ -129,7 +130,7 @@ def operations(name: str, space: str) -> int:
     method = METHODS[METHOD](system, STEP_S).method
     q, _, u = system.symbols
     rho, h, none = ca.SX.sym("rho", system.n_rho), ca.SX.sym("h"), ca.SX(0, 1)
-    ends = method.readout(q, rho, u, none, h, system.mechanics.gradients)
+    ends = method.readout(StepSymbols(q, rho, u, none, h, system.mechanics.gradients))
     at = [q, rho, u, h, system.parameter_symbols]
     return ca.Function("step", at, list(ends), {"cse": True}).n_instructions()
 

@@ -10,6 +10,7 @@ import pytest
 from linkages import G, bead, rod, spherical
 
 from nh_control.discrete.conditioning import ILL_CONDITIONED, SingularStep, require_regular
+from nh_control.discrete.method import StepSymbols
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
@@ -29,14 +30,9 @@ def on_circle(angle):
 def condition(dsys, x, x1):
     """Condition numbers for two configurations, whether a step joins them or not."""
     space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
-    r = dsys.method.residual(
-        ca.SX(x[: space.nq]),
-        ca.SX(x[space.nq :]),
-        ca.SX(0, 1),
-        z,
-        dsys.h,
-        dsys.system.mechanics.gradients,
-    )
+    q, rho, u, h = ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), ca.SX(dsys.h)
+    gradients = dsys.system.mechanics.gradients
+    r = dsys.method.residual(StepSymbols(q, rho, u, z, h, gradients))
     mean = np.zeros(dsys.method.n_z)
     mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h
     return Conditioning.of(
