@@ -160,7 +160,9 @@ def measured(model: Multibody, times: np.ndarray, states: np.ndarray) -> Motion:
     """Evaluate a run of a model in maximal coordinates, which has a constant mass matrix."""
     system, nq = model.system, model.space.nq
     q, v, _ = system.symbols
-    evaluate = ca.Function("evaluate", [q, v], [system.mechanics.energy(q, v), system.holonomic(q)])
+    evaluate = ca.Function(
+        "evaluate", [q, v], [system.mechanics.energy(q, v), system.holonomic(q)]
+    )
     momenta = states[:, nq:]
     velocities = np.linalg.solve(model.mass_matrix(states[0, :nq]), momenta.T)
     energy, h = (np.asarray(value).T for value in evaluate(states[:, :nq].T, velocities))
