@@ -51,7 +51,7 @@ def asked(monkeypatch):
     return ask
 
 
-def test_an_experiment_is_the_scenario_s_own_unless_it_is_said(asked):
+def test_an_experiment_uses_the_scenario_s_defaults(asked):
     name, reference, integrator, step, options, error, integral, duration = asked()
     assert (name, reference, integrator, step, integral, duration) == (
         "snakeboard", "", "", 0.0, False, 0.0,
@@ -80,9 +80,7 @@ def test_every_option_reaches_the_experiment(asked):
     )
 
 
-def test_the_help_of_a_scenario_has_its_errors_defaults_parameters_and_targets(
-    capsys, monkeypatch
-):
+def test_the_help_of_a_scenario_shows_errors_parameters_and_targets(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit) as ended:
         main(["run", "snakeboard", "--help"])
@@ -150,7 +148,7 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["list", "simulate", "run", "replay", "identify"])
-def test_a_robot_is_found_by_its_file_and_base_and_modelled_as_told(command, monkeypatch):
+def test_a_robot_is_loaded_with_its_file_base_integrator_and_step(command, monkeypatch):
     def find(*given):
         found.append(given)
         if command in ("list", "simulate", "run"):
@@ -208,7 +206,7 @@ def test_numbers_of_options():
             read(text)
 
 
-def test_declared_values_are_read_as_they_are_declared():
+def test_declared_values_are_read_with_their_type():
     assert declared(Declaration("lengths", (1.0,), "m", ""), "Arm")("2") == (2.0,)
     assert declared(Declaration("lengths", (1.0, 2.0), "m", ""), "Arm")("2,3") == (2.0, 3.0)
     seed = declared(Declaration("seed", 0, "", "", at_least=0), "Arm")("3")
@@ -261,7 +259,7 @@ def simulate(monkeypatch, tmp_path):
         (10, None, True, 130, "", "interrupted; the finished steps are saved"),
     ],
 )
-def test_a_simulation_ends_with_the_code_of_what_happened(
+def test_the_exit_code_of_a_simulation_tells_its_end(
     steps, failure, interrupted, code, stopped, said, simulate, capsys
 ):
     ended, result, asked = simulate(steps, failure, interrupted)
@@ -279,7 +277,7 @@ def test_an_open_loop_is_its_own_comparison(simulate):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), OSError("bad"), FAILED_STEP])
-def test_what_cannot_be_used_or_prepared_is_wrong_usage(error, monkeypatch, capsys):
+def test_invalid_input_is_an_error_of_usage(error, monkeypatch, capsys):
     def fail(*_):
         raise error
 
@@ -315,7 +313,7 @@ def test_errors_have_codes_and_defects_are_shown(error, requested, code, monkeyp
         assert capsys.readouterr().err == f"nh_control: {said}\n"
 
 
-def test_the_arguments_are_those_of_the_process_unless_they_are_given(monkeypatch):
+def test_the_arguments_of_the_process_are_the_default(monkeypatch):
     seen = []
 
     def parse(argv):
@@ -341,9 +339,7 @@ def test_in_another_thread_nobody_is_interrupted():
     assert seen == [(False, before)]
 
 
-def test_a_recording_that_cannot_be_read_is_the_error_unless_there_is_another(
-    monkeypatch, tmp_path
-):
+def test_an_unreadable_recording_is_the_error_unless_a_node_failed(monkeypatch, tmp_path):
     def unreadable(*_):
         raise recording.RecordingError("no run")
 
@@ -360,7 +356,7 @@ def test_a_recording_that_cannot_be_read_is_the_error_unless_there_is_another(
     assert found == ("recorded", e, 1.5, "interrupted") and error == ""
 
 
-def test_results_are_drawn_unless_there_is_nothing_or_nobody_wants_it(monkeypatch, tmp_path):
+def test_figures_are_drawn_unless_empty_or_disabled(monkeypatch, tmp_path):
     from nh_control import figures
     from nh_control.runs import summary
 
@@ -378,7 +374,7 @@ def test_results_are_drawn_unless_there_is_nothing_or_nobody_wants_it(monkeypatc
     assert json.loads((tmp_path / output.SUMMARY).read_text()) == {"of": "it"}
 
 
-def test_json_has_the_summary_the_folder_and_the_files(monkeypatch, capsys, tmp_path):
+def test_json_contains_the_summary_the_folder_and_the_files(monkeypatch, capsys, tmp_path):
     from nh_control.runs import summary
 
     monkeypatch.setattr(summary, "summarize", lambda result: {"steps": 3})

@@ -30,13 +30,13 @@ def test_compared_are_the_chosen_integrators_or_all_accurate_ones():
         compare_integrators._chosen(["rdp_exp", "euler"], INTEGRATORS)
 
 
-def test_steps_of_comparisons_are_a_fiftieth_of_a_second_unless_said():
+def test_the_default_step_of_comparisons_is_a_fiftieth_of_a_second():
     for command in ("compare", "integrators"):
         assert arguments.parse([command, "snakeboard"]).step == 0.02
         assert arguments.parse([command, "snakeboard", "--step", "0.1"]).step == 0.1
 
 
-def test_the_tables_of_integrators_have_a_column_for_everything_and_a_row_for_each(capsys):
+def test_the_tables_of_integrators_contain_all_columns_and_integrators(capsys):
     rows = [MethodRow(INTEGRATORS[name]) for name in ("midpoint", "rdp_exp")]
     assert list(compare_integrators._with_progress(rows, 2)) == rows
     assert capsys.readouterr().err.endswith("\r" + " " * 60 + "\r")  # nothing of it stays
@@ -111,7 +111,7 @@ def test_numbers_of_measured_integrators_are_readable_at_80_columns(capsys, monk
 # --- list ----------------------------------------------------------------------------------------
 
 
-def test_an_input_that_has_no_limit_is_said_to_have_none(capsys, monkeypatch):
+def test_the_list_marks_inputs_without_limits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     scenario = find_scenario("pendulum_swing_up")
     values = list_scenarios.explained(scenario)
@@ -139,7 +139,7 @@ def test_the_example_of_a_disturbance_acts_on_the_last_target():
     assert list_scenarios.example([]).startswith("TARGET:gust:")
 
 
-def test_what_is_explained_is_the_first_sentence_in_a_line():
+def test_explanations_are_first_sentences():
     assert list_scenarios._first_sentence("A gust, of 1.5 N,\n    that ends. More.") == (
         "A gust, of 1.5 N, that ends"
     )
@@ -193,7 +193,7 @@ FAILURE = launcher.NodeFailed("the plant ended", "plant.log", "step 7 failed")
         (FAILURE, "the plant ended", 1, "step 7 failed"),
     ],
 )
-def test_a_run_of_nodes_ends_with_the_code_of_what_happened(
+def test_the_exit_code_of_a_run_of_nodes_tells_its_end(
     outcome, stopped, code, error, run_nodes, capsys
 ):
     assert run_nodes(outcome, stopped) == code
@@ -215,7 +215,7 @@ def set_handler():
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_raises_at_once_or_first_asks_those_who_wait(set_handler):
+def test_ctrl_c_raises_unless_running_work_polls_it(set_handler):
     set_handler(signal.default_int_handler)
     with Interruption() as interruption:
         with interruption.waiting():
@@ -227,7 +227,7 @@ def test_ctrl_c_raises_at_once_or_first_asks_those_who_wait(set_handler):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_ctrl_c_does_not_wait_and_one_after_the_end_is_nobody_s(set_handler):
+def test_a_second_ctrl_c_raises_and_one_after_the_end_does_not(set_handler):
     set_handler(signal.default_int_handler)
     with (
         pytest.raises(KeyboardInterrupt),

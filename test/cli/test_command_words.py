@@ -63,7 +63,7 @@ def replayed(monkeypatch, lockstep, difference, stopped=""):
 
 
 @pytest.mark.parametrize("lockstep", [True, False])
-def test_a_replay_of_a_lock_step_run_that_differs_is_stopped_by_it(lockstep, monkeypatch):
+def test_a_difference_stops_the_replay_of_a_lock_step_run(lockstep, monkeypatch):
     summary = replayed(monkeypatch, lockstep, 0.5)
     stopped = summary.pop("stopped")
     assert ("differs from step 2 on" in stopped) if lockstep else stopped == ""
@@ -84,7 +84,7 @@ def test_a_replay_of_a_lock_step_run_that_differs_is_stopped_by_it(lockstep, mon
 
 
 @pytest.mark.parametrize("command", ["replay", "identify"])
-def test_what_cannot_be_read_is_wrong_usage_with_its_remedy(
+def test_an_unreadable_recording_is_an_error_of_usage_with_a_remedy(
     command, monkeypatch, capsys, tmp_path
 ):
     assert main([command, str(tmp_path)]) == 2
@@ -223,7 +223,7 @@ MODEL = SimpleNamespace(
 )
 
 
-def test_pieces_of_a_run_have_the_inputs_of_all_steps_between_known_states(monkeypatch):
+def test_segments_contain_the_inputs_of_all_steps_between_known_states(monkeypatch):
     known = (0, 1, 3, 4, 5)
     run = SimpleNamespace(
         q=np.arange(6.0)[:, None], inputs=10 + np.arange(5.0)[:, None], known=known
@@ -285,7 +285,7 @@ def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
 # --- integrators and compare ---------------------------------------------------------------------
 
 
-def test_what_is_measured_of_an_integrator_has_its_column():
+def test_each_measurement_of_an_integrator_has_its_column():
     one = INTEGRATORS["rdp_exp"]
     values = compare_integrators._values(MethodRow(one, "no", 4, 7, 1.23456), measured=True)
     assert values == {
@@ -323,7 +323,7 @@ COMPARED = SimpleNamespace(
 )
 
 
-def test_what_was_compared_is_told_in_numbers_and_words(capsys, monkeypatch):
+def test_a_comparison_is_printed_in_numbers_and_words(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     numbers = compare_integrators._numbers(COMPARED)
     assert numbers["motion"] == {"q": [[0.0]], "v": [[1.0]], "u": [[2.0]], "duration_s": 2.0}
@@ -369,7 +369,7 @@ def test_options_of_compare_reach_the_comparison(monkeypatch):
     assert table.value.args[1:] == ("motion", 0.07)
 
 
-def test_what_was_compared_is_written_beside_its_two_figures(monkeypatch, capsys, tmp_path):
+def test_a_comparison_writes_numbers_and_two_figures(monkeypatch, capsys, tmp_path):
     from nh_control.figures import comparison as figures
     from nh_control.figures import style
     from nh_control.runs import comparison, motion
@@ -428,7 +428,7 @@ def test_a_scenario_is_explained_with_all_that_can_be_chosen():
     assert "x" not in told  # what is measured of a place is in the axes of the board
 
 
-def test_the_overview_says_defaults_steps_and_limits(capsys, monkeypatch):
+def test_the_overview_shows_defaults_steps_and_limits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     list_scenarios._overview(
         {
@@ -453,7 +453,7 @@ def test_the_overview_says_defaults_steps_and_limits(capsys, monkeypatch):
     ]
 
 
-def test_what_cannot_be_loaded_is_told_after_the_others(monkeypatch, capsys):
+def test_scenarios_that_cannot_be_loaded_are_listed_last(monkeypatch, capsys):
     monkeypatch.setattr(list_scenarios, "_all", lambda: ([], [UsageError("broken")]))
     assert main(["list", "--json"]) == 1
     out, err = capsys.readouterr()
@@ -478,7 +478,7 @@ def test_moved_coordinates_are_inputs_too():
 # --- study ---------------------------------------------------------------------------------------
 
 
-def test_a_study_has_the_workers_that_are_asked_for(monkeypatch):
+def test_a_study_uses_the_requested_workers(monkeypatch):
     from nh_control import studies
 
     monkeypatch.setattr(studies, "DaskCluster", lambda *given: ("cluster", *given))
@@ -489,7 +489,7 @@ def test_a_study_has_the_workers_that_are_asked_for(monkeypatch):
     ]  # fmt: skip
 
 
-def test_options_are_said_besides_what_a_file_says(tmp_path):
+def test_options_extend_a_study_file(tmp_path):
     given = ("--vary", "m=1,2", "--set", "step=0.1", "--set", "integrator=midpoint")
     args = arguments.parse(["study", "x.yml", *given])
     data = {
@@ -533,7 +533,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
     ("done", "failed", "runs", "code"),
     [(True, 0, 4, 0), (True, 3, 4, 0), (True, 4, 4, 1), (False, 0, 2, 130), (False, 2, 2, 130)],
 )
-def test_a_study_ends_with_the_code_of_what_happened(
+def test_the_exit_code_of_a_study_tells_its_end(
     done, failed, runs, code, monkeypatch, capsys, tmp_path
 ):
     numbers = {"runs": runs, "failed": {"count": failed}}
@@ -554,7 +554,9 @@ def test_a_study_ends_with_the_code_of_what_happened(
     assert told == {**numbers, "output": str(tmp_path), "files": files}
 
 
-def test_a_study_without_workers_fails_and_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+def test_a_study_without_workers_fails_and_names_the_command_to_continue(
+    monkeypatch, capsys, tmp_path
+):
     def lost(*_):
         raise WorkersLost("nobody left")
 
@@ -569,7 +571,7 @@ def test_a_study_without_workers_fails_and_says_how_to_go_on(monkeypatch, capsys
 
 
 @pytest.mark.parametrize("parquet", [True, False])
-def test_a_study_is_written_as_parquet_where_it_is_asked_for(parquet, monkeypatch, tmp_path):
+def test_a_study_is_written_as_parquet_on_request(parquet, monkeypatch, tmp_path):
     monkeypatch.setattr("nh_control.studies.statistics.statistics", lambda *_: {"runs": 1})
     store = SimpleNamespace(
         columns=lambda: {"run": []}, study=None, folder=tmp_path,

@@ -68,7 +68,7 @@ def test_the_cost_of_a_step_is_that_of_steps_under_the_inputs_of_the_motion(monk
     assert inputs.ravel().tolist() == [1.0] * 4 + [-2.0] * 4
 
 
-def test_every_input_has_a_step_however_many_there_are():
+def test_every_piecewise_constant_input_has_a_step():
     reference = Reference(Motion(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
     (point,) = comparison.work_precision(reference, INTEGRATORS["midpoint"], longest_s=0.0)
     assert point.setting == 20
@@ -88,7 +88,7 @@ def test_tolerances_of_solvers_are_half_powers_of_ten():
     assert np.diff(np.log10(comparison.TOLERANCES)) == pytest.approx(-0.5)
 
 
-def test_a_scenarios_motion_has_the_inputs_of_its_reference():
+def test_the_motion_of_a_scenario_has_the_inputs_of_its_reference():
     board = scenarios.get("snakeboard")
     motion, path = motion_of(board), board.reference(board.model())
     assert motion.u.shape == (16, 2) and motion.duration == 10.0
@@ -117,14 +117,14 @@ def _mean(path, start, end):
 
 
 @pytest.mark.slow
-def test_motions_whose_inputs_do_not_change_are_free():
+def test_motions_with_constant_inputs_are_free():
     coasting = motion_of(scenarios.get("rolling_disk"), 30.0, "circle")
     assert coasting.u.shape == (1, 2) and coasting.duration == 30.0
     resting = motion_of(scenarios.get("urdf"), 1.0)
     assert resting.u.shape == (1, 2) and resting.v == pytest.approx([1.0, 1.0])
 
 
-def test_inputs_are_held_for_less_time_where_their_motion_leaves_the_domain():
+def test_inputs_change_more_often_if_the_motion_leaves_the_domain():
     """A steering that stops in half a second, on average in a second, and so beyond pi/2."""
 
     def stopping(model):
@@ -169,7 +169,7 @@ def test_drifts_are_parts_of_the_largest_kinetic_energy_at_no_more_than_the_node
     assert np.isfinite(coarse.of_solver("DOP853", 1e-8).energy).all()
 
 
-def test_constraints_that_move_what_they_hold_are_kept():
+def test_moving_constraints_are_satisfied():
     belt = System(
         "belt", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - q[0] ** 2,
         velocity_constraint=lambda q: np.array([[0.0, 1.0]]), velocity_drift=lambda q: 0.3 + q[0],
@@ -194,7 +194,7 @@ def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():
     assert comparison._energy_and_constraint(belt)([0.5, 0.0], [0.0, 0.2])[1] == pytest.approx(0.3)
 
 
-def test_solvers_are_drawn_at_one_tolerance_and_failures_keep_their_names(monkeypatch):
+def test_solvers_have_one_tolerance_and_failures_a_name(monkeypatch):
     """One part in a million, as figures say."""
 
     class Seen(Drifts):

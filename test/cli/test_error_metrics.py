@@ -41,7 +41,7 @@ def test_many_coordinates_are_lengths_and_angles():
     assert got == {"lengths": ("m", pytest.approx(2.0)), "angles": ("rad", pytest.approx(2.0))}
 
 
-def test_planar_body_has_position_heading_and_the_rest():
+def test_errors_of_a_planar_body_are_position_heading_and_others():
     board = scenarios.get("snakeboard")
     got = parts(
         board, Product(Rn("psi", "phi"), SE2()), [0.3, 0.4, 1.0, 3.0, 4.0], [0, 0, 0.75, 0, 0]
@@ -55,7 +55,7 @@ def test_planar_body_has_position_heading_and_the_rest():
 
 @pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-3, 1.0, 3.0, np.pi])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_rotations_and_directions_differ_by_their_angle_without_loss(angle, sign):
+def test_errors_of_rotations_and_directions_are_accurate_angles(angle, sign):
     scenario, axis = scenarios.get("quadrotor_payload"), np.array([2, -1, 2]) / 3
     turned = sign * np.array(axangle2quat(axis, angle))
     space = Product(SO3("quad1_"), S2("link1_"), SE3("tool_"))
@@ -105,7 +105,7 @@ def test_distance_from_the_manifold_is_that_of_the_worst_factor():
 
 
 @pytest.mark.parametrize("space", [S2("link_"), SO3(), SE3()], ids=["S2", "SO3", "SE3"])
-def test_one_sphere_alone_has_a_distance_from_the_manifold(space):
+def test_a_single_sphere_has_a_distance_from_the_manifold(space):
     """Of a spherical pendulum or a free body, also beside coordinates without any."""
     longer = 1.001 * space.origin
     for whole, q in ((space, longer), (Product(Rn("psi"), space), np.r_[0.7, longer])):

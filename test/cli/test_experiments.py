@@ -61,7 +61,7 @@ def test_a_run_has_a_step_at_least():
     assert (made(duration_s=0.51 * H).steps, made().steps) == (1, STEPS)
 
 
-def test_what_no_plant_can_have_is_refused_at_once():
+def test_invalid_options_of_the_plant_are_refused_at_construction():
     with pytest.raises(ValueError, match="parameter m must be 1 numbers as in 1.0, got"):
         made(parameters={"m": (1.0,)})
     with pytest.raises(UnknownName, match="nowhere"):
@@ -70,7 +70,7 @@ def test_what_no_plant_can_have_is_refused_at_once():
         made(perturbation=scenarios.get("snakeboard").perturbation)
 
 
-def test_a_plant_starts_where_the_model_does_with_its_velocity():
+def test_a_plant_starts_with_the_configuration_and_velocity_of_the_model():
     e = made(parameters={"m": 2.0})
     e = replace(e, x0=e.model.state([0.2], [0.4]))
     loop = e.run()
@@ -100,7 +100,7 @@ def test_substeps_are_one_unless_it_is_said():
     np.testing.assert_allclose(plain, e.run().trajectory.states[:6], atol=1e-12)
 
 
-def test_a_run_that_fails_ends_with_the_last_state_and_says_at_which_step(monkeypatch):
+def test_a_failed_run_ends_with_its_last_state_and_names_the_step(monkeypatch):
     def run(self, watch):
         for _ in range(4):
             self.k += 1
@@ -114,7 +114,7 @@ def test_a_run_that_fails_ends_with_the_last_state_and_says_at_which_step(monkey
     assert len(loop.errors) == len(loop.energy) == 5
 
 
-def test_without_feedback_faults_do_not_bring_it_back():
+def test_faults_do_not_enable_feedback():
     e = made(perturbation=moved(), faults=(fault.parse("noise=0.1"),))
     assert not e.run(feedback=False).trajectory.inputs.any()
     assert e.run().trajectory.inputs.any()
@@ -160,7 +160,7 @@ def test_after_a_reference_its_end_is_the_target(hold, steps):
     assert found.feedforward.ravel().tolist() == [10, 11, 12, 13, 14, *after][:steps]
 
 
-def test_what_is_monitored_is_that_of_the_plant_in_every_step():
+def test_the_monitored_output_is_the_plant_s_in_every_step():
     seen = []
 
     def values(*told):
@@ -185,7 +185,7 @@ def test_what_is_monitored_is_that_of_the_plant_in_every_step():
     ]
 
 
-def test_errors_are_those_of_the_loop_that_is_asked_for_in_what_is_tracked():
+def test_tracking_errors_belong_to_the_requested_loop():
     tracked = np.array([True, False, True])
     e = SimpleNamespace(
         model=SimpleNamespace(system=SimpleNamespace(space=SimpleNamespace(nv=3))),
@@ -228,7 +228,7 @@ def test_arrays_are_saved_under_their_names(tmp_path):
     assert set(saved.files) == {*expected, "state_names", "error_names", "input_names"}
 
 
-def test_names_of_states_and_of_errors_are_their_own(tmp_path):
+def test_states_and_errors_have_distinct_names(tmp_path):
     """On manifolds they differ."""
     model = SimpleNamespace(
         state_names=("w", "x"), state_space=SimpleNamespace(tangent_names=("turn",)), inputs=("u",)
@@ -315,7 +315,7 @@ def test_inputs_have_their_own_units(run, monkeypatch):
     ]
 
 
-def test_the_table_has_a_row_for_what_was_done_and_found(run):
+def test_the_table_contains_settings_and_results(run):
     told = summarize(run)
     said = rows(told)
     error, clean, part = told["error"], told["error"]["without_faults"], None

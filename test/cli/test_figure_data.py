@@ -65,7 +65,7 @@ def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_states_are_those_of_the_run_over_those_of_the_reference(run):
+def test_states_are_drawn_over_the_reference(run):
     drawn = figures(SWING)["states"](run)
     for i, panel in enumerate(drawn.axes):
         for label, states in (
@@ -79,7 +79,7 @@ def test_states_are_those_of_the_run_over_those_of_the_reference(run):
     assert legend(drawn) == ["tracked", "reference"]
 
 
-def test_a_constant_is_drawn_as_a_line_not_as_magnified_round_off():
+def test_a_constant_is_drawn_as_a_line():
     for change, height in ((1e-15, 1.0), (0.1, 0.1)):
         panel = Figure().subplots()
         panel.plot([0, 1], [0.0, change])
@@ -87,7 +87,7 @@ def test_a_constant_is_drawn_as_a_line_not_as_magnified_round_off():
         assert np.ptp(panel.get_ylim()) == pytest.approx(height, rel=0.2)
 
 
-def test_times_stand_below_every_column_also_where_it_is_short(run):
+def test_every_column_has_a_time_axis(run):
     """Three states: the second column has a panel less."""
     first, second, third, empty = planar._curves(run, [[0, 1, 0]], 0).axes
     panels = sorted((first, second, third), key=lambda panel: panel.get_position().x0)
@@ -98,7 +98,7 @@ def test_times_stand_below_every_column_also_where_it_is_short(run):
         assert panel.xaxis.get_tick_params()["labelbottom"]
 
 
-def test_inputs_are_held_for_a_step_and_marked_where_they_are_saturated(run):
+def test_inputs_are_drawn_as_steps_with_marks_at_saturation(run):
     (panel,) = figures(SWING)["inputs"](run).axes
     trajectory, met = run.loop.trajectory, run.loop.saturated[:, 0]
     (curve,) = [one for one in panel.lines if one.get_label() == "tracked"]
@@ -115,7 +115,7 @@ def test_inputs_are_held_for_a_step_and_marked_where_they_are_saturated(run):
     assert panel.get_ylabel() == "torque (N m)"
 
 
-def test_energy_is_the_plant_s_beside_the_reference_s(run):
+def test_the_energy_figure_shows_plant_and_reference(run):
     e = run.experiment
     heavier = replace(run, experiment=replace(e, plant=e.plant.with_parameters(m=2.0)))
     (panel,) = figures(SWING)["energy"](heavier).axes  # the reference is one of the model
@@ -141,7 +141,7 @@ def test_residuals_of_constraints_are_the_largest_in_every_step():
     assert panel.get_ylim()[1] == pytest.approx(1e-11)  # what is accepted is near the top
 
 
-def test_error_is_that_of_the_configuration_beside_the_open_loop_s_and_by_parts(run):
+def test_the_error_figure_shows_the_configuration_the_open_loop_and_parts(run):
     whole, parts = figures(SWING)["error"](run).axes
     errors = np.abs(run.loop.errors)
     errors[errors == 0] = np.nan  # a gap on a logarithmic axis
@@ -155,7 +155,7 @@ def test_error_is_that_of_the_configuration_beside_the_open_loop_s_and_by_parts(
     assert not whole.texts  # the reference does not end before the run
 
 
-def test_the_end_of_the_reference_is_marked_where_a_run_goes_on():
+def test_the_end_of_the_reference_is_marked_if_the_run_continues():
     resting = replace(
         SWING,
         references={"rest": lambda model: model.simulate(model.state([0.0], [0.0]), np.zeros(20))},
@@ -170,7 +170,7 @@ def test_the_end_of_the_reference_is_marked_where_a_run_goes_on():
     np.testing.assert_array_equal(found.feedforward[20:], 0.0)
 
 
-def test_a_failed_open_loop_is_named_and_an_open_loop_alone_has_one_curve(run):
+def test_a_failed_open_loop_is_labeled(run):
     failed = replace(run.open_loop, failure=RuntimeError("a step failed"))
     drawn = figures(SWING)["error"](replace(run, open_loop=failed))
     assert "open loop, same start (fails)" in legend(drawn)
@@ -198,7 +198,7 @@ def test_a_monitored_output_is_drawn_above_its_line(run):
     assert panel.get_ylabel() == "angle (rad)"
 
 
-def test_cusps_are_where_a_body_turns_back_along_its_heading():
+def test_cusps_are_reversals_along_the_heading():
     forth = np.column_stack([np.linspace(0, 1, 11), np.zeros(11)])
     back = forth[-2::-1]
     xy = np.vstack([forth, back, forth[1:]])
@@ -220,7 +220,7 @@ def box(parameters, q):
     return {"box": Pose(np.array([q[0], 0.0, 0.0]), np.eye(3))}
 
 
-def test_a_planar_path_has_the_system_by_time_and_its_ghost_dashed(run):
+def test_a_planar_path_shows_the_system_by_time_and_the_reference_dashed(run):
     shape = Shape("box", (0.1, 0.2, 0.3), (1.0, 0.0, 0.0), "box")
     shown = replace(SWING, visual=lambda p: VisualModel("odom", box, (shape,), trail="box"))
     found = replace(run, experiment=replace(run.experiment, scenario=shown))
@@ -266,7 +266,7 @@ def test_a_path_is_drawn_at_equal_times_from_the_first_node_to_the_last(run):
     assert high[1] > 0.8  # and ends in yellow
 
 
-def test_sticks_are_the_longest_axes_seen_from_one_side():
+def test_sticks_are_the_projected_longest_axes():
     rod = Shape("cylinder", (0.1, 0.1, 1.1), (1.0, 0.0, 0.0), "rod")
     poses = {"rod": Pose(np.array([0.0, 0.0, 1.0]), np.eye(3)), "end": Pose(np.ones(3), np.eye(3))}
     visual = VisualModel(
@@ -283,7 +283,7 @@ def test_sticks_are_the_longest_axes_seen_from_one_side():
     np.testing.assert_allclose(cable[1] - cable[0], [right, rise], atol=1e-12)
 
 
-def test_a_stick_is_where_its_shape_is_in_its_frame():
+def test_a_stick_has_the_pose_of_its_shape():
     """Turned with it: what lies along the frame's x is seen along y."""
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     ends = []
@@ -294,7 +294,7 @@ def test_a_stick_is_where_its_shape_is_in_its_frame():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
 
 
-def test_stick_figures_stand_side_by_side_with_their_ghosts_on_their_places():
+def test_stick_figures_are_side_by_side_with_their_references():
     rod = Shape("box", (0.2, 0.2, 1.0), (1.0, 0.0, 0.0), "rod")
     at = {x: {"rod": Pose(np.array([x, 0.0, 0.0]), np.eye(3))} for x in (0.0, 1.0)}
     visual = VisualModel("odom", lambda p, q: at[0.0], (rod,), trail="rod")
@@ -324,7 +324,7 @@ def compared():
     return Comparison(motion, 1e-11, 0.01, work, {"midpoint": drift}, {})
 
 
-def test_work_and_precision_are_those_of_the_comparison(compared):
+def test_the_work_precision_figure_shows_the_comparison(compared):
     drawn = comparison.work_precision(compared)
     (panel,) = drawn.axes
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
@@ -342,14 +342,14 @@ def test_work_and_precision_are_those_of_the_comparison(compared):
     assert drawn.get_suptitle() == "pendulum, 2 s"
 
 
-def test_energy_errors_are_drawn_by_size_and_zero_leaves_a_gap(compared):
+def test_absolute_energy_errors_are_drawn_with_gaps_at_zero(compared):
     drawn = comparison.energy(compared)
     (panel,) = drawn.axes  # a pendulum has no constraints
     np.testing.assert_array_equal(line(panel, "midpoint")[1], [np.nan, 1e-6, 1e-5])
     assert drawn.get_suptitle() == "pendulum, h = 0.01 s" and legend(drawn) == ["midpoint"]
 
 
-def test_constraints_have_a_panel_where_there_are_some(compared):
+def test_constraints_have_a_panel_if_the_system_has_constraints(compared):
     board = snakeboard()
     motion = Motion(board, np.zeros(5), np.zeros(5), 2.0, np.zeros(2))
     energy, constraint = comparison.energy(replace(compared, motion=motion)).axes

@@ -186,7 +186,7 @@ def test_a_planar_body_without_a_visual_model_is_drawn_by_its_axes():
     assert all(among(axis[:, :2], shown) for axis, _ in first.axes)
 
 
-def test_a_trail_is_that_of_the_plant_where_its_parameters_are_others():
+def test_a_trail_uses_the_parameters_of_the_plant():
     scenario = scenarios.get("pendulum_swing_up")
     model, length = scenario.model(), 1.7
     parameters = scenario.plant_parameters(PlantOptions(parameters={"l": length}))
@@ -210,14 +210,14 @@ def test_shapes_are_rolled_shifted_and_turned_in_this_order():
     assert np.abs(points - mirrored).max(axis=1).min() > 0.01
 
 
-def test_what_has_moved_is_drawn_again_as_a_part_of_the_size():
+def test_a_scene_is_drawn_again_after_a_motion_relative_to_its_size():
     small = [
         scene.Scene(cables=[np.array([[x, 0, 0], [x + 1e-2, 0, 0]])]) for x in (0, 5e-4, 2e-3)
     ]
     assert scene.distinct_scenes(small) == [0, 2]
 
 
-def test_a_path_in_space_has_run_reference_others_and_shadow(towed):
+def test_a_path_in_space_shows_run_reference_other_bodies_and_shadow(towed):
     states, targets = towed.loop.trajectory.states, towed.targets
     axes, bar = gallery.path(towed).axes
     np.testing.assert_allclose(line(axes, "tug, tracked"), states[:, :3].T)
@@ -240,7 +240,7 @@ def test_a_path_in_space_has_run_reference_others_and_shadow(towed):
     assert bar.get_ylabel() == "time (s)"
 
 
-def test_motions_of_bodies_are_drawn_by_components_beside_their_references(towed):
+def test_motions_of_bodies_are_drawn_by_components_with_references(towed):
     states, targets, model = towed.loop.trajectory.states, towed.targets, towed.experiment.model
     drawn = spatial.states(towed)
     shown = [panel for panel in drawn.axes if panel.get_visible()]
@@ -266,7 +266,7 @@ def test_motions_of_bodies_are_drawn_by_components_beside_their_references(towed
     assert [handle.get_color() for handle in components] == list(named.values())
 
 
-def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):
+def test_the_view_of_a_path_follows_from_its_motion(towed, monkeypatch):
     """In a vertical plane from its side; in space as soon as anything leaves the plane."""
     for module in (planar, spatial, stick_figures, attitude):
         monkeypatch.setattr(module, "path", lambda *a, kind=module.__name__: (kind, a))
@@ -298,7 +298,7 @@ def test_which_way_a_path_is_seen_follows_from_how_it_moves(towed, monkeypatch):
     assert seen(ground)[1][3] == (0, 1)
 
 
-def test_figures_are_those_that_a_scenario_has_something_for():
+def test_a_scenario_has_the_figures_of_its_declarations():
     names = ["path", "states", "inputs", "energy", "error"]
     found = gallery.figures(TOWING)
     assert list(found) == names and found["states"] is spatial.states
@@ -312,7 +312,7 @@ def test_figures_are_those_that_a_scenario_has_something_for():
     assert list(gallery.figures(watched)) == [*names, "speed_margin"]
 
 
-def test_every_page_is_saved_under_its_number_and_told_before(towed, monkeypatch, tmp_path):
+def test_each_page_is_announced_and_saved_under_its_number(towed, monkeypatch, tmp_path):
     drawn, told = [], []
     monkeypatch.setattr(gallery, "save", lambda draw, file: drawn.append((file.name, draw)))
     monkeypatch.setattr(style, "PANELS", 2)
@@ -327,7 +327,7 @@ def test_every_page_is_saved_under_its_number_and_told_before(towed, monkeypatch
 # --- inputs, errors, gusts -----------------------------------------------------------------------
 
 
-def test_every_input_is_beside_its_own_reference_two_in_a_row(towed, monkeypatch):
+def test_inputs_are_drawn_with_their_references_in_two_columns(towed, monkeypatch):
     monkeypatch.setattr(common, "input_units", lambda scenario, system: ["N", "m", "rad", ""])
     saturated = np.arange(40)[:, None] // 10 == np.arange(4)
     towed = replace(towed, loop=replace(towed.loop, saturated=saturated))
@@ -414,7 +414,7 @@ def test_errors_are_drawn_over_nine_decades(rolled):
 
 
 @pytest.mark.parametrize("size", [1e-16, 1e-10])
-def test_distances_from_the_manifold_are_drawn_beside_what_is_accepted(rolled, size, monkeypatch):
+def test_distances_from_the_manifold_are_drawn_with_their_limit(rolled, size, monkeypatch):
     residual = size * np.arange(1.0, 12.0)
     monkeypatch.setattr(Result, "manifold_residual", residual)
     energy, panel = common.energy(rolled).axes
@@ -429,7 +429,7 @@ def test_distances_from_the_manifold_are_drawn_beside_what_is_accepted(rolled, s
 # --- on the ground -------------------------------------------------------------------------------
 
 
-def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
+def test_cusps_follow_the_heading_and_shapes_keep_their_colors():
     """A sled that goes forth along its heading and back, with a rope and an outline."""
     x = np.r_[np.linspace(0, 1, 26), np.linspace(1, 0.9, 25)]
     states = np.zeros((51, 8))
@@ -466,7 +466,7 @@ def test_cusps_are_found_by_the_heading_and_what_is_drawn_is_filled_as_it_is():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (m)", "y (m)")
 
 
-def test_states_and_their_momenta_stand_together_those_that_move_most_first(towed, monkeypatch):
+def test_states_are_beside_their_momenta_largest_motion_first(towed, monkeypatch):
     monkeypatch.setattr(style, "PANELS", 2)
     states = towed.loop.trajectory.states * [1e-3, 1.0, 1e3, 1e9, 1.0, 1.0]
     found = replace(
@@ -494,7 +494,7 @@ def test_stick_figures_are_at_equal_times_over_their_reference(towed, monkeypatc
         np.testing.assert_allclose(ghost["tug"].position, towed.targets[k, :3])
 
 
-def test_a_stick_is_as_wide_as_its_shape_and_no_longer():
+def test_a_stick_has_the_width_and_length_of_its_shape():
     flat = Shape("box", (0.02, 0.1, 1.0), (1.0, 0.0, 0.0), "it")
     visual = VisualModel("odom", lambda p, q: {}, (flat,))
     poses = {"it": Pose(np.zeros(3), np.eye(3))}
@@ -509,7 +509,7 @@ def test_a_stick_is_as_wide_as_its_shape_and_no_longer():
 # --- many methods --------------------------------------------------------------------------------
 
 
-def test_looks_of_methods_differ_also_where_there_are_more_than_colors():
+def test_styles_of_methods_differ_for_more_methods_than_colors():
     names = [f"method {i}" for i in range(2 * len(style.SERIES))]
     styles = [comparison._line_style(name, i, markers=False) for i, name in enumerate(names)]
     assert len({(one["color"], one["linestyle"]) for one in styles}) == len(names)
@@ -519,7 +519,7 @@ def test_looks_of_methods_differ_also_where_there_are_more_than_colors():
     assert {one["linestyle"] for one in solvers} == {"--"}
 
 
-def test_holonomic_constraints_are_drawn_as_velocity_constraints_are():
+def test_holonomic_constraints_are_drawn_like_velocity_constraints():
     rope = nh.System(
         name="rope",
         space=nh.Rn("x", "y"),

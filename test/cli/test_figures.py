@@ -75,7 +75,7 @@ def visual_model(parameters):
     )
 
 
-def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path, sketched):
+def test_planar_joints_are_drawn_in_their_plane(tmp_path, sketched):
     shown = replace(PENDULUM, visual=visual_model)
     run = result(shown)
     assert "path" in save_all(run, tmp_path)
@@ -95,7 +95,7 @@ def test_joints_alone_are_seen_from_the_side_in_which_they_move(tmp_path, sketch
         assert outline.get_path().contains_point(0.9 * end[[0, 2]] + [0, 0.2])
 
 
-def test_summary_of_joints_alone_leaves_out_what_there_is_not():
+def test_the_summary_of_joints_omits_missing_quantities():
     summary = summarize(result(PENDULUM))
     assert list(summary["error"]["parts"]) == ["theta"]
     part = summary["error"]["parts"]["theta"]
@@ -121,7 +121,7 @@ def rows(summary):
     }
 
 
-def test_the_table_has_the_units_that_there_are_and_no_others():
+def test_the_table_shows_existing_units_only():
     run = result(PENDULUM)
     summary = summarize(run)
     assert summary["error"]["unit"] == "rad"
@@ -196,7 +196,7 @@ def short_hover():
 
 
 @pytest.mark.slow
-def test_bodies_in_space_have_a_path_in_space_even_without_a_look(tmp_path, short_hover):
+def test_bodies_in_space_have_a_path_without_a_visual_model(tmp_path, short_hover):
     run = result(
         short_hover,
         reference="hover",
@@ -239,9 +239,7 @@ ARM = """<robot name="arm"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
-def test_an_arm_that_turns_out_of_its_plane_is_drawn_as_stick_figures(
-    tmp_path, interpreted, sketched
-):
+def test_an_arm_that_leaves_its_plane_is_drawn_as_stick_figures(tmp_path, interpreted, sketched):
     arm = scenarios.from_urdf(ARM)
 
     def shortly(model):
@@ -257,7 +255,7 @@ def test_an_arm_that_turns_out_of_its_plane_is_drawn_as_stick_figures(
     assert len(drawn) == 12
 
 
-def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen():
+def test_a_floating_robot_has_a_figure_of_joints_and_visible_rods():
     scenario = scenarios.get("urdf", base="floating")
     drawn = figures(scenario)
     assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(PENDULUM)
@@ -279,7 +277,7 @@ def test_a_floating_robot_has_a_figure_of_its_joints_and_rods_that_can_be_seen()
         assert longest == pytest.approx(rod.extents[2])
 
 
-def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch, sketched):
+def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
     run = result(PENDULUM)
     assert "states_2" not in save_all(run, tmp_path)
     monkeypatch.setattr(style, "PANELS", 1)
@@ -293,7 +291,7 @@ def test_what_one_figure_cannot_show_goes_to_further_pages(tmp_path, monkeypatch
     assert "page 2 of 2" in second.get_suptitle()
 
 
-def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
+def test_pages_keep_groups_together_largest_motion_first(monkeypatch):
     monkeypatch.setattr(style, "PANELS", 4)
     groups = [[0, 3], [1, 4], [2, 5]]
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 2, 4, 5], [0, 3]]
@@ -302,12 +300,12 @@ def test_pages_keep_groups_together_and_show_what_moves_most_first(monkeypatch):
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 4], [2, 5], [0, 3]]
 
 
-def test_a_momentum_stands_with_its_coordinate_where_there_is_one():
+def test_a_momentum_is_beside_its_coordinate():
     names = ("x", "w", "p_x", "p_turn", "p_")
     assert [planar._coordinate(name, names) for name in names] == ["x", "w", "x", "p_turn", "p_"]
 
 
-def test_inputs_that_move_most_come_first_whatever_their_size(monkeypatch):
+def test_inputs_with_the_largest_range_come_first(monkeypatch):
     monkeypatch.setattr(style, "PANELS", 1)
     run, time = result(PENDULUM), np.linspace(0, 1, 50)
     trajectory = replace(
@@ -327,7 +325,7 @@ def test_inputs_that_move_most_come_first_whatever_their_size(monkeypatch):
         ((-np.inf, np.inf), [], []),
     ],
 )
-def test_limits_are_drawn_where_the_input_comes_near_one_of_them(limits, drawn, named):
+def test_limits_are_drawn_if_the_input_comes_near(limits, drawn, named):
     panel = Figure().subplots()
     panel.set_ylim(-1.0, 1.0)
     assert common._limits(panel, *limits) == named

@@ -65,13 +65,13 @@ def at_once(monkeypatch):
     monkeypatch.setattr(launcher.time, "sleep", lambda seconds: None)
 
 
-def test_a_run_is_over_when_the_plant_has_ended_well(tmp_path):
+def test_a_run_ends_when_the_plant_ends_without_error(tmp_path):
     nodes, told = Nodes(tmp_path, plant=[None, None, None, 0], tracker=[None]), []
     assert launcher._monitor(nodes.by_name, lambda: told.append(1), threading.Event())
     assert told
 
 
-def test_it_runs_once_all_but_the_display_have_said_something(tmp_path):
+def test_a_run_starts_when_all_nodes_but_the_display_have_logged(tmp_path):
     codes = {"plant": [None, None, None, None, 0], "tracker": [None], "display": [None]}
     nodes, told = Nodes(tmp_path, **codes), []
     nodes.by_name["display"].log.write_text("")
@@ -148,7 +148,7 @@ def test_the_nodes_of_a_run_are_started_watched_and_ended(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_node_is_a_process_of_its_own_with_a_log(monkeypatch, tmp_path):
+def test_a_node_is_a_separate_process_with_a_log(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(
         subprocess, "Popen", lambda command, **how: seen.append((command, how)) or "process"
@@ -170,7 +170,7 @@ def test_a_node_is_a_process_of_its_own_with_a_log(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("record", [True, False])
-def test_what_is_missing_is_named_and_a_recorder_only_where_there_is_one(record, monkeypatch):
+def test_missing_packages_are_named(record, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "rosbags" else name
     )
@@ -192,7 +192,7 @@ def test_all_that_the_nodes_import_is_asked_for():
     assert used - {"simulation_interfaces"} == set(launcher.PACKAGES)  # which may be missing
 
 
-def test_signals_are_noticed_by_a_run_and_are_as_before_afterwards():
+def test_a_run_handles_signals_and_restores_the_handlers():
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     for number in numbers:

@@ -60,7 +60,7 @@ def test_many_runs_of_it_balance_where_they_can(balanced):
     assert 0.5 < float(balanced[1].split()[-1]) < 0.8  # most, but not all, start near enough
 
 
-def test_both_commands_for_a_fresh_machine_are_one_line_and_install_what_exists():
+def test_both_commands_for_a_fresh_machine_are_valid():
     from nh_control.cli import main
 
     commands = [text.strip() for _, text in BLOCKS if text.startswith("python3 -m venv")]
@@ -106,7 +106,7 @@ def test_contributing_names_rooms_and_files_that_exist():
         assert (ROOT / path).exists(), path
 
 
-def test_parameters_are_those_that_the_nodes_declare():
+def test_the_documented_parameters_are_the_declared_ones():
     pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
     import readme_table
 

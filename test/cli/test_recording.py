@@ -199,7 +199,7 @@ def states(reader, model, steps, received_ns=0):
         reader.topics["odom"](board(k, model.h), received_ns + i * 10**6)
 
 
-def test_commands_are_read_by_their_names_and_those_of_others_are_not(reader):
+def test_commands_are_read_by_name_and_foreign_ones_ignored(reader):
     reader, model = reader
     first, second = model.inputs
     states(reader, model, range(5))
@@ -216,7 +216,7 @@ def test_commands_are_read_by_their_names_and_those_of_others_are_not(reader):
     assert read.held == 2
 
 
-def test_commands_of_an_earlier_run_are_not_those_of_the_last(reader):
+def test_commands_of_an_earlier_run_are_ignored(reader):
     reader, model = reader
     for steps in (range(4), (0, 3)):
         states(reader, model, range(4))
@@ -241,7 +241,7 @@ def test_states_out_of_order_begin_no_run(reader):
     assert reader.recording("bag").known == (0, 1, 2, 3, 4)
 
 
-def test_a_run_of_which_only_one_topic_has_begun_is_not_the_last_yet(reader):
+def test_a_run_with_one_topic_is_not_the_last_run_yet(reader):
     reader, model = reader
     states(reader, model, range(5))
     for k in range(2):
@@ -257,14 +257,14 @@ def test_the_time_of_a_run_is_that_from_its_first_step_to_its_last(reader):
     assert reader.recording("bag").wall_s == pytest.approx(3e-3)
 
 
-def test_stamps_a_little_beside_a_step_are_that_step_s(reader):
+def test_stamps_are_rounded_to_the_nearest_step(reader):
     reader, model = reader
     for shift in (-0.2, 0.3):
         states(reader, model, [0] + [k + shift for k in range(1, 4)])
         assert reader.recording("bag").known == (0, 1, 2, 3)
 
 
-def test_diagnostics_are_the_last_ones_of_the_plant(reader):
+def test_the_last_diagnostics_of_the_plant_are_read(reader):
     reader, model = reader
     states(reader, model, range(2))
 
@@ -283,7 +283,7 @@ def test_diagnostics_are_the_last_ones_of_the_plant(reader):
 
 
 @pytest.mark.parametrize("true", [True, False])
-def test_true_states_take_the_place_of_measured_ones_and_of_nothing_else(true):
+def test_true_states_replace_measured_states_only(true):
     names = ["/joint_states", "/odom", "/joint_commands", "/diagnostics"]
     there = ["/ground_truth/joint_states", "/ground_truth/odom", "/ground_truth/other"]
     connections = [SimpleNamespace(topic=name) for name in names + (there if true else [])]
@@ -292,7 +292,7 @@ def test_true_states_take_the_place_of_measured_ones_and_of_nothing_else(true):
     assert sorted(one.topic for one in found) == sorted(expected)
 
 
-def test_commands_are_of_forces_and_of_what_is_moved_by_name_or_joint(monkeypatch):
+def test_commands_are_forces_and_positions_by_name_or_joint(monkeypatch):
     system = SimpleNamespace(space=None, inputs=("torque", "pull"), prescribed=("height",), nu=2)
     scenario = SimpleNamespace(
         make_system=lambda p: system, parameters=None, joints=(), body=None, to_bodies=None,

@@ -93,7 +93,7 @@ def test_the_commands_of_a_run_give_its_states(run):
     assert again.largest < 1e-12 and again.stopped == "" and len(again.steps) == STEPS + 1
 
 
-def test_a_command_that_was_not_applied_shows_at_the_next_step(run):
+def test_a_missing_command_shows_at_the_next_step(run):
     experiment, recording = run
     inputs = recording.inputs.copy()
     inputs[40] += 1e-3
@@ -112,7 +112,7 @@ def test_only_recorded_states_are_compared(run):
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_what_is_to_be_held_is_held_without_commands(run, hold, tmp_path):
+def test_prescribed_coordinates_stay_without_commands(run, hold, tmp_path):
     held = replace(run[0], scenario=replace(run[0].scenario, hold=hold))
     given = launcher.parameters(held, Options(), tmp_path)
     assert given.get("fallback") == ("hold" if hold else None)
@@ -129,7 +129,7 @@ def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
     assert stored.load(tmp_path).experiment.origin == robot.origin
 
 
-def test_a_run_is_found_again_by_the_parameters_of_its_nodes(run, tmp_path, capsys):
+def test_a_stored_run_is_loaded_from_the_nodes_parameters(run, tmp_path, capsys):
     experiment, _ = run
     given = {"/**": {"ros__parameters": launcher.parameters(experiment, Options(), tmp_path)}}
     file = tmp_path / "parameters.yaml"
@@ -151,7 +151,7 @@ def test_a_run_is_found_again_by_the_parameters_of_its_nodes(run, tmp_path, caps
     assert "add --scenario NAME" in capsys.readouterr().err
 
 
-def test_the_topics_of_a_recording_are_those_nearest_to_the_root():
+def test_topics_nearest_to_the_root_are_read():
     def found(*names):
         connections = [type("Connection", (), {"topic": name})() for name in names]
         return chosen(connections, ("joint_states", "odom"))
@@ -173,7 +173,7 @@ def test_commands_act_as_far_as_actuators_can(run):
     assert far.largest == replay(experiment, replace(recording, inputs=inputs)).largest > 1e-6
 
 
-def test_a_replay_starts_with_the_model_s_velocity_whatever_the_plant_weighs(run):
+def test_a_replay_starts_with_the_model_s_velocity(run):
     e, recorded = run
     at = recorded.q[-1], recorded.v[-1]
     assert np.abs(at[1]).max() > 0.01
@@ -182,7 +182,7 @@ def test_a_replay_starts_with_the_model_s_velocity_whatever_the_plant_weighs(run
         np.testing.assert_allclose(mine, [its], atol=1e-12)
 
 
-def test_a_replay_s_messages_are_those_of_the_plant_with_its_parameters(run, monkeypatch):
+def test_a_replay_uses_the_parameters_of_the_plant(run, monkeypatch):
     """Where a body is may depend on them."""
     seen = []
 
@@ -196,7 +196,7 @@ def test_a_replay_s_messages_are_those_of_the_plant_with_its_parameters(run, mon
     assert seen == [1.25] * 3
 
 
-def test_a_replay_ends_where_a_step_cannot_be_made(run, monkeypatch):
+def test_a_replay_ends_at_a_failed_step(run, monkeypatch):
     experiment, recording = run
     calls = []
 
@@ -283,7 +283,7 @@ def test_nodes_are_given_all_that_was_asked_for(tmp_path):
     assert "topics" not in launcher.parameters(whole(options=PlantOptions()), Options(), tmp_path)
 
 
-def test_a_stored_run_is_the_one_that_the_nodes_were_given(tmp_path, monkeypatch):
+def test_a_stored_run_equals_the_parameters_of_the_nodes(tmp_path, monkeypatch):
     found, made = [], []
     own = whole()
 

@@ -92,7 +92,7 @@ def watched(run, names, values):
     return found
 
 
-def test_what_is_monitored_has_its_least_value_and_the_steps_that_it_must_not_have(run):
+def test_the_summary_has_the_least_monitored_value_and_the_steps_below_the_limit(run):
     steps = len(run.loop.trajectory)
     values = np.full((steps, 2), 3.0)
     values[4:6, 0] = 1.0, 0.5  # the limit itself is too little
@@ -118,7 +118,7 @@ def test_a_run_without_a_step_has_a_summary(board):
     assert rows(summary)["stopped early"] == "at once"
 
 
-def test_the_table_says_what_is_unusual_and_only_that(board, run):
+def test_the_table_shows_unusual_results_only(board, run):
     said = rows(summarize(run))
     assert said["plant"].endswith(", 2 steps per command") and said["control"] == "LQR"
     assert said["steps"] == f"{board.steps} (0.5 s)" and "stopped early" not in said
@@ -164,7 +164,7 @@ def test_the_table_has_inputs_with_one_limit_or_none(run):
         assert f", {text}, " in said[name]
 
 
-def test_an_open_loop_that_fails_is_said_to_and_has_no_final_error(run):
+def test_a_failed_open_loop_is_reported_without_final_error(run):
     said = rows(summarize(run))
     assert "ends early" not in said["open loop"] and " -> " in said["open loop"]
     failed = replace(
@@ -177,7 +177,7 @@ def test_an_open_loop_that_fails_is_said_to_and_has_no_final_error(run):
     assert "open loop" not in rows(summarize(replace(run, open_loop=None)))
 
 
-def test_arrays_are_saved_with_the_open_loop_if_there_is_one(run, tmp_path):
+def test_saved_arrays_contain_an_existing_open_loop(run, tmp_path):
     run.save(tmp_path / "with.npz")
     replace(run, open_loop=None).save(tmp_path / "without.npz")
     both, alone = (np.load(tmp_path / f"{name}.npz") for name in ("with", "without"))
@@ -242,7 +242,7 @@ def test_a_run_of_another_plant_with_wind_and_faults_is_read_back(windy):
     assert back.ros["difference_to_simulation"] < 1e-12
 
 
-def test_limits_are_those_of_commands_whatever_actuators_make_of_them(windy):
+def test_saturation_counts_commands_not_actuator_faults(windy):
     """A rotor that lags is not at its limit yet when its command is."""
     _, upper = windy.experiment.tracker.limits.T
     inputs = np.tile([upper[0], 0.0], (3, 1))
@@ -251,7 +251,7 @@ def test_limits_are_those_of_commands_whatever_actuators_make_of_them(windy):
     np.testing.assert_array_equal(loop.saturated, [[True, False]] * 3)
 
 
-def test_where_no_step_can_be_made_again_there_is_no_residual(board, run):
+def test_a_step_that_cannot_be_repeated_has_no_residual(board, run):
     inputs = run.loop.trajectory.inputs.copy()
     inputs[7] = 1e9
     loop = recording.closed_loop(recorded(run, inputs=inputs), board)
@@ -268,7 +268,7 @@ def test_inputs_at_either_limit_are_saturated(board, run):
     np.testing.assert_array_equal(loop.saturated, [[True, True], [False, True], [False, False]])
 
 
-def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(board, run):
+def test_a_short_recording_reports_its_end_and_the_last_diagnostics(board, run):
     said = {"message": "failed: step 7"}
     early = recording.result(recorded(run, 6, diagnostics=said), board, 1.0)
     assert early.stopped == (
@@ -287,7 +287,7 @@ def test_a_recording_that_ends_early_says_when_and_what_the_plant_said_last(boar
     assert ended.ros["rate_hz"] == 0.0
 
 
-def test_a_gust_acts_in_its_steps_and_not_in_the_ones_beside(board):
+def test_a_gust_acts_in_its_own_steps_only(board):
     gust = disturbance.parse("psi:gust:0.5,start=0.1,duration=0.2")
     pushed = replace(board, options=PlantOptions(disturbances=(gust,)))
     h, force = pushed.model.h, pushed.disturbance[:, 0]
@@ -296,7 +296,7 @@ def test_a_gust_acts_in_its_steps_and_not_in_the_ones_beside(board):
     np.testing.assert_array_equal(force[first:last], 0.5)
 
 
-def test_a_run_that_is_stopped_keeps_what_was_reached(board):
+def test_a_stopped_run_keeps_its_finished_steps(board):
     """Stopped at a step, the state of that step is the last one; a native run of few steps is
     asked before its first one only.
     """
@@ -310,7 +310,7 @@ def test_a_run_that_is_stopped_keeps_what_was_reached(board):
     assert seen[0] == 0 and seen == sorted(set(seen)) and seen[-1] <= board.steps
 
 
-def test_a_folder_is_there_new_and_empty_or_refused(tmp_path, monkeypatch):
+def test_a_result_folder_is_new_and_empty_or_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, second = (output.folder("board", None) for _ in range(2))
     assert first != second and first.is_dir() and second == first.with_name("board-2")

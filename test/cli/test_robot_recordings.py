@@ -78,7 +78,7 @@ def test_joints_of_others_are_no_part_of_the_state(decoder):
     assert moving and q.tolist() == [0.5, 0, 0, 0, 0] and v.tolist() == [4.0, 0, 0, 0, 0]
 
 
-def test_joints_have_velocities_where_each_has_one(decoder):
+def test_joint_velocities_are_read_if_all_are_given(decoder):
     _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
     assert not moving and not v.any()
 
@@ -138,7 +138,7 @@ def bodies(*frames):
     return StateDecoder(scenario, Rn(*"abcdef")), message
 
 
-def test_bodies_are_found_by_their_frames_and_their_twists_are_in_their_own_axes():
+def test_bodies_are_found_by_frame_with_twists_in_body_axes():
     decoder, message = bodies("far", "other", "near")
     q, v = np.zeros(6), np.zeros(12)
     assert decoder.read("multi_dof_joint_states", message, q, v)
@@ -196,7 +196,7 @@ def states(steps, beside=2.0, began=0.0, lost=()):
     return found
 
 
-def test_a_state_has_the_time_of_its_newest_part_and_the_numbers_of_all(read):
+def test_a_state_has_the_time_of_its_newest_message(read):
     told = states(range(4), began=1000.0)
     told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", None, 1009.5)]
     told.append(("joint_commands", command(1022.0, (3.0, 4.0)), 1029.0))
@@ -214,7 +214,7 @@ def test_a_state_has_the_time_of_its_newest_part_and_the_numbers_of_all(read):
     assert (found.answered_ns / MS).tolist() == [1002, 1022]
 
 
-def test_after_a_loss_no_part_is_put_together_with_the_next_one_of_another(read):
+def test_after_a_loss_messages_of_different_states_are_not_combined(read):
     found = read(states(range(6), beside=-2.0, began=1000.0, lost={("odom", 3)}))
     assert (found.times_ns / MS).tolist() == [1000, 1010, 1020, 1040, 1050]
     np.testing.assert_array_equal(found.q[:, 3], [0, 1, 2, 4, 5])
@@ -231,7 +231,7 @@ def start(s):
     return ("reference_start", SimpleNamespace(sec=s, nanosec=500), 1000.0 * s)
 
 
-def test_the_starts_of_references_are_known_but_for_those_of_earlier_runs(read):
+def test_reference_starts_of_earlier_runs_are_ignored(read):
     assert read(states(range(3))).started_ns.tolist() == []
     found = read([start(9), start(1), *states(range(3), began=1000.0), start(2)])
     assert found.started_ns.tolist() == [10**9 + 500, 2 * 10**9 + 500]

@@ -155,7 +155,7 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
 
 @ros
 @pytest.mark.slow
-def test_ctrl_c_ends_all_nodes_and_keeps_what_there_is(tmp_path):
+def test_ctrl_c_ends_all_nodes_and_keeps_the_results(tmp_path):
     command = [
         sys.executable,
         "-c",

@@ -17,7 +17,7 @@ def faces(kind):
 
 
 @pytest.mark.parametrize(("kind", "number"), [("box", 6), ("cylinder", 4), ("sphere", 3)])
-def test_shapes_reach_as_far_as_their_extents_about_their_center(kind, number):
+def test_faces_of_shapes_have_the_extents_of_the_shapes(kind, number):
     found = faces(kind)
     assert len(found) == number
     points = np.vstack(found)
@@ -26,7 +26,7 @@ def test_shapes_reach_as_far_as_their_extents_about_their_center(kind, number):
 
 
 @pytest.mark.parametrize(("kind", "flat"), [("box", 6), ("cylinder", 2)])
-def test_rectangles_have_four_corners_and_neighbours_share_a_side(kind, flat):
+def test_rectangles_have_four_corners_and_neighbors_share_a_side(kind, flat):
     rectangles = [face for face in faces(kind) if len(face) == 4]
     assert len(rectangles) == flat
     for face in rectangles:
@@ -45,7 +45,7 @@ POINTS = np.array([[1.0, 2.0, 3.0], [4.0, 2.5, 3.0], [2.0, 2.0, 4.0]])
 
 
 @pytest.mark.parametrize("bounds", [spatial._bounds, attitude._bounds, planar._bounds])
-def test_boxes_are_about_the_middle_of_what_they_hold(bounds):
+def test_bounds_are_centered_about_their_points(bounds):
     points = POINTS[:, :2] if bounds is planar._bounds else POINTS
     low, high = bounds(points)
     assert (low <= points.min(axis=0)).all() and (high >= points.max(axis=0)).all()

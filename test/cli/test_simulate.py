@@ -66,7 +66,7 @@ def test_list_for_machines(call):
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
-def test_list_says_what_is_in_the_messages_of_a_scenario(call):
+def test_list_shows_the_contents_of_a_scenario_s_messages(call):
     messages = json.loads(call("list", "snakeboard", "--json").stdout)["messages"]
     assert messages == {
         "joint_states": [
@@ -145,7 +145,7 @@ def test_simulate_saves_numbers(simulated):
     }
 
 
-def test_another_run_gets_another_folder_and_a_chosen_one_is_not_overwritten(
+def test_each_run_has_a_new_folder_and_a_chosen_one_is_not_overwritten(
     simulated, call, monkeypatch
 ):
     folder, summary = simulated
@@ -196,7 +196,7 @@ def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch, interpret
         assert text in done.stdout
 
 
-def test_a_step_that_fails_is_explained_and_what_there_is_is_saved(call):
+def test_a_run_that_fails_is_explained_and_its_finished_steps_are_saved(call):
     failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--open-loop")
     done = call("simulate", "snakeboard", *failing, "--json", "--no-plots")
     summary = json.loads(done.stdout)
@@ -221,7 +221,7 @@ def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(c
     assert "open loop" in table and "ends early: snakeboard by nonholonomic_midpoint" in table
 
 
-def test_overwriting_removes_what_a_run_has_left_and_nothing_else(call, tmp_path):
+def test_overwriting_removes_the_files_of_a_run_only(call, tmp_path):
     out = tmp_path / "out"
     (out / "recording").mkdir(parents=True)
     (out / "logs").mkdir()
@@ -343,7 +343,7 @@ def short_hover(monkeypatch, interpreted):
     monkeypatch.setattr(scenarios, "get", lambda *_: short)
 
 
-def test_bodies_in_space_have_errors_tensions_and_wind(call, short_hover):
+def test_figures_of_bodies_in_space_show_errors_tensions_and_wind(call, short_hover):
     start = (
         "--perturb-position",
         "0.5",

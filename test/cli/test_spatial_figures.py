@@ -38,7 +38,7 @@ def test_of_bodies_in_space_is_shown_what_moves(turned):
     assert np.abs(axis - quat2mat(rates.quaternion_wxyz)[2]).max() > 0.1  # no symmetric turn
 
 
-def test_a_path_in_space_has_the_system_in_front_of_its_track(turned):
+def test_the_system_is_drawn_in_front_of_its_track(turned):
     away = np.linspace([0.0, 0, 0], [10.0, 1, 2], len(turned.loop.trajectory) + 1)
     axes = spatial.path(turned, {"body": away}, {"body": away + [0, 1, 0]}).axes[0]
     solids = [part for part in axes.collections if isinstance(part, Poly3DCollection)]
@@ -49,7 +49,7 @@ def test_a_path_in_space_has_the_system_in_front_of_its_track(turned):
     assert min(part.zorder for part in solids) > min(one.zorder for one in axes.lines)
 
 
-def test_axes_in_space_have_few_ticks_and_a_figure_as_high_as_they_need():
+def test_axes_in_space_have_few_ticks_and_fit_the_figure():
     """Sides of one length far from the origin, and flat ones."""
     heights = {}
     for height in (1.0, 4.0):
@@ -73,7 +73,7 @@ def test_body_axes_begin_in_the_body_and_point_along_it():
         np.testing.assert_allclose((line[1] - line[0]) / length, direction, atol=1e-12)
 
 
-def test_what_turns_in_its_place_is_seen_at_its_times_in_one_cube(turned):
+def test_a_rotating_body_is_drawn_at_equal_times_in_one_cube(turned):
     drawn = attitude.path(turned)
     nodes = np.unique(np.linspace(0, len(turned.loop.trajectory), 8).round().astype(int))
     titles = [f"{t:.1f} s" for t in turned.loop.trajectory.times[nodes]]

@@ -50,7 +50,7 @@ SLOW_IMPORTS = ("scipy.integrate", "scipy.optimize", "scipy.interpolate", "scipy
 """What takes as long to import as all else that a tracker needs."""
 
 
-def test_a_tracker_imports_nothing_that_it_does_not_need():
+def test_a_tracker_imports_only_required_modules():
     """It is to be back soon after it was killed."""
     code = (
         "import sys, nh_control.ros.nodes.tracker\n"

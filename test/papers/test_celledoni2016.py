@@ -49,7 +49,7 @@ def test_five_methods_are_of_second_order(compared):
         np.testing.assert_allclose(slopes[name], 2, atol=0.05)
 
 
-def test_all_keep_the_constraint_and_discrete_gradients_the_energy(compared):
+def test_all_methods_satisfy_the_constraint_and_discrete_gradients_conserve_energy(compared):
     numbers = compared.numbers()
     assert set(compared.constraint) == set(chaotic.METHODS)
     for slip in compared.constraint.values():
@@ -73,7 +73,7 @@ def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
     assert max(compared.variance["Gonzalez"]) < 1e-18
 
 
-def test_spark_is_of_second_order_whichever_coefficients_its_reactions_have(compared):
+def test_spark_has_order_2_for_all_reaction_coefficients(compared):
     assert list(compared.spark) == ["B", "C", "C*", "D"]
     orders, errors = np.transpose(list(compared.spark.values()))
     np.testing.assert_allclose(orders, 2, atol=0.05)
@@ -127,7 +127,7 @@ def test_a_residual_of_either_sign_is_one(sign):
 
 
 @pytest.mark.parametrize("number", ["3", "stability", "suslov"])
-def test_what_the_paper_says_of_sleigh_and_suslov_holds(number, interpreted):
+def test_the_claims_about_sleigh_and_suslov_hold(number, interpreted):
     outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())
     assert outcome.statements and all(s.holds for s in outcome.statements)
 

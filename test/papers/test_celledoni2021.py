@@ -70,7 +70,7 @@ def test_two_pendulums_stay_on_the_manifold_without_any_projection():
 
 
 @pytest.mark.slow
-def test_a_million_steps_stay_on_the_manifold_and_classical_ones_do_not():
+def test_lie_group_methods_stay_on_the_manifold_and_classical_ones_leave_it():
     problem = pendulums.chain(2, start=pendulums.IN_SPACE[:2])
     steps = Steps("million", {"RKMK4": ("rkmk4", problem), "RK4": ("rkmk4", problem.flat)})
     worst = {}
@@ -97,7 +97,7 @@ def test_a_million_steps_stay_on_the_coadjoint_orbit(table, kept):
 @pytest.mark.parametrize(
     "n, length, better", [(2, 1.0, 100), (20, 1.0, 1), (10, 0.5, 10), (20, 0.25, 1000)]
 )
-def test_variable_steps_against_as_many_constant_ones(n, length, better):
+def test_variable_steps_are_more_accurate_than_as_many_constant_steps(n, length, better):
     """Figs. 8 and 10 at some N; the reference is known much better than the errors."""
     run = chains.run(n, length)
     variable, constant = run.errors
@@ -107,7 +107,7 @@ def test_variable_steps_against_as_many_constant_ones(n, length, better):
     assert run.variable.naccepted <= run.constant.naccepted <= run.variable.naccepted + 1
 
 
-def test_constant_steps_are_as_many_as_the_variable_ones(monkeypatch):
+def test_constant_and_variable_runs_have_the_same_number_of_steps(monkeypatch):
     """All alike, but for a last one of what round-off left; without the accurate motion."""
     monkeypatch.setattr(Problem, "accurate", lambda self, t, *_: np.zeros((len(t), len(self.x0))))
     run = chains.run.__wrapped__(2, 1.0)

@@ -30,7 +30,7 @@ def test_newton_finds_the_optimum_in_the_paper_s_number_of_descents(newton):
     assert abs(newton.trajectory.states[-1, 0] - np.pi) < 0.01
 
 
-def test_after_four_quasi_newton_steps_newton_s_method_takes_as_many_as_the_authors_program():
+def test_newton_takes_as_many_steps_as_the_authors_program():
     after = johnson2014.swing_up("newton", prepared=johnson2014.PREPARED)
     assert after.converged and after.cost == pytest.approx(OPTIMUM, abs=1e-6)
     assert len(after.history) - 1 == 10

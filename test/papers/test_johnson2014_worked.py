@@ -48,7 +48,7 @@ def test_a_step_that_is_a_little_off_does_not_print_the_paper_s_numbers(interpre
     assert not any(s.holds for s in outcome("worked").statements[:1])
 
 
-def test_the_singularities_are_where_the_corrected_formulas_say():
+def test_the_singularities_agree_with_the_corrected_formulas():
     result = outcome("singularities")
     assert [s.where for s in result.statements] == ["VII-A (34)", "VII-A", "VII-A", "VII-B"]
     assert all(s.holds for s in result.statements)
@@ -61,7 +61,7 @@ def test_a_formula_for_the_determinant_with_a_wrong_sign_does_not_hold(monkeypat
     assert [s.holds for s in outcome("singularities").statements] == [False, True, True, True]
 
 
-def test_times_are_told_beside_the_published_ones_and_need_not_agree(monkeypatch):
+def test_processor_times_are_listed_with_the_published_ones(monkeypatch):
     monkeypatch.setattr(
         timing, "_marionette_ms", lambda: dict.fromkeys([*timing.PUBLISHED_MS][:3], 9.0)
     )

@@ -48,7 +48,7 @@ def test_what_the_paper_says_holds(number, interpreted):
     assert result.statements and all(s.holds for s in result.statements)
 
 
-def test_figure_2_says_against_which_rk2_the_paper_s_claim_holds(interpreted):
+def test_figure_2_names_the_rk2_of_the_paper_s_claim(interpreted):
     """RK2 on (q, v) is worse than GNI and RDP, on (q, rho) it is not."""
     result = outcome("2")
     rows = [("RK2 on (q, ρ)" in s.ours, s.holds) for s in result.statements]
@@ -59,7 +59,7 @@ def test_figure_2_says_against_which_rk2_the_paper_s_claim_holds(interpreted):
         assert n["RK2 on (q, ρ)"][value] < worse < n["RK2"][value]
 
 
-def test_figure_2_shows_the_whole_path_and_its_cusp_in_a_frame(interpreted):
+def test_figure_2_shows_the_path_and_a_close_up_of_the_cusp(interpreted):
     figure = outcome("2").draw()
     path, energy = figure.axes
     (inset,) = path.child_axes

@@ -38,7 +38,7 @@ def test_the_top_has_the_printed_energy():
         pytest.param("pair", (), ("second",), marks=pytest.mark.slow),
     ],
 )
-def test_se3_keeps_the_constraints_of_grounded_bodies_alone(name, grounded, between):
+def test_se3_satisfies_the_constraints_of_grounded_bodies_only(name, grounded, between):
     group, product = (motion(name, space, duration=0.25) for space in ("SE3", "SO3xR3"))
     for joint in grounded:
         assert group.largest(joint) < 1e-13
@@ -51,7 +51,7 @@ def test_se3_keeps_the_constraints_of_grounded_bodies_alone(name, grounded, betw
 
 
 @pytest.mark.slow
-def test_the_energy_drift_of_the_top_by_a_method_of_second_order():
+def test_a_method_of_order_2_has_the_published_energy_drift():
     """Two orders of magnitude as the paper says; a method of fourth order does not show them."""
     second, fourth = (
         {s: motion("top", s, method, duration=0.1) for s in ("SE3", "SO3xR3")}

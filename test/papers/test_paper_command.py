@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_is_written(written, interrupted, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_a_picture_is_written_in_whole_or_not_at_all(written):
+def test_a_figure_is_written_completely_or_not_at_all(written):
     def half():
         figure = Figure((1, 1))
         figure.savefig = lambda file, **_: (file.write_bytes(b"half"), undrawn())
@@ -158,7 +158,7 @@ def test_a_picture_is_written_in_whole_or_not_at_all(written):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", PAPERS)
-def test_a_whole_paper_is_computed_by_compiled_code(key, tmp_path):
+def test_a_complete_paper_uses_compiled_code(key, tmp_path):
     """The command as users call it: in a process of its own, with the compiler there is."""
     assert compiled.compiler(), "a C compiler is needed"
     call = "from nh_control.cli import main; raise SystemExit(main())"

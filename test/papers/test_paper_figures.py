@@ -42,7 +42,7 @@ def holding(statements):
 # --- papers, tables and measurements -------------------------------------------------------------
 
 
-def test_experiments_are_found_by_their_number_and_named_after_it():
+def test_experiments_are_found_by_number():
     one, two = (Experiment(number, "", lambda progress: None) for number in ("12", "orders"))
     assert (one.file, two.file) == ("figure_12", "orders")
     paper = Paper("somebody2000", "A paper", (one, two))
@@ -52,7 +52,7 @@ def test_experiments_are_found_by_their_number_and_named_after_it():
     assert [paper.key for paper in PAPERS.values()] == list(PAPERS)
 
 
-def test_a_report_has_every_picture_number_and_statement(tmp_path):
+def test_a_report_contains_every_figure_number_and_statement(tmp_path):
     def outcome(n):
         statements = tuple(Statement(f"Fig. {n}{i}", "says", "is", i == 0, "all") for i in (0, 1))
         return Outcome(lambda: Figure((1, 1)), {"n": n}, statements)
@@ -105,7 +105,7 @@ def test_orders_are_slopes_and_energy_errors_relative(interpreted):
     assert measure.plain({"a": np.array([1.0, 2.0])}) == {"a": [1.0, 2.0]}
 
 
-def test_errors_are_drawn_over_the_steps_beside_their_orders():
+def test_errors_are_drawn_over_the_steps_with_lines_of_their_orders():
     h = np.array([0.4, 0.2, 0.1])
     found = {"first": 3 * h, "second": 0.5 * h**2}
     axes = Figure().subplots()
@@ -150,7 +150,7 @@ CONVERGENCE = johnson2014.Convergence(
 )
 
 
-def test_convergence_has_the_counts_and_descents_of_every_optimization(monkeypatch):
+def test_convergence_contains_the_counts_and_descents_of_each_optimization(monkeypatch):
     numbers = CONVERGENCE.numbers()
     assert [numbers[kind]["descents"] for kind in vars(CONVERGENCE)] == [10, 652, 13, 500]
     assert [numbers[kind]["newton_steps"] for kind in vars(CONVERGENCE)] == [10, 0, 7, 500]
@@ -174,7 +174,7 @@ def test_convergence_has_the_counts_and_descents_of_every_optimization(monkeypat
         assert holding(johnson2014._third(Progress()).statements) == [holds]
 
 
-def test_tracking_has_the_deviations_of_both_loops(monkeypatch):
+def test_tracking_contains_the_deviations_of_both_loops(monkeypatch):
     bumps = np.zeros((2, *STATES.shape))
     bumps[0, [3, 60, -1]] = [9.0, 9.0], [0.1, -0.3], [1e-8, 2e-8]  # the first in the first half
     bumps[1, 70, 0] = -2.0
@@ -218,7 +218,7 @@ def loop(scale, n=40):
     return SimpleNamespace(errors=errors, trajectory=trajectory)
 
 
-def test_the_marionette_s_errors_are_of_what_moves_freely_and_its_torso_turns():
+def test_the_marionette_s_errors_use_the_free_coordinates():
     names = tuple(f"x{i}" if i != 3 else "torso_rz" for i in range(80))
     dsys = SimpleNamespace(state_names=names)
     runs = {
@@ -292,7 +292,7 @@ def test_the_gearbox_s_statements_hold_only_if_their_claims_do(changed, broken):
     assert holding(ran(**changed).statements()) == [k != broken for k in range(4)]
 
 
-def test_the_constraint_s_error_by_si_dla_has_to_grow_with_its_energy():
+def test_the_claim_about_si_dla_requires_a_growing_constraint_error():
     right = ran()
     steady = right.constraint | {"SI-DLA": np.full(101, 1e-13)}
     assert holding(replace(right, constraint=steady).statements()) == [True, True, False, True]
@@ -351,13 +351,13 @@ def test_the_chaotic_system_s_statements_hold_only_if_their_claims_do(changed, b
     assert holding(chaos(**changed).statements()) == [k != broken for k in range(6)]
 
 
-def test_what_rests_on_the_assumed_coefficients_of_spark_says_so():
+def test_statements_name_the_assumed_coefficients_of_spark():
     told = chaos().statements()
     assert [chaotic.ASSUMED in s.corrected for s in told] == [True] * 4 + [False] * 2
     assert "assumed" in told[-1].ours and "orders 2.00, 2.00" in told[-1].ours
 
 
-def test_the_chaotic_system_is_drawn_and_told_as_it_ran():
+def test_the_chaotic_system_is_drawn_and_reported_from_its_run():
     result = chaos()
     numbers = result.numbers()
     assert numbers["largest_constraint"]["Gonzalez"] == 1e-15
@@ -387,7 +387,7 @@ def chain(n, variable, constant):
     return chains.Chain(None, solution(variable), solution(constant), end, 1e-12)
 
 
-def test_chains_are_told_and_drawn_by_their_number_of_links():
+def test_chains_are_reported_by_number_of_links():
     runs = {n: chain(n, n * 1e-7, n * 1e-5) for n in (2, 20)}
     numbers = chains._numbers(runs)
     assert numbers["n"] == [2, 20] and numbers["steps"] == [20, 200]
@@ -401,7 +401,7 @@ def test_chains_are_told_and_drawn_by_their_number_of_links():
     np.testing.assert_array_equal(line(steps, "variable"), [t[:-1], np.diff(t)])
 
 
-def test_motions_are_compared_at_their_own_times_and_drawn_beside_the_true_one():
+def test_motions_are_compared_with_the_accurate_motion_at_equal_times():
     fine = np.linspace(0, 1, 4 * runs.FINE + 1)
     true = np.column_stack([np.zeros_like(fine), fine, fine**2])
     coarse = true[:: runs.FINE]
@@ -449,7 +449,7 @@ def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeyp
     np.testing.assert_allclose(x**2 / p.I11 + y**2 / p.I22, 0.6**2 / p.I11 + 1.4**2 / p.I22)
 
 
-def test_the_radius_of_the_sleigh_s_momenta_is_asked_for_in_the_whole_motion(monkeypatch):
+def test_the_radius_of_the_sleigh_s_momenta_is_checked_along_the_motion(monkeypatch):
     """|rho| may leave the circle in the middle, and come back."""
     turn = np.linspace(-1.5, 1.5, 9)
     radii = 0.6 * np.array([1, 1, 1, 1, 1.001, 1, 1, 1, 1])
@@ -476,7 +476,7 @@ def test_the_allowed_time_of_a_right_hand_side_is_drawn_in_microseconds(monkeypa
 @pytest.mark.parametrize(
     ("operations", "holds"), [(lambda n: 40 + 25 * n, True), (lambda n: 25 * n * n, False)]
 )
-def test_a_link_more_costs_as_many_operations_in_every_chain(monkeypatch, operations, holds):
+def test_each_link_adds_the_same_number_of_operations(monkeypatch, operations, holds):
     def made(n):
         return SimpleNamespace(field=SimpleNamespace(n_instructions=lambda: operations(n)))
 

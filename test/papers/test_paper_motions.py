@@ -56,7 +56,7 @@ def test_the_payload_s_position_is_compared_from_two_seconds_on(monkeypatch, sta
     ("last", "last_whole", "holds"),
     [(9e-5, 9e-4, [True, True]), (1.1e-4, 9e-4, [False, True]), (9e-5, 1.1e-3, [True, False])],
 )
-def test_the_payload_s_deviation_is_told_at_its_times(monkeypatch, last, last_whole, holds):
+def test_the_payload_s_deviation_is_reported_at_two_times(monkeypatch, last, last_whole, holds):
     fine = np.linspace(0, 5, 2001)
     monkeypatch.setattr(model, "run", lambda: motion(lambda t: np.where(t < 5, t, last)))
     whole = motion(lambda t: np.where(t < 5, 2.0, last_whole), fine)
@@ -70,7 +70,7 @@ def test_the_payload_s_deviation_is_told_at_its_times(monkeypatch, last, last_wh
 
 
 @pytest.mark.parametrize(("last", "holds"), [(9e-4, True), (1.1e-3, False)])
-def test_directions_are_compared_with_those_that_the_controller_wants(monkeypatch, last, holds):
+def test_link_directions_are_compared_with_the_desired_ones(monkeypatch, last, holds):
     monkeypatch.setattr(model, "run", motion)
     there = motion().q
     turned = there + np.where(TIMES < 5, 0.3, last)[:, None, None] * np.cross(
@@ -87,7 +87,9 @@ def test_directions_are_compared_with_those_that_the_controller_wants(monkeypatc
     ("kept", "lost", "holds"),
     [(2e-14, 1e-9, True), (2e-13, 1e-6, False), (2e-14, 1e-12, False)],
 )
-def test_norms_and_products_of_the_links_are_told_for_both_methods(monkeypatch, kept, lost, holds):
+def test_norms_and_products_of_the_links_are_reported_for_both_methods(
+    monkeypatch, kept, lost, holds
+):
     off = {"RKMK4": kept, "RK4": lost}
     monkeypatch.setattr(model, "run", lambda name: motion(off=off[name], slip=3 * off[name]))
     numbers, found, _ = said(payload.figure_18)
@@ -114,7 +116,7 @@ def test_tensions_of_a_motion_are_newton_s_law_of_the_quadrotors(monkeypatch):
 @pytest.mark.parametrize(
     ("least", "end", "holds"), [(0.1, 5e-4, True), (-0.1, 5e-4, False), (0.1, 2e-3, False)]
 )
-def test_links_are_said_to_be_taut_only_if_all_tensions_pull(monkeypatch, least, end, holds):
+def test_links_are_taut_only_if_all_tensions_are_positive(monkeypatch, least, end, holds):
     """At the end they hold a payload that falls with 2 m/s^2."""
     monkeypatch.setattr(model, "run", motion)
     tensions = np.full((501, 2), 5.0)
@@ -134,7 +136,7 @@ def test_links_are_said_to_be_taut_only_if_all_tensions_pull(monkeypatch, least,
     [(1e-14, 1e-3, True), (2e-13, 1e-3, False), (1e-14, 1e-12, False)],
 )
 @pytest.mark.parametrize("what", ["norms", "products"])
-def test_the_manifold_is_kept_by_lie_group_methods_alone(monkeypatch, what, lie, others, holds):
+def test_only_lie_group_methods_stay_on_the_manifold(monkeypatch, what, lie, others, holds):
     """Of either sign, the last method and the second link as all the others."""
     zero, runs = np.zeros((3, 2)), {}
     for name in (*METHODS, "RK4", "RK45 (ODE45)"):
@@ -153,7 +155,7 @@ def test_the_manifold_is_kept_by_lie_group_methods_alone(monkeypatch, what, lie,
     assert second["CF4"][1] == lie and second["RK4"][1] == others
 
 
-def test_what_links_keep_and_their_energy_are_by_hand():
+def test_manifold_errors_and_energies_agree_with_closed_forms():
     rng = np.random.default_rng(1)
     states = rng.normal(size=(4, 2, 6))
     errors = pendulums._manifold_errors(np.arange(4.0), states.reshape(4, 12))
@@ -191,7 +193,7 @@ def test_the_links_norms_and_products_are_drawn_under_their_names(monkeypatch):
             np.testing.assert_allclose(line.get_ydata(), size, rtol=0.1)
 
 
-def test_motions_of_examples_last_as_long_as_asked_or_their_own_time(monkeypatch):
+def test_motions_of_examples_have_the_requested_or_default_duration(monkeypatch):
     class Counting:
         """Steps of 0.1 s, by name and number."""
 
@@ -237,7 +239,7 @@ def test_an_order_of_the_top_may_be_neither_too_low_nor_too_high(monkeypatch, of
     assert said(top.heavy_top_orders)[1] == [holds, True]
 
 
-def test_energy_errors_of_the_top_are_told_beside_its_kinetic_energy(monkeypatch):
+def test_energy_errors_of_the_top_are_reported_with_its_kinetic_energy(monkeypatch):
     energies = {
         "SLGI, θ = 0": [7.0, 9.0, 5.0, 7.5, 9.0],
         "SLGI, θ = 1/2": [3.0, 3.005, 3.0, 3.0, 3.01],

@@ -192,7 +192,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("module", SETTINGS, ids=lambda module: module.__name__.split(".")[-1])
-def test_experiments_run_with_what_is_printed_or_told(module):
+def test_experiments_use_the_printed_or_assumed_settings(module):
     found = {name: getattr(module, name) for name in SETTINGS[module]}
     assert found == SETTINGS[module]
 
@@ -200,11 +200,11 @@ def test_experiments_run_with_what_is_printed_or_told(module):
 @pytest.mark.parametrize(
     ("module", "name"), ARRAYS, ids=lambda one: getattr(one, "__name__", one).split(".")[-1]
 )
-def test_starts_and_weights_are_what_is_printed_or_told(module, name):
+def test_starts_and_weights_are_the_printed_or_assumed_ones(module, name):
     np.testing.assert_allclose(np.array(getattr(module, name)), ARRAYS[module, name], rtol=1e-12)
 
 
-def test_the_gearbox_starts_where_it_is_told_and_a_turn_is_two_pi_in_two_parts():
+def test_the_gearbox_has_its_fixed_start_and_two_pi_in_two_parts():
     """To 32 digits."""
     from decimal import Decimal, getcontext
 
@@ -218,7 +218,7 @@ def test_the_gearbox_starts_where_it_is_told_and_a_turn_is_two_pi_in_two_parts()
     )
 
 
-def test_examples_of_mueller_start_as_printed_or_told():
+def test_examples_of_mueller_have_the_printed_or_assumed_start():
     """Rates of the bodies in their own axes; the pair's centre of mass is at rest, the loop's
     triangle swings about its base while the bars spin.
     """

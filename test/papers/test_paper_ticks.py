@@ -25,7 +25,7 @@ def boxes(axis):
     [measure.plot_order, lambda *given: measure.plot_orders(*given, (1, 2))],
     ids=["one line", "lines"],
 )
-def test_steps_of_one_or_two_decades_have_labels_apart(plot, h, width, tmp_path):
+def test_tick_labels_of_short_axes_do_not_overlap(plot, h, width, tmp_path):
     figure = Figure(figsize=(width, 3.4), layout="constrained")
 
     def draw():
