@@ -1,4 +1,4 @@
-"""Calls `nh_control` as a user does: in a process of its own."""
+"""Call `nh_control` as a user does, in a separate process."""
 
 import os
 import subprocess

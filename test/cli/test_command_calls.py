@@ -1,5 +1,5 @@
-"""What the command hands on and what it ends with: options to the experiment and the nodes, exit
-codes, and numbers to tables and JSON; without a run.
+"""The calls of the command: options of the experiment and the nodes, exit codes, and printed
+results.
 """
 
 import json
@@ -25,7 +25,7 @@ FAILED_STEP = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 
 
 
 class Made(Exception):
-    """Ends a call with what it was given."""
+    """Ends a call with its arguments."""
 
 
 # --- what is handed on ---------------------------------------------------------------------------
@@ -33,7 +33,7 @@ class Made(Exception):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return f(*options) -> what `Experiment.make` is given, by names."""
+    """Return f(*options) -> the arguments of `Experiment.make` by name."""
 
     def make(scenario, reference, integrator, step_s, options, perturbation, integral, duration):
         raise Made(scenario.name, reference, integrator, step_s, options, perturbation, integral,

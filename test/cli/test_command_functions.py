@@ -1,4 +1,4 @@
-"""What the command's functions do alone, without a run: what is chosen, exit codes, Ctrl-C."""
+"""Functions of the command without a run: choices, exit codes, Ctrl-C."""
 
 import re
 import signal
@@ -209,7 +209,7 @@ def test_the_exit_code_of_a_run_of_nodes_tells_its_end(
 
 @pytest.fixture
 def set_handler():
-    """Return f(handler): what SIGINT does until the end of the test."""
+    """Return f(handler), which handles SIGINT until the end of the test."""
     before = signal.getsignal(signal.SIGINT)
     yield lambda handler: signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGINT, before)

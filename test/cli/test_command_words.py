@@ -1,5 +1,5 @@
-"""What commands tell: numbers in tables and JSON, of replays, identifications, comparisons and
-scenarios; without a run.
+"""The printed results of commands: tables and JSON of replays, identifications, comparisons and
+studies.
 """
 
 import json
@@ -33,19 +33,19 @@ from nh_control.studies.study_file import KEYS
 
 
 def words(text):
-    """The lines of a text with single spaces, without empty ones."""
+    """Return the nonempty lines of a text with single spaces."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
 class Made(Exception):
-    """Ends a call with what it was given."""
+    """Ends a call with its arguments."""
 
 
 # --- replay --------------------------------------------------------------------------------------
 
 
 def replayed(monkeypatch, lockstep, difference, stopped=""):
-    """Summary of a replay of two steps with that difference in the second one."""
+    """Return the summary of a replay of two steps with this difference in the second step."""
     space = SimpleNamespace(names=("x", "y"), velocity_names=("x_dot", "y_dot"))
     e = SimpleNamespace(
         scenario=SimpleNamespace(name="arm"),
@@ -241,7 +241,7 @@ def test_segments_contain_the_inputs_of_all_steps_between_known_states(monkeypat
 
 
 def robot(sent):
-    """Measurements every 10 ms, with commands at these times in ms."""
+    """Return measurements every 10 ms, with commands at these times in ms."""
     times, q = np.arange(10) * 10**7, np.arange(10.0)[:, None]
     sent = np.array(sent) * 10**6
     u = 1 + np.arange(float(len(sent)))[:, None]

@@ -75,7 +75,7 @@ def test_every_piecewise_constant_input_has_a_step():
 
 
 def test_a_time_is_that_of_the_processor_and_the_least_of_several(monkeypatch):
-    """After a run that is not timed, which may build and compile."""
+    """A first run, which may build and compile, is not measured."""
     clock, made = iter([0.0, 5.0, 5.0, 7.0, 10.0, 13.0]), []
     monkeypatch.setattr(comparison.time, "thread_time", lambda: next(clock))
     seconds, result = comparison.timed(lambda: made.append(1) or len(made), repeats=3)
@@ -111,7 +111,7 @@ def test_a_motion_goes_where_its_reference_goes():
 
 
 def _mean(path, start, end):
-    """Mean of held inputs between two times."""
+    """Return the mean of piecewise constant inputs between two times."""
     edges = np.clip(path.times, start, end)
     return np.diff(edges) @ path.inputs / (end - start)
 
@@ -125,7 +125,7 @@ def test_motions_with_constant_inputs_are_free():
 
 
 def test_inputs_change_more_often_if_the_motion_leaves_the_domain():
-    """A steering that stops in half a second, on average in a second, and so beyond pi/2."""
+    """A steering motion stops after half a second; with its mean over a second it passes pi/2."""
 
     def stopping(model):
         inputs = np.zeros((1600, 2))
@@ -179,7 +179,7 @@ def test_moving_constraints_are_satisfied():
 
 
 def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():
-    """A mass on a circle about a point that pulls it, and drawn along x."""
+    """A mass on a circle about an attracting point; an input pulls it along x."""
     circle = System(
         "circle", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2,
         holonomic_constraint=lambda q: q[0] ** 2 + q[1] ** 2 - 1,
@@ -195,7 +195,7 @@ def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():
 
 
 def test_solvers_have_one_tolerance_and_failures_a_name(monkeypatch):
-    """One part in a million, as figures say."""
+    """The tolerance is 1e-6, as the figures say."""
 
     class Seen(Drifts):
         def of_solver(self, solver, tolerance):

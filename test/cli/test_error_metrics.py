@@ -1,4 +1,4 @@
-"""What the numbers of a scenario mean: parts of the error, units, distance from the manifold."""
+"""The numbers of a scenario: parts of the error, units, distance from the manifold."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ SLIDER = replace(JOINTS, joints=(Joint("rail", "x", unit="m"), Joint("hinge", "t
 
 
 def parts(scenario, space, q, target):
-    """Parts of the error of one configuration: {name: (unit, value)}."""
+    """Return the parts of the error of one configuration: {name: (unit, value)}."""
     found = error_metrics.error_parts(scenario, space, np.array([q]), np.array([target]))
     return {part.name: (part.unit, float(part.values[0])) for part in found}
 
@@ -106,7 +106,7 @@ def test_distance_from_the_manifold_is_that_of_the_worst_factor():
 
 @pytest.mark.parametrize("space", [S2("link_"), SO3(), SE3()], ids=["S2", "SO3", "SE3"])
 def test_a_single_sphere_has_a_distance_from_the_manifold(space):
-    """Of a spherical pendulum or a free body, also beside coordinates without any."""
+    """A spherical pendulum and a free body, also with coordinates in R^n."""
     longer = 1.001 * space.origin
     for whole, q in ((space, longer), (Product(Rn("psi"), space), np.r_[0.7, longer])):
         np.testing.assert_allclose(error_metrics.manifold_residual(whole, q[None]), 1e-3)

@@ -80,7 +80,7 @@ def test_a_plant_starts_with_the_configuration_and_velocity_of_the_model():
 
 
 def test_a_plant_makes_its_steps_under_commands_and_pushes():
-    """Three in one of the model, under the disturbance of that step."""
+    """The plant makes three steps in one step of the model, under the disturbance of this step."""
     push = disturbance.parse("theta:gust:0.5,start=0.0,duration=0.0")
     e = made(perturbation=moved(), substeps=3, disturbances=(push,))
     loop = e.run()
@@ -147,7 +147,7 @@ def test_a_tracker_that_estimates_says_so(integral):
 @pytest.mark.parametrize("hold", [True, False])
 @pytest.mark.parametrize("steps", [3, 7])
 def test_after_a_reference_its_end_is_the_target(hold, steps):
-    """What is applied there holds it, or is nothing."""
+    """The input there holds the target, or is zero."""
     states, inputs = np.arange(6.0)[:, None], 10 + np.arange(5.0)[:, None]
     reference = SimpleNamespace(states=states, inputs=inputs)
     dsys = SimpleNamespace(idle=lambda x: -x)
@@ -229,7 +229,7 @@ def test_arrays_are_saved_under_their_names(tmp_path):
 
 
 def test_states_and_errors_have_distinct_names(tmp_path):
-    """On manifolds they differ."""
+    """They differ on manifolds."""
     model = SimpleNamespace(
         state_names=("w", "x"), state_space=SimpleNamespace(tangent_names=("turn",)), inputs=("u",)
     )
@@ -261,7 +261,7 @@ def rows(summary):
 
 @pytest.fixture(scope="module")
 def run():
-    """Of another plant, pushed, with a sensor that is wrong."""
+    """A run with another plant, a disturbance and a sensor fault."""
     return result(
         made(
             perturbation=moved(), integral=True, parameters={"m": 1.5}, substeps=2,

@@ -1,4 +1,4 @@
-"""Figures show the run and nothing else: what is drawn is compared with the run's numbers."""
+"""Figures show the numbers of the run: the drawn data are compared with the run."""
 
 from dataclasses import replace
 
@@ -49,14 +49,16 @@ def run_of(scenario, feedback=True, **options):
 
 @pytest.fixture(scope="module")
 def run():
-    """A pendulum that starts 0.4 rad beside its reference, at its limit for a while."""
+    """A pendulum that starts 0.4 rad off its reference, with its input at the limit for some
+    time.
+    """
     found = run_of(SWING, perturbation=Displacement(0.4))
     assert 0 < found.loop.saturated.sum() < len(found.loop.saturated)
     return found
 
 
 def line(panel, label):
-    """Data of the one line of a panel with this label."""
+    """Return the data of the only line of a panel with this label."""
     (found,) = [one for one in panel.lines if one.get_label() == label]
     return np.asarray(found.get_xdata(), dtype=float), np.asarray(found.get_ydata(), dtype=float)
 
@@ -88,13 +90,13 @@ def test_a_constant_is_drawn_as_a_line():
 
 
 def test_every_column_has_a_time_axis(run):
-    """Three states: the second column has a panel less."""
+    """Three states: the second column has one panel less."""
     first, second, third, empty = planar._curves(run, [[0, 1, 0]], 0).axes
     panels = sorted((first, second, third), key=lambda panel: panel.get_position().x0)
     assert not empty.get_visible() and all(panel.get_visible() for panel in panels)
-    labelled = [panel for panel in panels if panel.get_xlabel() == "time (s)"]
-    assert len(labelled) == 2
-    for panel in labelled:
+    labeled = [panel for panel in panels if panel.get_xlabel() == "time (s)"]
+    assert len(labeled) == 2
+    for panel in labeled:
         assert panel.xaxis.get_tick_params()["labelbottom"]
 
 
@@ -211,7 +213,7 @@ def test_cusps_are_reversals_along_the_heading():
 
 
 def planar_path(run, target_y=0.5):
-    """The figure of a box that slides along x, its reference beside it."""
+    """The figure of a box that slides along x, and its reference."""
     track = np.column_stack([run.loop.trajectory.states[:, 0], np.zeros((51, 2))])
     return planar.path(run, {"box": track}, {"box": track + [0, target_y, 0]}, (0, 1))
 
@@ -247,7 +249,7 @@ def test_a_planar_path_shows_the_system_by_time_and_the_reference_dashed(run):
 
 
 def test_lines_are_drawn_in_the_plane_that_is_seen():
-    """Cables and outlines, from the side as from above."""
+    """Cables and outlines, from the side and from above."""
     cable, outline = np.arange(6.0).reshape(2, 3), 10 + np.arange(9.0).reshape(3, 3)
     for plane in ([0, 2], [0, 1]):
         axes = Figure().add_subplot()
@@ -284,7 +286,7 @@ def test_sticks_are_the_projected_longest_axes():
 
 
 def test_a_stick_has_the_pose_of_its_shape():
-    """Turned with it: what lies along the frame's x is seen along y."""
+    """The frame is rotated: a shape along its x axis is drawn along y."""
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     ends = []
     for offset, position in (((0.3, 0.0, 0.5), (1.0, 2.0, 3.0)), ((0, 0, 0), (1.0, 2.3, 3.5))):
@@ -313,7 +315,7 @@ def test_stick_figures_are_side_by_side_with_their_references():
 
 @pytest.fixture(scope="module")
 def compared():
-    """A comparison whose numbers are made up."""
+    """A comparison with invented numbers."""
     motion = Motion(pendulum(), np.array([0.5]), np.array([0.0]), 2.0, np.zeros(1))
     work = {
         name: tuple(WorkPoint(10**k, scale * 10.0**k, 10.0 ** (-2 * k)) for k in (1, 2, 3))

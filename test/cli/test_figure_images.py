@@ -1,7 +1,4 @@
-"""Figures look as they did: a few are compared with images that are kept beside this file.
-
-`python test/cli/test_figure_images.py` draws the images anew; look at them before they are kept.
-"""
+"""A few figures are compared with stored images."""
 
 from functools import partial
 from pathlib import Path
@@ -20,7 +17,7 @@ LOOK = {"font.family": "DejaVu Sans", "savefig.dpi": 50}
 """The font is matplotlib's own; in small images a pixel of text does not count, but a line, a
 mark or a solid does."""
 TOLERANCE = 5.0
-"""Root mean square of the differences of colours of 8 bits."""
+"""Root mean square of the differences of colors of 8 bits."""
 SHOWN = {"snakeboard": ("path", "states", "inputs", "error"), "satellite": ("path", "error")}
 OPTIONS = {
     "snakeboard": PlantOptions(disturbances=(disturbance.parse("theta:gust:0.2,start=1"),)),
@@ -29,7 +26,7 @@ OPTIONS = {
 
 
 def run(name: str) -> Result:
-    """The first seconds of a scenario."""
+    """Return the first seconds of a scenario."""
     experiment = Experiment.make(scenarios.get(name), options=OPTIONS[name], duration_s=4.0)
     return Result(experiment, experiment.run(), experiment.run(feedback=False), wall_s=0.1)
 
@@ -44,7 +41,7 @@ def draw(name: str, folder: Path) -> None:
 
 @pytest.fixture
 def small_images(monkeypatch):
-    """Figures are saved in this test's look."""
+    """Save figures in the style of this test."""
     monkeypatch.setattr(style, "STYLE", style.STYLE | LOOK)
 
 

@@ -112,7 +112,7 @@ def ran(scenario, **options):
 
 @pytest.fixture(scope="module")
 def towed(module_interpreted):
-    """With a rope twice as long as the model's."""
+    """A run whose rope is twice as long as the model's."""
     options = PlantOptions(parameters={"length": 1.0})
     return ran(TOWING, options=options, perturbation=Displacement(0.2, 0.1))
 
@@ -129,7 +129,7 @@ def segments(axes, kind=Line3DCollection):
 
 
 def among(points, some):
-    """Whether one of some lines has these points."""
+    """Return whether one of the lines has these points."""
     return any(len(points) == len(one) and np.allclose(points, one) for one in some)
 
 
@@ -156,7 +156,7 @@ def test_a_scene_is_of_the_plant_and_closes_its_outline(towed):
 
 
 def test_a_planar_body_without_a_visual_model_is_drawn_by_its_axes():
-    """x forward in the direction of its heading, y to its left."""
+    """x points along the heading, y to the left."""
     sled = nh.System("sled", nh.SE2(), lambda q, v: ca.sumsqr(v) / 2, inputs=("push",),
                      force=lambda q, v, u: ca.vertcat(0, u, 0))  # fmt: skip
     bare = ran(
@@ -267,7 +267,7 @@ def test_motions_of_bodies_are_drawn_by_components_with_references(towed):
 
 
 def test_the_view_of_a_path_follows_from_its_motion(towed, monkeypatch):
-    """In a vertical plane from its side; in space as soon as anything leaves the plane."""
+    """Motion in a vertical plane is seen from the side; any other motion is drawn in space."""
     for module in (planar, spatial, stick_figures, attitude):
         monkeypatch.setattr(module, "path", lambda *a, kind=module.__name__: (kind, a))
     one = replace(TOWING, to_bodies=lambda p, q, v: tug_and_barge(p, q, v)[:1])
@@ -375,7 +375,7 @@ def test_gusts_end_with_the_run_and_are_named_once(towed):
 
 @pytest.fixture(scope="module")
 def rolled(module_interpreted):
-    """A point on a sphere, which has one number more than its tangents."""
+    """A point on a sphere, whose configuration has one number more than its tangent vectors."""
     ball = nh.System(
         name="ball",
         space=nh.S2("link"),
@@ -430,7 +430,7 @@ def test_distances_from_the_manifold_are_drawn_with_their_limit(rolled, size, mo
 
 
 def test_cusps_follow_the_heading_and_shapes_keep_their_colors():
-    """A sled that goes forth along its heading and back, with a rope and an outline."""
+    """A sled that moves forward along its heading and back, with a rope and an outline."""
     x = np.r_[np.linspace(0, 1, 26), np.linspace(1, 0.9, 25)]
     states = np.zeros((51, 8))
     states[:, 2], states[:, 3], states[:, 4] = np.pi / 2, 3.0, x

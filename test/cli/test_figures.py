@@ -114,7 +114,7 @@ def test_the_summary_of_joints_omits_missing_quantities():
 
 
 def rows(summary):
-    """The table's texts by their labels."""
+    """Return the table's texts by their labels."""
     labels, texts = table(summary).columns
     return {
         label.strip(): str(text) for label, text in zip(labels._cells, texts._cells, strict=True)
@@ -191,7 +191,7 @@ def test_what_stays_in_place_is_drawn_once():
 
 @pytest.fixture(scope="module")
 def short_hover():
-    """The quadrotors with payload, not saying what they look like."""
+    """The quadrotors with payload, without a visual model."""
     return replace(scenarios.get("quadrotor_payload"), visual=None)
 
 

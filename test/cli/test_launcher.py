@@ -21,7 +21,7 @@ from nh_control.runs.node_process import PARENT, STEP_FAILED
 
 
 class Process:
-    """A process that ends with the `codes`, one a time it is asked, and by a signal it `obeys`."""
+    """A process that returns `codes`, one per poll, and ends by the signals in `obeys`."""
 
     def __init__(self, name, codes, obeys, signals):
         self.name, self.codes, self.obeys, self.signals = name, codes, obeys, signals
@@ -38,7 +38,7 @@ class Process:
 
 
 class Nodes:
-    """Nodes by their codes; what they say is in their logs."""
+    """Nodes by their exit codes; their logs contain their output."""
 
     def __init__(self, folder, obeys=signal.SIGINT, **codes):
         self.signals, self.waits, self.by_name = [], [], {}
@@ -61,7 +61,7 @@ class Nodes:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Nobody waits."""
+    """Skip all waiting."""
     monkeypatch.setattr(launcher.time, "sleep", lambda seconds: None)
 
 
@@ -183,7 +183,7 @@ def test_missing_packages_are_named(record, monkeypatch):
 
 
 def test_all_that_the_nodes_import_is_asked_for():
-    """So that what is missing is named before a node ends for want of it."""
+    """A missing package is named before a node fails to import it."""
     folder = Path(launcher.__file__).parents[1] / "ros"
     named = re.compile(
         r"^(?:from|import) (rclpy|\w+_msgs|\w+_interfaces|std_srvs)\b", re.MULTILINE
@@ -207,7 +207,7 @@ def test_a_run_handles_signals_and_restores_the_handlers():
 def test_a_signal_within_the_start_of_a_node_ends_all_that_were_started(
     started, monkeypatch, tmp_path
 ):
-    """No further one is started, and those that were are known."""
+    """No further node is started, and all started nodes are known."""
     begun, over = [], []
 
     def begin(name, *_):

@@ -41,7 +41,7 @@ def printed(example, folder):
 
 @pytest.fixture(scope="module")
 def balanced(tmp_path_factory):
-    """What the first own system prints, and many runs of it after that."""
+    """The output of the first example, and of the many runs after it."""
     (many,) = [example for example in EXAMPLES if "nh.rollout" in example]
     between = 'print("many runs:")\n'
     output = printed(EXAMPLES[0] + between + many, tmp_path_factory.mktemp("readme"))
@@ -166,7 +166,7 @@ SHOWN = re.findall(r"^\| `(\w+)` \| (.*?) \|", TABLE, re.MULTILINE)
 
 @pytest.mark.parametrize(("name", "cell"), SHOWN)
 def test_what_is_shown_is_named(name, cell):
-    """Joints and bodies of every scenario, but for those that a list or a file has."""
+    """Joints and bodies of every scenario, except scenarios that refer to a list or a file."""
     contents = topics.contents(scenarios.get(name))
     shown = [text.split()[0] for topic in contents for text in contents[topic]]
     shown = shown[: len(shown) - len(contents["joint_commands"])]

@@ -1,4 +1,6 @@
-"""Recordings are read back without ROS: bodies in space, missing steps, and what is no run."""
+"""Recordings are read without ROS: bodies in space, missing steps, and files that contain no
+run.
+"""
 
 from types import SimpleNamespace
 
@@ -122,14 +124,14 @@ def test_the_last_run_counts(payload, tmp_path):
 
 
 def rotor(k, h):
-    """Joint state of the snakeboard."""
+    """Return a joint state of the snakeboard."""
     return SimpleNamespace(
         header=header(k, h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0]
     )
 
 
 def board(k, h, heading=0.0):
-    """Odometry of the snakeboard."""
+    """Return odometry of the snakeboard."""
     vector = TYPES["geometry_msgs/msg/Vector3"]
     turn = (0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2))
     pose = SimpleNamespace(
@@ -158,7 +160,7 @@ def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
 
 
 def test_a_heading_goes_on_beyond_half_a_turn():
-    """Also between the states around it, of which one is missing."""
+    """The heading is also continuous across a missing state."""
     scenario = scenarios.get("snakeboard")
     model, turned = scenario.model(), 0.9
     reader = recording._Reader(scenario, model)
@@ -186,14 +188,14 @@ def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
 
 @pytest.fixture
 def reader():
-    """What reads a recording of the snakeboard, and its model."""
+    """The reader of a recording of the snakeboard, and its model."""
     scenario = scenarios.get("snakeboard")
     model = scenario.model()
     return recording._Reader(scenario, model), model
 
 
 def states(reader, model, steps, received_ns=0):
-    """The messages of these steps, 1 ms after one another."""
+    """Return the messages of these steps at intervals of 1 ms."""
     for i, k in enumerate(steps):
         reader.topics["joint_states"](rotor(k, model.h), received_ns + i * 10**6)
         reader.topics["odom"](board(k, model.h), received_ns + i * 10**6)
@@ -250,7 +252,7 @@ def test_a_run_with_one_topic_is_not_the_last_run_yet(reader):
 
 
 def test_the_time_of_a_run_is_that_from_its_first_step_to_its_last(reader):
-    """What comes before the first step waits for the tracker."""
+    """The plant waits for the tracker before the first step."""
     reader, model = reader
     states(reader, model, [0])
     states(reader, model, range(1, 5), received_ns=10**10)
@@ -304,7 +306,7 @@ def test_commands_are_forces_and_positions_by_name_or_joint(monkeypatch):
 
 
 def test_topics_of_a_run_have_these_types():
-    """As `ros2 topic list -t` and recordings show them."""
+    """`ros2 topic list -t` and recordings show these types."""
     common = {
         "joint_commands": "sensor_msgs/msg/JointState",
         "reference": "nav_msgs/msg/Path",

@@ -1,4 +1,4 @@
-"""A recorded run's commands to the plant, again: no difference, or the step where it begins."""
+"""Replays of a recorded run's commands: no difference, or the first step with a difference."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsy
 
 @pytest.fixture
 def simulated_stamps(monkeypatch, interpreted):
-    """What a robot's recording is made of whose stamps begin at 0, with one command."""
+    """A robot's recording with stamps from 0 and one command."""
     hanging = {"hanging": lambda model: model.simulate(np.zeros(2), np.zeros((5, 1)))}
     scenario = replace(scenarios.get("pendulum_swing_up"), references=hanging)
     stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
@@ -70,7 +70,7 @@ def test_nothing_is_identified_from_stamps_of_another_clock(simulated_stamps, ca
 
 @pytest.fixture(scope="module")
 def run():
-    """An experiment with another plant and wind, and what a recorder would have of it."""
+    """An experiment with another plant and wind, and its recording."""
     scenario = scenarios.get("snakeboard")
     options = PlantOptions("", 2, {"m": 1.05}, (disturbance.parse(GUST),))
     experiment = Experiment.make(scenario, options=options, duration_s=STEPS * scenario.step_s)
@@ -183,7 +183,7 @@ def test_a_replay_starts_with_the_model_s_velocity(run):
 
 
 def test_a_replay_uses_the_parameters_of_the_plant(run, monkeypatch):
-    """Where a body is may depend on them."""
+    """The positions of bodies may depend on the parameters."""
     seen = []
 
     def decoder(*_):
@@ -213,7 +213,7 @@ def test_a_replay_ends_at_a_failed_step(run, monkeypatch):
 
 
 def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
-    """The run turned about, so that its heading, which falls, passes -pi."""
+    """The run is rotated, so that its falling heading passes -pi."""
     experiment, recording = run
     model, plant = experiment.model, experiment.plant
     q, v = recording.q[0].copy(), model.velocity(experiment.x0)
@@ -236,7 +236,7 @@ def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
 
 
 def whole(**changes):
-    """What of an experiment becomes parameters, every number another one."""
+    """The parameters of an experiment, each with another value than its default."""
     scenario = scenarios.get("snakeboard")
     options = PlantOptions(
         "rdp_cay", 4, {"m": 1.05, "lengths": (0.5, 0.75)}, (disturbance.parse(GUST),),

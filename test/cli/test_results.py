@@ -22,7 +22,7 @@ from nh_control.runs import recording  # noqa: E402
 
 @pytest.fixture(scope="module")
 def board():
-    """Half a second of the snakeboard under LQR on a plant that takes two steps per command."""
+    """Half a second of the snakeboard under LQR; the plant takes two steps per command."""
     return Experiment.make(
         scenarios.get("snakeboard"), options=PlantOptions(substeps=2), duration_s=0.5
     )
@@ -34,7 +34,7 @@ def run(board):
 
 
 def recorded(run, steps=None, **changes):
-    """The recording of a run, of its first steps."""
+    """Return the recording of the first steps of a run."""
     trajectory, model = run.loop.trajectory, run.experiment.model
     steps = len(trajectory) if steps is None else steps
     states = trajectory.states[: steps + 1]
@@ -84,7 +84,7 @@ def test_an_error_of_zero_has_no_ratio(run):
 
 
 def watched(run, names, values):
-    """The run of a scenario that monitors these values (N, names), which must be above 1 m."""
+    """Return the run of a scenario whose monitored values (N, names) must be above 1 m."""
     monitor = MonitoredOutput("gap", names, "m", lambda p, q, v, u, w: values[0], 1.0, "too near")
     scenario = replace(run.experiment.scenario, monitor=monitor)
     found = replace(run, experiment=replace(run.experiment, scenario=scenario))
@@ -212,7 +212,7 @@ def test_the_difference_to_the_simulation_is_the_largest_of_all_states(board, ru
 
 @pytest.fixture(scope="module")
 def windy():
-    """Another plant than the model, in wind, whose rotor lags behind its commands."""
+    """A plant that differs from the model, in wind; its rotor lags behind the commands."""
     options = PlantOptions(
         "", 2, {"m": 1.05}, (disturbance.parse("base_link:gust:1,0,0"),),
         (fault.parse("rotor_torque:lag=0.02"),),
@@ -243,7 +243,7 @@ def test_a_run_of_another_plant_with_wind_and_faults_is_read_back(windy):
 
 
 def test_saturation_counts_commands_not_actuator_faults(windy):
-    """A rotor that lags is not at its limit yet when its command is."""
+    """A lagging rotor reaches its limit later than its command."""
     _, upper = windy.experiment.tracker.limits.T
     inputs = np.tile([upper[0], 0.0], (3, 1))
     loop = recording.closed_loop(recorded(windy, 3, inputs=inputs), windy.experiment)

@@ -65,7 +65,7 @@ def decoder():
 
 
 def read_into(decoder, topic, message):
-    """Configuration, velocity, and whether there is one."""
+    """Return configuration, velocity, and whether velocities were given."""
     q, v = np.zeros(5), np.zeros(5)
     return q, v, decoder.read(topic, message, q, v)
 
@@ -78,7 +78,7 @@ def test_joints_of_others_are_no_part_of_the_state(decoder):
     assert moving and q.tolist() == [0.5, 0, 0, 0, 0] and v.tolist() == [4.0, 0, 0, 0, 0]
 
 
-def test_joint_velocities_are_read_if_all_are_given(decoder):
+def test_joint_velocities_are_ignored_unless_all_are_given(decoder):
     _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
     assert not moving and not v.any()
 
@@ -185,7 +185,7 @@ def read(monkeypatch):
 
 
 def states(steps, beside=2.0, began=0.0, lost=()):
-    """Joints every 10 ms and the body `beside` ms after (or before) them, received 4 ms later."""
+    """Joints every 10 ms, and the body `beside` ms later (or earlier); all arrive 4 ms later."""
     found = []
     for k in steps:
         at = began + 10.0 * k

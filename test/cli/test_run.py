@@ -16,7 +16,7 @@ from nh_control.cli import main
 
 
 def alive(folder):
-    """Process ids of nodes whose parameters are in the folder."""
+    """Return the process ids of nodes whose parameters are in the folder."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -28,7 +28,7 @@ def alive(folder):
 
 
 def wait_for_clock(time_s, timeout_s=120.0):
-    """Wait until the nodes have come to this simulation time."""
+    """Wait until the nodes have reached this simulation time."""
     import rclpy
     from rclpy.context import Context
     from rclpy.executors import SingleThreadedExecutor
@@ -281,7 +281,9 @@ def test_ctrl_c_while_nodes_start_is_an_interruption_and_leaves_nothing(count, t
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["cart_pole", "snakeboard"])
 def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(scenario, tmp_path):
-    """From the first line of the command on, also within IPOPT and the start of the nodes."""
+    """From the first line of the command on, also inside IPOPT and during the start of the
+    nodes.
+    """
     rng = random.Random()
     reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
     for i in range(10):

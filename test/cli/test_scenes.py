@@ -1,4 +1,4 @@
-"""What figures draw of a scene: faces of shapes, boxes around what is seen."""
+"""Geometry of scenes: faces of shapes, and boxes around points."""
 
 from itertools import pairwise
 

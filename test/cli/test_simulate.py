@@ -250,7 +250,7 @@ def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):
 
 
 def check_interrupted(code, out, err, folder):
-    """What an interrupted run tells and has saved."""
+    """Check the output and the files of an interrupted run."""
     assert code == 130 and "interrupted; the finished steps are saved" in err
     summary = json.loads(out)
     done, planned = summary["steps"], summary["steps_planned"]
@@ -261,7 +261,7 @@ def check_interrupted(code, out, err, folder):
 
 
 def processor_s(pid):
-    """Processor time of a process."""
+    """Return the processor time of a process in s."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
@@ -319,7 +319,7 @@ raise SystemExit
 
 
 def test_ctrl_c_that_a_library_swallows_is_not_lost(tmp_path):
-    """Whether the library fails then or goes on, and is interrupted again."""
+    """The library either fails, or continues and is interrupted again."""
     done = nh_control("simulate", "snakeboard", cwd=tmp_path, before=SWALLOWED)
     assert (done.stdout, done.stderr) == ("130 1\n130 2\n", "nh_control: interrupted\n" * 2)
     assert list(tmp_path.iterdir()) == []
@@ -327,7 +327,7 @@ def test_ctrl_c_that_a_library_swallows_is_not_lost(tmp_path):
 
 @pytest.fixture
 def short_hover(monkeypatch, interpreted):
-    """Quadrotors that carry their payload on the spot for ten steps."""
+    """Quadrotors that hold their payload in place for ten steps."""
     payload = scenarios.get("quadrotor_payload")
 
     def hover(model):

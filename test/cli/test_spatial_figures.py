@@ -1,4 +1,4 @@
-"""Figures of bodies in space show the run: what moves, from where, how large."""
+"""Figures of bodies in space show the positions and sizes of the run."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from nh_control.scenarios.visual_model import Pose
 
 @pytest.fixture(scope="module")
 def turned():
-    """A satellite that turns in its place."""
+    """A satellite that rotates in place."""
     satellite = scenarios.get("satellite")
     tilted = replace(satellite.perturbation, attitude=0.5)
     experiment = Experiment.make(satellite, duration_s=0.5, perturbation=tilted)
@@ -50,7 +50,7 @@ def test_the_system_is_drawn_in_front_of_its_track(turned):
 
 
 def test_axes_in_space_have_few_ticks_and_fit_the_figure():
-    """Sides of one length far from the origin, and flat ones."""
+    """Boxes with equal sides far from the origin, and flat boxes."""
     heights = {}
     for height in (1.0, 4.0):
         figure, low = Figure(), np.array([100.0, -50.0, 20.0])
@@ -99,7 +99,7 @@ def test_a_rotating_body_is_drawn_at_equal_times_in_one_cube(turned):
 
 
 def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
-    """Which may reach farther than the run."""
+    """The reference may reach farther than the run."""
 
     def seen(_, x):
         size = 5.0 if any(np.array_equal(x, target) for target in targets) else 1.0

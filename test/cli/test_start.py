@@ -32,7 +32,7 @@ sys.exit(start.{node}())
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_early_signals_end_a_node_quietly(node, number, count, tmp_path):
-    """Also at an import that drops what a handler raises."""
+    """Also during an import that drops exceptions of signal handlers."""
     code = IMPORTING.format(signal=number.name, node=node, count=count)
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -51,7 +51,7 @@ SLOW_IMPORTS = ("scipy.integrate", "scipy.optimize", "scipy.interpolate", "scipy
 
 
 def test_a_tracker_imports_only_required_modules():
-    """It is to be back soon after it was killed."""
+    """A killed tracker must be back soon."""
     code = (
         "import sys, nh_control.ros.nodes.tracker\n"
         f"print([name for name in {SLOW_IMPORTS} if name in sys.modules])"

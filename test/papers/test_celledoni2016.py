@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("celledoni2016")
 
 
 def test_the_rolling_disk_is_the_paper_s():
-    """(2) to (8), and the motion by two ways that know nothing of each other."""
+    """(2) to (8), and the motion by two independent computations."""
     outcome = PAPERS["celledoni2016"].experiment("1").compute(Progress())
     assert [s.holds for s in outcome.statements] == [True] * 5
     off = outcome.numbers["distance_of_methods_from_5"]
@@ -30,7 +30,9 @@ def test_the_rolling_disk_is_the_paper_s():
 
 
 def test_the_printed_basis_of_the_disk_is_not_orthogonal(monkeypatch):
-    """With an angle that is not theta the complement and the bracket are wrong, all else stays."""
+    """With an angle other than theta, the complement and the bracket are wrong, and the rest
+    agrees.
+    """
     right = disk.normal
     monkeypatch.setattr(disk, "normal", lambda angle: right(angle + 0.1))
     outcome = disk.figure_1(Progress())
@@ -60,7 +62,7 @@ def test_all_methods_satisfy_the_constraint_and_discrete_gradients_conserve_ener
 
 
 def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
-    """Over 500 steps of 0.1, of which some are kept."""
+    """500 steps of 0.1; some of them are stored."""
     for times, values in (
         (compared.times, compared.energy),
         (compared.walk_times, compared.variance),
@@ -117,7 +119,7 @@ def test_proposition_4_1(interpreted):
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_residual_of_either_sign_is_one(sign):
-    """Beside a step that satisfies all equations; whichever of them is missed."""
+    """One of the equations is violated; the others are satisfied."""
     start = np.array([0.0, 0.0, 0.0, 0.0, -0.6])
     for place in (0, 3, 4):
         missed = start.copy()

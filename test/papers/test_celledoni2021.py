@@ -47,7 +47,9 @@ def test_sketches_show_the_systems_of_the_paper(number, marks):
 
 @pytest.mark.parametrize("pair", pairs.COMMUTATOR_FREE)
 def test_the_embedded_method_drives_the_steps_of_commutator_free_pairs(pair, monkeypatch):
-    """As tolerance^(-1 / (p~ + 1)), with the smallest ones at the peak; natively."""
+    """The number of steps grows as tolerance^(-1 / (p~ + 1)); the smallest steps are at the
+    peak.
+    """
     monkeypatch.setattr(Problem, "accurate", lambda self, t, *_: np.zeros((len(t), len(self.x0))))
     table, levels = pairs.COMMUTATOR_FREE[pair], (1e-4, 1e-6)
     found = [chains.run.__wrapped__(2, 1.0, table, tol) for tol in levels]
@@ -98,7 +100,7 @@ def test_a_million_steps_stay_on_the_coadjoint_orbit(table, kept):
     "n, length, better", [(2, 1.0, 100), (20, 1.0, 1), (10, 0.5, 10), (20, 0.25, 1000)]
 )
 def test_variable_steps_are_more_accurate_than_as_many_constant_steps(n, length, better):
-    """Figs. 8 and 10 at some N; the reference is known much better than the errors."""
+    """Figs. 8 and 10 for some N; the reference is much more accurate than the runs."""
     run = chains.run(n, length)
     variable, constant = run.errors
     assert run.uncertainty < 0.01 * variable
@@ -108,7 +110,9 @@ def test_variable_steps_are_more_accurate_than_as_many_constant_steps(n, length,
 
 
 def test_constant_and_variable_runs_have_the_same_number_of_steps(monkeypatch):
-    """All alike, but for a last one of what round-off left; without the accurate motion."""
+    """All steps are equal, except for a last step caused by round-off; no accurate motion is
+    computed.
+    """
     monkeypatch.setattr(Problem, "accurate", lambda self, t, *_: np.zeros((len(t), len(self.x0))))
     run = chains.run.__wrapped__(2, 1.0)
     sizes = np.diff(run.constant.t)
@@ -117,7 +121,7 @@ def test_constant_and_variable_runs_have_the_same_number_of_steps(monkeypatch):
 
 
 def test_the_length_of_the_links_is_an_argument_of_the_compiled_steps():
-    """One compiled method on a chain of another length, against a reference of its own."""
+    """One compiled method on a chain of another length, compared with an independent reference."""
     one, other = chains.run(2, 1.0), chains.run(2, 0.7)
     assert other.errors[0] < 1e-4
     assert np.linalg.norm(other.end - one.end) > 0.1

@@ -49,7 +49,7 @@ def test_what_the_paper_says_holds(number, interpreted):
 
 
 def test_figure_2_names_the_rk2_of_the_paper_s_claim(interpreted):
-    """RK2 on (q, v) is worse than GNI and RDP, on (q, rho) it is not."""
+    """RK2 on (q, v) is worse than GNI and RDP; RK2 on (q, rho) is not."""
     result = outcome("2")
     rows = [("RK2 on (q, ρ)" in s.ours, s.holds) for s in result.statements]
     assert rows == [(False, True), (True, False)] * 2

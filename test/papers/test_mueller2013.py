@@ -21,7 +21,7 @@ from nh_control.papers.mueller2013_runs import (
 
 @pytest.fixture(scope="module", autouse=True)
 def each_way(module_interpreted):
-    """No way finds the runs that the paper's functions keep of the other one."""
+    """Clear the cached runs, so that native and interpreted tests do not share them."""
     for kept in (motion, beyond._in_joint_coordinates, beyond._reference):
         kept.cache_clear()
 
@@ -52,7 +52,7 @@ def test_se3_satisfies_the_constraints_of_grounded_bodies_only(name, grounded, b
 
 @pytest.mark.slow
 def test_a_method_of_order_2_has_the_published_energy_drift():
-    """Two orders of magnitude as the paper says; a method of fourth order does not show them."""
+    """Two orders of magnitude as in the paper; a method of order 4 does not show them."""
     second, fourth = (
         {s: motion("top", s, method, duration=0.1) for s in ("SE3", "SO3xR3")}
         for method in (SECOND_ORDER, "rkmk4_index_one")
@@ -82,7 +82,7 @@ def test_every_body_on_a_space_of_its_own():
 
 
 def test_the_loop_starts_with_all_joints_at_rest_relative_to_each_other():
-    """Both bars turn about the ground's joints, and their ends move alike."""
+    """Both bars rotate about the ground's joints, and their ends have equal velocities."""
     case, model = example("loop"), maximal("loop", "SE3")
     q, v = maximal_state(case.model, case.q, case.v, model)
     system = model.system

@@ -56,7 +56,7 @@ def test_the_table_says_what_does_not_agree():
 
 
 def made(number, **changes):
-    """An experiment with one row that agrees, but for the changes of its outcome."""
+    """Return an experiment with one row that agrees, with changes of its outcome."""
     values = {
         "draw": lambda: Figure((1, 1)),
         "numbers": {"one": 1},
@@ -67,7 +67,7 @@ def made(number, **changes):
 
 
 def raising(number, raises):
-    """An experiment that ends by calling `raises`."""
+    """Return an experiment that ends by calling `raises`."""
     return Experiment(number, f"the {number}. experiment", lambda _: raises())
 
 
@@ -129,7 +129,7 @@ def test_each_experiment_is_written_as_it_ends(written, tmp_path):
 
 
 def interrupted_in_casadi():
-    """Ctrl-C as CasADi passes it on: as a failure of its own."""
+    """Raise Ctrl-C as CasADi does: as a failure of its own."""
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
@@ -159,7 +159,7 @@ def test_a_figure_is_written_completely_or_not_at_all(written):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", PAPERS)
 def test_a_complete_paper_uses_compiled_code(key, tmp_path):
-    """The command as users call it: in a process of its own, with the compiler there is."""
+    """The command runs in a separate process with the compiler, as users call it."""
     assert compiled.compiler(), "a C compiler is needed"
     call = "from nh_control.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", call, "paper", key, "--output", "out"]

@@ -30,7 +30,7 @@ from nh_control.systems import SuslovParameters, pendulum
 
 
 def line(panel, label):
-    """Data of the one line of a panel with this label."""
+    """Return the data of the only line of a panel with this label."""
     (found,) = [one for one in panel.lines if one.get_label() == label]
     return np.asarray(found.get_xdata(), dtype=float), np.asarray(found.get_ydata(), dtype=float)
 
@@ -207,7 +207,7 @@ def test_tracking_contains_the_deviations_of_both_loops(monkeypatch):
 
 
 def loop(scale, n=40):
-    """A closed loop of a system of 40 coordinates."""
+    """Return a closed loop of a system with 40 coordinates."""
     times = 0.01 * np.arange(n + 1)
     states = np.full((n + 1, 80), scale) + times[:, None]
     states[:, 3] = scale * times
@@ -261,7 +261,7 @@ TIMES = np.linspace(0.0, 1000.0, 101)
 
 
 def ran(**changed):
-    """A run of the gearbox as the paper says it is."""
+    """Return a run of the gearbox that agrees with the paper."""
     energy = {"Gonzalez-R": 1e-14, "Gonzalez-F": 2e-14} | {
         k: v for k, v in changed.items() if k[0] == "G"
     }
@@ -433,7 +433,7 @@ def test_motions_are_compared_with_the_accurate_motion_at_equal_times():
 
 
 def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeypatch):
-    """`I13 rho_1 / I11 + I23 rho_2 / I22 = 0`, where the body turns about the forbidden axis."""
+    """On `I13 rho_1 / I11 + I23 rho_2 / I22 = 0` the body rotates about the forbidden axis."""
     states = np.zeros((3, 6))
     states[:, 4:] = [[0.6, -1.4], [0.5, -1.2], [0.4, 1.0]]
     run = SimpleNamespace(simulate=lambda x, u, steps: SimpleNamespace(states=states))
@@ -450,7 +450,7 @@ def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeyp
 
 
 def test_the_radius_of_the_sleigh_s_momenta_is_checked_along_the_motion(monkeypatch):
-    """|rho| may leave the circle in the middle, and come back."""
+    """rho| may leave the circle in the middle and return."""
     turn = np.linspace(-1.5, 1.5, 9)
     radii = 0.6 * np.array([1, 1, 1, 1, 1.001, 1, 1, 1, 1])
     states = np.zeros((9, 5))
@@ -492,7 +492,7 @@ def test_each_link_adds_the_same_number_of_operations(monkeypatch, operations, h
 
 
 def labels(axis):
-    """Texts and boxes of the labels of an axis that are seen."""
+    """Return the texts and boxes of an axis's visible labels."""
     seen = [text for text in axis.get_ticklabels(which="both") if text.get_text()]
     return [text.get_text() for text in seen], [text.get_window_extent() for text in seen]
 

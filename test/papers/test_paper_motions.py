@@ -21,7 +21,9 @@ TIMES = np.linspace(0.0, 5.0, 501)
 
 
 def motion(gap=lambda t: 0 * t, times=TIMES, off=0.0, slip=0.0):
-    """Beside the parabola by `gap` along y, links in formation but for `off` and `slip`."""
+    """Return a motion that differs from the parabola by `gap` along y; links are in formation
+    except for `off` and `slip`.
+    """
     y = model.reference_position(times) + np.outer(gap(times), [0.0, 1.0, 0.0])
     q = np.tile(model.FORMATION.links(2), (len(times), 1, 1)) * (1 + off)
     w = np.cross(q, [0.0, 0.0, 1.0]) + slip * q
@@ -100,7 +102,9 @@ def test_norms_and_products_of_the_links_are_reported_for_both_methods(
 
 
 def test_tensions_of_a_motion_are_newton_s_law_of_the_quadrotors(monkeypatch):
-    """At rest in formation each link carries half the weight; a turning one its pull, too."""
+    """At rest in formation each link carries half the weight; a rotating link adds its centripetal
+    force.
+    """
     p = QuadrotorPayloadParameters()
     share = p.payload_mass * p.g / 2 / np.cos(np.pi / 6)
     still = motion(times=TIMES[:1])._replace(w=np.zeros((1, 2, 3)))
@@ -137,7 +141,9 @@ def test_links_are_taut_only_if_all_tensions_are_positive(monkeypatch, least, en
 )
 @pytest.mark.parametrize("what", ["norms", "products"])
 def test_only_lie_group_methods_stay_on_the_manifold(monkeypatch, what, lie, others, holds):
-    """Of either sign, the last method and the second link as all the others."""
+    """For violations of either sign, and for the last method and the second link like all
+    others.
+    """
     zero, runs = np.zeros((3, 2)), {}
     for name in (*METHODS, "RK4", "RK45 (ODE45)"):
         values = zero.copy()
@@ -221,7 +227,7 @@ def test_motions_of_examples_have_the_requested_or_default_duration(monkeypatch)
 
 @pytest.mark.parametrize(("off", "holds"), [(0.0, True), (0.4, False), (-0.4, False)])
 def test_an_order_of_the_top_may_be_neither_too_low_nor_too_high(monkeypatch, off, holds):
-    """Of one method on one formulation."""
+    """One method on one formulation has the wrong order."""
     h = top.ORDER_S / np.array(top.ORDER_STEPS)
 
     class Made:
@@ -266,7 +272,7 @@ def test_energy_errors_of_the_top_are_reported_with_its_kinetic_energy(monkeypat
 
 @pytest.mark.parametrize(("damped", "holds"), [(1e-8, True), (1e-6, False), (1e-3, False)])
 def test_baumgarte_s_gain_is_over_the_same_space_without_it(monkeypatch, damped, holds):
-    """Whatever the other space violates."""
+    """The violation on the other space does not matter."""
     for other in (1e-15, 1.0):
         found = {}
         for name in beyond.TITLES:

@@ -219,7 +219,7 @@ def test_the_gearbox_has_its_fixed_start_and_two_pi_in_two_parts():
 
 
 def test_examples_of_mueller_have_the_printed_or_assumed_start():
-    """Rates of the bodies in their own axes; the pair's centre of mass is at rest, the loop's
+    """Rates of the bodies are in body axes; the pair's center of mass is at rest, and the loop's
     triangle swings about its base while the bars spin.
     """
     pi, example = np.pi, mueller2013_runs.example
@@ -255,7 +255,7 @@ def test_examples_of_mueller_have_the_printed_or_assumed_start():
 
 
 def test_links_of_mueller_hang_at_their_ends_and_close_their_loop():
-    """Joints and centres of mass in the frames of the links; the triangle hangs below its base."""
+    """Joints and centers of mass in the frames of the links; the triangle hangs below its base."""
     example, at = mueller2013_runs.example, [0.2, 0.0, 0.0]
     pendulum, pair, loop = (example(name) for name in ("pendulum", "pair", "loop"))
     np.testing.assert_allclose(pendulum.model.poses(pendulum.q)["lower"].position, at)

@@ -1,4 +1,4 @@
-"""Labels of ticks in figures of papers: there are some, and none lies upon another."""
+"""Tick labels in figures of papers exist and do not overlap."""
 
 import numpy as np
 import pytest
